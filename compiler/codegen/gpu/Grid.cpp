@@ -2,6 +2,7 @@
 //
 // How the kernels of each kind are cut on a GPU; of sums of products: Tree.cpp and Conv.cpp.
 #include "compiler/codegen/common/Statements.h"
+#include "compiler/codegen/gpu/Elements.h"
 #include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
@@ -20,6 +21,17 @@ static int64_t rowThreads(plan::KernelOp op) {
   for (const RowStatement &step : splitStatements(operations))
     longest = std::max(longest, step.loop ? step.count : innerCount(step.operations.front()->getResult(0)));
   return std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(longest)), minRowThreads, maxRowThreads);
+}
+
+bool mtc::isWarpRows(plan::KernelOp op) {
+  if (op.getKind() != mt::KernelKind::rows || isElements(op) || columnsOf(op))
+    return false;
+  return llvm::all_of(op.getBody().front().without_terminator(), [](Operation &inner) {
+    bool sums = isa<mt::ReduceOp, mt::ArgmaxOp>(inner);
+    Value longest = sums ? inner.getOperand(0) : inner.getResult(0);
+    bool isOne = !sums || innerCount(inner.getResult(0)) == 1;
+    return innerCount(longest) <= maxWarpElements && isOne && (sums || reachOf(&inner) == Reach::element);
+  });
 }
 
 int64_t mtc::columnsOf(plan::KernelOp op) {
@@ -92,6 +104,8 @@ GpuGrid mtc::rowsGpuGrid(plan::KernelOp op, int64_t) {
     return elementGrid(yieldsOf(op));
   if (int64_t columns = columnsOf(op))
     return columnGrid(op, columns);
+  if (isWarpRows(op))
+    return {rowWarps * warpThreads, rowWarps, 1, 0, 0};
   return {rowThreads(op), 1, 1, 0, 0};
 }
 

@@ -30,6 +30,8 @@ public:
   virtual void access(Operation *op, Value address, Type type, std::optional<uint64_t> alignment) {}
   virtual void multiply(NVVM::MmaOp op) {}
   virtual void round(NVVM::ConvertFloatToTF32Op op) {}
+  virtual void shuffle(NVVM::ShflOp op) {}
+  virtual void meet(NVVM::SyncWarpOp op) {}
 };
 
 class NvvmLowering : public Lowering {
@@ -149,8 +151,30 @@ public:
     op.erase();
   }
 
+  void shuffle(NVVM::ShflOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    bool isFloat = op.getType().isF32();
+    Value sent = isFloat ? Value(LLVM::BitcastOp::create(builder, builder.getI32Type(), op.getVal())) : op.getVal();
+    Value found = exchange(builder, sent, op.getOffset());
+    op.replaceAllUsesWith(isFloat ? Value(LLVM::BitcastOp::create(builder, op.getType(), found)) : found);
+    op.erase();
+  }
+  // Each thread gets a number of its own.
+  void meet(NVVM::SyncWarpOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    Value zero = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(0));
+    exchange(builder, zero, zero);
+    op.erase();
+  }
+
 private:
   Value thread;
+  Value exchange(ImplicitLocOpBuilder &builder, Value value, Value mask) {
+    Type i32 = builder.getI32Type();
+    auto type = LLVM::LLVMFunctionType::get(i32, {thread.getType(), i32, i32});
+    return LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 32), thread, value, mask})
+        .getResult();
+  }
   void checkAddress(ImplicitLocOpBuilder &builder, Value address, uint64_t bytes) {
     Type i64 = builder.getI64Type();
     auto number = [&](uint64_t value) -> Value {
@@ -158,8 +182,8 @@ private:
     };
     Value integer = LLVM::PtrToIntOp::create(builder, i64, address);
     Value rest = LLVM::AndOp::create(builder, integer, number(bytes - 1));
-    auto branch = scf::IfOp::create(
-        builder, LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, rest, number(0)), /*withElseRegion=*/false);
+    auto branch = scf::IfOp::create(builder, LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, rest, number(0)),
+                                    /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
     Value size = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(static_cast<int32_t>(bytes)));
@@ -205,6 +229,10 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.multiply(multiply);
   if (auto round = dyn_cast<NVVM::ConvertFloatToTF32Op>(op))
     return lowering.round(round);
+  if (auto shuffle = dyn_cast<NVVM::ShflOp>(op))
+    return lowering.shuffle(shuffle);
+  if (auto meet = dyn_cast<NVVM::SyncWarpOp>(op))
+    return lowering.meet(meet);
   if (auto memory = dyn_cast<UnrealizedConversionCastOp>(op)) {
     auto type = cast<MemRefType>(memory.getOperand(0).getType());
     if (!memory.use_empty())

@@ -18,6 +18,8 @@ constexpr int64_t convThreads = 4 * warpThreads;
 constexpr int64_t elementwiseTile = elementwiseThreads * elementsPerThread, elementTile = elementwiseTile;
 // Threads of the block of a row. Bits of sums inside rows depend on them: the threads are folded.
 constexpr int64_t minRowThreads = warpThreads, maxRowThreads = 8 * warpThreads;
+// Rows, or lines of them, of a block that computes one with each warp, and elements that such a row has at most.
+constexpr int64_t rowWarps = 4, maxWarpElements = 1024;
 // Columns of a block that sums columns of a row: a warp reads adjacent ones.
 constexpr int64_t columnWidth = warpThreads;
 // Its threads, and lines of the row that a thread then adds at least. Bits depend on them, as above.

@@ -12,9 +12,9 @@ namespace mtrun::cuda {
 namespace {
 
 // Bytes that are worth a second thread, which takes some microseconds to wake; and those of a piece.
-constexpr uint64_t sharedBytes = 512 << 10, leastPiece = 128 << 10, mostPiece = 1 << 20;
+constexpr uint64_t sharedBytes = 512 << 10, minPiece = 128 << 10, maxPiece = 1 << 20;
 // A few threads reach what the memory gives; half of the CPUs are left to whoever prepares the next batch.
-constexpr int mostThreads = 8;
+constexpr int maxThreads = 8;
 
 int allowedCpus() {
   cpu_set_t set;
@@ -35,7 +35,7 @@ HostCopies::~HostCopies() {
 }
 
 void HostCopies::cut(const HostCopy &whole, std::vector<HostCopy> &pieces) {
-  uint64_t size = std::clamp(whole.bytes / 64, leastPiece, mostPiece);
+  uint64_t size = std::clamp(whole.bytes / 64, minPiece, maxPiece);
   for (uint64_t at = 0; at < whole.bytes; at += size)
     pieces.push_back({whole.to + at, whole.from + at, std::min(size, whole.bytes - at)});
 }
@@ -54,7 +54,7 @@ void HostCopies::startThreads() {
   };
   pthread_t thread;
   if (!pthread_attr_setstacksize(&attributes, stackBytes))
-    for (int i = 1, end = wanted_ ? wanted_ : std::min(mostThreads, allowedCpus() / 2); i < end; ++i)
+    for (int i = 1, end = wanted_ ? wanted_ : std::min(maxThreads, allowedCpus() / 2); i < end; ++i)
       if (!pthread_create(&thread, &attributes, run, this))
         threads_.push_back(thread);
   pthread_attr_destroy(&attributes);

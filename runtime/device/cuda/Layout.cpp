@@ -312,7 +312,7 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
 
 // The rows go to the device in parts: each as soon as the host has copied it, while it copies the next.
 bool CapturedProgram::copyInputs(const BoundProgram &program, int device) {
-  constexpr uint64_t leastPart = 256 << 10; // a copy takes microseconds, whatever its size
+  constexpr uint64_t minPart = 256 << 10; // a copy takes microseconds, whatever its size
   Side &side = sides_[static_cast<size_t>(device)];
   Stream stream = group_.device(device).inputs;
   auto send = [&](std::byte *to, const std::byte *from, uint64_t bytes) {
@@ -342,7 +342,7 @@ bool CapturedProgram::copyInputs(const BoundProgram &program, int device) {
     const HostCopy &last = pieces_[count - 1];
     const std::byte *begin = pieces_.front().to;
     uint64_t end = static_cast<uint64_t>(last.to - begin) + last.bytes, from = sent;
-    if (end - sent < leastPart && count < pieces_.size())
+    if (end - sent < minPart && count < pieces_.size())
       return true;
     sent = end;
     return send(to + from, begin + from, end - from);

@@ -309,6 +309,25 @@ const std::string neighbours = kernelText("spread", "rows", R"(^bb0(%x: tensor<?
   %2 = mt.add %1, %g : tensor<5003xf32>, tensor<5003xf32>
   mt.yield %2 : tensor<5003xf32>)");
 
+// Lines of fours and not, by a warp and by a block; a block's last rows; the first of the largest elements, of which
+// there are many, or which are no numbers.
+TEST_F(Gpu, LinesByWarp) {
+  for (int64_t length : {4, 10, 96, 130, 1024, 1500, 1502}) {
+    auto of = [&](const char *element) { return "tensor<?x" + std::to_string(length) + "x" + element + ">"; };
+    std::string x = of("f32"), flags = of("i1"), gains = "tensor<" + std::to_string(length) + "xf32>";
+    expectEqual(kernelText("normal", "rows",
+                           "^bb0(%x: " + x + ", %g: " + gains + "):\n%0 = mt.reduce sum, %x over [1] : " + x +
+                               "\n%1 = mt.reshape %0 : tensor<?xf32> to tensor<?x1xf32>\n%2 = mt.sub %x, %1 : " + x +
+                               ", tensor<?x1xf32>\n%3 = mt.reduce max, %2 over [1] : " + x + "\n%4 = mt.mul %2, %g : " +
+                               x + ", " + gains + "\nmt.yield %3, %4 : tensor<?xf32>, " + x) +
+                kernelText("largest", "rows",
+                           "^bb0(%x: " + x + ", %g: " + gains + "):\n%0 = mt.compare gt, %x, %g : " + x + ", " + gains +
+                               "\n%1 = mt.cast %0 : " + flags + " to " + x + "\n%2 = mt.argmax %1 : " + x +
+                               "\n%3 = mt.log %x : " + x + "\n%4 = mt.argmax %3 : " + x +
+                               "\nmt.yield %0, %2, %4 : " + flags + ", tensor<?xi32>, tensor<?xi32>"));
+  }
+}
+
 TEST_F(Gpu, ColumnsAndNeighbours) { expectEqual(columns + neighbours); }
 
 TEST_F(Gpu, Sequences) {

@@ -29,10 +29,12 @@ namespace {
 bool checksAlignment = false;
 constexpr size_t stackBytes = 64 << 10;
 
+enum class State { ready, atBarrier, atShuffle, done };
 struct Fiber {
   mt_sim_thread thread = {};
   ucontext_t context = {};
-  bool alive = true;
+  State state = State::ready;
+  uint32_t value = 0, mask = 0; // of a shuffle
 };
 
 class Block {
@@ -64,7 +66,20 @@ private:
                  static_cast<unsigned>(address % bytes));
     _exit(7);
   }
-  static void barrier(const mt_sim_thread *) { swapcontext(&running->current->context, &running->scheduler); }
+  static void stop(State state) {
+    Fiber &fiber = *running->current;
+    fiber.state = state;
+    swapcontext(&fiber.context, &running->scheduler);
+  }
+  static void barrier(const mt_sim_thread *) { stop(State::atBarrier); }
+  static uint32_t shuffle(const mt_sim_thread *, uint32_t value, uint32_t mask) {
+    Fiber &fiber = *running->current;
+    fiber.value = value;
+    fiber.mask = mask;
+    stop(State::atShuffle);
+    return fiber.value;
+  }
+  bool exchange(); // between the lanes of each warp that wait for that; false: none do
 };
 Block *Block::running = nullptr;
 } // namespace
@@ -72,7 +87,7 @@ Block *Block::running = nullptr;
 void Block::enter() {
   Fiber &mine = *running->current;
   running->kernel(&running->params, &running->segment, &mine.thread);
-  mine.alive = false;
+  mine.state = State::done;
 }
 
 void Block::run(uint32_t tile) {
@@ -80,9 +95,9 @@ void Block::run(uint32_t tile) {
   std::fill(shared, shared + sharedBytes, char(0xff)); // NaNs
   for (size_t i = 0; i < fibers.size(); ++i) {
     Fiber &fiber = fibers[i];
-    fiber.alive = true;
+    fiber.state = State::ready;
     fiber.thread = {
-        static_cast<uint32_t>(i),    tile,      0, static_cast<uint32_t>(fibers.size()), shared, barrier, nullptr,
+        static_cast<uint32_t>(i),    tile,      0, static_cast<uint32_t>(fibers.size()), shared, barrier, shuffle,
         simulated::multiplyPieces<>, misaligned};
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = &stacks[i * stackBytes];
@@ -91,19 +106,48 @@ void Block::run(uint32_t tile) {
     makecontext(&fiber.context, enter, 0);
   }
   // From barrier to barrier, the last thread first.
-  for (size_t alive = fibers.size(); alive > 0;) {
-    for (size_t i = fibers.size(); i-- > 0;) {
-      current = &fibers[i];
-      if (current->alive)
-        swapcontext(&scheduler, &current->context);
-    }
-    size_t left = std::count_if(fibers.begin(), fibers.end(), [](const Fiber &fiber) { return fiber.alive; });
-    if (left != 0 && left != alive) {
-      std::fprintf(stderr, "expected all %zu threads at a barrier, found %zu\n", alive, left);
+  for (;;) {
+    do
+      for (size_t i = fibers.size(); i-- > 0;) {
+        current = &fibers[i];
+        if (current->state == State::ready)
+          swapcontext(&scheduler, &current->context);
+      }
+    while (exchange());
+    size_t waiting =
+        std::count_if(fibers.begin(), fibers.end(), [](const Fiber &fiber) { return fiber.state == State::atBarrier; });
+    size_t done =
+        std::count_if(fibers.begin(), fibers.end(), [](const Fiber &fiber) { return fiber.state == State::done; });
+    if (done == fibers.size())
+      return;
+    if (waiting != fibers.size()) {
+      std::fprintf(stderr, "expected all %zu threads at a barrier, found %zu\n", fibers.size(), waiting);
       std::abort();
     }
-    alive = left;
+    for (Fiber &fiber : fibers)
+      fiber.state = State::ready;
   }
+}
+
+bool Block::exchange() {
+  constexpr size_t warpThreads = 32;
+  bool any = false;
+  for (size_t begin = 0; begin < fibers.size(); begin += warpThreads) {
+    size_t lanes = std::min(warpThreads, fibers.size() - begin);
+    Fiber *warp = &fibers[begin];
+    auto waits = [&](const Fiber &fiber) { return fiber.state == State::atShuffle && fiber.mask == warp->mask; };
+    if (!std::all_of(warp, warp + lanes, waits) || warp->mask >= lanes)
+      continue;
+    std::vector<uint32_t> values(lanes);
+    for (size_t lane = 0; lane < lanes; ++lane)
+      values[lane] = warp[lane ^ warp->mask].value;
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      warp[lane].value = values[lane];
+      warp[lane].state = State::ready;
+    }
+    any = true;
+  }
+  return any;
 }
 
 void codegentest::runSimulated(mt_sim_kernel_fn kernel, const GpuGrid &grid, const mt_kernel_params &params,
