@@ -33,6 +33,8 @@ public:
   virtual void copy(NVVM::CpAsyncOp op) {}
   virtual void orderCopies(Operation *op) {}
   virtual void round(NVVM::ConvertFloatToTF32Op op) {}
+  virtual void shuffle(NVVM::ShflOp op) {}
+  virtual void meet(NVVM::SyncWarpOp op) {}
 };
 
 class NvvmLowering : public Lowering {
@@ -164,6 +166,22 @@ public:
     op.erase();
   }
 
+  void shuffle(NVVM::ShflOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    bool isFloat = op.getType().isF32();
+    Value sent = isFloat ? Value(LLVM::BitcastOp::create(builder, builder.getI32Type(), op.getVal())) : op.getVal();
+    Value found = exchange(builder, sent, op.getOffset());
+    op.replaceAllUsesWith(isFloat ? Value(LLVM::BitcastOp::create(builder, op.getType(), found)) : found);
+    op.erase();
+  }
+  // Each thread gets a number of its own.
+  void meet(NVVM::SyncWarpOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    Value zero = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(0));
+    exchange(builder, zero, zero);
+    op.erase();
+  }
+
 private:
   Value thread;
   Value number(ImplicitLocOpBuilder &builder, int64_t value) {
@@ -209,6 +227,12 @@ private:
     }
     op->getResult(0).replaceAllUsesWith(result);
     op->erase();
+  }
+  Value exchange(ImplicitLocOpBuilder &builder, Value value, Value mask) {
+    Type i32 = builder.getI32Type();
+    auto type = LLVM::LLVMFunctionType::get(i32, {thread.getType(), i32, i32});
+    return LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 32), thread, value, mask})
+        .getResult();
   }
   void checkAddress(ImplicitLocOpBuilder &builder, Value address, uint64_t bytes) {
     Type i64 = builder.getI64Type();
@@ -270,6 +294,10 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.orderCopies(op);
   if (auto round = dyn_cast<NVVM::ConvertFloatToTF32Op>(op))
     return lowering.round(round);
+  if (auto shuffle = dyn_cast<NVVM::ShflOp>(op))
+    return lowering.shuffle(shuffle);
+  if (auto meet = dyn_cast<NVVM::SyncWarpOp>(op))
+    return lowering.meet(meet);
   if (auto memory = dyn_cast<UnrealizedConversionCastOp>(op)) {
     auto type = cast<MemRefType>(memory.getOperand(0).getType());
     if (!memory.use_empty())

@@ -37,9 +37,10 @@ public:
   static size_t maxOperations(const BoundProgram &program);
   const Status &error() const { return error_; }
 
-  // Before the graph is launched: the parameters and the caller's rows, into the host's side.
+  // Before the graph is launched: the parameters, into the host's side, and which tensors there are.
   void setInputs(const BoundProgram &program, const StepArguments &arguments);
-  // Enqueues the copies of what setInputs() changed on the device's `inputs`. False: the group has failed.
+  // Copies the caller's rows into the host's side, and enqueues the copies of all that setInputs() changed on the
+  // device's `inputs`. False: the group has failed.
   bool copyInputs(const BoundProgram &program, int device);
   // The next run copies all of its inputs.
   void forget() { n_ = -1; }
@@ -115,7 +116,8 @@ private:
   std::vector<ResultCopy> results_;
   std::vector<const std::byte *> resultOf_; // of each read-back, in results_' pinned memory
   std::vector<std::byte *> pinned_;         // to be freed
-  std::vector<const void *> outputs_;       // the caller's tensors, of the run that was set
+  std::vector<const void *> tensors_;       // the caller's, of the run that was set
+  std::vector<HostCopy> pieces_;            // of the caller's rows, while they are copied
   int64_t n_ = -1;
   uint64_t seed_ = 0;
   uint64_t collectiveBytes_ = 0;
