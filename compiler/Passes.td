@@ -15,7 +15,9 @@ def Unroll : Pass<"mt-unroll", "::mlir::ModuleOp"> {
 def DecomposeAttention : Pass<"mt-decompose-attention", "::mlir::ModuleOp"> {
   let summary = "Replace attentions that no kernel computes as one by products and softmax";
   let options = [Option<"all", "all", "bool", /*default=*/"true",
-                        "every attention; else those in 16 bits or without a batch axis">];
+                        "every attention; else those without a batch axis or of too many channels">,
+                 Option<"maxChannels", "max-channels", "int64_t", /*default=*/"0",
+                        "the most channels of a head that kernels take; 0: any number">];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def BlockLosses : Pass<"mt-block-losses", "::mlir::ModuleOp"> {

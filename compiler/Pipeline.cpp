@@ -17,7 +17,8 @@ void buildNothing(OpPassManager &, Compilation &) {}
 
 void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   DecomposeAttentionOptions attention;
-  attention.all = !compilation.gpus.empty(); // GPUs have no kernel of it
+  attention.all = false;
+  attention.maxChannels = compilation.gpus.empty() ? 0 : maxGpuHeadChannels;
   passes.addPass(createUnroll());
   passes.addPass(createDecomposeAttention(attention));
   BlockLossesOptions blocks;

@@ -17,9 +17,12 @@ namespace mtc {
 // Elements of a tile of every elementwise kernel, of `mt_sum` too.
 inline constexpr int64_t elementwiseElementsPerTile = 2048;
 
+// The most channels of a head of an attention that kernels for GPUs take: results of a head are in registers.
+inline constexpr int64_t maxGpuHeadChannels = 128;
+
 struct CodegenOptions {
   std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first
-  int64_t shardRows = 1;             // samples of a shard, the module's mt.shard_rows
+  int64_t shardRows = 1;            // samples of a shard, the module's mt.shard_rows
   bool fast = false;                // a device is one shard
   std::vector<std::string> gpus;    // "sm_90" ..., "simulated"
   bool keepGpuKernels = false;      // the gpu.funcs stay in the module

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-decompose-attention: mt.attention as products and softmax, where no kernel computes it as one: in plans with code
-// for GPUs, in 16 bits, without a batch axis.
+// mt-decompose-attention: mt.attention as products and softmax, where no kernel computes it as one: without a batch
+// axis; in plans with code for GPUs, of heads of more channels than a block has registers for.
 #include "compiler/Passes.h"
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/Compilation.h"
@@ -109,10 +109,10 @@ struct DecomposeAttention : impl::DecomposeAttentionBase<DecomposeAttention> {
   using DecomposeAttentionBase::DecomposeAttentionBase;
 
   void runOnOperation() override {
-    StringRef precision = mt::Compilation(getOperation()).getPrecision();
-    bool half = precision == "bf16" || precision == "f16";
     getOperation()->walk([&](mt::AttentionOp op) {
-      if (!all && !(half && !mt::precisionOf(op)) && mt::isSplit(op.getType()))
+      mt::Attention form(op);
+      bool fits = maxChannels == 0 || std::max(form.keySize, form.valueSize) <= maxChannels;
+      if (!all && fits && mt::isSplit(op.getType()))
         return;
       Value result = Decomposition(op).build();
       op.replaceAllUsesWith(result);

@@ -24,6 +24,10 @@ bool isGiven(Value value) {
 
 bool isKept(Operation *op) { return bool(mt::precisionOf(op)); }
 
+bool staysFloat32(Operation *op) { return op->hasTrait<mt::StaysFloat32>(); }
+// Rather than a cast behind it.
+bool roundsResult(Operation *op) { return op->hasTrait<mt::SameFloats>() && !staysFloat32(op) && !isKept(op); }
+
 // An extending cast's operand.
 Value truncatedOf(Value value) {
   auto extended = value.getDefiningOp<mt::CastOp>();
@@ -38,7 +42,9 @@ public:
     for (Operation &op : program.getBody().front()) {
       if (op.hasTrait<mt::Rounds>() && !isKept(&op))
         chooseOperands(&op);
-      if (op.hasTrait<mt::Contraction>() && !isKept(&op) && isStored(op.getResult(0)))
+      if (roundsResult(&op))
+        chosen.insert(op.getResult(0));
+      else if (op.hasTrait<mt::Contraction>() && !isKept(&op) && !staysFloat32(&op) && isStored(op.getResult(0)))
         chosen.insert(wholeSum(withBias(op.getResult(0))));
     }
     for (Value value : chosen)
@@ -63,6 +69,7 @@ private:
   }
   void round(Value value);
   void readNarrow(Operation *op);
+  void readAllNarrow(Operation *op);
 };
 
 // What moves bring here; false if some of it is given.
@@ -78,7 +85,7 @@ bool Rounding::findSources(Value value, llvm::SetVector<Value> &seen, llvm::SetV
 void Rounding::chooseOperands(Operation *op) {
   for (OpOperand &operand : op->getOpOperands()) {
     Value value = operand.get();
-    if (!tensorOf(value).getElementType().isF32())
+    if (!tensorOf(value).getElementType().isF32() || staysFloat32(value.getDefiningOp()))
       continue;
     llvm::SetVector<Value> seen, sources;
     if (findSources(value, seen, sources)) {
@@ -95,8 +102,8 @@ void Rounding::chooseOperands(Operation *op) {
     builder.setInsertionPointAfterValue(slice.getOperand());
     Value narrow = cast(builder, slice.getOperand(), half);
     builder.setInsertionPoint(op);
-    operand.set(mt::SliceOp::create(builder, slice.getLoc(), narrow, slice.getStarts(), slice.getSizes(),
-                                    slice.getStrides()));
+    operand.set(
+        mt::SliceOp::create(builder, slice.getLoc(), narrow, slice.getStarts(), slice.getSizes(), slice.getStrides()));
   }
 }
 
@@ -134,12 +141,30 @@ void Rounding::round(Value value) {
     return;
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);
+  if (roundsResult(value.getDefiningOp())) {
+    value.setType(tensorOf(value).clone(half));
+    Value wide = cast(builder, value, builder.getF32Type());
+    return value.replaceAllUsesExcept(wide, wide.getDefiningOp());
+  }
   Value narrow = cast(builder, value, half), wide = cast(builder, narrow, builder.getF32Type());
   value.replaceAllUsesExcept(wide, narrow.getDefiningOp());
 }
 
+void Rounding::readAllNarrow(Operation *op) {
+  OpBuilder builder(op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    if (!tensorOf(value).getElementType().isF32() || staysFloat32(value.getDefiningOp()))
+      continue;
+    Value narrow = truncatedOf(value);
+    operand.set(narrow ? narrow : cast(builder, value, half));
+  }
+}
+
 // Moves move the 16-bit values, and what extends as it reads reads them.
 void Rounding::readNarrow(Operation *op) {
+  if (op->hasTrait<mt::SameFloats>() && !isKept(op))
+    return readAllNarrow(op);
   if (op->hasTrait<mt::Extends>()) {
     for (OpOperand &operand : op->getOpOperands())
       if (Value narrow = truncatedOf(operand.get()))

@@ -25,6 +25,8 @@ SplatElementsAttr splatOf(Value value);
 template <typename Op> struct Extends : OpTrait::TraitBase<Op, Extends> {};
 template <typename Op> struct Rounds : OpTrait::TraitBase<Op, Rounds> {};
 template <typename Op> struct Contraction : OpTrait::TraitBase<Op, Contraction> {};
+template <typename Op> struct SameFloats : OpTrait::TraitBase<Op, SameFloats> {};
+template <typename Op> struct StaysFloat32 : OpTrait::TraitBase<Op, StaysFloat32> {};
 template <typename Op> struct Moves : OpTrait::TraitBase<Op, Moves> {};
 template <typename Op> struct Repeats : OpTrait::TraitBase<Op, Repeats> {};
 template <typename Op> struct Generates : OpTrait::TraitBase<Op, Generates> {};

@@ -106,7 +106,7 @@ struct Operands {
     SmallVector<int64_t> shape(query.getShape().drop_back(2));
     shape.push_back(heads);
     shape.push_back(query.getDimSize(query.getRank() - 2));
-    return query.clone(shape);
+    return RankedTensorType::get(shape, Float32Type::get(query.getContext()));
   }
   static RankedTensorType withLast(RankedTensorType type, int64_t size) {
     SmallVector<int64_t> shape(type.getShape());
@@ -129,6 +129,9 @@ LogicalResult Operands::verifySizes() {
       if (size < 1)
         return emitOptionalError(location, "expected places and channels of a known size, found ", type);
   }
+  for (RankedTensorType type : {key, value})
+    if (type && type.getElementType() != query.getElementType())
+      return emitOptionalError(location, "expected one element type, found ", query, " and ", type);
   if (value && value.getDimSize(rank - 2) != key.getDimSize(rank - 2))
     return emitOptionalError(location, "expected as many values as keys, found ", key, " and ", value);
   return success();
@@ -338,6 +341,12 @@ private:
 };
 } // namespace
 
+static void roundElements(Type type, Tensor &tensor) {
+  Type element = cast<RankedTensorType>(type).getElementType();
+  for (double &number : tensor.data)
+    number = isHalf(element) ? mt::roundTo(element, number) : number;
+}
+
 static void forHeads(const mt::Attention &form, int64_t indices, llvm::function_ref<void(const Head &)> use) {
   for (int64_t index = 0; index < indices; ++index)
     for (int64_t head = 0; head < form.heads; ++head)
@@ -379,6 +388,7 @@ LogicalResult AttentionOp::interpret(const EvalContext &context, ArrayRef<Tensor
           addTo(line, head.value(v, s), std::exp(scores[s] - logSum) * dropout.factor(head, t, s), form.valueSize);
     }
   });
+  roundElements(getType(), result);
   results.push_back(std::move(result));
   return success();
 }
@@ -425,6 +435,7 @@ LogicalResult AttentionGradientOp::interpret(const EvalContext &context, ArrayRe
       }
     }
   });
+  roundElements(getType(), result);
   results.push_back(std::move(result));
   return success();
 }

@@ -19,10 +19,11 @@
 include "dialects/mt/MtBase.td"
 
 class Mt_Attention<string mnemonic, dag operands, string from, string to, list<Trait> traits = []>
-    : Mt_PureOp<mnemonic, !listconcat([Mt_OwnKernel<>, Mt_InferType], traits)> {
+    : Mt_PureOp<mnemonic, !listconcat([Mt_Rounds, Mt_Contraction, Mt_SameFloats, Mt_OwnKernel<>, Mt_InferType],
+                                      traits)> {
   let arguments = !con(operands, (ins DefaultValuedAttr<I64Attr, "1">:$heads, OptionalAttr<I64Attr>:$key_heads,
                                   UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<F32Attr>:$scale));
-  let results = (outs Mt_Float:$result);
+  let results = (outs Mt_AnyFloat:$result);
   let assemblyFormat = from # [{ (`mask` $mask^)? (`heads` `=` $heads^)? (`key_heads` `=` $key_heads^)?
     (`causal` $causal^)? (`window` `=` $window^)? (`scale` `=` $scale^)? attr-dict `:` }] # to # [{
     (`,` type($mask)^)? }];
@@ -41,9 +42,9 @@ class Mt_DroppingAttention<string mnemonic, dag operands, string from, string to
 }
 
 def AttentionOp : Mt_DroppingAttention<"attention",
-    (ins Mt_Float:$query, Mt_Float:$key, Mt_Float:$value), "$query `,` $key `,` $value",
+    (ins Mt_AnyFloat:$query, Mt_AnyFloat:$key, Mt_AnyFloat:$value), "$query `,` $key `,` $value",
     "type($query) `,` type($key) `,` type($value)",
-    [Mt_Contraction, DeclareOpInterfaceMethods<GradientOpInterface>, DeclareOpInterfaceMethods<TrainingOpInterface>]> {
+    [DeclareOpInterfaceMethods<GradientOpInterface>, DeclareOpInterfaceMethods<TrainingOpInterface>]> {
   let summary = "softmax(scale Q K^T) V of each head: mt.attention %q, %k, %v heads = 8 causal : "
                 "tensor<?x128x256xf32>, "
                 "tensor<?x128x256xf32>, tensor<?x128x256xf32>";
@@ -62,14 +63,14 @@ def AttentionOp : Mt_DroppingAttention<"attention",
   }];
 }
 def AttentionLogSumsOp : Mt_Attention<"attention_log_sums",
-    (ins Mt_Float:$query, Mt_Float:$key, Optional<Mt_Bool>:$mask), "$query `,` $key",
-    "type($query) `,` type($key)"> {
+    (ins Mt_AnyFloat:$query, Mt_AnyFloat:$key, Optional<Mt_Bool>:$mask), "$query `,` $key",
+    "type($query) `,` type($key)", [Mt_StaysFloat32]> {
   let summary = "m + log(l) of each query of a mt.attention: [?, ..., H, T]; what its gradients need beside its result";
   let description = "0 for a query that sees no key. `mt-fuse` makes one kernel of this op and its mt.attention.";
 }
 def AttentionGradientOp : Mt_DroppingAttention<"attention_gradient",
-    (ins Mt_AttentionOperandAttr:$of, Mt_Float:$gradient, Mt_Float:$query, Mt_Float:$key, Mt_Float:$value,
-         Mt_Float:$output, Mt_Float:$log_sums),
+    (ins Mt_AttentionOperandAttr:$of, Mt_AnyFloat:$gradient, Mt_AnyFloat:$query, Mt_AnyFloat:$key,
+         Mt_AnyFloat:$value, Mt_AnyFloat:$output, Mt_Float:$log_sums),
     "`` $of `,` $gradient `,` $query `,` $key `,` $value `,` $output `,` $log_sums",
     [{type($gradient) `,` type($query) `,` type($key) `,` type($value) `,` type($output) `,` type($log_sums)}]> {
   let summary = "the gradient of mt.attention to its queries, keys or values";

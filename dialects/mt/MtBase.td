@@ -66,6 +66,10 @@ def Mt_Rounds : NativeOpTrait<"Rounds"> { let cppNamespace = "::mlir::mt"; }
 // A product of matrices, a convolution or a gradient of one. It extends and rounds; with a discardable attribute
 // mt.precision = "f32" it is left alone.
 def Mt_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::mlir::mt"; }
+// Its floats have one element type, f32 or one of 16 bits: operands, which it extends as it reads them, and the result,
+// which it rounds. Results with Mt_StaysFloat32 are f32 whatever is read, and so are operands that are such results.
+def Mt_SameFloats : NativeOpTrait<"SameFloats"> { let cppNamespace = "::mlir::mt"; }
+def Mt_StaysFloat32 : NativeOpTrait<"StaysFloat32"> { let cppNamespace = "::mlir::mt"; }
 // Elements of the result are elements of the operands at other indices, or zeros (mt.pad with another value: that one).
 def Mt_Moves : NativeOpTrait<"Moves"> { let cppNamespace = "::mlir::mt"; }
 def Mt_MovesByLine : DeclareOpInterfaceMethods<MoveOpInterface, ["keepsFirstAxes", "dropFirstAxes"]>;

@@ -73,8 +73,13 @@ mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Valu
                         llvm::function_ref<mlir::Value(mlir::Value)> scalarOf, bool scalar = false);
 // The numbers of a stream, given by its hash, at sixteen elements, each `apart` behind the one before.
 mlir::Value emitUniform(Kernel &kernel, mlir::Value hash, mlir::Value element, int64_t apart, mlir::Value step);
+// The same number at one element.
+mlir::Value emitUniform(Kernel &kernel, mlir::Value hash, mlir::Value element, mlir::Value step);
 // The hash of a stream's name, an i32.
 mlir::Value emitHash(Emitter &emit, llvm::StringRef stream);
+
+// e^a for a up to 0, of lanes or of one; below -87 it stays what it is there, a normal number.
+mlir::Value emitExp(Emitter &emit, mlir::Value a);
 
 } // namespace mtc
 

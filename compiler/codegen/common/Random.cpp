@@ -111,3 +111,7 @@ Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, ll
 Value mtc::emitUniform(Kernel &kernel, Value hash, Value element, int64_t apart, Value step) {
   return uniformOf(kernel.emit, /*scalar=*/false, kernel.seed(), step, hash, element, apart);
 }
+
+Value mtc::emitUniform(Kernel &kernel, Value hash, Value element, Value step) {
+  return uniformOf(kernel.emit, /*scalar=*/true, kernel.seed(), step, hash, element);
+}

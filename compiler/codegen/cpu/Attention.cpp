@@ -12,7 +12,7 @@ static Panel queryPanel(const Emitter &emit) { return {std::min<int64_t>(2, emit
 
 AttentionEmitter::AttentionEmitter(Kernel &kernel, Operation *op)
     : form(op), panel(queryPanel(kernel.emit)), keyWidth(widthOf(form.keySize)), valueWidth(widthOf(form.valueSize)),
-      kernel(kernel), emit(kernel.emit) {
+      element(elementOf(op->getOperand(0))), kernel(kernel), emit(kernel.emit) {
   auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
   auto readMask = [&](auto of) {
     if (of && of.getMask())
@@ -50,7 +50,13 @@ AttentionEmitter::Head AttentionEmitter::headOf(Value sample, Value group, Value
 Value AttentionEmitter::lineOf(Value base, const Head &head, bool ofKeys, int64_t size, Value position) {
   Value line = emit.add(emit.mul(head.index, ofKeys ? form.keys : form.queries), position);
   Value offset = emit.add(emit.mul(line, strideOf(ofKeys, size)), emit.mul(ofKeys ? head.keyHead : head.head, size));
-  return lane(base, offset);
+  return channel(base, offset);
+}
+
+void AttentionEmitter::storeRounded(Value number, Value address, Value mask) {
+  if (Emitter::isHalf(element))
+    number = mt::roundTo(mt::VectorExpr(emit, emit.getLoc(), number), element).value();
+  emit.storeLanes(element, number, address, mask);
 }
 
 void AttentionEmitter::zero(Value to, Value floats) {
@@ -61,10 +67,10 @@ void AttentionEmitter::zero(Value to, Value floats) {
 void AttentionEmitter::copyLines(Value from, int64_t stride, int64_t size, Value count, float scale, Value to) {
   int64_t width = widthOf(size);
   emit.loop(emit.integer(0), count, 1, [&](Value row) {
-    Value source = lane(from, emit.mul(row, stride)), target = lane(to, emit.mul(row, width));
+    Value source = channel(from, emit.mul(row, stride)), target = lane(to, emit.mul(row, width));
     for (int64_t column = 0; column < size; column += lanes) {
       Value mask = column + lanes > size ? emit.maskBelow(size - column) : Value();
-      Value line = emit.loadLanes(emit.getF32Type(), lane(source, column), mask);
+      Value line = emit.loadLanes(element, channel(source, emit.integer(column)), mask);
       emit.storeLanes(scale == 1 ? line : times(line, splat(scale)), lane(target, column));
     }
   });
@@ -205,24 +211,4 @@ Value AttentionEmitter::keptLanes(const Head &head, Value key, Value query) {
   Value number = emitUniform(kernel, hash, element, form.keys, step);
   Value kept = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGE, number, splat(rate));
   return select(kept, splat(1 / (1 - rate)), splat(0));
-}
-
-Value AttentionEmitter::exp(Value a) {
-  mt::VectorExpr given(emit, emit.getLoc(), a),
-      x = mt::select(given < mt::VectorExpr(-87.0), mt::VectorExpr(-87.0), given);
-  // As mt::exp, but that 2^n is a normal number here, which the exponent of the rest takes in.
-  constexpr float magic = 12582912.0f;
-  mt::VectorExpr shifted = fma(x, mt::VectorExpr(1.44269504088896341), mt::VectorExpr(magic));
-  mt::VectorExpr n = shifted - mt::VectorExpr(magic);
-  mt::VectorExpr r = fma(n, mt::VectorExpr(-0.693145751953125), x);
-  r = fma(n, mt::VectorExpr(-1.42860682030941723e-06), r);
-  mt::VectorExpr p = fma(r, mt::VectorExpr(1.98527617612853646e-4), mt::VectorExpr(1.39304355252534151e-3));
-  for (double coefficient : {8.33336077630519867e-3, 4.16664853692054749e-2, 1.66666671633720398e-1, 0.5})
-    p = fma(p, r, mt::VectorExpr(coefficient));
-  p = fma(p, r * r, r) + mt::VectorExpr(1.0);
-  Type words = emit.vectorOf(emit.getI32Type());
-  Value bits = arith::BitcastOp::create(emit, words, p.value());
-  Value power = arith::ShLIOp::create(emit, arith::BitcastOp::create(emit, words, shifted.value()),
-                                      emit.splatConstant(emit.getI32IntegerAttr(23)));
-  return arith::BitcastOp::create(emit, a.getType(), arith::AddIOp::create(emit, bits, power));
 }

@@ -24,6 +24,7 @@ public:
   const mlir::mt::Attention form;
   const Panel panel;                  // of queries
   const int64_t keyWidth, valueWidth; // channels of a head in whole vectors
+  const mlir::Type element;           // of operands and result; what is computed is f32
 
   int64_t blocks() const { return ceilDiv(form.queries, attentionQueries); }
   int64_t panelWidth() const { return panel.width(); }
@@ -39,12 +40,15 @@ public:
   mlir::Value lineOf(mlir::Value base, const Head &head, bool ofKeys, int64_t size, mlir::Value position);
   int64_t strideOf(bool ofKeys, int64_t size) const { return (ofKeys ? form.keyHeads : form.heads) * size; }
 
+  // Sixteen channels of a line of the result, rounded to its type.
+  void storeRounded(mlir::Value number, mlir::Value address, mlir::Value mask);
+
   // to = `count` lines of whole vectors, times `scale`. Of queries, zeros up to attentionQueries lines follow.
   void copyLines(mlir::Value from, int64_t stride, int64_t size, mlir::Value count, float scale, mlir::Value to);
   void copyQueries(mlir::Value from, int64_t stride, int64_t size, mlir::Value count, float scale, mlir::Value to);
   // Lines of a block (`width` floats each) as panels of queries: lines of the result are channels.
   void transposeLines(mlir::Value lines, int64_t size, int64_t width, mlir::Value to);
-  // Lines [0, rows) of a matrix as panels of columns, each of `height` lines.
+  // Lines [0, rows) of a matrix of floats as panels of columns, each of `height` lines.
   void packLines(mlir::Value from, int64_t stride, int64_t size, mlir::Value rows, int64_t height, mlir::Value to);
   // body(column, panel) for the panels of a head's channels.
   void forColumns(int64_t size, llvm::function_ref<void(mlir::Value column, Panel panel)> body);
@@ -70,6 +74,7 @@ public:
   // With dropout, what the probabilities of a key and of the queries from `query` on are multiplied by; else null.
   mlir::Value keptLanes(const Head &head, mlir::Value key, mlir::Value query);
 
+  mlir::Value channel(mlir::Value line, mlir::Value index) { return emit.address(line, element, index); }
   mlir::Value lane(mlir::Value address, mlir::Value index) { return emit.address(address, emit.getF32Type(), index); }
   mlir::Value lane(mlir::Value address, int64_t index) { return emit.address(address, emit.getF32Type(), index); }
   mlir::Value load(mlir::Value address) { return emit.loadLanes(emit.getF32Type(), address); }
@@ -77,8 +82,7 @@ public:
   mlir::Value plus(mlir::Value a, mlir::Value b) { return mlir::arith::AddFOp::create(emit, a, b); }
   mlir::Value minus(mlir::Value a, mlir::Value b) { return mlir::arith::SubFOp::create(emit, a, b); }
   mlir::Value times(mlir::Value a, mlir::Value b) { return mlir::arith::MulFOp::create(emit, a, b); }
-  // e^a of lanes up to 0; below -87 it stays what it is there, a normal number.
-  mlir::Value exp(mlir::Value a);
+  mlir::Value exp(mlir::Value a) { return emitExp(emit, a); }
   mlir::Value isEqual(mlir::Value a, mlir::Value b) {
     return mlir::arith::CmpFOp::create(emit, mlir::arith::CmpFPredicate::OEQ, a, b);
   }

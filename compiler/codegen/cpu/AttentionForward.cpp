@@ -25,7 +25,7 @@ private:
   Value q, k, v, result, sums; // buffers; null where there is none
   // Of a thread: queries as lines and transposed, keys as lines, their values in panels, scores; of a block of queries
   // the largest scores, l, and the result so far (a panel of queries after the other, of each the panels of columns).
-  Value lines, transposed, keys, values, scores, most, total, factor, output;
+  Value lines, transposed, keys, valueLines, values, scores, most, total, factor, output;
 
   void emitBlock(const Head &head, Value query);
   void meetKeys(const Head &head, Value query, Value at, Value key, Value count);
@@ -59,6 +59,7 @@ ForwardEmitter::ForwardEmitter(Kernel &kernel, mt::AttentionOp attention, mt::At
   if (!attention)
     return;
   v = bufferOf(attention.getValue());
+  valueLines = Emitter::isHalf(element) ? emit.array(f32, attentionKeys * valueWidth) : Value();
   values = emit.array(f32, attentionKeys * valueWidth);
   output = emit.array(f32, attentionQueries * valueWidth);
 }
@@ -92,9 +93,16 @@ void ForwardEmitter::emitBlock(const Head &head, Value query) {
     zero(output, attentionQueries * valueWidth);
   auto load = [&](Value key, Value all) {
     copyLines(lineOf(k, head, true, form.keySize, key), strideOf(true, form.keySize), form.keySize, all, 1, keys);
-    if (attention)
-      packLines(lineOf(v, head, true, form.valueSize, key), strideOf(true, form.valueSize), form.valueSize, all,
-                attentionKeys, values);
+    if (!attention)
+      return;
+    Value from = lineOf(v, head, true, form.valueSize, key);
+    int64_t stride = strideOf(true, form.valueSize);
+    if (valueLines) {
+      copyLines(from, stride, form.valueSize, all, 1, valueLines);
+      from = valueLines;
+      stride = valueWidth;
+    }
+    packLines(from, stride, form.valueSize, all, attentionKeys, values);
   };
   walkKeys(query, count, panelWidth(), load,
            [&](Value at, Value key, Value seen) { meetKeys(head, emit.add(query, at), at, key, seen); });
@@ -217,10 +225,11 @@ void ForwardEmitter::finish(const Head &head, Value query, Value at, Value count
     emit.loop(emit.integer(0), rows, 1, [&](Value row) {
       Value scale = emit.splat(emit.load(emit.getF32Type(), lane(factor, row)));
       Value line = lane(base, emit.mul(row, columns.width()));
-      Value target = lane(lane(to, emit.mul(row, strideOf(false, form.valueSize))), column);
+      Value target = channel(channel(to, emit.mul(row, strideOf(false, form.valueSize))), column);
       for (int64_t vector = 0; vector < columns.vectors; ++vector) {
         Value mask = vector + 1 == columns.vectors && columns.last < lanes ? emit.maskBelow(columns.last) : Value();
-        emit.storeLanes(times(load(lane(line, vector * lanes)), scale), lane(target, vector * lanes), mask);
+        storeRounded(times(load(lane(line, vector * lanes)), scale), channel(target, emit.integer(vector * lanes)),
+                     mask);
       }
     });
   });

@@ -228,11 +228,13 @@ void GradientEmitter::store(Value sums, int64_t height, Value rows, int64_t size
   forColumns(size, [&](Value column, Panel columns) {
     Value base = lane(sums, emit.mul(column, height));
     emit.loop(emit.integer(0), rows, 1, [&](Value row) {
-      Value line = lane(base, emit.mul(row, columns.width())), target = lane(lane(to, emit.mul(row, stride)), column);
+      Value line = lane(base, emit.mul(row, columns.width())),
+            target = channel(channel(to, emit.mul(row, stride)), column);
       for (int64_t vector = 0; vector < columns.vectors; ++vector) {
         Value mask = vector + 1 == columns.vectors && columns.last < lanes ? emit.maskBelow(columns.last) : Value();
         Value number = load(lane(line, vector * lanes));
-        emit.storeLanes(scale == 1 ? number : times(number, splat(scale)), lane(target, vector * lanes), mask);
+        storeRounded(scale == 1 ? number : times(number, splat(scale)), channel(target, emit.integer(vector * lanes)),
+                     mask);
       }
     });
   });

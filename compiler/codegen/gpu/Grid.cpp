@@ -122,13 +122,3 @@ GpuGrid mtc::transposeGpuGrid(plan::KernelOp op, int64_t) {
   return {transposeThreads, 0, ceilDiv(type.getDimSize(0), transposeSide) * ceilDiv(type.getDimSize(1), transposeSide),
           0, 0};
 }
-
-// Of no kernel that is compiled.
-GpuGrid mtc::attentionGpuGrid(plan::KernelOp, int64_t) { return {minRowThreads, 1, 1, 0, 0}; }
-GpuGrid mtc::attentionGradientGpuGrid(plan::KernelOp op, int64_t rows) { return attentionGpuGrid(op, rows); }
-
-LogicalResult mtc::emitBlockAttention(BlockKernel &kernel) {
-  return kernel.op.emitError("expected no attention in a plan with code for GPUs, found one that "
-                             "mt-decompose-attention has left");
-}
-LogicalResult mtc::emitBlockAttentionGradient(BlockKernel &kernel) { return emitBlockAttention(kernel); }

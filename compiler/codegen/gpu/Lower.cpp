@@ -3,6 +3,8 @@
 // The two lowerings of kernels: gpu ops as nvvm ops, or as fields and calls of mt_sim_thread.
 #include "compiler/codegen/common/Emitter.h"
 #include "compiler/codegen/gpu/Gpu.h"
+#include "compiler/codegen/gpu/TensorCores.h"
+#include "dialects/mt/VectorExpr.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -35,6 +37,8 @@ public:
   virtual void round(NVVM::ConvertFloatToTF32Op op) {}
   virtual void shuffle(NVVM::ShflOp op) {}
   virtual void meet(NVVM::SyncWarpOp op) {}
+  virtual void pack(Operation *op, Type half) {}
+  virtual void approximateExp2(LLVM::CallIntrinsicOp op) {}
 };
 
 class NvvmLowering : public Lowering {
@@ -181,6 +185,32 @@ public:
     exchange(builder, zero, zero);
     op.erase();
   }
+  // The bits of two numbers that are rounded as others are; `op` takes the higher one first.
+  void pack(Operation *op, Type half) override {
+    ImplicitLocOpBuilder builder(op->getLoc(), op);
+    Value result = LLVM::PoisonOp::create(builder, op->getResult(0).getType());
+    for (int64_t i = 0; i < 2; ++i) {
+      mt::VectorExpr rounded = mt::roundTo(mt::VectorExpr(builder, op->getLoc(), op->getOperand(1 - i)), half);
+      Value narrow;
+      if (half.isBF16()) {
+        Value bits = LLVM::BitcastOp::create(builder, builder.getI32Type(), rounded.value());
+        bits = LLVM::LShrOp::create(builder, bits, number(builder, 16));
+        narrow = LLVM::BitcastOp::create(builder, half, LLVM::TruncOp::create(builder, builder.getI16Type(), bits));
+      } else {
+        narrow = LLVM::FPTruncOp::create(builder, half, rounded.value());
+      }
+      result = LLVM::InsertElementOp::create(builder, result, narrow, number(builder, i));
+    }
+    op->getResult(0).replaceAllUsesWith(result);
+    op->erase();
+  }
+  void approximateExp2(LLVM::CallIntrinsicOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    constexpr float ln2 = 0.693147180559945309f;
+    mt::VectorExpr a(builder, op.getLoc(), op.getArgs()[0]);
+    op->getResult(0).replaceAllUsesWith(mt::exp(a * mt::VectorExpr(ln2)).value());
+    op.erase();
+  }
 
 private:
   Value thread;
@@ -298,6 +328,10 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.shuffle(shuffle);
   if (auto meet = dyn_cast<NVVM::SyncWarpOp>(op))
     return lowering.meet(meet);
+  if (isa<NVVM::ConvertF32x2ToBF16x2Op, NVVM::ConvertF32x2ToF16x2Op>(op))
+    return lowering.pack(op, cast<VectorType>(op->getResult(0).getType()).getElementType());
+  if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op); call && call.getIntrin() == approximateExp2Name)
+    return lowering.approximateExp2(call);
   if (auto memory = dyn_cast<UnrealizedConversionCastOp>(op)) {
     auto type = cast<MemRefType>(memory.getOperand(0).getType());
     if (!memory.use_empty())

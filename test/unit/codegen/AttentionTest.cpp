@@ -3,6 +3,7 @@
 // Attention and its gradients against sums in double precision; the same bits from every CPU target and for any shares
 // of the grid.
 #include "dialects/mt/Random.h"
+#include "test/unit/codegen/AttentionCases.h"
 #include "test/unit/codegen/Harness.h"
 #include <cmath>
 #include <cstring>
@@ -15,104 +16,15 @@ namespace {
 constexpr uint64_t seed = 5;
 constexpr int32_t step = 3;
 
-struct Case {
-  std::string name;
-  int64_t queries, keys, heads, keyHeads, keySize, valueSize;
-  bool causal = false;
-  int64_t window = 0;
-  std::vector<int64_t> mask = {}; // its type's sizes: 4 with the batch axis, or fewer without
-  float rate = 0;
-  int64_t groups = 1; // an axis of this size before the places
-};
-
-const std::vector<Case> cases = {
-    {"plain", 5, 5, 1, 1, 3, 3},
-    {"one", 1, 1, 2, 2, 16, 16},
-    {"crossed", 37, 70, 2, 2, 19, 33},
-    {"causal", 150, 150, 2, 2, 32, 32, true},
-    {"square", 128, 128, 1, 1, 64, 64},
-    {"grouped", 66, 65, 6, 2, 8, 12, true},
-    {"one_key_head", 20, 130, 3, 1, 17, 80},
-    {"window", 200, 200, 1, 1, 16, 16, false, 40},
-    {"causal_window", 200, 170, 1, 1, 16, 16, true, 70},
-    {"padding", 40, 90, 2, 2, 16, 8, false, 0, {-1, 1, 1, 90}},
-    {"of_queries", 40, 90, 2, 2, 16, 8, true, 0, {-1, 1, 40, 1}},
-    {"given", 70, 33, 2, 1, 16, 8, false, 0, {-1, 2, 70, 33}},
-    {"common", 70, 33, 2, 2, 16, 8, false, 0, {70, 33}},
-    {"dropout", 70, 69, 2, 2, 16, 16, true, 0, {}, 0.25f},
-    {"groups", 9, 10, 2, 2, 5, 6, false, 0, {}, 0, 3},
-};
-
-std::string tensor(std::vector<int64_t> shape, const char *element = "f32") {
-  std::string text = "tensor<";
-  for (int64_t size : shape)
-    text += (size < 0 ? "?" : std::to_string(size)) + "x";
-  return text + element + ">";
-}
-
-struct Types {
-  std::string query, key, value, result, logs, mask;
-  explicit Types(const Case &c) {
-    auto of = [&](int64_t places, int64_t channels) {
-      return c.groups == 1 ? tensor({-1, places, channels}) : tensor({-1, c.groups, places, channels});
-    };
-    query = of(c.queries, c.heads * c.keySize);
-    key = of(c.keys, c.keyHeads * c.keySize);
-    value = of(c.keys, c.keyHeads * c.valueSize);
-    result = of(c.queries, c.heads * c.valueSize);
-    logs = of(c.heads, c.queries);
-    mask = c.mask.empty() ? "" : tensor(c.mask, "i1");
-  }
-};
-
-// What the ops have in common: after the operands, and the types of what is optional.
-std::string attributes(const Case &c, bool drops) {
-  std::string text = c.mask.empty() ? "" : " mask %m";
-  text += " heads = " + std::to_string(c.heads) + " key_heads = " + std::to_string(c.keyHeads);
-  text += c.causal ? " causal" : "";
-  text += c.window ? " window = " + std::to_string(c.window) : "";
-  if (c.rate > 0 && drops)
-    text += " dropout \"stream\" rate = " + std::to_string(c.rate) + " step(%i)";
-  return text + " : ";
-}
-std::string arguments(const Case &c, const Types &t) {
-  return "%q: " + t.query + ", %k: " + t.key + ", %v: " + t.value + (c.mask.empty() ? "" : ", %m: " + t.mask) +
-         (c.rate > 0 ? ", %i: tensor<i32>" : "");
-}
-
-std::string forwardText(const Case &c) {
-  Types t(c);
-  std::string mask = c.mask.empty() ? "" : ", " + t.mask;
-  return kernelText(c.name, "attention",
-                    "^bb0(" + arguments(c, t) + "):\n%0 = mt.attention %q, %k, %v" + attributes(c, true) + t.query +
-                        ", " + t.key + ", " + t.value + mask + "\n%1 = mt.attention_log_sums %q, %k" +
-                        attributes(c, false) + t.query + ", " + t.key + mask + "\nmt.yield %0, %1 : " + t.result +
-                        ", " + t.logs);
-}
-// With all gradients; of `wanted` one of them.
-std::string gradientText(const Case &c, const std::string &name, const std::vector<std::string> &wanted) {
-  Types t(c);
-  std::string body = "^bb0(" + arguments(c, t) + ", %d: " + t.result + ", %y: " + t.result + ", %l: " + t.logs + "):\n";
-  std::string names, types;
-  for (const std::string &of : wanted) {
-    body += "%" + of + " = mt.attention_gradient " + of + ", %d, %q, %k, %v, %y, %l" + attributes(c, true) + t.result +
-            ", " + t.query + ", " + t.key + ", " + t.value + ", " + t.result + ", " + t.logs +
-            (c.mask.empty() ? "" : ", " + t.mask) + "\n";
-    names += (names.empty() ? "%" : ", %") + of;
-    types += (types.empty() ? "" : ", ") + (of == "query" ? t.query : of == "key" ? t.key : t.value);
-  }
-  return kernelText(name, "attention_gradient", body + "mt.yield " + names + " : " + types);
-}
-
 // Everything of one case, for some rows.
 struct Reference {
-  const Case &c;
+  const AttentionCase &c;
   int64_t rows, first; // samples, and the global index of the first
   std::vector<float> q, k, v, d;
   std::vector<uint8_t> m;
   std::vector<double> y, logs, dq, dk, dv;
 
-  Reference(const Case &c, int64_t rows, int64_t first) : c(c), rows(rows), first(first) {
+  Reference(const AttentionCase &c, int64_t rows, int64_t first) : c(c), rows(rows), first(first) {
     int64_t lines = rows * c.groups;
     q = randoms(lines * c.queries * c.heads * c.keySize, 1);
     k = randoms(lines * c.keys * c.keyHeads * c.keySize, 2);
@@ -233,10 +145,10 @@ std::vector<std::vector<float>> run(const std::vector<std::unique_ptr<Code>> &co
   return first;
 }
 
-class Attention : public testing::TestWithParam<Case> {};
+class Attention : public testing::TestWithParam<AttentionCase> {};
 
 TEST_P(Attention, EqualsItsFormula) {
-  const Case &c = GetParam();
+  const AttentionCase &c = GetParam();
   auto codes = compile(forwardText(c) + gradientText(c, c.name + "_gradients", {"query", "key", "value"}) +
                        gradientText(c, c.name + "_query", {"query"}) + gradientText(c, c.name + "_value", {"value"}));
   for (int64_t rows : {1, 3}) {
@@ -264,6 +176,7 @@ TEST_P(Attention, EqualsItsFormula) {
     EXPECT_EQ(run(codes, c.name + "_value", r, operands, {r.dv.size()})[0], gradients[2]) << where;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, Attention, testing::ValuesIn(cases), [](auto &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, Attention, testing::ValuesIn(attentionCases),
+                         [](auto &info) { return info.param.name; });
 
 } // namespace

@@ -1,45 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels as GPU code, run by fibers in place of threads, against CPU code; and as PTX, which must round as they do.
-#include "compiler/codegen/gpu/Gpu.h"
-#include "dialects/mt/MtDialect.h"
-#include "dialects/plan/PlanDialect.h"
-#include "mlir/Dialect/Shard/IR/ShardDialect.h"
-#include "mlir/Parser/Parser.h"
-#include "test/unit/codegen/Harness.h"
-#include "test/unit/codegen/Simulated.h"
-#include <gtest/gtest.h>
+#include "test/unit/codegen/GpuFixture.h"
 
 using namespace codegentest;
 
 namespace {
-
-class Gpu : public testing::Test {
-protected:
-  Gpu() : context(registry()) { context.loadAllAvailableDialects(); }
-  static mlir::DialectRegistry registry() {
-    mlir::DialectRegistry dialects;
-    dialects.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
-    return dialects;
-  }
-  // Tiles are chosen by the batch.
-  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &kernels, int64_t shards = 8, int64_t batch = 256) {
-    std::string text = "module attributes {mt.compilation = #mt.compilation<batch = " + std::to_string(batch) +
-                       ", shards = " + std::to_string(shards) + precision + ">} {\n" + kernels + "}";
-    return mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  }
-  void expectEqual(const std::string &kernels, int64_t shardRows = 3, bool fast = false, int64_t shards = 8,
-                   int64_t batch = 256) {
-    auto module = parse(kernels, shards, batch);
-    ASSERT_TRUE(module);
-    for (int64_t rows : {1, 21})
-      if (rows <= shardRows * shards || fast)
-        EXPECT_EQ(compareKernels(*module, shardRows, fast, rows, static_cast<unsigned>(rows)).problems, "")
-            << "rows " << rows;
-  }
-  mlir::MLIRContext context;
-  std::string precision; // an attribute, or nothing
-};
 
 const std::string rowsOf10 = kernelText("softmax", "rows", R"(^bb0(%x: tensor<?x10xf32>, %b: tensor<10xf32>):
   %0 = mt.add %x, %b : tensor<?x10xf32>, tensor<10xf32>

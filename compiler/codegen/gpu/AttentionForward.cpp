@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention: a block has 64 queries of one head. It meets the keys some at a time, and keeps of them what
+// MtAttention.td calls m, l and the result so far, in registers.
+#include "compiler/codegen/gpu/Attention.h"
+#include "compiler/codegen/gpu/Kernels.h"
+#include "dialects/mt/VectorExpr.h"
+#include <limits>
+
+using namespace mlir;
+using namespace mtc;
+
+// What a hidden score is, and the largest score of no keys.
+static constexpr float hidden = std::numeric_limits<float>::lowest();
+
+namespace {
+class ForwardBlock : AttentionBlock {
+public:
+  ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::AttentionLogSumsOp logSums);
+  void run();
+
+private:
+  mt::AttentionOp attention;
+  Value q, k, v, result, logSums; // buffers; null where there is none
+  const Meeting met;
+
+  int64_t sums() const { return attention ? tileOfSize(form.valueSize).count() : 0; }
+  void emitBlock(const Head &head, Value query);
+  OwnLines bringQueries(const Head &head, Value query);
+  Emitter::Values meet(const ScoreTile &block, const OwnLines &queries, Value buffer, ValueRange carried);
+  Emitter::Values probabilitiesOf(ValueRange scores, ValueRange largest);
+  void finish(const Head &head, Value query, ValueRange carried);
+  LinePanel keysIn(Value buffer) const { return {buffer, form.keySize, strideOf(way, form.keySize)}; }
+  LinePanel valuesIn(Value buffer) {
+    Value behind =
+        emit.address(buffer, emit.getI8Type(), met.lines * strideOf(way, form.keySize) * (way == Way::halves ? 2 : 4));
+    return {behind, form.valueSize, strideOf(way, form.valueSize)};
+  }
+  int64_t bufferBytes() const { return met.lines * lineBytes(way); }
+};
+} // namespace
+
+ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::AttentionLogSumsOp given)
+    : AttentionBlock(kernel, attention ? attention.getOperation() : given.getOperation()), attention(attention),
+      met(meeting(way, /*isGradient=*/false)) {
+  auto bufferOf = [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); };
+  q = bufferOf(attention ? attention.getQuery() : given.getQuery());
+  k = bufferOf(attention ? attention.getKey() : given.getKey());
+  if (attention)
+    v = bufferOf(attention.getValue());
+  for (auto [i, yield] : llvm::enumerate(kernel.yields()))
+    (attention && yield == attention.getResult() ? result : logSums) = kernel.result(static_cast<int64_t>(i));
+  memory = kernel.allocateShared(emit.getI8Type(), sharedBytes(/*isGradient=*/false));
+  probabilities = bytesBehind(memory, met.buffers * bufferBytes());
+}
+
+// With a causal mask the last queries have most to do: they come first.
+void ForwardBlock::run() {
+  int64_t number = ceilDiv(form.queries, attentionLines), perGroup = form.heads * number;
+  Value sample = emit.div(kernel.tile, emit.integer(form.groups * perGroup));
+  Value inSample = emit.rem(kernel.tile, emit.integer(form.groups * perGroup));
+  Value group = emit.div(inSample, emit.integer(perGroup)), inGroup = emit.rem(inSample, emit.integer(perGroup));
+  Value head = emit.div(inGroup, emit.integer(number)), block = emit.rem(inGroup, emit.integer(number));
+  if (form.causal)
+    block = emit.sub(emit.integer(number - 1), block);
+  Value keyHead = emit.div(head, emit.integer(form.heads / form.keyHeads));
+  emitBlock(headOf(sample, group, head, keyHead), emit.mul(block, attentionLines));
+}
+
+// Tensor cores read the queries from registers, all the time.
+OwnLines ForwardBlock::bringQueries(const Head &head, Value query) {
+  OwnLines own{linesOf(q, head, /*ofKeys=*/false, form.keySize), query, keysIn(memory), {}};
+  if (way == Way::fma)
+    return own;
+  if (way == Way::halves) {
+    clearPads(own.panel, attentionLines);
+    copyLines(own.lines, query, attentionLines, own.panel);
+    endCopies();
+  }
+  loadFragments(own);
+  return own;
+}
+
+void ForwardBlock::emitBlock(const Head &head, Value query) {
+  OwnLines queries = bringQueries(head, query);
+  kernel.barrier();
+  for (int64_t buffer = 0; buffer < met.buffers; ++buffer) {
+    Value at = bytesBehind(memory, buffer * bufferBytes());
+    clearPads(keysIn(at), met.lines);
+    clearPads(valuesIn(at), met.lines);
+  }
+  HeadLines keys = linesOf(k, head, /*ofKeys=*/true, form.keySize);
+  HeadLines values = attention ? linesOf(v, head, /*ofKeys=*/true, form.valueSize) : HeadLines();
+  // m and l of the thread's two queries, l of its own columns alone; then the result.
+  Emitter::Values carried{number(hidden), number(hidden), number(0), number(0)};
+  carried.append(zeros(sums()));
+  carried = walk(
+      memory, bufferBytes(), met, othersOf(query, /*ownIsQuery=*/true, met.lines), carried,
+      [&](Value key, Value buffer) {
+        copyLines(keys, key, met.lines, keysIn(buffer));
+        if (attention)
+          copyLines(values, key, met.lines, valuesIn(buffer));
+      },
+      [&](Value key, Value buffer, ValueRange now) {
+        return meet({head, query, key, /*ownIsQuery=*/true, met.lines}, queries, buffer, now);
+      });
+  finish(head, query, carried);
+}
+
+// e^(score - m), and 0 where a score is hidden.
+Emitter::Values ForwardBlock::probabilitiesOf(ValueRange scores, ValueRange largest) {
+  WarpTile tile = tileOfLines(met.lines);
+  bool some = hides() || form.keys % met.lines; // scores may be hidden
+  Value none[] = {isEqual(largest[0], number(hidden)), isEqual(largest[1], number(hidden))}, from[2];
+  for (int64_t half : {0, 1}) // 2^(hidden - 0) is 0
+    from[half] = fast && some ? select(none[half], number(0), largest[half]) : largest[half];
+  Emitter::Values p;
+  for (auto [i, score] : llvm::enumerate(scores)) {
+    p.push_back(exp(minus(score, from[tile.half(i)])));
+    if (!fast && some)
+      p.back() = select(isEqual(score, number(hidden)), number(0), p.back());
+  }
+  return p;
+}
+
+Emitter::Values ForwardBlock::meet(const ScoreTile &block, const OwnLines &queries, Value buffer, ValueRange carried) {
+  WarpTile tile = tileOfLines(met.lines);
+  Emitter::Values s = scores(queries, keysIn(buffer), met.lines), next;
+  for (Value &score : s)
+    score = times(score, number(scoreScale()));
+  s = hide(block, s, number(hidden));
+  Value largest[] = {carried[0], carried[1]}, factor[2], total[2];
+  for (int64_t half : {0, 1}) {
+    Value most;
+    for (int64_t i = 0; i < tile.count(); ++i)
+      if (tile.half(i) == half)
+        most = most ? larger(most, s[i]) : s[i];
+    largest[half] = larger(largest[half], overFour(most, [&](Value a, Value b) { return larger(a, b); }));
+    factor[half] = exp(minus(carried[half], largest[half]));
+    total[half] = times(carried[2 + half], factor[half]);
+  }
+  Emitter::Values p = probabilitiesOf(s, largest);
+  for (auto [i, one] : llvm::enumerate(p))
+    total[tile.half(i)] = plus(total[tile.half(i)], one);
+  next.append({largest[0], largest[1], total[0], total[1]});
+  if (!attention)
+    return next;
+  for (auto [one, keeps] : llvm::zip(p, kept(block)))
+    one = times(one, keeps);
+  WarpTile result = tileOfSize(form.valueSize);
+  Emitter::Values sums;
+  for (auto [i, sum] : llvm::enumerate(carried.drop_front(4)))
+    sums.push_back(times(sum, factor[result.half(i)]));
+  next.append(addProduct(p, met.lines, valuesIn(buffer), sums));
+  return next;
+}
+
+void ForwardBlock::finish(const Head &head, Value query, ValueRange carried) {
+  Value factors[2];
+  for (int64_t half : {0, 1}) {
+    Value l = overFour(carried[2 + half], [&](Value a, Value b) { return plus(a, b); });
+    Value none = isEqual(l, number(0));
+    factors[half] = select(none, number(0), arith::DivFOp::create(emit, number(1), l));
+    if (!logSums)
+      continue;
+    Value m = fast ? times(carried[half], number(ln2)) : carried[half];
+    Value logarithm = mt::log(mt::VectorExpr(emit, emit.getLoc(), l)).value();
+    Value logSum = select(none, number(0), plus(m, logarithm));
+    Value position = emit.add(emit.add(query, warpLine), emit.add(group, 8 * half));
+    Value line = emit.add(emit.mul(head.index, form.heads), head.head);
+    Value to = emit.address(logSums, emit.getF32Type(), emit.add(emit.mul(line, form.queries), position));
+    emit.when(both(emit, emit.less(position, emit.integer(form.queries)), emit.equal(pair, emit.integer(0))),
+              [&] { emit.store(logSum, to); });
+  }
+  if (result)
+    storeSums(carried.drop_front(4), form.valueSize, factors, linesOf(result, head, /*ofKeys=*/false, form.valueSize),
+              query);
+}
+
+GpuGrid mtc::attentionGpuGrid(plan::KernelOp op, int64_t) {
+  mt::Attention form(&op.getBody().front().front());
+  return {attentionThreads, 1, form.groups * form.heads * ceilDiv(form.queries, attentionLines), 0, 0};
+}
+
+LogicalResult mtc::emitBlockAttention(BlockKernel &kernel) {
+  mt::AttentionOp attention;
+  mt::AttentionLogSumsOp logSums;
+  for (Operation &op : kernel.body().without_terminator()) {
+    if (auto found = dyn_cast<mt::AttentionOp>(op))
+      attention = found;
+    if (auto found = dyn_cast<mt::AttentionLogSumsOp>(op))
+      logSums = found;
+  }
+  ForwardBlock(kernel, attention, logSums).run();
+  return success();
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gradients of an attention. A block has 64 keys of one head and meets the queries of all heads that read it: dK
+// and dV. Or it has 64 queries of one head and meets the keys: dQ. Both compute the scores again, so that no block adds
+// to what another one writes.
+#include "compiler/codegen/gpu/Attention.h"
+#include "compiler/codegen/gpu/Kernels.h"
+#include "compiler/codegen/gpu/Product.h"
+
+using namespace mlir;
+using namespace mtc;
+
+namespace {
+class GradientBlock : AttentionBlock {
+public:
+  GradientBlock(BlockKernel &kernel, mt::AttentionGradientOp any);
+  void run();
+
+private:
+  Value dy, q, k, v, y, logSums; // buffers
+  Value dq, dk, dv;              // of the results; null where one is not wanted
+  const Meeting met;
+
+  bool needsDifferences() const { return dq || dk; }
+  int64_t elementBytes() const { return way == Way::halves ? 2 : 4; }
+  // Panels of lines: queries or keys, and behind them the gradients or values of the same positions.
+  LinePanel firstIn(Value from) const { return {from, form.keySize, strideOf(way, form.keySize)}; }
+  LinePanel secondIn(Value from, int64_t lines) {
+    Value behind = bytesBehind(from, lines * strideOf(way, form.keySize) * elementBytes());
+    return {behind, form.valueSize, strideOf(way, form.valueSize)};
+  }
+  int64_t bufferBytes() const { return met.lines * (lineBytes(way) + 8); }
+  // Of the queries of a buffer: log sums, and behind them what `deltaOf` gives.
+  Value numbersIn(Value buffer) { return bytesBehind(buffer, met.lines * lineBytes(way)); }
+
+  struct Own {
+    OwnLines first, second;
+  };
+  Own bringOwn(const HeadLines &first, const HeadLines &second, Value position);
+  void clearBuffers();
+  void emitKeys(Value sample, Value group, Value keyHead, Value key);
+  void emitQueries(const Head &head, Value query);
+  Emitter::Values meetQueries(const ScoreTile &block, const Own &keys, Value buffer, ValueRange carried);
+  Emitter::Values meetKeys(const ScoreTile &block, const Own &queries, Value buffer, ValueRange numbers,
+                           ValueRange carried);
+  Value deltaOf(const HeadLines &gradients, const HeadLines &outputs, Value position);
+  Value logSumOf(const Head &head, Value position);
+  void bringNumbers(const Head &head, Value query, Value buffer);
+  Emitter::Values probabilitiesOf(const ScoreTile &block, ValueRange scores, llvm::function_ref<Value(int64_t)> logSum);
+  Emitter::Values differencesOf(ValueRange p, ValueRange products, ValueRange kept,
+                                llvm::function_ref<Value(int64_t)> delta);
+};
+} // namespace
+
+GradientBlock::GradientBlock(BlockKernel &kernel, mt::AttentionGradientOp any)
+    : AttentionBlock(kernel, any), met(meeting(way, /*isGradient=*/true)) {
+  auto bufferOf = [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); };
+  dy = bufferOf(any.getGradient());
+  q = bufferOf(any.getQuery());
+  k = bufferOf(any.getKey());
+  v = bufferOf(any.getValue());
+  y = bufferOf(any.getOutput());
+  logSums = bufferOf(any.getLogSums());
+  for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
+    mt::AttentionOperand of = yield.getDefiningOp<mt::AttentionGradientOp>().getOf();
+    Value &result = of == mt::AttentionOperand::query ? dq : of == mt::AttentionOperand::key ? dk : dv;
+    result = kernel.result(static_cast<int64_t>(i));
+  }
+  memory = kernel.allocateShared(emit.getI8Type(), sharedBytes(/*isGradient=*/true));
+  probabilities = bytesBehind(memory, met.buffers * bufferBytes());
+}
+
+// Tiles of an index of the axes before the positions: blocks of keys of each of their heads, then blocks of queries.
+static std::pair<int64_t, int64_t> blocksOf(plan::KernelOp op, const mt::Attention &form) {
+  bool ofQueries = false, ofKeys = false;
+  for (auto gradient : op.getBody().front().getOps<mt::AttentionGradientOp>())
+    (gradient.getOf() == mt::AttentionOperand::query ? ofQueries : ofKeys) = true;
+  return {ofKeys ? form.keyHeads * ceilDiv(form.keys, attentionLines) : 0,
+          ofQueries ? form.heads * ceilDiv(form.queries, attentionLines) : 0};
+}
+
+void GradientBlock::run() {
+  auto [ofKeys, ofQueries] = blocksOf(kernel.op, form);
+  int64_t keyBlocks = ceilDiv(form.keys, attentionLines), queryBlocks = ceilDiv(form.queries, attentionLines);
+  Value all = emit.integer(ofKeys + ofQueries), index = emit.div(kernel.tile, all), tile = emit.rem(kernel.tile, all);
+  Value sample = emit.div(index, emit.integer(form.groups)), group = emit.rem(index, emit.integer(form.groups));
+  clearBuffers();
+  auto keys = [&] {
+    emitKeys(sample, group, emit.div(tile, emit.integer(keyBlocks)),
+             emit.mul(emit.rem(tile, emit.integer(keyBlocks)), attentionLines));
+  };
+  auto queries = [&, ofKeys = ofKeys] {
+    Value number = emit.sub(tile, emit.integer(ofKeys)), block = emit.rem(number, emit.integer(queryBlocks));
+    if (form.causal)
+      block = emit.sub(emit.integer(queryBlocks - 1), block);
+    Value head = emit.div(number, emit.integer(queryBlocks));
+    emitQueries(headOf(sample, group, head, emit.div(head, emit.integer(form.heads / form.keyHeads))),
+                emit.mul(block, attentionLines));
+  };
+  if (!ofQueries)
+    return keys();
+  if (!ofKeys)
+    return queries();
+  emit.when(emit.less(tile, emit.integer(ofKeys)), keys, queries);
+}
+
+void GradientBlock::clearBuffers() {
+  for (int64_t buffer = 0; buffer < met.buffers; ++buffer) {
+    Value at = bytesBehind(memory, buffer * bufferBytes());
+    clearPads(firstIn(at), met.lines);
+    clearPads(secondIn(at, met.lines), met.lines);
+  }
+}
+
+GradientBlock::Own GradientBlock::bringOwn(const HeadLines &first, const HeadLines &second, Value position) {
+  Value panels = bytesBehind(memory, met.buffers * bufferBytes());
+  Own own{{first, position, firstIn(panels), {}}, {second, position, secondIn(panels, attentionLines), {}}};
+  if (way != Way::halves)
+    return own;
+  for (const OwnLines &lines : {own.first, own.second}) {
+    clearPads(lines.panel, attentionLines);
+    copyLines(lines.lines, position, attentionLines, lines.panel);
+  }
+  endCopies();
+  return own;
+}
+
+// ---- numbers of queries
+
+Value GradientBlock::logSumOf(const Head &head, Value position) {
+  Value line = emit.add(emit.mul(head.index, form.heads), head.head);
+  Type f32 = emit.getF32Type();
+  Value logSum = emit.load(f32, emit.address(logSums, f32, emit.add(emit.mul(line, form.queries), position)));
+  return fast ? times(logSum, number(log2e)) : logSum;
+}
+
+// The sum over a line of dY * Y. Four lanes share it: each adds every fourth chunk in order, then they are folded.
+Value GradientBlock::deltaOf(const HeadLines &gradients, const HeadLines &outputs, Value position) {
+  int64_t size = form.valueSize, chunk = chunkOfSize(size, maxAccessBytes / emit.bytes(element));
+  Value a = at(gradients.base, emit.mul(position, gradients.stride)),
+        b = at(outputs.base, emit.mul(position, outputs.stride));
+  Value first = emit.mul(pair, chunk), sum = number(0);
+  for (int64_t from = 0; from < size; from += 4 * chunk) {
+    Value column = emit.add(first, from), there;
+    if (from + 4 * chunk > size) {
+      there = emit.less(column, emit.integer(size));
+      column = orZero(emit, there, column);
+    }
+    Value x = loadChunk(emit, element, at(a, column), chunk), z = loadChunk(emit, element, at(b, column), chunk);
+    if (there)
+      x = orZero(emit, there, x);
+    for (int64_t j = 0; j < chunk; ++j)
+      sum = chunk == 1 ? emit.fma(x, z, sum) : emit.fma(emit.extract(x, j), emit.extract(z, j), sum);
+  }
+  return overFour(sum, [&](Value a, Value b) { return plus(a, b); });
+}
+
+// Of the queries of a buffer, four lanes each.
+void GradientBlock::bringNumbers(const Head &head, Value query, Value buffer) {
+  static_assert(attentionThreads == 4 * 32, "a query of a buffer has four lanes");
+  Type f32 = emit.getF32Type();
+  Value line = emit.div(kernel.thread, emit.integer(4)), position = emit.add(query, line);
+  Value there = emit.less(position, emit.integer(form.queries));
+  position = emit.least(position, emit.integer(form.queries - 1));
+  Value logSum = orZero(emit, there, logSumOf(head, position)), delta;
+  if (dk)
+    delta = orZero(emit, there,
+                   deltaOf(linesOf(dy, head, /*ofKeys=*/false, form.valueSize),
+                           linesOf(y, head, /*ofKeys=*/false, form.valueSize), position));
+  Value to = emit.address(numbersIn(buffer), f32, line);
+  emit.when(both(emit, emit.equal(pair, emit.integer(0)), emit.less(line, emit.integer(met.lines))), [&] {
+    emit.store(logSum, to);
+    if (dk)
+      emit.store(delta, emit.address(to, f32, met.lines));
+  });
+}
+
+// ---- probabilities and differences
+
+Emitter::Values GradientBlock::probabilitiesOf(const ScoreTile &block, ValueRange scores,
+                                               llvm::function_ref<Value(int64_t)> logSum) {
+  Emitter::Values p;
+  for (auto [i, score] : llvm::enumerate(scores))
+    p.push_back(exp(minus(times(score, number(scoreScale())), logSum(i))));
+  return hide(block, p, number(0));
+}
+
+// dS = P (dY V^T - D).
+Emitter::Values GradientBlock::differencesOf(ValueRange p, ValueRange products, ValueRange kept,
+                                             llvm::function_ref<Value(int64_t)> delta) {
+  Emitter::Values differences;
+  for (auto [i, product] : llvm::enumerate(products)) {
+    Value taken = kept.empty() ? product : times(product, kept[i]);
+    differences.push_back(times(p[i], minus(taken, delta(i))));
+  }
+  return differences;
+}
+
+// ---- dK and dV
+
+void GradientBlock::emitKeys(Value sample, Value group, Value keyHead, Value key) {
+  int64_t shared = form.heads / form.keyHeads;
+  Head any = headOf(sample, group, emit.mul(keyHead, shared), keyHead);
+  Own keys =
+      bringOwn(linesOf(k, any, /*ofKeys=*/true, form.keySize), linesOf(v, any, /*ofKeys=*/true, form.valueSize), key);
+  int64_t ofKeys = dk ? tileOfSize(form.keySize).count() : 0, ofValues = dv ? tileOfSize(form.valueSize).count() : 0;
+  Emitter::Values sums = zeros(ofKeys + ofValues);
+  auto meetHead = [&](Value number, ValueRange carried) {
+    Head head = headOf(sample, group, emit.add(emit.mul(keyHead, shared), number), keyHead);
+    HeadLines queries = linesOf(q, head, /*ofKeys=*/false, form.keySize),
+              gradients = linesOf(dy, head, /*ofKeys=*/false, form.valueSize);
+    return walk(
+        memory, bufferBytes(), met, othersOf(key, /*ownIsQuery=*/false, met.lines), carried,
+        [&](Value query, Value buffer) {
+          copyLines(queries, query, met.lines, firstIn(buffer));
+          copyLines(gradients, query, met.lines, secondIn(buffer, met.lines));
+          bringNumbers(head, query, buffer);
+        },
+        [&](Value query, Value buffer, ValueRange now) {
+          return meetQueries({head, key, query, /*ownIsQuery=*/false, met.lines}, keys, buffer, now);
+        });
+  };
+  if (shared == 1)
+    sums = meetHead(emit.integer(0), sums);
+  else
+    sums = emit.loop(emit.integer(0), emit.integer(shared), 1, sums, meetHead);
+  Value scale = number(form.scale), one = number(1);
+  if (dk)
+    storeSums(ValueRange(sums).take_front(ofKeys), form.keySize, {scale, scale},
+              linesOf(dk, any, /*ofKeys=*/true, form.keySize), key);
+  if (dv)
+    storeSums(ValueRange(sums).drop_front(ofKeys), form.valueSize, {one, one},
+              linesOf(dv, any, /*ofKeys=*/true, form.valueSize), key);
+}
+
+Emitter::Values GradientBlock::meetQueries(const ScoreTile &block, const Own &keys, Value buffer, ValueRange carried) {
+  Type f32 = emit.getF32Type();
+  WarpTile tile = tileOfLines(met.lines);
+  int64_t ofKeys = dk ? tileOfSize(form.keySize).count() : 0;
+  Value numbers = emit.address(numbersIn(buffer), f32, emit.mul(pair, tile.wide));
+  auto numberOf = [&](int64_t i, int64_t behind) {
+    return emit.load(f32, emit.address(numbers, f32, tile.column(i) + behind));
+  };
+  LinePanel queries = firstIn(buffer), gradients = secondIn(buffer, met.lines);
+  Emitter::Values p =
+      probabilitiesOf(block, scores(keys.first, queries, met.lines), [&](int64_t i) { return numberOf(i, 0); });
+  Emitter::Values factors = kept(block), next(carried.take_front(ofKeys)), ofValues(carried.drop_front(ofKeys));
+  if (dv) {
+    Emitter::Values dropped = p;
+    for (auto [one, factor] : llvm::zip(dropped, factors))
+      one = times(one, factor);
+    ofValues = addProduct(dropped, met.lines, gradients, ofValues);
+  }
+  if (dk) {
+    Emitter::Values products = scores(keys.second, gradients, met.lines);
+    Emitter::Values differences =
+        differencesOf(p, products, factors, [&](int64_t i) { return numberOf(i, met.lines); });
+    next = addProduct(differences, met.lines, queries, next);
+  }
+  next.append(ofValues);
+  return next;
+}
+
+// ---- dQ
+
+void GradientBlock::emitQueries(const Head &head, Value query) {
+  HeadLines gradients = linesOf(dy, head, /*ofKeys=*/false, form.valueSize),
+            outputs = linesOf(y, head, /*ofKeys=*/false, form.valueSize);
+  Own queries = bringOwn(linesOf(q, head, /*ofKeys=*/false, form.keySize), gradients, query);
+  Emitter::Values numbers; // log sums of the thread's two queries, then deltas
+  for (bool isDelta : {false, true})
+    for (int64_t half : {0, 1}) {
+      Value position = emit.add(emit.add(query, warpLine), emit.add(group, 8 * half));
+      position = emit.least(position, emit.integer(form.queries - 1));
+      numbers.push_back(isDelta ? deltaOf(gradients, outputs, position) : logSumOf(head, position));
+    }
+  HeadLines keys = linesOf(k, head, /*ofKeys=*/true, form.keySize),
+            values = linesOf(v, head, /*ofKeys=*/true, form.valueSize);
+  Emitter::Values sums = walk(
+      memory, bufferBytes(), met, othersOf(query, /*ownIsQuery=*/true, met.lines),
+      zeros(tileOfSize(form.keySize).count()),
+      [&](Value key, Value buffer) {
+        copyLines(keys, key, met.lines, firstIn(buffer));
+        copyLines(values, key, met.lines, secondIn(buffer, met.lines));
+      },
+      [&](Value key, Value buffer, ValueRange now) {
+        return meetKeys({head, query, key, /*ownIsQuery=*/true, met.lines}, queries, buffer, numbers, now);
+      });
+  Value scale = number(form.scale);
+  storeSums(sums, form.keySize, {scale, scale}, linesOf(dq, head, /*ofKeys=*/false, form.keySize), query);
+}
+
+Emitter::Values GradientBlock::meetKeys(const ScoreTile &block, const Own &queries, Value buffer, ValueRange numbers,
+                                        ValueRange carried) {
+  WarpTile tile = tileOfLines(met.lines);
+  LinePanel keys = firstIn(buffer), values = secondIn(buffer, met.lines);
+  Emitter::Values p =
+      probabilitiesOf(block, scores(queries.first, keys, met.lines), [&](int64_t i) { return numbers[tile.half(i)]; });
+  Emitter::Values products = scores(queries.second, values, met.lines);
+  Emitter::Values differences =
+      differencesOf(p, products, kept(block), [&](int64_t i) { return numbers[2 + tile.half(i)]; });
+  return addProduct(differences, met.lines, keys, carried);
+}
+
+GpuGrid mtc::attentionGradientGpuGrid(plan::KernelOp op, int64_t) {
+  mt::Attention form(&op.getBody().front().front());
+  auto [ofKeys, ofQueries] = blocksOf(op, form);
+  return {attentionThreads, 1, form.groups * (ofKeys + ofQueries), 0, 0};
+}
+
+LogicalResult mtc::emitBlockAttentionGradient(BlockKernel &kernel) {
+  GradientBlock(kernel, cast<mt::AttentionGradientOp>(kernel.body().front())).run();
+  return success();
+}
