@@ -110,6 +110,7 @@ def jax_step(name, batch, precision):
 
 
 def wait_for_turn(path):
+    print(f"compiled after {time.perf_counter() - START:.0f} s", file=sys.stderr, flush=True)
     while not path.exists():
         time.sleep(0.05)
     file = path.open()

@@ -206,10 +206,14 @@ void FusionGraph::mergeRepeated() {
 
 void FusionGraph::fuseRows(bool images) {
   mergeRepeated();
+  // What only sums of columns read is not stored for them.
+  if (!images)
+    mergeAdjacent(KernelKind::rows,
+                  [&](unsigned a, unsigned b) { return feedsColumnsAlone(a, b) || feedsColumnsAlone(b, a); });
   // First the groups that work line by line: else sums over the lines, which read the same values, would take ops from
   // them.
   mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) {
-    return (livesByLine(a) || livesByLine(b)) && mayShareRows(a, b, images);
+    return (livesByLine(a, images) || livesByLine(b, images)) && mayShareRows(a, b, images);
   });
   mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) { return mayShareRows(a, b, images); });
 }

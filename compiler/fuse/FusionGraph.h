@@ -66,7 +66,7 @@ private:
   void connect(unsigned before, unsigned after) const;
   void connectAll() const;
   llvm::SmallSetVector<unsigned, 8> adjacent(unsigned group) const; // producers, users, readers of a large operand
-  bool haveIndirectPath(unsigned a, unsigned b) const; // fastest where `a` stays the same
+  bool haveIndirectPath(unsigned a, unsigned b) const;              // fastest where `a` stays the same
   bool fitTogether(unsigned a, unsigned b) const;
   bool canMerge(unsigned a, unsigned b) const;
   void growReach() const;
@@ -85,7 +85,8 @@ private:
   void findEarly();
   bool isElementwise(mlir::Operation *op) const;
   bool fitsByLine(unsigned a, unsigned b) const;
-  bool livesByLine(unsigned group);
+  bool livesByLine(unsigned group, bool images);
+  bool feedsColumnsAlone(unsigned group, unsigned sums) const;
   bool mayShareRows(unsigned a, unsigned b, bool images);
   mlir::FailureOr<std::optional<mlir::mt::KernelKind>> kindOf(mlir::Operation *op) const;
   std::vector<unsigned> groupsOf(mlir::mt::KernelKind kind) const;

@@ -42,6 +42,9 @@ bool FusionGraph::fitsByLine(unsigned a, unsigned b) const {
   return false;
 }
 
+// Largest value, in bytes, that a statement of a GPU's block passes to a product: it lies in workgroup memory.
+static constexpr int64_t maxBlockBytes = 1 << 14;
+
 static bool isElementwise(Operation *op) { return isa<mt::ElementwiseOpInterface>(op); }
 
 // A sum over the first axes of a sample, or over all of them: the loop over the elements that computes its operand adds
@@ -66,21 +69,51 @@ static bool walksElements(Operation *op) {
          });
 }
 
-// Whether a group works line by line: it does more than element-wise work, and its values fit into the L2 cache only if
-// a statement computes one line of them at a time.
-bool FusionGraph::livesByLine(unsigned group) {
+// Whether a group works line by line: it does more than element-wise work (on a GPU: and reshapes), and its values fit
+// into the L2 cache (into a block's memory) only if a statement computes one line of them at a time.
+bool FusionGraph::livesByLine(unsigned group, bool images) {
   std::optional<bool> &lives = groups[group].livesByLine;
   const std::vector<Operation *> &ops = groups[group].ops;
+  auto isMore = [&](Operation *op) { return !walksElements(op) && (images || !isa<mt::ReshapeOp>(op)); };
   if (!lives)
-    lives = !llvm::all_of(ops, walksElements) && largestOf(ops) > maxCachedBytes && fitsByLine(group, group);
+    lives = llvm::any_of(ops, isMore) && largestOf(ops) > (images ? maxCachedBytes : maxBlockBytes) &&
+            fitsByLine(group, group);
   return *lives;
 }
 
-// Largest value, in bytes, that a statement of a GPU's block passes to a product: it lies in workgroup memory.
-static constexpr int64_t maxBlockBytes = 1 << 14;
+// A sum over the first axes of a sample, of a large value: on a GPU many blocks share its columns.
+static bool sumsColumns(Operation *op) {
+  auto reduce = dyn_cast<mt::ReduceOp>(op);
+  if (!reduce || mt::elementsPerRow(reduce.getType()) == 1 || bytesPerSample(reduce.getOperand()) <= maxBlockBytes)
+    return false;
+  ArrayRef<int64_t> axes = reduce.getDims();
+  return llvm::all_of(llvm::enumerate(axes), [](auto axis) { return axis.value() == int64_t(axis.index()) + 1; });
+}
+
+// Whether sums of columns are all that reads what a group computes element by element.
+bool FusionGraph::feedsColumnsAlone(unsigned group, unsigned sums) const {
+  return llvm::any_of(groups[sums].ops, sumsColumns) && llvm::all_of(groups[group].ops, [&](Operation *op) {
+           return walksElements(op) && llvm::all_of(users(op), [&](Operation *user) {
+                    std::optional<unsigned> reader = groupOf(user);
+                    return reader == group || reader == sums;
+                  });
+         });
+}
+
+// Whether one kernel of both would keep the sums of columns of `sums` from many blocks: `other` has ops that are no
+// part of the loop that adds, such as sums of lines, or moves.
+static bool keepsColumnsTogether(ArrayRef<Operation *> sums, ArrayRef<Operation *> other) {
+  auto joins = [](Operation *op) {
+    return walksElements(op) || sumsColumns(op) || op->hasTrait<mt::Repeats>() || isa<mt::ReshapeOp>(op);
+  };
+  return llvm::any_of(sums, sumsColumns) && !llvm::all_of(other, joins);
+}
 
 bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
   if ((groups[a].early && groups[b].afterProduct) || (groups[b].early && groups[a].afterProduct))
+    return false;
+  if (!images &&
+      (keepsColumnsTogether(groups[a].ops, groups[b].ops) || keepsColumnsTogether(groups[b].ops, groups[a].ops)))
     return false;
   auto multiplies = [&](unsigned group) { return llvm::any_of(groups[group].ops, llvm::IsaPred<mt::MatmulOp>); };
   int64_t most = !images && (multiplies(a) || multiplies(b)) ? maxBlockBytes : maxCachedBytes;
@@ -92,12 +125,12 @@ bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
           continue;
         if (!images && isa<mt::Conv2DKernelGradientOp>(op))
           return false;
-        bool inLoop = isElementwise(op) || isAddedInLoop(op);
-        walked &= bytesPerSample(operand) <= most || (inLoop && isElementwise(operand.getDefiningOp()));
+        bool inOneLoop = isElementwise(op) || (images ? isAddedInLoop(op) : sumsColumns(op));
+        walked &= bytesPerSample(operand) <= most || (inOneLoop && isElementwise(operand.getDefiningOp()));
         // Only a second loop knows the sum.
         walked &= bytesPerSample(op->getResult(0)) <= most || !isa<mt::ReduceOp>(operand.getDefiningOp());
       }
-  return (walked && !livesByLine(a) && !livesByLine(b)) || fitsByLine(a, b);
+  return (walked && !livesByLine(a, images) && !livesByLine(b, images)) || fitsByLine(a, b);
 }
 
 } // namespace mtc

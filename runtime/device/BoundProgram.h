@@ -40,6 +40,7 @@ struct BoundStep {
   bool once;        // runs behind the last micro-batch only
   uint32_t index;   // of the program's step
   uint32_t threads; // of a tile's block, on devices with blocks; 0 elsewhere
+  bool hasPartials; // on devices with blocks: it uses memory that one launch at a time may use
 };
 
 // A pointer that changes with the caller's tensors: tensors[entry] + firstRow * rowBytes.

@@ -142,6 +142,7 @@ private:
     if (!group_.blocks())
       return set(kernel);
     bound.threads = kernel.gpu()->threads(); // verified to be there where the plan has code for GPUs
+    bound.hasPartials = kernel.gpu()->partial_bytes() > 0;
     return set(*kernel.gpu());
   }
 

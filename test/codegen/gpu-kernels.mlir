@@ -23,7 +23,7 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
     mt.yield %0 : tensor<784x256xf32>
   }
   // CHECK: plan.kernel @loss attributes
-  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 32, rows_per_tile = 1, shared_bytes = {{[0-9]+}}>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 128, rows_per_tile = 4>
   plan.kernel @loss attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x10xf32>):
     %0 = mt.exp %x : tensor<?x10xf32>
@@ -58,7 +58,9 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
 // CHECK: gpu.func @dense_gradient
 // CHECK: llvm.intr.cttz
 // CHECK: gpu.func @loss
-// CHECK: gpu.barrier
+// CHECK-NOT: gpu.barrier
+// CHECK: nvvm.shfl.sync bfly
+// CHECK-NOT: gpu.barrier
 // CHECK: gpu.func @sgd
 // CHECK-NOT: gpu.barrier
 // CHECK: gpu.return
@@ -66,7 +68,7 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
 // CHECK: gpu.barrier
 // CHECK: gpu.func @mt_sum
 // PTX: .visible .entry dense(
-// PTX: .reqntid 64
+// PTX: .reqntid 128
 // PTX: bar.sync
 // PTX: fma.rn.f32
 // PTX: st{{(.global)?}}.b32

@@ -117,10 +117,10 @@ public:
 
   // From what memory holds to registers: bytes to i1, halves to f32.
   Value extend(Type element, Value value);
-
-private:
   // The other way.
   Value truncate(Type element, Value value);
+
+private:
   SharedFunctions *functions;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;

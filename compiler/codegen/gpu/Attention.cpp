@@ -195,7 +195,7 @@ Value AttentionBlock::exp(Value a) { return fast ? approximateExp2(emit, a) : em
 
 Value AttentionBlock::overFour(Value a, llvm::function_ref<Value(Value, Value)> combine) {
   for (int64_t mask : {1, 2})
-    a = combine(a, exchange(emit, a, mask));
+    a = combine(a, kernel.shuffle(a, mask));
   return a;
 }
 

@@ -32,20 +32,45 @@ Value BlockKernel::counters() {
   return emit.address(all, emit.getI32Type(), emit.mul(emit.add(segment, 1), -MT_GPU_COUNTERS));
 }
 
+void BlockKernel::splitByWarp() {
+  warp = emit.div(thread, emit.integer(warpThreads));
+  thread = emit.rem(thread, emit.integer(warpThreads));
+}
+
 Value BlockKernel::allocateShared(Type element, int64_t count) {
   Value pointer = emit.address(memory, emit.getI8Type(), gpu.sharedBytes);
-  gpu.sharedBytes += (count * emit.bytes(element) + 15) / 16 * 16;
+  int64_t bytes = (count * emit.bytes(element) + 15) / 16 * 16;
+  if (warp)
+    pointer = emit.address(pointer, emit.getI8Type(), emit.mul(warp, bytes));
+  gpu.sharedBytes += bytes * (gpu.threads / together());
   return pointer;
 }
 
+static Value number(Emitter &emit, int64_t value) {
+  return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+void BlockKernel::barrier() {
+  if (warp)
+    warpBarrier();
+  else
+    mlir::gpu::BarrierOp::create(emit);
+}
+void BlockKernel::warpBarrier() { NVVM::SyncWarpOp::create(emit, number(emit, -1)); }
+
+Value BlockKernel::shuffle(Value value, int64_t mask) {
+  return NVVM::ShflOp::create(emit, value.getType(), number(emit, -1), value, number(emit, mask),
+                              number(emit, warpThreads - 1), NVVM::ShflKind::bfly, UnitAttr());
+}
+
 void BlockKernel::forThreads(Value from, Value to, llvm::function_ref<void(Value)> each) {
-  emit.loop(emit.add(from, thread), to, gpu.threads, each);
+  emit.loop(emit.add(from, thread), to, together(), each);
 }
 void BlockKernel::forThreads(int64_t count, llvm::function_ref<void(Value)> each) {
-  emit.loop(thread, emit.integer(count), gpu.threads, each);
+  emit.loop(thread, emit.integer(count), together(), each);
 }
 Emitter::Values BlockKernel::forThreads(int64_t count, ValueRange carried, Emitter::Body each) {
-  return emit.loop(thread, emit.integer(count), gpu.threads, carried, each);
+  return emit.loop(thread, emit.integer(count), together(), carried, each);
 }
 void BlockKernel::keepBlocks(int64_t count) {
   auto function = emit.getInsertionBlock()->getParentOp()->getParentOfType<gpu::GPUFuncOp>();

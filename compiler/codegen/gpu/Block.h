@@ -36,6 +36,10 @@ struct BlockKernel : Kernel {
   Precision precision = Precision::f32;
   // Blocks that a multiprocessor should have room for in its registers; 0: whatever the assembler makes of it.
   int64_t residentBlocks = 0;
+  // Threads that work together: the block's, or with `warp`, its number in the block, those of a warp, of which each
+  // has work of its own. `thread` is the number among them.
+  mlir::Value warp;
+  int64_t together() const { return warp ? warpThreads : gpu.threads; }
   mlir::Value thread, tile, segment;       // i64
   mlir::Value elements;                    // of the segment, i64
   mlir::Value memory;                      // workgroup memory, a pointer
@@ -51,9 +55,16 @@ struct BlockKernel : Kernel {
   mlir::Value partials();
   mlir::Value counters();
 
-  // Workgroup memory for so many elements, 16-byte aligned. Counted in gpu.sharedBytes.
+  // From here on each warp has work of its own.
+  void splitByWarp();
+
+  // Workgroup memory of such threads for so many elements, 16-byte aligned. Counted in gpu.sharedBytes.
   mlir::Value allocateShared(mlir::Type element, int64_t count);
-  void barrier() { mlir::gpu::BarrierOp::create(emit); }
+  // Where all threads that work together meet.
+  void barrier();
+  void warpBarrier(); // where the threads of a warp do
+  // What thread `thread ^ mask` of the warp has: an f32 or an i32. All threads of the warp together.
+  mlir::Value shuffle(mlir::Value value, int64_t mask);
   // Elements from + thread, from + thread + threads, ... below `to`.
   void forThreads(mlir::Value from, mlir::Value to, llvm::function_ref<void(mlir::Value index)> each);
   void forThreads(int64_t count, llvm::function_ref<void(mlir::Value index)> each);
@@ -66,8 +77,11 @@ struct BlockKernel : Kernel {
 // How samples are cut into lines, of which each is a block's: those of kernels of rows whose values of a sample are too
 // many for workgroup memory.
 LineForm gpuLineForm(mlir::plan::KernelOp op);
-// Whether a kernel of rows is computed element by element.
+// Whether a kernel of rows, or one without rows, is computed element by element.
 bool isElements(mlir::plan::KernelOp op);
+// Whether a kernel of rows, normalised, computes a row, or a line, with each warp of a block: short ones of which each
+// is loops over elements.
+bool isWarpRows(mlir::plan::KernelOp op);
 // Columns of a kernel of rows, normalised, that is one loop over lines of so many elements with sums of columns: a
 // block computes some columns of a row. 0: any other.
 int64_t columnsOf(mlir::plan::KernelOp op);

@@ -37,12 +37,20 @@ private:
   void define(mlir::Value value, mlir::Value scalar);
 
   void runLoop(const RowStatement &statement);
-  void runElement(const RowStatement &statement, Position position, llvm::SmallVectorImpl<mlir::Value> &sums);
+  void runElement(const RowStatement &statement, Position position, llvm::SmallVectorImpl<mlir::Value> &sums,
+                  llvm::SmallVectorImpl<BlockStore> &stores);
+  Emitter::Values runElements(const RowStatement &statement, mlir::ValueRange sums);
   Emitter::Values runInner(const RowStatement &statement, mlir::Value inner, mlir::Value first, int64_t stride,
                            mlir::ValueRange sums, llvm::function_ref<void(mlir::mt::ReduceOp, mlir::Value)> finish);
   Emitter::Values runPeriods(const RowStatement &statement, mlir::ValueRange sums);
-  // A sum of what each thread has, for all.
+  // What each thread has, folded for all (Fold.cpp): `combine` gives that of two, of which the first has the lower
+  // number.
+  using Combine = llvm::function_ref<Emitter::Values(mlir::ValueRange low, mlir::ValueRange high)>;
+  Emitter::Values fold(mlir::ValueRange values, Combine combine);
+  Emitter::Values foldLanes(mlir::ValueRange values, int64_t lanes, Combine combine);
   Emitter::Values fold(llvm::ArrayRef<mlir::mt::ReduceOp> reductions, mlir::ValueRange sums);
+  // The index of the largest element.
+  mlir::Value search(mlir::mt::ArgmaxOp op);
   void runMove(mlir::Operation *op);
 };
 

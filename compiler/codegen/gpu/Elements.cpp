@@ -77,7 +77,9 @@ Value BlockElements::sourceOf(Position position, Value value) {
   int64_t count = innerCount(root);
   if (Value scalar = scalars.lookup(root))
     return scalar;
-  if (Value memory = pointers.lookup(root))
+  if (Value memory = pointers.lookup(root); memory && position.chunk && count > 1 && count == position.count)
+    return loadedOf(position, root, memory);
+  else if (memory)
     return emit.load(element, count == 1 ? memory : emit.address(memory, element, position.index));
   Operation *op = root.getDefiningOp();
   if (auto constant = dyn_cast<mt::ConstantOp>(op)) {
@@ -107,8 +109,58 @@ void BlockElements::unknown(Value value) {
   known = kernel.op.emitError("expected operations that kernels of rows can compute on a GPU, found ") << value;
 }
 
+// Buffers, rows and lines of a multiple of `together` elements begin at a multiple of their size (Block.cpp).
+Value BlockElements::loadedOf(const Position &position, Value root, Value memory) {
+  Chunk &chunk = *position.chunk;
+  Value &elements = chunk.loaded[root];
+  if (!elements) {
+    OpBuilder::InsertionGuard guard(emit);
+    emit.setInsertionPointAfter(chunk.before);
+    Type element = elementOf(root), type = VectorType::get({chunk.together}, emit.stored(element));
+    Value address = emit.address(memory, element, chunk.first);
+    elements = emit.extend(element, LLVM::LoadOp::create(emit, type, address, chunk.together * emit.bytes(element)));
+  }
+  return emit.extract(elements, position.lane);
+}
+
+void BlockElements::storeTogether(ArrayRef<BlockStore> stores, int64_t together) {
+  size_t each = stores.size() / together;
+  for (size_t i = 0; i < each; ++i) {
+    auto [element, value, address] = stores[i];
+    if (together == 1) {
+      emit.store(element, value, address);
+      continue;
+    }
+    Value vector = LLVM::PoisonOp::create(emit, VectorType::get({together}, value.getType()));
+    for (int64_t lane = 0; lane < together; ++lane) {
+      Value at = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(lane)));
+      vector = LLVM::InsertElementOp::create(emit, vector, stores[i + lane * each].value, at);
+    }
+    LLVM::StoreOp::create(emit, emit.truncate(element, vector), address, together * emit.bytes(element));
+  }
+}
+
+void BlockElements::storeYields(ArrayRef<Value> yields, ArrayRef<Value> results, Value first, int64_t together) {
+  Chunk chunk = chunkAt(first, together);
+  SmallVector<BlockStore> stores;
+  for (int64_t lane = 0; lane < together; ++lane) {
+    Position position{emit.add(first, lane), innerCount(yields.front())};
+    if (together > 1) {
+      position.chunk = &chunk;
+      position.lane = lane;
+    }
+    for (auto [yield, value, to] : llvm::zip_equal(yields, at(yields, position), results))
+      stores.push_back({elementOf(yield), value, emit.address(to, elementOf(yield), position.index)});
+  }
+  storeTogether(stores, together);
+}
+
 Emitter::Values BlockElements::at(ArrayRef<Value> values, Value index) {
-  VectorBody body = bodyAt({index, innerCount(values.front())});
+  return at(values, Position{index, innerCount(values.front())});
+}
+
+Emitter::Values BlockElements::at(ArrayRef<Value> values, Position position) {
+  VectorBody body = bodyAt(position);
   Emitter::Values computed;
   for (Value value : values) {
     computed.push_back(body.get(value));
@@ -121,10 +173,14 @@ Emitter::Values BlockElements::at(ArrayRef<Value> values, Value index) {
 }
 
 bool mtc::isElements(plan::KernelOp op) {
-  if (op.getKind() != mt::KernelKind::rows)
+  bool rows = op.getKind() == mt::KernelKind::rows;
+  if (!rows && op.getKind() != mt::KernelKind::single)
     return false;
-  return llvm::all_of(op.getBody().front().getTerminator()->getOperands(),
-                      [](Value yield) { return isSplit(yield) && isComputable(yield); });
+  OperandRange yields = op.getBody().front().getTerminator()->getOperands();
+  // Numbers of a kernel without rows are computed once.
+  if (!rows && llvm::all_of(yields, [](Value yield) { return innerCount(yield) == 1; }))
+    return false;
+  return llvm::all_of(yields, [rows](Value yield) { return isSplit(yield) == rows && isComputable(yield); });
 }
 
 // Elements of results of one row's size, for the rows from `first` to `end` of a tile, or a part of one row.
@@ -143,20 +199,14 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
   auto elements = [&](Value local, Value index) {
     BlockElements row(kernel);
     row.bindRow(local);
-    SmallVector<BlockStore> stores; // behind all loads, so that each kind is one access
-    for (int64_t next = 0; next < together; ++next) {
-      Value element = emit.add(index, next), offset = emit.add(emit.mul(local, count), element);
-      for (auto [i, value] : llvm::zip_equal(yields, row.at(values, element))) {
-        Type type = elementOf(kernel.yields()[i]);
-        stores.push_back({type, value, emit.address(kernel.result(i), type, offset)});
-      }
-    }
-    for (auto [type, value, address] : stores)
-      emit.store(type, value, address);
+    SmallVector<Value> results;
+    for (int64_t i : yields)
+      results.push_back(emit.address(kernel.result(i), elementOf(kernel.yields()[i]), emit.mul(local, count)));
+    row.storeYields(values, results, index, together);
     if (failed(row.status()))
       status = failure();
   };
-  bool wholeRows = kernel.gpu.innerTiles == 1;
+  bool wholeRows = kernel.gpu.rowsPerTile && kernel.gpu.innerTiles == 1;
   Value from =
       wholeRows ? emit.integer(0) : emit.mul(emit.rem(kernel.tile, emit.integer(kernel.gpu.innerTiles)), elementTile);
   Value to =
@@ -178,8 +228,11 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
 
 LogicalResult mtc::emitBlockElements(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Value first = emit.mul(emit.div(kernel.tile, emit.integer(kernel.gpu.innerTiles)), kernel.gpu.rowsPerTile);
-  Value end = emit.least(emit.add(first, kernel.gpu.rowsPerTile), kernel.rows());
+  Value first = emit.integer(0), end = emit.integer(1); // what has no rows counts as one
+  if (kernel.gpu.rowsPerTile) {
+    first = emit.mul(emit.div(kernel.tile, emit.integer(kernel.gpu.innerTiles)), kernel.gpu.rowsPerTile);
+    end = emit.least(emit.add(first, kernel.gpu.rowsPerTile), kernel.rows());
+  }
   std::map<int64_t, SmallVector<int64_t>> sizes;
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     sizes[innerCount(yield)].push_back(i);

@@ -36,6 +36,9 @@ public:
   // Element `index` (row major, of a row of what is split) of a value; of several with rows of one size.
   mlir::Value at(mlir::Value value, mlir::Value index) { return at(llvm::ArrayRef(value), index)[0]; }
   Emitter::Values at(llvm::ArrayRef<mlir::Value> values, mlir::Value index);
+  // Stores the elements from `first` on of these results of one size, at most `together`, at `results`.
+  void storeYields(llvm::ArrayRef<mlir::Value> yields, llvm::ArrayRef<mlir::Value> results, mlir::Value first,
+                   int64_t together);
   // Whether all that was asked for could be computed; what could not has been reported.
   mlir::LogicalResult status() const { return known; }
 
@@ -46,13 +49,28 @@ protected:
   llvm::DenseMap<mlir::Value, mlir::Value> pointers; // values in memory
   llvm::DenseMap<mlir::Value, mlir::Value> scalars;  // values of one element that every thread knows
 
-  // Element `index` of a loop of `count`; in a loop with a period `inner` is its index in it.
+  // Adjacent elements that a thread computes, from `first` on: `together` of them, of values of a multiple of so many.
+  // What lies in memory is loaded once, at once, behind `before`.
+  struct Chunk {
+    mlir::Value first;
+    int64_t together;
+    mlir::Operation *before;
+    llvm::DenseMap<mlir::Value, mlir::Value> loaded = llvm::DenseMap<mlir::Value, mlir::Value>();
+  };
+  Chunk chunkAt(mlir::Value first, int64_t together) { return {first, together, emit.integer(0).getDefiningOp()}; }
+  // Element `index` of a loop of `count`; in a loop with a period `inner` is its index in it. With a chunk it is the
+  // element number `lane` of that.
   struct Position {
     mlir::Value index;
     int64_t count;
     mlir::Value inner = {};
     int64_t period = 0;
+    Chunk *chunk = nullptr;
+    int64_t lane = 0;
   };
+  Emitter::Values at(llvm::ArrayRef<mlir::Value> values, Position position);
+  // Stores what is to be stored of each of `together` adjacent elements, all of the first one, then all of the next.
+  void storeTogether(llvm::ArrayRef<BlockStore> stores, int64_t together);
   // Element-wise values at one index, each computed once.
   VectorBody bodyAt(Position position) {
     return VectorBody(kernel, /*scalar=*/true,
@@ -68,6 +86,7 @@ protected:
 
 private:
   mlir::LogicalResult known = mlir::success();
+  mlir::Value loadedOf(const Position &position, mlir::Value root, mlir::Value memory);
   mlir::Value copied(mlir::mt::MoveOpInterface op, mlir::ValueRange at);
   mlir::Value reduced(mlir::mt::ReduceOp op, mlir::Value index);
   mlir::Value searched(mlir::mt::ArgmaxOp op, mlir::Value index);

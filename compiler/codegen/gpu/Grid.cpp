@@ -2,6 +2,7 @@
 //
 // How the kernels of each kind are cut on a GPU; of sums of products: Tree.cpp and Conv.cpp.
 #include "compiler/codegen/common/Statements.h"
+#include "compiler/codegen/gpu/Elements.h"
 #include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
@@ -20,6 +21,17 @@ static int64_t rowThreads(plan::KernelOp op) {
   for (const RowStatement &step : splitStatements(operations))
     longest = std::max(longest, step.loop ? step.count : innerCount(step.operations.front()->getResult(0)));
   return std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(longest)), minRowThreads, maxRowThreads);
+}
+
+bool mtc::isWarpRows(plan::KernelOp op) {
+  if (op.getKind() != mt::KernelKind::rows || isElements(op) || columnsOf(op))
+    return false;
+  return llvm::all_of(op.getBody().front().without_terminator(), [](Operation &inner) {
+    bool sums = isa<mt::ReduceOp, mt::ArgmaxOp>(inner);
+    Value longest = sums ? inner.getOperand(0) : inner.getResult(0);
+    bool isOne = !sums || innerCount(inner.getResult(0)) == 1;
+    return innerCount(longest) <= maxWarpElements && isOne && (sums || reachOf(&inner) == Reach::element);
+  });
 }
 
 int64_t mtc::columnsOf(plan::KernelOp op) {
@@ -72,12 +84,13 @@ static GpuGrid productGrid(const ProductTile &tile, Value result) {
   return {tile.threads(), samples, inner, 0, 0};
 }
 
-// Several rows, or a part of one.
+// Several rows, or a part of one, or of what has no rows.
 static GpuGrid elementGrid(ValueRange yields) {
   int64_t longest = 1;
   for (Value yield : yields)
     longest = std::max(longest, innerCount(yield));
-  return {elementwiseThreads, std::max<int64_t>(1, elementTile / longest), ceilDiv(longest, elementTile), 0, 0};
+  int64_t rows = isSplit(yields.front()) ? std::max<int64_t>(1, elementTile / longest) : 0;
+  return {elementwiseThreads, rows, ceilDiv(longest, elementTile), 0, 0};
 }
 
 static OperandRange yieldsOf(plan::KernelOp op) { return op.getBody().front().getTerminator()->getOperands(); }
@@ -91,21 +104,18 @@ GpuGrid mtc::rowsGpuGrid(plan::KernelOp op, int64_t) {
     return elementGrid(yieldsOf(op));
   if (int64_t columns = columnsOf(op))
     return columnGrid(op, columns);
+  if (isWarpRows(op))
+    return {rowWarps * warpThreads, rowWarps, 1, 0, 0};
   return {rowThreads(op), 1, 1, 0, 0};
 }
 
-GpuGrid mtc::singleGpuGrid(plan::KernelOp op, int64_t) { return {rowThreads(op), 0, 1, 0, 0}; }
+GpuGrid mtc::singleGpuGrid(plan::KernelOp op, int64_t) {
+  return isElements(op) ? elementGrid(yieldsOf(op)) : GpuGrid{rowThreads(op), 0, 1, 0, 0};
+}
 
 GpuGrid mtc::elementwiseGpuGrid(plan::KernelOp, int64_t) { return {elementwiseThreads, 0, 1, elementwiseTile, 0}; }
 
 GpuGrid mtc::matmulGpuGrid(plan::KernelOp op, int64_t) { return productGrid(matmulTile(op), yieldsOf(op)[0]); }
-
-GpuGrid mtc::reduceGpuGrid(plan::KernelOp op, int64_t) {
-  int64_t tiles = 0;
-  for (Value yield : yieldsOf(op))
-    tiles += ceilDiv(innerCount(yield), reduceThreads);
-  return {reduceThreads, 0, tiles, 0, 0};
-}
 
 GpuGrid mtc::transposeGpuGrid(plan::KernelOp op, int64_t) {
   RankedTensorType type = tensorOf(yieldsOf(op)[0]);

@@ -14,7 +14,7 @@ namespace mtc {
   GpuGrid name##GpuGrid(mlir::plan::KernelOp op, int64_t shardRows);                                                   \
   mlir::LogicalResult emitBlock##Name(BlockKernel &kernel);
 #include "dialects/mt/KernelKinds.def"
-mlir::LogicalResult emitBlockElements(BlockKernel &kernel); // rows, elements of which need no others
+mlir::LogicalResult emitBlockElements(BlockKernel &kernel); // rows and single, elements of which need no others
 // out = a + b.
 void emitBlockSum(BlockKernel &kernel);
 

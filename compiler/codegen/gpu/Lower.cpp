@@ -35,8 +35,9 @@ public:
   virtual void copy(NVVM::CpAsyncOp op) {}
   virtual void orderCopies(Operation *op) {}
   virtual void round(NVVM::ConvertFloatToTF32Op op) {}
+  virtual void shuffle(NVVM::ShflOp op) {}
+  virtual void meet(NVVM::SyncWarpOp op) {}
   virtual void pack(Operation *op, Type half) {}
-  virtual void exchange(NVVM::ShflOp op) {}
   virtual void approximateExp2(LLVM::CallIntrinsicOp op) {}
 };
 
@@ -171,6 +172,21 @@ public:
     op.erase();
   }
 
+  void shuffle(NVVM::ShflOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    bool isFloat = op.getType().isF32();
+    Value sent = isFloat ? Value(LLVM::BitcastOp::create(builder, builder.getI32Type(), op.getVal())) : op.getVal();
+    Value found = exchange(builder, sent, op.getOffset());
+    op.replaceAllUsesWith(isFloat ? Value(LLVM::BitcastOp::create(builder, op.getType(), found)) : found);
+    op.erase();
+  }
+  // Each thread gets a number of its own.
+  void meet(NVVM::SyncWarpOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    Value zero = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(0));
+    exchange(builder, zero, zero);
+    op.erase();
+  }
   // The bits of two numbers that are rounded as others are; `op` takes the higher one first.
   void pack(Operation *op, Type half) override {
     ImplicitLocOpBuilder builder(op->getLoc(), op);
@@ -189,15 +205,6 @@ public:
     }
     op->getResult(0).replaceAllUsesWith(result);
     op->erase();
-  }
-  void exchange(NVVM::ShflOp op) override {
-    ImplicitLocOpBuilder builder(op.getLoc(), op);
-    Type i32 = builder.getI32Type();
-    auto type = LLVM::LLVMFunctionType::get(i32, {thread.getType(), i32, i32});
-    Value partner = field(builder, thread.getType(), 32);
-    auto call = LLVM::CallOp::create(builder, type, ValueRange{partner, thread, op.getVal(), op.getOffset()});
-    op.replaceAllUsesWith(call.getResult());
-    op.erase();
   }
   void approximateExp2(LLVM::CallIntrinsicOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
@@ -252,6 +259,12 @@ private:
     }
     op->getResult(0).replaceAllUsesWith(result);
     op->erase();
+  }
+  Value exchange(ImplicitLocOpBuilder &builder, Value value, Value mask) {
+    Type i32 = builder.getI32Type();
+    auto type = LLVM::LLVMFunctionType::get(i32, {thread.getType(), i32, i32});
+    return LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 32), thread, value, mask})
+        .getResult();
   }
   void checkAddress(ImplicitLocOpBuilder &builder, Value address, uint64_t bytes) {
     Type i64 = builder.getI64Type();
@@ -313,10 +326,12 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.orderCopies(op);
   if (auto round = dyn_cast<NVVM::ConvertFloatToTF32Op>(op))
     return lowering.round(round);
+  if (auto shuffle = dyn_cast<NVVM::ShflOp>(op))
+    return lowering.shuffle(shuffle);
+  if (auto meet = dyn_cast<NVVM::SyncWarpOp>(op))
+    return lowering.meet(meet);
   if (isa<NVVM::ConvertF32x2ToBF16x2Op, NVVM::ConvertF32x2ToF16x2Op>(op))
     return lowering.pack(op, cast<VectorType>(op->getResult(0).getType()).getElementType());
-  if (auto exchange = dyn_cast<NVVM::ShflOp>(op))
-    return lowering.exchange(exchange);
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op); call && call.getIntrin() == approximateExp2Name)
     return lowering.approximateExp2(call);
   if (auto memory = dyn_cast<UnrealizedConversionCastOp>(op)) {

@@ -49,8 +49,8 @@ void BlockRows::chooseComputed(ArrayRef<RowStatement> statements) {
     return sum;
   };
   constexpr int64_t all = maxSharedBytes - maxFoldedBytes;
-  for (auto [most, products, once] :
-       {std::tuple(maxKeptBytes, false, false), std::tuple(all, true, false), std::tuple(all, true, true)}) {
+  for (auto [most, products, once] : {std::tuple(maxKeptBytes / (kernel.gpu.threads / kernel.together()), false, false),
+                                      std::tuple(all, true, false), std::tuple(all, true, true)}) {
     if (bytes() <= most)
       return;
     computed.clear();
@@ -113,19 +113,19 @@ LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
       Value scalar = scalarOf(yield);
       kernel.firstThread([&] { emit.store(elementOf(yield), scalar, to); });
     } else {
-      kernel.forThreads(innerCount(yield), [&](Value index) {
-        emit.store(elementOf(yield), at(yield, index), emit.address(to, elementOf(yield), index));
-      });
+      int64_t count = innerCount(yield), together = count % elementsPerThread == 0 ? elementsPerThread : 1;
+      emit.loop(emit.mul(kernel.thread, together), emit.integer(count), together * kernel.together(),
+                [&](Value first) { storeYields(yield, to, first, together); });
     }
   }
   return status();
 }
 
 // One element of every operation of a loop that is wanted. `sums` holds the accumulators of its reductions, in order.
-void BlockRows::runElement(const RowStatement &statement, Position position, SmallVectorImpl<Value> &sums) {
+void BlockRows::runElement(const RowStatement &statement, Position position, SmallVectorImpl<Value> &sums,
+                           SmallVectorImpl<BlockStore> &stores) {
   VectorBody body = bodyAt(position);
   size_t sum = 0;
-  SmallVector<std::tuple<Type, Value, Value>> stores;
   for (Operation *op : statement.operations) {
     if (auto reduce = dyn_cast<mt::ReduceOp>(op)) {
       Value &running = sums[sum++];
@@ -138,17 +138,6 @@ void BlockRows::runElement(const RowStatement &statement, Position position, Sma
     if (to)
       stores.push_back({elementOf(value), body.get(value), emit.address(to, elementOf(value), position.index)});
   }
-  if (stores.empty())
-    return;
-  auto storeAll = [&] {
-    for (auto [element, value, to] : stores)
-      emit.store(element, value, to);
-  };
-  if (statement.count > 1)
-    return storeAll();
-  // A result's buffer may be an operand's, which other threads still read.
-  kernel.barrier();
-  kernel.firstThread(storeAll);
 }
 
 static SmallVector<mt::ReduceOp> reductionsOf(const RowStatement &statement) {
@@ -167,13 +156,15 @@ Emitter::Values BlockRows::runInner(const RowStatement &statement, Value inner, 
   size_t next = 0;
   for (mt::ReduceOp reduce : reductionsOf(statement))
     start.push_back(leadingPeriod(reduce) ? identityOf(emit, reduce.getKind()) : sums[next++]);
-  Emitter::Values ends = emit.loop(first, emit.integer(statement.count / statement.period), stride, start,
-                                   [&](Value pixel, ValueRange running) {
-                                     Emitter::Values values(running);
-                                     Value index = emit.add(emit.mul(pixel, statement.period), inner);
-                                     runElement(statement, {index, statement.count, inner, statement.period}, values);
-                                     return values;
-                                   });
+  Emitter::Values ends = emit.loop(
+      first, emit.integer(statement.count / statement.period), stride, start, [&](Value pixel, ValueRange running) {
+        Emitter::Values values(running);
+        Value index = emit.add(emit.mul(pixel, statement.period), inner);
+        SmallVector<BlockStore> stores;
+        runElement(statement, {index, statement.count, inner, statement.period}, values, stores);
+        storeTogether(stores, 1);
+        return values;
+      });
   for (auto [reduce, end] : llvm::zip_equal(reductionsOf(statement), ends))
     if (leadingPeriod(reduce))
       finish(reduce, end);
@@ -225,28 +216,25 @@ Emitter::Values BlockRows::runPeriods(const RowStatement &statement, ValueRange 
   return full;
 }
 
-Emitter::Values BlockRows::fold(ArrayRef<mt::ReduceOp> reductions, ValueRange sums) {
-  Type f32 = emit.getF32Type();
-  SmallVector<Value> lines;
-  for (Value sum : sums) {
-    lines.push_back(kernel.allocateShared(f32, kernel.gpu.threads));
-    emit.store(sum, emit.address(lines.back(), f32, kernel.thread));
-  }
-  for (int64_t half = kernel.gpu.threads / 2; half >= 1; half /= 2) {
-    kernel.barrier();
-    emit.when(emit.less(kernel.thread, emit.integer(half)), [&] {
-      for (auto [i, line] : llvm::enumerate(lines)) {
-        mt::ReduceOp reduce = reductions[i];
-        Value low = emit.address(line, f32, kernel.thread), high = emit.address(low, f32, half);
-        emit.store(combine(emit, reduce.getKind(), emit.load(f32, low), emit.load(f32, high)), low);
-      }
-    });
-  }
-  kernel.barrier();
-  Emitter::Values folded;
-  for (Value line : lines)
-    folded.push_back(emit.load(f32, line));
-  return folded;
+// A thread takes adjacent elements, whose operands it loads, and whose results it stores, at once.
+Emitter::Values BlockRows::runElements(const RowStatement &statement, ValueRange sums) {
+  int64_t together = statement.count % elementsPerThread == 0 ? elementsPerThread : 1;
+  return emit.loop(emit.mul(kernel.thread, together), emit.integer(statement.count), together * kernel.together(), sums,
+                   [&](Value first, ValueRange carried) {
+                     Emitter::Values next(carried);
+                     SmallVector<BlockStore> stores;
+                     Chunk chunk = chunkAt(first, together);
+                     for (int64_t lane = 0; lane < together; ++lane) {
+                       Position position{emit.add(first, lane), statement.count};
+                       if (together > 1) {
+                         position.chunk = &chunk;
+                         position.lane = lane;
+                       }
+                       runElement(statement, position, next, stores);
+                     }
+                     storeTogether(stores, together);
+                     return next;
+                   });
 }
 
 void BlockRows::runLoop(const RowStatement &statement) {
@@ -267,16 +255,15 @@ void BlockRows::runLoop(const RowStatement &statement) {
         scalars[root] = scalarOf(root);
     }
   if (statement.count == 1) {
-    runElement(statement, {emit.integer(0), 1}, sums);
+    SmallVector<BlockStore> stores;
+    runElement(statement, {emit.integer(0), 1}, sums, stores);
+    if (!stores.empty()) {
+      // A result's buffer may be an operand's, which other threads still read.
+      kernel.barrier();
+      kernel.firstThread([&] { storeTogether(stores, 1); });
+    }
   } else {
-    if (statement.period)
-      sums = runPeriods(statement, sums);
-    else
-      sums = kernel.forThreads(statement.count, sums, [&](Value index, ValueRange carried) {
-        Emitter::Values next(carried);
-        runElement(statement, {index, statement.count}, next);
-        return next;
-      });
+    sums = statement.period ? runPeriods(statement, sums) : runElements(statement, sums);
     if (!reductions.empty())
       sums = fold(reductions, sums);
   }
@@ -293,6 +280,8 @@ void BlockRows::runMove(Operation *op) {
     unknown(value);
     return emit.zeros(elementOf(value));
   };
+  if (auto argmax = dyn_cast<mt::ArgmaxOp>(op); argmax && innerCount(value) == 1)
+    return define(value, search(argmax));
   if (innerCount(value) == 1)
     return define(value, element(emit.integer(0)));
   kernel.forThreads(innerCount(value), [&](Value index) {
@@ -300,18 +289,9 @@ void BlockRows::runMove(Operation *op) {
   });
 }
 
-LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
-  if (isElements(kernel.op))
-    return emitBlockElements(kernel);
+static LogicalResult emitRow(BlockKernel &kernel, BlockRows &rows, Value row) {
   Emitter &emit = kernel.emit;
-  BlockRows rows(kernel);
-  Value row = kernel.tile;
   SmallVector<Value> results;
-  if (int64_t columns = columnsOf(kernel.op)) {
-    Value parts = emit.integer(columns / columnWidth);
-    rows.setFirstColumn(emit.mul(emit.rem(row, parts), columnWidth));
-    row = emit.div(row, parts);
-  }
   rows.bindRow(row);
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     results.push_back(emit.address(kernel.result(i), elementOf(yield), emit.mul(row, innerCount(yield))));
@@ -321,7 +301,38 @@ LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
   return rows.run(operationsOf(kernel, /*split=*/true), /*store=*/true);
 }
 
+// Each warp has a row, or a line, of its own; in the last block some may have none.
+static LogicalResult emitWarpRows(BlockKernel &kernel) {
+  Emitter &emit = kernel.emit;
+  kernel.splitByWarp();
+  Value row = emit.add(emit.mul(kernel.tile, rowWarps), kernel.warp);
+  LogicalResult status = success();
+  emit.when(emit.less(row, emit.mul(kernel.rows(), kernel.form.lines)), [&] {
+    BlockRows rows(kernel);
+    status = emitRow(kernel, rows, row);
+  });
+  return status;
+}
+
+LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
+  if (isElements(kernel.op))
+    return emitBlockElements(kernel);
+  if (isWarpRows(kernel.op))
+    return emitWarpRows(kernel);
+  Emitter &emit = kernel.emit;
+  BlockRows rows(kernel);
+  Value row = kernel.tile;
+  if (int64_t columns = columnsOf(kernel.op)) {
+    Value parts = emit.integer(columns / columnWidth);
+    rows.setFirstColumn(emit.mul(emit.rem(row, parts), columnWidth));
+    row = emit.div(row, parts);
+  }
+  return emitRow(kernel, rows, row);
+}
+
 LogicalResult mtc::emitBlockSingle(BlockKernel &kernel) {
+  if (isElements(kernel.op))
+    return emitBlockElements(kernel);
   BlockRows whole(kernel);
   SmallVector<Value> results;
   for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))

@@ -13,11 +13,13 @@ namespace mtc {
 constexpr int64_t elementsPerThread = maxAccessBytes / 4;
 // Threads of a block. Several blocks fit on a multiprocessor of any architecture.
 constexpr int64_t elementwiseThreads = 8 * warpThreads, transposeThreads = 8 * warpThreads;
-constexpr int64_t convThreads = 4 * warpThreads, reduceThreads = 2 * warpThreads;
+constexpr int64_t convThreads = 4 * warpThreads;
 // Elements of a tile of an elementwise kernel, and of rows that are computed element by element.
 constexpr int64_t elementwiseTile = elementwiseThreads * elementsPerThread, elementTile = elementwiseTile;
 // Threads of the block of a row. Bits of sums inside rows depend on them: the threads are folded.
 constexpr int64_t minRowThreads = warpThreads, maxRowThreads = 8 * warpThreads;
+// Rows, or lines of them, of a block that computes one with each warp, and elements that such a row has at most.
+constexpr int64_t rowWarps = 4, maxWarpElements = 1024;
 // Columns of a block that sums columns of a row: a warp reads adjacent ones.
 constexpr int64_t columnWidth = warpThreads;
 // Its threads, and lines of the row that a thread then adds at least. Bits depend on them, as above.
@@ -34,6 +36,11 @@ constexpr int64_t maxStagedBytes = leastSharedBytes() / 2;
 constexpr int64_t panelRowBytes = 64, maxStages = 4;
 // Threads of such products on a multiprocessor: 128 of its 65536 registers for each.
 constexpr int64_t residentThreads = 512;
+// Columns of a block of a sum over the batch, adjacent ones a warp's, and its warps.
+constexpr int64_t reduceColumns = warpThreads, reduceWarps = 16;
+// Rows of a slice of such a sum, and slices of all shards at most: their sums lie in workgroup memory. Bits depend on
+// them, and not on how many rows a thread loads before it adds the first.
+constexpr int64_t reduceSliceRows = 32, maxReduceSlices = 128, rowsAtOnce = 16;
 // Rows and columns of a block of a transposition: a warp reads or writes adjacent elements both ways.
 constexpr int64_t transposeSide = warpThreads;
 

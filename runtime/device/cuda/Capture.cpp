@@ -63,10 +63,11 @@ bool CapturedProgram::record(BoundProgram &program, Stamps *stamps) {
       size_t &step = at[static_cast<size_t>(d)];
       if (!group_.makeCurrent(d))
         return false;
-      for (; step < bound.steps.size() && bound.steps[step].kernel; ++step) {
-        if (stamps_)
-          stamps_->enter(bound.steps[step].index, false);
-        if (!recordStep(bound, d, bound.steps[step], step))
+      while (step < bound.steps.size() && bound.steps[step].kernel) {
+        size_t first = step++;
+        while (step < bound.steps.size() && bound.steps[step].kernel && !bound.steps[step].waits)
+          ++step;
+        if (!recordSteps(bound, d, first, step))
           return false;
       }
       more |= step < bound.steps.size();
@@ -98,10 +99,11 @@ bool CapturedProgram::copy(int device, Stream stream, void *to, const void *from
          (!stamps_ || good(stamps_->after(device), device, what));
 }
 
-bool CapturedProgram::communicationAfterCompute(int device) {
+// `to` goes on where `from` is.
+bool CapturedProgram::follow(int device, Stream from, Stream to) {
   const CudaDevice &on = group_.device(device);
-  return good(driver_.eventRecord(on.event, on.stream), device, "cannot record a wait") &&
-         good(driver_.streamWaitEvent(on.links, on.event, 0), device, "cannot record a wait");
+  return good(driver_.eventRecord(on.event, from), device, "cannot record a wait") &&
+         good(driver_.streamWaitEvent(to, on.event, 0), device, "cannot record a wait");
 }
 
 bool CapturedProgram::mark(int device, int index) {
@@ -156,7 +158,7 @@ bool CapturedProgram::perform(const DeviceProgram &bound, int device, const Boun
     const char *what = "cannot record a library call";
     return (!stamps_ || good(stamps_->before(device, false, false), device, what)) &&
            good(parts_.libraries->enqueue(device, *group_.device(device).gpu, bound, step, side.tables,
-                                           side.calls[index], stream)) &&
+                                          side.calls[index], stream)) &&
            (!stamps_ || good(stamps_->after(device), device, what));
   }
   int64_t tiles = 0;
@@ -168,20 +170,64 @@ bool CapturedProgram::perform(const DeviceProgram &bound, int device, const Boun
                 side.tables + side.segments[index]);
 }
 
-bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index) {
-  touched_.clear();
-  for (const BoundSegment &segment : std::span(step.segments, step.segmentCount))
-    for (void *const *buffer = segment.buffers; buffer != segment.buffers + segment.bufferCount; ++buffer)
-      touched_.push_back(rangeOf(*buffer, bound.sizes[static_cast<size_t>(buffer - bound.pointers.data())]));
+// Where each of the steps runs; `stream` then waits for the operations on `links` that they need.
+std::vector<Overlap::Place> CapturedProgram::place(const DeviceProgram &bound, int device, size_t first, size_t end) {
   Overlap &overlap = overlaps_[static_cast<size_t>(device)];
+  std::vector<Overlap::Place> places;
+  for (size_t index = first; index < end; ++index) {
+    const BoundStep &step = bound.steps[index];
+    touched_.clear();
+    for (const BoundSegment &segment : std::span(step.segments, step.segmentCount))
+      for (void *const *buffer = segment.buffers; buffer != segment.buffers + segment.bufferCount; ++buffer)
+        touched_.push_back(rangeOf(*buffer, bound.sizes[static_cast<size_t>(buffer - bound.pointers.data())]));
+    Overlap::Place place = overlap.launch(touched_, step.isUpdate);
+    if (place.onCommunication)
+      place.after = overlap.links() - 1; // its own number there
+    else if (!computeAfterCommunication(device, place.after))
+      return {};
+    places.push_back(place);
+  }
+  return places;
+}
+
+bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, size_t index, Stream stream) {
+  const BoundStep &step = bound.steps[index];
+  if (stamps_)
+    stamps_->enter(step.index, false);
+  // An update is no library call.
+  bool isCall = stream != group_.device(device).links && parts_.libraries->has(step);
+  return perform(bound, device, step, index, stream, !isCall);
+}
+
+// Steps that do not wait for one another. Those that share memory for partial sums or, as library calls, a workspace
+// stay on one stream; the others run beside them, but not where their times are taken.
+bool CapturedProgram::recordSteps(const DeviceProgram &bound, int device, size_t first, size_t end) {
   const CudaDevice &on = group_.device(device);
-  Overlap::Place place = overlap.launch(touched_, step.isUpdate);
-  // Calls share a workspace, so they stay on one stream; an update is none.
-  if (!place.onCommunication)
-    return computeAfterCommunication(device, place.after) &&
-           perform(bound, device, step, index, on.stream, !parts_.libraries->has(step));
-  return communicationAfterCompute(device) && perform(bound, device, step, index, on.links, true) &&
-         mark(device, overlap.links() - 1);
+  std::vector<Overlap::Place> places = place(bound, device, first, end);
+  if (places.empty())
+    return false;
+  auto isBeside = [&](size_t index) {
+    const BoundStep &step = bound.steps[index];
+    return index > first && !stamps_ && !step.hasPartials && !places[index - first].onCommunication &&
+           !parts_.libraries->has(step);
+  };
+  bool forks = false;
+  for (size_t index = first; index < end; ++index)
+    forks |= isBeside(index);
+  if (forks && !follow(device, on.stream, on.beside))
+    return false;
+  for (size_t index = first; index < end; ++index)
+    if (!places[index - first].onCommunication &&
+        !recordStep(bound, device, index, isBeside(index) ? on.beside : on.stream))
+      return false;
+  if (forks && !follow(device, on.beside, on.stream))
+    return false;
+  for (size_t index = first; index < end; ++index)
+    if (places[index - first].onCommunication &&
+        !(communicationAfterCompute(device) && recordStep(bound, device, index, on.links) &&
+          mark(device, places[index - first].after)))
+      return false;
+  return true;
 }
 
 // A launch a level of the tree, over the left operands; then the sum is where peers take it from.

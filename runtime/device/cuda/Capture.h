@@ -20,8 +20,7 @@ class Stamps;
 
 class CapturedProgram {
 public:
-  explicit CapturedProgram(GroupParts &parts)
-      : parts_(parts), group_(parts.devices), driver_(parts.devices.driver()) {}
+  explicit CapturedProgram(GroupParts &parts) : parts_(parts), group_(parts.devices), driver_(parts.devices.driver()) {}
   ~CapturedProgram();
 
   // Bytes of the tensors that `device` reads or writes: only those that a step names, an input that no kernel reads is
@@ -38,9 +37,10 @@ public:
   static size_t maxOperations(const BoundProgram &program);
   const Status &error() const { return error_; }
 
-  // Before the graph is launched: the parameters and the caller's rows, into the host's side.
+  // Before the graph is launched: the parameters, into the host's side, and which tensors there are.
   void setInputs(const BoundProgram &program, const StepArguments &arguments);
-  // Enqueues the copies of what setInputs() changed on the device's `inputs`. False: the group has failed.
+  // Copies the caller's rows into the host's side, and enqueues the copies of all that setInputs() changed on the
+  // device's `inputs`. False: the group has failed.
   bool copyInputs(const BoundProgram &program, int device);
   // The next run copies all of its inputs.
   void forget() { n_ = -1; }
@@ -89,7 +89,10 @@ private:
   Status pinned(uint64_t bytes, std::byte **memory);
 
   // While the graph is recorded. False: the driver refused, error_ is set.
-  bool recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index);
+  bool recordSteps(const DeviceProgram &bound, int device, size_t first, size_t end);
+  std::vector<Overlap::Place> place(const DeviceProgram &bound, int device, size_t first, size_t end);
+  bool recordStep(const DeviceProgram &bound, int device, size_t index, Stream stream);
+  bool follow(int device, Stream from, Stream to);
   bool stampCommunication(bool begins);
   bool recordAllReduce(const BoundProgram &program, uint32_t index);
   bool recordOutputs(const BoundProgram &program, int device);
@@ -97,7 +100,9 @@ private:
               std::byte *table);
   bool copy(int device, Stream stream, void *to, const void *from, uint64_t bytes);
   // `links` goes on where `stream` is, and then the other way round for the operation `index` of `links`.
-  bool communicationAfterCompute(int device);
+  bool communicationAfterCompute(int device) {
+    return follow(device, group_.device(device).stream, group_.device(device).links);
+  }
   bool mark(int device, int index);
   bool computeAfterCommunication(int device, int index);
   bool sum(const BoundProgram &program, uint32_t allReduce, int device);
@@ -111,7 +116,8 @@ private:
   std::vector<ResultCopy> results_;
   std::vector<const std::byte *> resultOf_; // of each read-back, in results_' pinned memory
   std::vector<std::byte *> pinned_;         // to be freed
-  std::vector<const void *> outputs_;       // the caller's tensors, of the run that was set
+  std::vector<const void *> tensors_;       // the caller's, of the run that was set
+  std::vector<HostCopy> pieces_;            // of the caller's rows, while they are copied
   int64_t n_ = -1;
   uint64_t seed_ = 0;
   uint64_t collectiveBytes_ = 0;

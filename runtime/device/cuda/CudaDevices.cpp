@@ -38,8 +38,9 @@ Status CudaDevices::open(const std::vector<int> &ordinals) {
     Result result = driver_.ctxSetCurrent(device.gpu->context);
     if (result == success)
       result = driver_.streamCreate(&device.stream, streamNonBlocking);
-    if (result == success)
-      result = driver_.streamCreate(&device.inputs, streamNonBlocking);
+    for (Stream *stream : {&device.beside, &device.inputs})
+      if (result == success)
+        result = driver_.streamCreate(stream, streamNonBlocking);
     // What others wait for goes before the blocks of this device's launches; nodes of a graph keep it.
     int least = 0, greatest = 0;
     if (result == success)
@@ -82,7 +83,7 @@ CudaDevices::~CudaDevices() {
     for (Event event : {device.event, device.arrived})
       if (event)
         (void)driver_.eventDestroy(event);
-    for (Stream stream : {device.inputs, device.links, device.stream})
+    for (Stream stream : {device.inputs, device.beside, device.links, device.stream})
       if (stream)
         (void)driver_.streamDestroy(stream);
     for (std::byte *memory : device.hostScratch)

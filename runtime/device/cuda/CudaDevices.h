@@ -14,6 +14,7 @@ struct CudaDevice {
   Gpu *gpu = nullptr;
   Stream stream = nullptr;    // copies and launches
   Stream links = nullptr;     // all-reduces, and what runs behind them
+  Stream beside = nullptr;    // launches that wait for none of those on `stream` since the last barrier
   Stream inputs = nullptr;    // copies of the caller's tensors, during the launches before
   Event event = nullptr;      // of where one of the streams is, for others to wait for at once
   Event arrived = nullptr;    // of the last copy on `inputs`

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/device/cuda/Communicator.h"
+#include "runtime/device/cuda/HostCopies.h"
 #include "runtime/device/cuda/Libraries.h"
 
 namespace mtrun::cuda {
@@ -12,7 +13,8 @@ struct GroupParts {
   CudaDevices &devices;
   std::unique_ptr<Libraries> libraries; // of the plan whose code is loaded
   std::unique_ptr<Communicator> communicator;
-  bool addsByCommunicator = false; // all-reduces are the communicator's own, in an order of theirs
+  HostCopies copies{};                            // of the caller's tensors
+  bool addsByCommunicator = false;                // all-reduces are the communicator's own, in an order of theirs
   int corruptCollective = -1, corruptDevice = -1; // DeviceGroup::corruptPartial
 };
 

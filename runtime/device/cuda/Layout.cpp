@@ -91,7 +91,7 @@ uint64_t CapturedProgram::tensorBytes(const BoundProgram &program, int device) {
 Status CapturedProgram::layOut(BoundProgram &program, const std::vector<std::byte *> &onDevices,
                                const std::vector<std::byte *> &onHost) {
   sides_.resize(program.devices.size());
-  outputs_.resize(program.signature.size());
+  tensors_.resize(program.signature.size());
   for (size_t d = 0; d < program.devices.size(); ++d)
     layOutTensors(program, static_cast<int>(d), onDevices[d], onHost[d]);
   point(program);
@@ -285,10 +285,10 @@ Status CapturedProgram::layOutCalls(const BoundProgram &program, int device) {
 void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments &arguments) {
   bool changed = arguments.n != n_ || arguments.seed != seed_;
   bool same = arguments.unchanged && arguments.n == n_ &&
-              std::equal(outputs_.begin(), outputs_.end(), arguments.tensors); // as this slot was given them last
+              std::equal(tensors_.begin(), tensors_.end(), arguments.tensors); // as this slot was given them last
   n_ = arguments.n;
   seed_ = arguments.seed;
-  std::copy_n(arguments.tensors, outputs_.size(), outputs_.begin());
+  std::copy_n(arguments.tensors, tensors_.size(), tensors_.begin());
   int active = program.activeDevices(n_);
   for (size_t d = 0; d < sides_.size(); ++d) {
     const DeviceProgram &bound = program.devices[d];
@@ -305,19 +305,14 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
     auto *segments = reinterpret_cast<mt_gpu_segment *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
       for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or becomes zeros
-        segments[sum.segment + i].count =
-            (sum.pairs[i].right < active) != parts_.addsByCommunicator ? sum.elements : 0;
-    side.tensorsChanged = !same;
-    for (size_t i = 0; i < side.staged.size() && params->rows > 0 && !same; ++i)
-      if (side.staged[i] && !program.signature[i].output)
-        std::memcpy(side.staged[i],
-                    static_cast<const std::byte *>(arguments.tensors[i]) +
-                        static_cast<uint64_t>(bound.firstRow) * program.signature[i].rowBytes,
-                    static_cast<uint64_t>(params->rows) * program.signature[i].rowBytes);
+        segments[sum.segment + i].count = (sum.pairs[i].right < active) != parts_.addsByCommunicator ? sum.elements : 0;
+    side.tensorsChanged = !same && params->rows > 0;
   }
 }
 
+// The rows go to the device in parts: each as soon as the host has copied it, while it copies the next.
 bool CapturedProgram::copyInputs(const BoundProgram &program, int device) {
+  constexpr uint64_t minPart = 256 << 10; // a copy takes microseconds, whatever its size
   Side &side = sides_[static_cast<size_t>(device)];
   Stream stream = group_.device(device).inputs;
   auto send = [&](std::byte *to, const std::byte *from, uint64_t bytes) {
@@ -328,18 +323,30 @@ bool CapturedProgram::copyInputs(const BoundProgram &program, int device) {
   if (side.stepChanged && !send(side.tables, side.step, side.stepBytes))
     return false;
   side.stepChanged = false;
+  if (!side.tensorsChanged)
+    return true;
   auto rows = static_cast<uint64_t>(reinterpret_cast<const mt_kernel_params *>(side.step)->rows);
-  std::byte *begin = nullptr, *from = nullptr, *end = nullptr; // of the valid rows, from the first input to the last
-  for (size_t i = 0; i < side.tensors.size() && rows > 0 && side.tensorsChanged; ++i) {
-    if (!side.tensors[i] || program.signature[i].output)
+  auto firstRow = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].firstRow);
+  std::byte *to = nullptr; // where the first input lies on the device; the others follow as they do on the host
+  pieces_.clear();
+  for (size_t i = 0; i < side.staged.size(); ++i) {
+    if (!side.staged[i] || program.signature[i].output)
       continue;
-    if (!begin) {
-      begin = side.tensors[i];
-      from = side.staged[i];
-    }
-    end = side.tensors[i] + rows * program.signature[i].rowBytes;
+    to = to ? to : side.tensors[i];
+    uint64_t rowBytes = program.signature[i].rowBytes;
+    HostCopies::cut(
+        {side.staged[i], static_cast<const std::byte *>(tensors_[i]) + firstRow * rowBytes, rows * rowBytes}, pieces_);
   }
-  return begin == end || send(begin, from, static_cast<uint64_t>(end - begin));
+  uint64_t sent = 0;
+  return parts_.copies.run(pieces_, [&](size_t count) {
+    const HostCopy &last = pieces_[count - 1];
+    const std::byte *begin = pieces_.front().to;
+    uint64_t end = static_cast<uint64_t>(last.to - begin) + last.bytes, from = sent;
+    if (end - sent < minPart && count < pieces_.size())
+      return true;
+    sent = end;
+    return send(to + from, begin + from, end - from);
+  });
 }
 
 void CapturedProgram::takeOutputs(const BoundProgram &program, std::byte *readBacks) const {
@@ -348,7 +355,7 @@ void CapturedProgram::takeOutputs(const BoundProgram &program, std::byte *readBa
     int64_t rows = reinterpret_cast<const mt_kernel_params *>(side.step)->rows;
     for (size_t i = 0; i < side.staged.size() && rows > 0; ++i)
       if (side.staged[i] && program.signature[i].output)
-        std::memcpy(static_cast<std::byte *>(const_cast<void *>(outputs_[i])) +
+        std::memcpy(static_cast<std::byte *>(const_cast<void *>(tensors_[i])) +
                         static_cast<uint64_t>(program.devices[d].firstRow) * program.signature[i].rowBytes,
                     side.staged[i], static_cast<uint64_t>(rows) * program.signature[i].rowBytes);
   }

@@ -70,7 +70,17 @@ const std::string transpose = kernelText("turn", "transpose", R"(^bb0(%x: tensor
   %0 = mt.transpose %x by [1, 0] : tensor<45x70xf32>
   mt.yield %0 : tensor<70x45xf32>)");
 
-TEST_F(Gpu, RowsAndMaps) { expectEqual(rowsOf10 + longRows + line + whole + update + transpose); }
+// What has no rows is many blocks' too: copies, moves, and what is computed of each element.
+const std::string moves = kernelText("flat", "single", R"(^bb0(%x: tensor<30x4x17xf32>):
+  %0 = mt.reshape %x : tensor<30x4x17xf32> to tensor<30x68xf32>
+  mt.yield %0 : tensor<30x68xf32>)") +
+                          kernelText("turned", "single", R"(^bb0(%x: tensor<30x3x17xf32>, %s: tensor<f32>):
+  %0 = mt.transpose %x by [1, 2, 0] : tensor<30x3x17xf32>
+  %1 = mt.mul %0, %s : tensor<3x17x30xf32>, tensor<f32>
+  %2 = mt.mul %s, %s : tensor<f32>, tensor<f32>
+  mt.yield %1, %2 : tensor<3x17x30xf32>, tensor<f32>)");
+
+TEST_F(Gpu, RowsAndMaps) { expectEqual(rowsOf10 + longRows + line + whole + moves + update + transpose); }
 
 // Accesses of 16 bytes at places that are no multiples of them trap on a GPU, and nowhere else.
 TEST_F(Gpu, MisalignedAccess) {
@@ -94,6 +104,12 @@ TEST_F(Gpu, SumsOverTheBatch) {
   expectEqual(gradient(40, 33) + gradient(7, 10) + sums);
   expectEqual(gradient(40, 33) + sums, 24, /*fast=*/true);
   expectEqual(gradient(9, 5) + sums, 1, false, 4096);
+  // Shards of several slices, the last of them short, and of more rows than there are slices for.
+  auto module = parse(sums, 4);
+  ASSERT_TRUE(module);
+  for (int64_t rows : {1, 40, 160, 399, 400})
+    EXPECT_EQ(compareKernels(*module, 100, false, rows, 1).problems, "") << "rows " << rows;
+  EXPECT_EQ(compareKernels(*module, 1500, false, 4700, 1).problems, "");
 }
 
 TEST_F(Gpu, Images) {
@@ -283,6 +299,25 @@ const std::string neighbours = kernelText("spread", "rows", R"(^bb0(%x: tensor<?
   %1 = mt.select %0, %w, %g : tensor<5003xi1>, tensor<5003xf32>, tensor<5003xf32>
   %2 = mt.add %1, %g : tensor<5003xf32>, tensor<5003xf32>
   mt.yield %2 : tensor<5003xf32>)");
+
+// Lines of fours and not, by a warp and by a block; a block's last rows; the first of the largest elements, of which
+// there are many, or which are no numbers.
+TEST_F(Gpu, LinesByWarp) {
+  for (int64_t length : {4, 10, 96, 130, 1024, 1500, 1502}) {
+    auto of = [&](const char *element) { return "tensor<?x" + std::to_string(length) + "x" + element + ">"; };
+    std::string x = of("f32"), flags = of("i1"), gains = "tensor<" + std::to_string(length) + "xf32>";
+    expectEqual(kernelText("normal", "rows",
+                           "^bb0(%x: " + x + ", %g: " + gains + "):\n%0 = mt.reduce sum, %x over [1] : " + x +
+                               "\n%1 = mt.reshape %0 : tensor<?xf32> to tensor<?x1xf32>\n%2 = mt.sub %x, %1 : " + x +
+                               ", tensor<?x1xf32>\n%3 = mt.reduce max, %2 over [1] : " + x + "\n%4 = mt.mul %2, %g : " +
+                               x + ", " + gains + "\nmt.yield %3, %4 : tensor<?xf32>, " + x) +
+                kernelText("largest", "rows",
+                           "^bb0(%x: " + x + ", %g: " + gains + "):\n%0 = mt.compare gt, %x, %g : " + x + ", " + gains +
+                               "\n%1 = mt.cast %0 : " + flags + " to " + x + "\n%2 = mt.argmax %1 : " + x +
+                               "\n%3 = mt.log %x : " + x + "\n%4 = mt.argmax %3 : " + x +
+                               "\nmt.yield %0, %2, %4 : " + flags + ", tensor<?xi32>, tensor<?xi32>"));
+  }
+}
 
 TEST_F(Gpu, ColumnsAndNeighbours) { expectEqual(columns + neighbours); }
 

@@ -2,6 +2,7 @@
 #include "test/unit/codegen/Simulated.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/common/Kernel.h"
+#include "compiler/codegen/gpu/Sizes.h"
 #include "dialects/mt/Compilation.h"
 #include "runtime/abi/kernel_symbol.h"
 #include "test/simulated_cuda/TensorCores.h"
@@ -29,10 +30,12 @@ namespace {
 bool checksAlignment = false;
 constexpr size_t stackBytes = 64 << 10;
 
+enum class State { ready, atBarrier, atShuffle, done };
 struct Fiber {
   mt_sim_thread thread = {};
   ucontext_t context = {};
-  bool alive = true;
+  State state = State::ready;
+  uint32_t value = 0, mask = 0; // of a shuffle
 };
 
 class Block {
@@ -64,16 +67,20 @@ private:
                  static_cast<unsigned>(address % bytes));
     _exit(7);
   }
-  // All threads of the block show theirs between two barriers.
-  static uint32_t shuffle(const mt_sim_thread *thread, uint32_t value, uint32_t mask) {
-    static uint32_t shown[1024];
-    shown[thread->thread] = value;
-    barrier(thread);
-    value = shown[thread->thread ^ mask];
-    barrier(thread);
-    return value;
+  static void stop(State state) {
+    Fiber &fiber = *running->current;
+    fiber.state = state;
+    swapcontext(&fiber.context, &running->scheduler);
   }
-  static void barrier(const mt_sim_thread *) { swapcontext(&running->current->context, &running->scheduler); }
+  static void barrier(const mt_sim_thread *) { stop(State::atBarrier); }
+  static uint32_t shuffle(const mt_sim_thread *, uint32_t value, uint32_t mask) {
+    Fiber &fiber = *running->current;
+    fiber.value = value;
+    fiber.mask = mask;
+    stop(State::atShuffle);
+    return fiber.value;
+  }
+  bool exchange(); // between the lanes of each warp that wait for that; false: none do
 };
 Block *Block::running = nullptr;
 } // namespace
@@ -81,7 +88,7 @@ Block *Block::running = nullptr;
 void Block::enter() {
   Fiber &mine = *running->current;
   running->kernel(&running->params, &running->segment, &mine.thread);
-  mine.alive = false;
+  mine.state = State::done;
 }
 
 void Block::run(uint32_t tile) {
@@ -89,7 +96,7 @@ void Block::run(uint32_t tile) {
   std::fill(shared, shared + sharedBytes, char(0xff)); // NaNs
   for (size_t i = 0; i < fibers.size(); ++i) {
     Fiber &fiber = fibers[i];
-    fiber.alive = true;
+    fiber.state = State::ready;
     fiber.thread = {static_cast<uint32_t>(i),
                     tile,
                     0,
@@ -109,19 +116,48 @@ void Block::run(uint32_t tile) {
     makecontext(&fiber.context, enter, 0);
   }
   // From barrier to barrier, the last thread first.
-  for (size_t alive = fibers.size(); alive > 0;) {
-    for (size_t i = fibers.size(); i-- > 0;) {
-      current = &fibers[i];
-      if (current->alive)
-        swapcontext(&scheduler, &current->context);
-    }
-    size_t left = std::count_if(fibers.begin(), fibers.end(), [](const Fiber &fiber) { return fiber.alive; });
-    if (left != 0 && left != alive) {
-      std::fprintf(stderr, "expected all %zu threads at a barrier, found %zu\n", alive, left);
+  for (;;) {
+    do
+      for (size_t i = fibers.size(); i-- > 0;) {
+        current = &fibers[i];
+        if (current->state == State::ready)
+          swapcontext(&scheduler, &current->context);
+      }
+    while (exchange());
+    size_t waiting =
+        std::count_if(fibers.begin(), fibers.end(), [](const Fiber &fiber) { return fiber.state == State::atBarrier; });
+    size_t done =
+        std::count_if(fibers.begin(), fibers.end(), [](const Fiber &fiber) { return fiber.state == State::done; });
+    if (done == fibers.size())
+      return;
+    if (waiting != fibers.size()) {
+      std::fprintf(stderr, "expected all %zu threads at a barrier, found %zu\n", fibers.size(), waiting);
       std::abort();
     }
-    alive = left;
+    for (Fiber &fiber : fibers)
+      fiber.state = State::ready;
   }
+}
+
+bool Block::exchange() {
+  constexpr size_t warpThreads = 32;
+  bool any = false;
+  for (size_t begin = 0; begin < fibers.size(); begin += warpThreads) {
+    size_t lanes = std::min(warpThreads, fibers.size() - begin);
+    Fiber *warp = &fibers[begin];
+    auto waits = [&](const Fiber &fiber) { return fiber.state == State::atShuffle && fiber.mask == warp->mask; };
+    if (!std::all_of(warp, warp + lanes, waits) || warp->mask >= lanes)
+      continue;
+    std::vector<uint32_t> values(lanes);
+    for (size_t lane = 0; lane < lanes; ++lane)
+      values[lane] = warp[lane ^ warp->mask].value;
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      warp[lane].value = values[lane];
+      warp[lane].state = State::ready;
+    }
+    any = true;
+  }
+  return any;
 }
 
 void codegentest::runSimulated(mt_sim_kernel_fn kernel, const GpuGrid &grid, const mt_kernel_params &params,
@@ -212,13 +248,17 @@ static bool isAttention(mlir::plan::KernelOp op) {
 }
 
 // Kernels whose chains are those of the CPU; convolutions have channels innermost, and zeros of the padding among them.
-static bool isExact(mlir::plan::KernelOp op) {
+// Sums over more rows than a slice has are sums of slices.
+static bool isExact(mlir::plan::KernelOp op, const mtc::CodegenOptions &options) {
   mlir::mt::KernelKind kind = op.getKind();
   bool product = kind == mlir::mt::KernelKind::matmul || kind == mlir::mt::KernelKind::matmul_wgrad;
   if (product && mlir::mt::Compilation(op).getPrecision() != "f32")
     return false;
   using Kind = mlir::mt::KernelKind;
   if (isAttention(op))
+    return false;
+  int64_t shardRows = options.shardRows * (options.fast ? mlir::mt::Compilation(op).getShards() : 1);
+  if (kind == Kind::reduce && shardRows > mtc::reduceSliceRows)
     return false;
   return kind != Kind::rows && kind != Kind::single && kind != Kind::conv && kind != Kind::conv_wgrad;
 }
@@ -229,8 +269,8 @@ static float toleranceOf(mlir::plan::KernelOp op) {
   return !isAttention(op) || precision == "f32" ? 5e-5f : precision == "bf16" ? 1e-2f : 2e-3f;
 }
 
-static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, const Loaded &gpu, int64_t rows,
-                                 void *scratch, std::mt19937 &random, int64_t beyond) {
+static std::string compareKernel(mlir::plan::KernelOp op, bool exact, const Loaded &cpu, const Loaded &gpu,
+                                 int64_t rows, void *scratch, std::mt19937 &random, int64_t beyond) {
   mlir::Block &body = op.getBody().front();
   bool rounded = mlir::mt::Compilation(op).getPrecision() != "f32";
   std::vector<Operand> operands;
@@ -265,7 +305,7 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
     return "kernel " + op.getSymName().str() + ": counters are not 0 after it\n";
   for (size_t i = body.getNumArguments(); i < operands.size(); ++i) {
     std::string problem = operands[i].difference(toleranceOf(op), isAttention(op));
-    if (problem.empty() && isExact(op) && !operands[i].equal())
+    if (problem.empty() && exact && !operands[i].equal())
       problem = "near, but not the same bits";
     if (!problem.empty())
       return "kernel " + op.getSymName().str() + ", result " + std::to_string(i - body.getNumArguments()) + ": " +
@@ -296,9 +336,10 @@ KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t shar
   Guarded scratch = scratchOf(most);
   checksAlignment = beyond >= 0;
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {
-    result.problems += compareKernel(op, cpuCode, gpuCode, rows, scratch.as<void>(), random, beyond);
+    bool exact = isExact(op, options);
+    result.problems += compareKernel(op, exact, cpuCode, gpuCode, rows, scratch.as<void>(), random, beyond);
     ++result.kernels;
-    result.exact += isExact(op);
+    result.exact += exact;
   }
   return result;
 }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums of operands over the samples. A shard is cut into slices of fixed rows; a warp sums a slice of some columns, and
+// the block's first warp adds the slices of a shard in order, then the shards along the reduction tree.
+#include "compiler/codegen/gpu/Kernels.h"
+#include "compiler/codegen/gpu/Sizes.h"
+#include "compiler/codegen/gpu/Tree.h"
+#include "dialects/mt/Compilation.h"
+
+using namespace mlir;
+using namespace mtc;
+
+namespace {
+// Of a shard: rows of a slice, and slices; none where shards are so many that they are slices enough.
+struct Slices {
+  int64_t rows = 0, count = 0;
+};
+
+class BlockReduce {
+public:
+  explicit BlockReduce(BlockKernel &kernel);
+  void run();
+
+private:
+  void chooseResult();
+  Value sumRows(Value begin, Value end);
+  Value sumRows(Type element, Value begin, Value end);
+  void sumSlices();
+  Value addSlices(Value begin, Value end);
+  Value sliceAt(Value number);
+
+  BlockKernel &kernel;
+  Emitter &emit;
+  Type f32;
+  Shards shards;
+  Slices slices;
+  Value lane, warp;
+  SmallVector<Type> types; // of operands
+  // Of the block's result: the numbers of its buffers, its columns, its first tile, which of `types` its operand has.
+  Value operand, result, count, firstTile, kind;
+  Value column, from; // the thread's column; where the operand lies
+  Value sums;         // of slices, in workgroup memory
+};
+} // namespace
+
+static Slices slicesOf(const Kernel &kernel) {
+  int64_t shards = mt::Compilation(kernel.op).getShards(), rows = kernel.shardRows;
+  if (kernel.fast) { // all that a device may have is one shard
+    rows *= shards;
+    shards = 1;
+  }
+  if (shards > maxReduceSlices)
+    return {};
+  int64_t most = std::min(ceilDiv(rows, reduceSliceRows), maxReduceSlices / shards), each = ceilDiv(rows, most);
+  return {each, ceilDiv(rows, each)};
+}
+
+BlockReduce::BlockReduce(BlockKernel &kernel)
+    : kernel(kernel), emit(kernel.emit), f32(emit.getF32Type()), shards(shardsOf(kernel)), slices(slicesOf(kernel)),
+      lane(emit.rem(kernel.thread, emit.integer(reduceColumns))),
+      warp(emit.div(kernel.thread, emit.integer(reduceColumns))) {
+  chooseResult();
+  // Threads behind the last column sum that one too: they take part in barriers.
+  Value first = emit.mul(emit.sub(kernel.tile, firstTile), reduceColumns);
+  column = emit.least(emit.add(first, lane), emit.add(count, -1));
+  from = kernel.pointer(operand, /*isNumber=*/false);
+}
+
+// Which result a tile is of is found first, so that many results have one code, but for types of operands.
+void BlockReduce::chooseResult() {
+  int64_t tiles = 0, arguments = kernel.body().getNumArguments();
+  for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
+    auto reduce = yield.getDefiningOp<mt::ReduceOp>();
+    Value here = emit.less(emit.integer(tiles - 1), kernel.tile);
+    auto choose = [&](Value &chosen, int64_t number) {
+      Value mine = emit.integer(number);
+      chosen = chosen ? Value(arith::SelectOp::create(emit, here, mine, chosen)) : mine;
+    };
+    choose(operand, cast<BlockArgument>(reduce.getOperand()).getArgNumber());
+    choose(result, arguments + i);
+    choose(count, innerCount(yield));
+    Type element = elementOf(reduce.getOperand());
+    choose(kind, llvm::find(types, element) - types.begin());
+    if (!llvm::is_contained(types, element))
+      types.push_back(element);
+    choose(firstTile, tiles);
+    tiles += ceilDiv(innerCount(yield), reduceColumns);
+  }
+}
+
+// A chain from +0 of the thread's column. Rows are loaded before the first of them is added, so that memory is waited
+// for once. What is loaded in place of a row behind the last counts as +0, which changes no such chain.
+Value BlockReduce::sumRows(Type element, Value begin, Value end) {
+  Value zero = emit.zeros(f32), last = emit.add(end, -1);
+  return emit.loop(begin, end, rowsAtOnce, zero, [&](Value first, ValueRange carried) {
+    Emitter::Values loaded;
+    for (int64_t i = 0; i < rowsAtOnce; ++i) {
+      Value row = emit.add(first, i), there = emit.less(row, end);
+      Value index = emit.add(emit.mul(emit.least(row, last), count), column);
+      Value value = emit.load(element, emit.address(from, element, index));
+      loaded.push_back(arith::SelectOp::create(emit, there, value, zero));
+    }
+    Value sum = carried[0];
+    for (Value value : loaded)
+      sum = arith::AddFOp::create(emit, sum, value);
+    return Emitter::Values{sum};
+  })[0];
+}
+
+Value BlockReduce::sumRows(Value begin, Value end) {
+  if (types.size() == 1)
+    return sumRows(types.front(), begin, end);
+  Value sum = emit.zeros(f32);
+  for (auto [number, element] : llvm::enumerate(types)) {
+    auto here = [&, type = element] { return sumRows(type, begin, end); };
+    sum = choose(emit, emit.equal(kind, emit.integer(number)), here, sum);
+  }
+  return sum;
+}
+
+// Where the thread's sum of a slice lies; slices are counted over all shards.
+Value BlockReduce::sliceAt(Value number) {
+  return emit.address(sums, f32, emit.add(emit.mul(number, reduceColumns), lane));
+}
+
+void BlockReduce::sumSlices() {
+  int64_t all = kernel.fast ? 1 : mt::Compilation(kernel.op).getShards();
+  sums = kernel.allocateShared(f32, all * slices.count * reduceColumns);
+  Value perShard = emit.integer(slices.count);
+  emit.loop(warp, emit.mul(shards.count, slices.count), reduceWarps, [&](Value number) {
+    Value first = emit.mul(emit.div(number, perShard), shards.size);
+    Value begin = emit.add(first, emit.mul(emit.rem(number, perShard), slices.rows));
+    Value end = emit.least(emit.add(first, shards.size), shards.rows);
+    emit.store(sumRows(begin, emit.least(emit.add(begin, slices.rows), end)), sliceAt(number));
+  });
+  kernel.barrier();
+}
+
+// The slices of a shard that have rows, in order.
+Value BlockReduce::addSlices(Value begin, Value end) {
+  Value first = emit.mul(emit.div(begin, shards.size), slices.count);
+  Value behind = emit.add(first, emit.ceilDiv(emit.sub(end, begin), slices.rows));
+  return emit.loop(emit.add(first, 1), behind, 1, emit.load(f32, sliceAt(first)), [&](Value next, ValueRange carried) {
+    return Emitter::Values{arith::AddFOp::create(emit, carried[0], emit.load(f32, sliceAt(next)))};
+  })[0];
+}
+
+void BlockReduce::run() {
+  if (slices.count)
+    sumSlices();
+  Value there = emit.less(emit.add(emit.mul(emit.sub(kernel.tile, firstTile), reduceColumns), lane), count);
+  emit.when(both(emit, there, emit.equal(warp, emit.integer(0))), [&] {
+    auto shard = [&](Value begin, Value end) {
+      return Emitter::Values{slices.count ? addSlices(begin, end) : sumRows(begin, end)};
+    };
+    emitBlockTree(kernel, 1, shard, [&](ValueRange root) {
+      emit.store(root[0], emit.address(kernel.pointer(result, /*isNumber=*/true), f32, column));
+    });
+  });
+}
+
+GpuGrid mtc::reduceGpuGrid(plan::KernelOp op, int64_t) {
+  int64_t tiles = 0;
+  for (Value yield : op.getBody().front().getTerminator()->getOperands())
+    tiles += ceilDiv(innerCount(yield), reduceColumns);
+  return {reduceWarps * warpThreads, 0, tiles, 0, 0};
+}
+
+LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
+  BlockReduce(kernel).run();
+  return success();
+}
