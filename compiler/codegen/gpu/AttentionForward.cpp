@@ -52,8 +52,9 @@ ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::A
     v = bufferOf(attention.getValue());
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     (attention && yield == attention.getResult() ? result : logSums) = kernel.result(static_cast<int64_t>(i));
-  if (way == Way::halves && form.keySize <= 64 && form.valueSize <= 64)
-    kernel.keepBlocks(4); // it needs 128 registers or a few more
+  auto isPlain = [](int64_t size) { return size <= 64 && size % 8 == 0; };
+  if (way == Way::halves && isPlain(form.keySize) && isPlain(form.valueSize) && !form.mask)
+    kernel.keepBlocks(4); // it needs 128 registers, or a few more
   memory = kernel.allocateShared(emit.getI8Type(), sharedBytes(/*isGradient=*/false));
   probabilities = bytesBehind(memory, met.buffers * bufferBytes());
 }

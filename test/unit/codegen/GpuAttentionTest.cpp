@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention and its gradients on simulated GPUs, against CPU code; and assembled, where nothing may spill.
+// Attention and its gradients on simulated GPUs, against CPU code; and assembled, where next to nothing may spill.
 #include "test/unit/codegen/AttentionCases.h"
 #include "test/unit/codegen/GpuFixture.h"
 
@@ -55,7 +55,7 @@ TEST_P(GpuAttention, AssemblesWithoutSpills) {
   ASSERT_TRUE(succeeded(codes));
   for (const mtc::TargetCode &code : *codes)
     for (const mtc::KernelUsage &usage : code.usage)
-      EXPECT_LE(usage.spillBytes, 16) << "kernel " << &usage - code.usage.data() << " for " << code.name;
+      EXPECT_LE(usage.spillBytes, 32) << "kernel " << &usage - code.usage.data() << " for " << code.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, GpuAttention, testing::Values("f32", "tf32", "bf16", "f16"),
