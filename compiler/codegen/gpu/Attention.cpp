@@ -13,7 +13,7 @@ static bool isFast(plan::KernelOp op, Type element) {
 
 AttentionBlock::AttentionBlock(BlockKernel &kernel, Operation *op)
     : kernel(kernel), emit(kernel.emit), form(op), element(elementOf(op->getOperand(0))), way(wayOf(op)),
-      fast(isFast(kernel.op, element)) {
+      fast(isFast(kernel.op, element)), unit(fast ? log2e : 1) {
   lane = emit.rem(kernel.thread, emit.integer(warpThreads));
   group = emit.div(lane, emit.integer(4));
   pair = emit.rem(lane, emit.integer(4));
@@ -195,19 +195,19 @@ Value AttentionBlock::exp(Value a) { return fast ? approximateExp2(emit, a) : em
 
 Value AttentionBlock::overFour(Value a, llvm::function_ref<Value(Value, Value)> combine) {
   for (int64_t mask : {1, 2})
-    a = combine(a, exchange(emit, a, mask));
+    a = combine(a, kernel.shuffle(a, mask));
   return a;
 }
 
 // ---- the walk
 
-Emitter::Values AttentionBlock::walk(Value buffers, int64_t bufferBytes, Meeting meeting,
+Emitter::Values AttentionBlock::walk(Value buffers, int64_t bufferBytes, Portion portion,
                                      std::pair<Value, Value> others, ValueRange carried, Bring bring, Meet meet) {
   auto [first, end] = others;
   bool async = way == Way::halves;
   kernel.barrier(); // what the buffers held may still be read
-  if (meeting.buffers == 1)
-    return emit.loop(first, end, meeting.lines, carried, [&](Value position, ValueRange now) {
+  if (portion.buffers == 1)
+    return emit.loop(first, end, portion.lines, carried, [&](Value position, ValueRange now) {
       bring(position, buffers);
       if (async) {
         commitCopies(emit);
@@ -224,12 +224,12 @@ Emitter::Values AttentionBlock::walk(Value buffers, int64_t bufferBytes, Meeting
   Emitter::Values all(carried);
   all.push_back(emit.integer(0));
   auto bufferAt = [&](Value offset) { return emit.address(buffers, emit.getI8Type(), offset); };
-  Emitter::Values results = emit.loop(first, end, meeting.lines, all, [&, end = end](Value position, ValueRange now) {
+  Emitter::Values results = emit.loop(first, end, portion.lines, all, [&, end = end](Value position, ValueRange now) {
     Value current = now.back(), other = emit.sub(emit.integer(bufferBytes), current);
     if (async)
       awaitCopies(emit, 0);
     kernel.barrier();
-    Value following = emit.add(position, meeting.lines);
+    Value following = emit.add(position, portion.lines);
     emit.when(emit.less(following, end), [&] { bring(following, bufferAt(other)); });
     if (async)
       commitCopies(emit);

@@ -57,7 +57,7 @@ public:
 protected:
   enum class Way { fma, singles, halves }; // how products are computed: by FMAs, in TF32, in 16 bits
   // Lines that a block meets at once, in one buffer or two. Bits depend on `lines`.
-  struct Meeting {
+  struct Portion {
     int64_t lines, buffers;
   };
 
@@ -66,7 +66,8 @@ protected:
   const mlir::mt::Attention form;
   const mlir::Type element; // of operands and results
   const Way way;
-  const bool fast; // scores are exponents of 2, by the hardware's approximation
+  const bool fast;  // exponentials are powers of 2, by the hardware's approximation
+  const float unit; // of an exponent
   // Of the thread, i64: its position in the warp and in its four lanes; the first line of its warp.
   mlir::Value lane, group, pair, warpLine;
 
@@ -74,7 +75,7 @@ protected:
   Way wayOf(mlir::Operation *op) const;
   int64_t strideOf(Way way, int64_t size) const;
   int64_t lineBytes(Way way) const; // of one other line: its channels as key and as value
-  Meeting meeting(Way way, bool isGradient) const;
+  Portion portion(Way way, bool isGradient) const;
   int64_t sharedBytes(Way way, bool isGradient) const;
   int64_t sharedBytes(bool isGradient) const; // of all ways of plans of this precision
   WarpTile tileOfSize(int64_t size) const;    // of sums over other lines
@@ -119,15 +120,13 @@ protected:
   // With dropout, what each probability is multiplied by; else nothing.
   Emitter::Values kept(const ScoreTile &block);
   bool hides() const { return form.causal || form.window || form.mask; }
-  // What scores are multiplied by before `exp`, and a log sum likewise.
-  float scoreScale() const { return fast ? form.scale * log2e : form.scale; }
-  mlir::Value exp(mlir::Value a); // of numbers up to 0
+  mlir::Value exp(mlir::Value a); // e^(a / unit), a up to 0
 
   // ---- the walk over other lines
   using Bring = llvm::function_ref<void(mlir::Value position, mlir::Value buffer)>;
   using Meet = llvm::function_ref<Emitter::Values(mlir::Value position, mlir::Value buffer, mlir::ValueRange carried)>;
-  // Brings the lines of each meeting into a buffer, and meets them in order.
-  Emitter::Values walk(mlir::Value buffers, int64_t bufferBytes, Meeting meeting,
+  // Brings the lines of each portion into a buffer, and meets them in order.
+  Emitter::Values walk(mlir::Value buffers, int64_t bufferBytes, Portion portion,
                        std::pair<mlir::Value, mlir::Value> others, mlir::ValueRange carried, Bring bring, Meet meet);
 
   mlir::Value number(float value) {
@@ -149,7 +148,7 @@ protected:
   mlir::Value overFour(mlir::Value a, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
   Emitter::Values zeros(int64_t count) { return Emitter::Values(count, emit.zeros(emit.getF32Type())); }
 
-  static constexpr float log2e = 1.44269504088896341f, ln2 = 0.693147180559945309f;
+  static constexpr float log2e = 1.44269504088896341f;
 
 private:
   mlir::Value maskBase, step, hash; // null: none

@@ -5,6 +5,7 @@
 #include "compiler/codegen/gpu/Attention.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "dialects/mt/VectorExpr.h"
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -22,7 +23,8 @@ public:
 private:
   mt::AttentionOp attention;
   Value q, k, v, result, logSums; // buffers; null where there is none
-  const Meeting met;
+  const Portion met;
+  const float steepness; // what products are scaled by, once they have the sign of their scores
 
   int64_t sums() const { return attention ? tileOfSize(form.valueSize).count() : 0; }
   void emitBlock(const Head &head, Value query);
@@ -42,7 +44,7 @@ private:
 
 ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::AttentionLogSumsOp given)
     : AttentionBlock(kernel, attention ? attention.getOperation() : given.getOperation()), attention(attention),
-      met(meeting(way, /*isGradient=*/false)) {
+      met(portion(way, /*isGradient=*/false)), steepness(form.scale == 0 ? 1 : std::fabs(form.scale)) {
   auto bufferOf = [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); };
   q = bufferOf(attention ? attention.getQuery() : given.getQuery());
   k = bufferOf(attention ? attention.getKey() : given.getKey());
@@ -50,6 +52,8 @@ ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::A
     v = bufferOf(attention.getValue());
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     (attention && yield == attention.getResult() ? result : logSums) = kernel.result(static_cast<int64_t>(i));
+  if (way == Way::halves && form.keySize <= 64 && form.valueSize <= 64)
+    kernel.keepBlocks(4); // it needs 128 registers or a few more
   memory = kernel.allocateShared(emit.getI8Type(), sharedBytes(/*isGradient=*/false));
   probabilities = bytesBehind(memory, met.buffers * bufferBytes());
 }
@@ -91,7 +95,8 @@ void ForwardBlock::emitBlock(const Head &head, Value query) {
   }
   HeadLines keys = linesOf(k, head, /*ofKeys=*/true, form.keySize);
   HeadLines values = attention ? linesOf(v, head, /*ofKeys=*/true, form.valueSize) : HeadLines();
-  // m and l of the thread's two queries, l of its own columns alone; then the result.
+  // Of the thread's two queries the largest product with a key (m, before it is scaled) and l, of its own columns
+  // alone; then the result.
   Emitter::Values carried{number(hidden), number(hidden), number(0), number(0)};
   carried.append(zeros(sums()));
   carried = walk(
@@ -107,16 +112,20 @@ void ForwardBlock::emitBlock(const Head &head, Value query) {
   finish(head, query, carried);
 }
 
-// e^(score - m), and 0 where a score is hidden.
+// e^(score - m), and 0 where a score is hidden. Scores are products that are not scaled so far.
 Emitter::Values ForwardBlock::probabilitiesOf(ValueRange scores, ValueRange largest) {
   WarpTile tile = tileOfLines(met.lines);
   bool some = hides() || form.keys % met.lines; // scores may be hidden
-  Value none[] = {isEqual(largest[0], number(hidden)), isEqual(largest[1], number(hidden))}, from[2];
-  for (int64_t half : {0, 1}) // 2^(hidden - 0) is 0
-    from[half] = fast && some ? select(none[half], number(0), largest[half]) : largest[half];
+  Value scale = number(unit * steepness), from[2];
+  for (int64_t half : {0, 1}) {
+    // 2^(hidden - 0) is 0
+    Value none = isEqual(largest[half], number(hidden));
+    Value most = fast && some ? select(none, number(0), largest[half]) : largest[half];
+    from[half] = times(most, number(-unit * steepness));
+  }
   Emitter::Values p;
   for (auto [i, score] : llvm::enumerate(scores)) {
-    p.push_back(exp(minus(score, from[tile.half(i)])));
+    p.push_back(exp(emit.fma(score, scale, from[tile.half(i)])));
     if (!fast && some)
       p.back() = select(isEqual(score, number(hidden)), number(0), p.back());
   }
@@ -126,8 +135,9 @@ Emitter::Values ForwardBlock::probabilitiesOf(ValueRange scores, ValueRange larg
 Emitter::Values ForwardBlock::meet(const ScoreTile &block, const OwnLines &queries, Value buffer, ValueRange carried) {
   WarpTile tile = tileOfLines(met.lines);
   Emitter::Values s = scores(queries, keysIn(buffer), met.lines), next;
-  for (Value &score : s)
-    score = times(score, number(scoreScale()));
+  for (Value &product : s)
+    if (form.scale <= 0)
+      product = times(product, number(form.scale < 0 ? -1 : 0));
   s = hide(block, s, number(hidden));
   Value largest[] = {carried[0], carried[1]}, factor[2], total[2];
   for (int64_t half : {0, 1}) {
@@ -136,7 +146,7 @@ Emitter::Values ForwardBlock::meet(const ScoreTile &block, const OwnLines &queri
       if (tile.half(i) == half)
         most = most ? larger(most, s[i]) : s[i];
     largest[half] = larger(largest[half], overFour(most, [&](Value a, Value b) { return larger(a, b); }));
-    factor[half] = exp(minus(carried[half], largest[half]));
+    factor[half] = exp(times(minus(carried[half], largest[half]), number(unit * steepness)));
     total[half] = times(carried[2 + half], factor[half]);
   }
   Emitter::Values p = probabilitiesOf(s, largest);
@@ -163,7 +173,7 @@ void ForwardBlock::finish(const Head &head, Value query, ValueRange carried) {
     factors[half] = select(none, number(0), arith::DivFOp::create(emit, number(1), l));
     if (!logSums)
       continue;
-    Value m = fast ? times(carried[half], number(ln2)) : carried[half];
+    Value m = times(carried[half], number(steepness));
     Value logarithm = mt::log(mt::VectorExpr(emit, emit.getLoc(), l)).value();
     Value logSum = select(none, number(0), plus(m, logarithm));
     Value position = emit.add(emit.add(query, warpLine), emit.add(group, 8 * half));

@@ -19,7 +19,7 @@ public:
 private:
   Value dy, q, k, v, y, logSums; // buffers
   Value dq, dk, dv;              // of the results; null where one is not wanted
-  const Meeting met;
+  const Portion met;
 
   bool needsDifferences() const { return dq || dk; }
   int64_t elementBytes() const { return way == Way::halves ? 2 : 4; }
@@ -30,7 +30,7 @@ private:
     return {behind, form.valueSize, strideOf(way, form.valueSize)};
   }
   int64_t bufferBytes() const { return met.lines * (lineBytes(way) + 8); }
-  // Of the queries of a buffer: log sums, and behind them what `deltaOf` gives.
+  // Of the queries of a buffer: what `logSumOf` gives, and behind it what `deltaOf` gives.
   Value numbersIn(Value buffer) { return bytesBehind(buffer, met.lines * lineBytes(way)); }
 
   struct Own {
@@ -43,8 +43,9 @@ private:
   Emitter::Values meetQueries(const ScoreTile &block, const Own &keys, Value buffer, ValueRange carried);
   Emitter::Values meetKeys(const ScoreTile &block, const Own &queries, Value buffer, ValueRange numbers,
                            ValueRange carried);
+  Emitter::Values elementsAt(Value address, int64_t count);
   Value deltaOf(const HeadLines &gradients, const HeadLines &outputs, Value position);
-  Value logSumOf(const Head &head, Value position);
+  Value logSumOf(const Head &head, Value position); // negative, in the unit of `exp`
   void bringNumbers(const Head &head, Value query, Value buffer);
   Emitter::Values probabilitiesOf(const ScoreTile &block, ValueRange scores, llvm::function_ref<Value(int64_t)> logSum);
   Emitter::Values differencesOf(ValueRange p, ValueRange products, ValueRange kept,
@@ -53,7 +54,7 @@ private:
 } // namespace
 
 GradientBlock::GradientBlock(BlockKernel &kernel, mt::AttentionGradientOp any)
-    : AttentionBlock(kernel, any), met(meeting(way, /*isGradient=*/true)) {
+    : AttentionBlock(kernel, any), met(portion(way, /*isGradient=*/true)) {
   auto bufferOf = [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); };
   dy = bufferOf(any.getGradient());
   q = bufferOf(any.getQuery());
@@ -131,7 +132,29 @@ Value GradientBlock::logSumOf(const Head &head, Value position) {
   Value line = emit.add(emit.mul(head.index, form.heads), head.head);
   Type f32 = emit.getF32Type();
   Value logSum = emit.load(f32, emit.address(logSums, f32, emit.add(emit.mul(line, form.queries), position)));
-  return fast ? times(logSum, number(log2e)) : logSum;
+  return times(logSum, number(-unit));
+}
+
+// Pairs of bf16 are an f32 each and one more, shifted, where they are one word.
+Emitter::Values GradientBlock::elementsAt(Value address, int64_t count) {
+  Emitter::Values elements;
+  if (!element.isBF16() || count == 1) {
+    Value chunk = loadChunk(emit, element, address, count);
+    for (int64_t i = 0; i < count; ++i)
+      elements.push_back(count == 1 ? chunk : emit.extract(chunk, i));
+    return elements;
+  }
+  auto constant = [&](int32_t value) -> Value {
+    return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(value));
+  };
+  Value words = LLVM::LoadOp::create(emit, VectorType::get({count / 2}, emit.getI32Type()), address, 2 * count);
+  for (int64_t i = 0; i < count / 2; ++i) {
+    Value word = emit.extract(words, i);
+    for (Value bits : {arith::ShLIOp::create(emit, word, constant(16)).getResult(),
+                       arith::AndIOp::create(emit, word, constant(-0x10000)).getResult()})
+      elements.push_back(arith::BitcastOp::create(emit, emit.getF32Type(), bits));
+  }
+  return elements;
 }
 
 // The sum over a line of dY * Y. Four lanes share it: each adds every fourth chunk in order, then they are folded.
@@ -146,11 +169,9 @@ Value GradientBlock::deltaOf(const HeadLines &gradients, const HeadLines &output
       there = emit.less(column, emit.integer(size));
       column = orZero(emit, there, column);
     }
-    Value x = loadChunk(emit, element, at(a, column), chunk), z = loadChunk(emit, element, at(b, column), chunk);
-    if (there)
-      x = orZero(emit, there, x);
+    Emitter::Values x = elementsAt(at(a, column), chunk), z = elementsAt(at(b, column), chunk);
     for (int64_t j = 0; j < chunk; ++j)
-      sum = chunk == 1 ? emit.fma(x, z, sum) : emit.fma(emit.extract(x, j), emit.extract(z, j), sum);
+      sum = emit.fma(there ? orZero(emit, there, x[j]) : x[j], z[j], sum);
   }
   return overFour(sum, [&](Value a, Value b) { return plus(a, b); });
 }
@@ -181,7 +202,7 @@ Emitter::Values GradientBlock::probabilitiesOf(const ScoreTile &block, ValueRang
                                                llvm::function_ref<Value(int64_t)> logSum) {
   Emitter::Values p;
   for (auto [i, score] : llvm::enumerate(scores))
-    p.push_back(exp(minus(times(score, number(scoreScale())), logSum(i))));
+    p.push_back(exp(emit.fma(score, number(unit * form.scale), logSum(i))));
   return hide(block, p, number(0));
 }
 

@@ -23,21 +23,21 @@ int64_t AttentionBlock::lineBytes(Way way) const {
 }
 
 // Bits of `singles` and `halves` depend on the lines, too.
-AttentionBlock::Meeting AttentionBlock::meeting(Way way, bool isGradient) const {
+AttentionBlock::Portion AttentionBlock::portion(Way way, bool isGradient) const {
   // As many lines as scores and sums leave registers for.
   if (way != Way::halves)
     return {isGradient && form.keySize + form.valueSize > 160 ? 16 : 32, 1};
   int64_t own = isGradient ? attentionLines : 0;
-  Meeting choices[] = {{64, 2}, {32, 2}, {32, 1}, {16, 1}};
-  for (Meeting meeting : ArrayRef(choices).drop_front(isGradient ? 1 : 0))
-    if ((own + meeting.buffers * meeting.lines) * lineBytes(way) + meeting.buffers * meeting.lines * 8 <=
+  Portion choices[] = {{64, 2}, {32, 2}, {32, 1}, {16, 1}};
+  for (Portion portion : ArrayRef(choices).drop_front(isGradient ? 1 : 0))
+    if ((own + portion.buffers * portion.lines) * lineBytes(way) + portion.buffers * portion.lines * 8 <=
         maxSharedBytes)
-      return meeting;
+      return portion;
   return choices[3];
 }
 
 int64_t AttentionBlock::sharedBytes(Way way, bool isGradient) const {
-  auto [lines, buffers] = meeting(way, isGradient);
+  auto [lines, buffers] = portion(way, isGradient);
   int64_t bytes = buffers * lines * (lineBytes(way) + (isGradient ? 8 : 0));
   if (way == Way::halves && isGradient)
     bytes += attentionLines * lineBytes(way);

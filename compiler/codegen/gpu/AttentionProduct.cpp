@@ -171,10 +171,10 @@ Emitter::Values AttentionBlock::addByFma(ValueRange p, int64_t lines, const Line
   int64_t stride = lines + 4;
   Value line = emit.address(probabilities, f32, emit.mul(emit.add(warpLine, group), stride));
   Value mine = emit.address(line, f32, emit.mul(pair, from.wide));
-  kernel.barrier();
+  kernel.warpBarrier();
   for (int64_t i = 0; i < from.count(); i += 2)
     storeChunk(emit, p.slice(i, 2), emit.address(mine, f32, 8 * from.half(i) * stride + from.column(i)));
-  kernel.barrier();
+  kernel.warpBarrier();
   Value right = emit.address(panel.memory, f32, emit.mul(pair, to.wide));
   constexpr int64_t together = 4;
   return emit.loop(emit.integer(0), emit.integer(lines), together, sums, [&](Value k, ValueRange carried) {

@@ -52,10 +52,11 @@ static Value number(Emitter &emit, int64_t value) {
 
 void BlockKernel::barrier() {
   if (warp)
-    NVVM::SyncWarpOp::create(emit, number(emit, -1));
+    warpBarrier();
   else
     mlir::gpu::BarrierOp::create(emit);
 }
+void BlockKernel::warpBarrier() { NVVM::SyncWarpOp::create(emit, number(emit, -1)); }
 
 Value BlockKernel::shuffle(Value value, int64_t mask) {
   return NVVM::ShflOp::create(emit, value.getType(), number(emit, -1), value, number(emit, mask),
@@ -70,6 +71,10 @@ void BlockKernel::forThreads(int64_t count, llvm::function_ref<void(Value)> each
 }
 Emitter::Values BlockKernel::forThreads(int64_t count, ValueRange carried, Emitter::Body each) {
   return emit.loop(thread, emit.integer(count), together(), carried, each);
+}
+void BlockKernel::keepBlocks(int64_t count) {
+  auto function = emit.getInsertionBlock()->getParentOp()->getParentOfType<gpu::GPUFuncOp>();
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), emit.getI32IntegerAttr(static_cast<int32_t>(count)));
 }
 void BlockKernel::firstThread(llvm::function_ref<void()> body) { emit.when(emit.equal(thread, emit.integer(0)), body); }
 

@@ -62,12 +62,15 @@ struct BlockKernel : Kernel {
   mlir::Value allocateShared(mlir::Type element, int64_t count);
   // Where all threads that work together meet.
   void barrier();
+  void warpBarrier(); // where the threads of a warp do
   // What thread `thread ^ mask` of the warp has: an f32 or an i32. All threads of the warp together.
   mlir::Value shuffle(mlir::Value value, int64_t mask);
   // Elements from + thread, from + thread + threads, ... below `to`.
   void forThreads(mlir::Value from, mlir::Value to, llvm::function_ref<void(mlir::Value index)> each);
   void forThreads(int64_t count, llvm::function_ref<void(mlir::Value index)> each);
   Emitter::Values forThreads(int64_t count, mlir::ValueRange carried, Emitter::Body each);
+  // So many blocks at least are to fit on a multiprocessor, by their registers.
+  void keepBlocks(int64_t count);
   void firstThread(llvm::function_ref<void()> body);
 };
 

@@ -48,6 +48,8 @@ public:
     Builder builder(made.getContext());
     made->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
     made->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), from->getAttr("known_block_size"));
+    if (Attribute blocks = from->getAttr(NVVM::NVVMDialect::getMinctasmAttrName()))
+      made->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), blocks);
     if (Attribute blocks = from->getAttr(residentBlocksName))
       made->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), blocks);
   }

@@ -69,16 +69,6 @@ void mtc::awaitCopies(Emitter &emit, int64_t pending) {
   NVVM::CpAsyncWaitGroupOp::create(emit, static_cast<uint32_t>(pending));
 }
 
-Value mtc::exchange(Emitter &emit, Value value, int64_t mask) {
-  auto constant = [&](int64_t number) -> Value {
-    return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(number)));
-  };
-  Value word = arith::BitcastOp::create(emit, emit.getI32Type(), value);
-  word = NVVM::ShflOp::create(emit, emit.getI32Type(), constant(-1), word, constant(mask), constant(31),
-                              NVVM::ShflKind::bfly, UnitAttr());
-  return arith::BitcastOp::create(emit, value.getType(), word);
-}
-
 Value mtc::packHalves(Emitter &emit, Type half, Value low, Value high) {
   Type type = VectorType::get({2}, half);
   Value packed;

@@ -32,8 +32,6 @@ void copyAsync(Emitter &emit, mlir::Value to, mlir::Value from, mlir::Value ther
 void commitCopies(Emitter &emit);
 void awaitCopies(Emitter &emit, int64_t pending);
 
-// What lane `lane ^ mask` of the warp has as its value, an f32; `mask` is below 32. On all architectures.
-mlir::Value exchange(Emitter &emit, mlir::Value value, int64_t mask);
 // Two f32 as numbers of 16 bits, to nearest, in an i32.
 mlir::Value packHalves(Emitter &emit, mlir::Type half, mlir::Value low, mlir::Value high);
 // About 2^a: ex2.approx.ftz, to 2 ulp; 0 where that is no normal number. On all architectures.

@@ -16,6 +16,7 @@ struct AttentionCase {
   std::vector<int64_t> mask = {}; // its type's sizes: 4 with the batch axis, or fewer without
   float rate = 0;
   int64_t groups = 1; // an axis of this size before the places
+  float scale = 0;    // 0: as it is by itself
 };
 
 inline const std::vector<AttentionCase> attentionCases = {
@@ -65,6 +66,8 @@ inline std::string attentionAttributes(const AttentionCase &c, bool drops) {
   text += " heads = " + std::to_string(c.heads) + " key_heads = " + std::to_string(c.keyHeads);
   text += c.causal ? " causal" : "";
   text += c.window ? " window = " + std::to_string(c.window) : "";
+  if (c.scale != 0)
+    text += " scale = " + std::to_string(c.scale);
   if (c.rate > 0 && drops)
     text += " dropout \"stream\" rate = " + std::to_string(c.rate) + " step(%i)";
   return text + " : ";

@@ -15,6 +15,7 @@ const std::vector<AttentionCase> moreCases = {
     {"uneven", 65, 66, 2, 2, 64, 24, true},
     {"near", 130, 200, 1, 1, 16, 16, false, 3},
     {"groups_dropout", 9, 70, 4, 2, 8, 8, true, 0, {}, 0.5f, 2},
+    {"negative_scale", 9, 70, 1, 1, 8, 8, true, 0, {}, 0, 1, -0.25f},
 };
 
 std::string kernelsOf(const AttentionCase &c, const char *element) {
