@@ -74,7 +74,7 @@ static bool walksElements(Operation *op) {
 bool FusionGraph::livesByLine(unsigned group, bool images) {
   std::optional<bool> &lives = groups[group].livesByLine;
   const std::vector<Operation *> &ops = groups[group].ops;
-  auto isMore = [&](Operation *op) { return !walksElements(op) && (images || !isa<mt::ReshapeOp>(op)); };
+  auto isMore = [&](Operation *op) { return !walksElements(op) && (images || !op->hasTrait<mt::Repeats>()); };
   if (!lives)
     lives = llvm::any_of(ops, isMore) && largestOf(ops) > (images ? maxCachedBytes : maxBlockBytes) &&
             fitsByLine(group, group);
@@ -103,9 +103,7 @@ bool FusionGraph::feedsColumnsAlone(unsigned group, unsigned sums) const {
 // Whether one kernel of both would keep the sums of columns of `sums` from many blocks: `other` has ops that are no
 // part of the loop that adds, such as sums of lines, or moves.
 static bool keepsColumnsTogether(ArrayRef<Operation *> sums, ArrayRef<Operation *> other) {
-  auto joins = [](Operation *op) {
-    return walksElements(op) || sumsColumns(op) || op->hasTrait<mt::Repeats>() || isa<mt::ReshapeOp>(op);
-  };
+  auto joins = [](Operation *op) { return walksElements(op) || sumsColumns(op) || op->hasTrait<mt::Repeats>(); };
   return llvm::any_of(sums, sumsColumns) && !llvm::all_of(other, joins);
 }
 

@@ -83,8 +83,8 @@ Value BlockElements::moved(Operation *op, Value index) {
       .Case([&](mt::ReduceOp reduction) { return reduced(reduction, index); })
       .Case([&](mt::ArgmaxOp search) { return searched(search, index); })
       .Case([&](mt::MatmulOp matmul) { return product(matmul, index); })
-      .Case([&](mt::WindowOpInterface pool) { return folded(pool, position); })
-      .Case([&](mt::WindowGradientOpInterface gradient) { return windowGradient(gradient, index, position); })
+      .Case([&](mt::WindowOpInterface pool) { return folded(pool, position, 1)[0]; })
+      .Case([&](mt::WindowGradientOpInterface gradient) { return windowGradient(gradient, index, position, 1)[0]; })
       .Case([&](mt::Conv2DKernelGradientOp gradient) { return kernelGradient(gradient, position); })
       .Default([](Operation *) { return Value(); });
 }

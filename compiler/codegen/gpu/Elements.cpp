@@ -21,6 +21,11 @@ Reach mtc::reachOf(Operation *op) {
   return element ? Reach::element : Reach::line;
 }
 
+// Whether so many adjacent elements are channels that have the same windows.
+static bool hasWindows(Operation *op, int64_t together) {
+  return reachOf(op) == Reach::window && innerShape(op->getResult(0)).back() % together == 0;
+}
+
 bool mtc::isComputable(Value value, llvm::function_ref<bool(Value)> kept, bool products) {
   // Each value with whether a window reads it.
   SmallVector<std::pair<Value, bool>> wanted{{value, false}};
@@ -102,6 +107,8 @@ Value BlockElements::sourceOf(Position position, Value value) {
     return Value();
   if (position.period && periodOf(root) == position.period)
     return at(op->getOperand(0), position.inner);
+  if (position.chunk && hasWindows(op, position.chunk->together) && count == position.count)
+    return inWindow(position, op);
   return moved(op, position.index);
 }
 
@@ -191,10 +198,11 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
   for (int64_t i : yields)
     values.push_back(kernel.yields()[i]);
   int64_t count = innerCount(values.front());
-  // A thread computes several adjacent elements if a row is nothing but elements and no loop multiplies their code.
+  // A thread computes several adjacent elements, which share the loops of windows.
   static_assert(elementTile == elementwiseThreads * elementsPerThread);
-  bool isSimple =
-      llvm::all_of(kernel.body().without_terminator(), [](Operation &op) { return reachOf(&op) == Reach::element; });
+  bool isSimple = llvm::all_of(kernel.body().without_terminator(), [](Operation &op) {
+    return reachOf(&op) == Reach::element || hasWindows(&op, elementsPerThread);
+  });
   int64_t together = isSimple && count % elementsPerThread == 0 ? elementsPerThread : 1;
   auto elements = [&](Value local, Value index) {
     BlockElements row(kernel);

@@ -50,12 +50,13 @@ protected:
   llvm::DenseMap<mlir::Value, mlir::Value> scalars;  // values of one element that every thread knows
 
   // Adjacent elements that a thread computes, from `first` on: `together` of them, of values of a multiple of so many.
-  // What lies in memory is loaded once, at once, behind `before`.
+  // What lies in memory is loaded once, at once, behind `before`; what windows give is computed there.
   struct Chunk {
     mlir::Value first;
     int64_t together;
     mlir::Operation *before;
     llvm::DenseMap<mlir::Value, mlir::Value> loaded = llvm::DenseMap<mlir::Value, mlir::Value>();
+    llvm::DenseMap<mlir::Value, Emitter::Values> windows = llvm::DenseMap<mlir::Value, Emitter::Values>();
   };
   Chunk chunkAt(mlir::Value first, int64_t together) { return {first, together, emit.integer(0).getDefiningOp()}; }
   // Element `index` of a loop of `count`; in a loop with a period `inner` is its index in it. With a chunk it is the
@@ -91,8 +92,12 @@ private:
   mlir::Value reduced(mlir::mt::ReduceOp op, mlir::Value index);
   mlir::Value searched(mlir::mt::ArgmaxOp op, mlir::Value index);
   mlir::Value product(mlir::mt::MatmulOp op, mlir::Value index);
-  mlir::Value folded(mlir::mt::WindowOpInterface op, mlir::ValueRange at);
-  mlir::Value windowGradient(mlir::mt::WindowGradientOpInterface op, mlir::Value index, mlir::ValueRange at);
+  // Of `together` adjacent channels, the first of which these coordinates name.
+  Emitter::Values folded(mlir::mt::WindowOpInterface op, mlir::ValueRange at, int64_t together);
+  Emitter::Values windowGradient(mlir::mt::WindowGradientOpInterface op, mlir::Value index, mlir::ValueRange at,
+                                 int64_t together);
+  Emitter::Values adjacent(mlir::Value value, mlir::ValueRange coordinates, int64_t together);
+  mlir::Value inWindow(const Position &position, mlir::Operation *op);
   mlir::Value kernelGradient(mlir::mt::Conv2DKernelGradientOp op, mlir::ValueRange at);
   mlir::Value lookedUp(mlir::mt::LookupOpInterface op, mlir::Value index);
   // The element of `value` at these coordinates.

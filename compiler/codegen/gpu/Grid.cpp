@@ -27,7 +27,7 @@ bool mtc::isWarpRows(plan::KernelOp op) {
   if (op.getKind() != mt::KernelKind::rows || isElements(op) || columnsOf(op))
     return false;
   return llvm::all_of(op.getBody().front().without_terminator(), [](Operation &inner) {
-    bool sums = isa<mt::ReduceOp, mt::ArgmaxOp>(inner);
+    bool sums = reachOf(&inner) == Reach::line && inner.getNumOperands() == 1; // or searches
     Value longest = sums ? inner.getOperand(0) : inner.getResult(0);
     bool isOne = !sums || innerCount(inner.getResult(0)) == 1;
     return innerCount(longest) <= maxWarpElements && isOne && (sums || reachOf(&inner) == Reach::element);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sums of rows at indices over the batch: a thread has one element of the table. A block looks at a group of ids at
-// once, a thread at one of them, and leaves out the groups that name none of its rows.
+// once, a thread at some of them, and leaves out the groups that name none of its rows.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/gpu/Block.h"
 #include "compiler/codegen/gpu/Kernels.h"
@@ -10,6 +10,9 @@
 
 using namespace mlir;
 using namespace mtc;
+
+// Ids of a group, of which a thread loads so many; and those that it compares at once.
+constexpr int64_t idsPerThread = 4, groupIds = idsPerThread * convThreads, idsAtOnce = elementsPerThread;
 
 namespace {
 class BlockScatter {
@@ -20,7 +23,10 @@ public:
 private:
   Value entryAt(Value position);
   Value named(Value first, Value end, Value group);
-  Value sumOf(Value first, Value end, Value sum);
+  Value sumOf(Value first, Value end, Value group, Value sum);
+  Value entriesOf(Value group) {
+    return emit.address(names, i32, emit.mul(emit.rem(group, emit.integer(2)), groupIds));
+  }
 
   BlockKernel &kernel;
   Emitter &emit;
@@ -28,6 +34,7 @@ private:
   Type f32, i32;
   Value ids, updates;
   Value marks;                        // two: the last group that names a row of the block, by the group's parity
+  Value names;                        // the rows that the ids of a group name, likewise; -1 behind the last
   Value entry, column, lowest, above; // of the thread's element; the block's first row, the one behind its last
 };
 } // namespace
@@ -37,7 +44,7 @@ BlockScatter::BlockScatter(BlockKernel &kernel, mt::ScatterAddOp op)
       width(count / entries), each(innerCount(op.getIds())), f32(emit.getF32Type()), i32(emit.getI32Type()),
       ids(kernel.argument(cast<BlockArgument>(op.getIds()).getArgNumber())),
       updates(kernel.argument(cast<BlockArgument>(op.getUpdates()).getArgNumber())),
-      marks(kernel.allocateShared(i32, 2)) {}
+      marks(kernel.allocateShared(i32, 2)), names(kernel.allocateShared(i32, 2 * groupIds)) {}
 
 Value BlockScatter::entryAt(Value position) {
   return entryOf(emit, emit.load(i32, emit.address(ids, i32, position)), entries);
@@ -46,25 +53,46 @@ Value BlockScatter::entryAt(Value position) {
 // Whether one of the ids at [first, end) names a row of the block: the same for all its threads. Group after group
 // takes the other mark, so that one barrier a group is enough.
 Value BlockScatter::named(Value first, Value end, Value group) {
-  Value mark = emit.address(marks, i32, emit.rem(group, emit.integer(2))), position = emit.add(first, kernel.thread);
-  Value number = arith::TruncIOp::create(emit, i32, emit.add(group, 1));
-  emit.when(emit.less(position, end), [&] {
-    Value found = entryAt(position);
+  Value mark = emit.address(marks, i32, emit.rem(group, emit.integer(2))), last = emit.add(end, -1);
+  Value number = arith::TruncIOp::create(emit, i32, emit.add(group, 1)), entries = entriesOf(group), any;
+  for (int64_t i = 0; i < idsPerThread; ++i) {
+    Value index = emit.add(kernel.thread, i * convThreads), position = emit.add(first, index);
+    Value found = entryAt(emit.least(position, last));
+    found = arith::SelectOp::create(emit, emit.less(position, end), found, emit.integer(-1));
+    emit.store(arith::TruncIOp::create(emit, i32, found), emit.address(entries, i32, index));
     Value inside = both(emit, emit.less(found, above), emit.less(emit.add(lowest, -1), found));
-    emit.when(inside, [&] { emit.store(number, mark); });
-  });
+    any = any ? Value(arith::OrIOp::create(emit, any, inside)) : inside;
+  }
+  emit.when(any, [&] { emit.store(number, mark); });
   kernel.barrier();
   return emit.equal(emit.load(i32, mark), number);
 }
 
 // sum + the updates at [first, end) of the thread's row, in order.
-Value BlockScatter::sumOf(Value first, Value end, Value sum) {
-  return emit.loop(first, end, 1, sum, [&](Value position, ValueRange sum) {
-    auto add = [&]() -> Value {
-      Value taken = emit.load(f32, emit.address(updates, f32, emit.add(emit.mul(position, width), column)));
-      return arith::AddFOp::create(emit, sum[0], taken);
+Value BlockScatter::sumOf(Value first, Value end, Value group, Value sum) {
+  Value entries = entriesOf(group), own = arith::TruncIOp::create(emit, i32, entry);
+  return emit.loop(emit.integer(0), emit.sub(end, first), idsAtOnce, sum, [&](Value index, ValueRange sum) {
+    Value some = LLVM::LoadOp::create(emit, VectorType::get({idsAtOnce}, i32), emit.address(entries, i32, index),
+                                      idsAtOnce * emit.bytes(i32));
+    Emitter::Values same;
+    Value any;
+    for (int64_t i = 0; i < idsAtOnce; ++i) {
+      same.push_back(emit.equal(emit.extract(some, i), own));
+      any = any ? Value(arith::OrIOp::create(emit, any, same[i])) : same[i];
+    }
+    auto addAll = [&] {
+      Value total = sum[0];
+      for (int64_t i = 0; i < idsAtOnce; ++i) {
+        auto add = [&]() -> Value {
+          Value position = emit.add(first, emit.add(index, i));
+          Value taken = emit.load(f32, emit.address(updates, f32, emit.add(emit.mul(position, width), column)));
+          return arith::AddFOp::create(emit, total, taken);
+        };
+        total = choose(emit, same[i], add, total);
+      }
+      return total;
     };
-    return Emitter::Values{choose(emit, emit.equal(entryAt(position), entry), add, sum[0])};
+    return Emitter::Values{choose(emit, any, addAll, sum[0])};
   })[0];
 }
 
@@ -79,14 +107,14 @@ void BlockScatter::run() {
   kernel.barrier();
   // All shards before one are full, and have as many groups each.
   Shards shards = shardsOf(kernel);
-  Value groups = emit.ceilDiv(emit.mul(shards.size, each), convThreads);
+  Value groups = emit.ceilDiv(emit.mul(shards.size, each), groupIds);
   auto shard = [&](Value from, Value to) {
     Value first = emit.mul(from, each), end = emit.mul(to, each);
     Value before = emit.mul(emit.div(from, shards.size), groups);
-    return emit.loop(first, end, convThreads, emit.zeros(f32), [&](Value position, ValueRange sum) {
-      Value groupEnd = emit.least(emit.add(position, convThreads), end);
-      Value group = emit.add(before, emit.div(emit.sub(position, first), emit.integer(convThreads)));
-      auto add = [&] { return sumOf(position, groupEnd, sum[0]); };
+    return emit.loop(first, end, groupIds, emit.zeros(f32), [&](Value position, ValueRange sum) {
+      Value groupEnd = emit.least(emit.add(position, groupIds), end);
+      Value group = emit.add(before, emit.div(emit.sub(position, first), emit.integer(groupIds)));
+      auto add = [&] { return sumOf(position, groupEnd, group, sum[0]); };
       return Emitter::Values{choose(emit, named(position, groupEnd, group), add, sum[0])};
     });
   };

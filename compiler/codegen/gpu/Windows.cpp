@@ -27,41 +27,92 @@ static Value inputOf(Emitter &emit, const mt::Window &window, Value output, Valu
   return emit.add(emit.add(emit.mul(output, window.stride), tap), -window.low);
 }
 
-Value BlockElements::folded(mt::WindowOpInterface op, ValueRange at) {
+// Adjacent elements of a value, from the one at these coordinates on.
+Emitter::Values BlockElements::adjacent(Value value, ValueRange coordinates, int64_t together) {
+  Value first = flatten(emit, coordinates, innerShape(value));
+  if (together == 1)
+    return {at(value, first)};
+  Chunk chunk = chunkAt(first, together);
+  Emitter::Values elements;
+  for (int64_t lane = 0; lane < together; ++lane)
+    elements.push_back(
+        at(ArrayRef(value), Position{emit.add(first, lane), innerCount(value), {}, 0, &chunk, lane}).front());
+  return elements;
+}
+
+Emitter::Values BlockElements::folded(mt::WindowOpInterface op, ValueRange at, int64_t together) {
   mt::Pooling pool = op.getPooling();
-  Value result = overTaps(emit, pool.rows, at[0], startOf(emit, op), [&](Value kh, ValueRange outer) {
+  Emitter::Values start(together, startOf(emit, op));
+  Emitter::Values results = overTaps(emit, pool.rows, at[0], start, [&](Value kh, ValueRange outer) {
     return overTaps(emit, pool.columns, at[1], outer, [&](Value kw, ValueRange running) {
       Value ih = inputOf(emit, pool.rows, at[0], kh), iw = inputOf(emit, pool.columns, at[1], kw);
-      return Emitter::Values{op.foldElement(emit, running[0], atCoordinates(op.getInput(), {ih, iw, at[2]}))};
+      Emitter::Values next = adjacent(op.getInput(), {ih, iw, at[2]}, together);
+      for (auto [value, before] : llvm::zip_equal(next, running))
+        value = op.foldElement(emit, before, value);
+      return next;
     });
-  })[0];
-  return op.finishWindow(emit, result);
+  });
+  for (Value &result : results)
+    result = op.finishWindow(emit, result);
+  return results;
 }
 
 // The gradients of all windows that hold the element; for max, of those whose first largest element it is.
-Value BlockElements::windowGradient(mt::WindowGradientOpInterface op, Value index, ValueRange at) {
+Emitter::Values BlockElements::windowGradient(mt::WindowGradientOpInterface op, Value index, ValueRange at,
+                                              int64_t together) {
   mt::Pooling pool = op.getPooling();
   Value x = op.getInput();
   ArrayRef<int64_t> images = innerShape(op->getResult(0));
-  auto winner = [&](Value oh, Value ow) {
-    Emitter::Values start{identityOf(emit, mt::Reduction::max), emit.integer(-1)};
+  // The largest elements of windows, then their indices.
+  auto winners = [&](Value oh, Value ow) {
+    Emitter::Values start(together, identityOf(emit, mt::Reduction::max));
+    start.append(together, emit.integer(-1));
     return overTaps(emit, pool.rows, oh, start, [&](Value kh, ValueRange outer) {
       return overTaps(emit, pool.columns, ow, outer, [&](Value kw, ValueRange best) {
         Value ih = inputOf(emit, pool.rows, oh, kh), iw = inputOf(emit, pool.columns, ow, kw);
-        Value number = flatten(emit, {ih, iw, at[2]}, images);
-        return firstLargest(emit, best, this->at(x, number), number);
+        Value first = flatten(emit, {ih, iw, at[2]}, images);
+        Emitter::Values next(best), elements = adjacent(x, {ih, iw, at[2]}, together);
+        for (int64_t lane = 0; lane < together; ++lane) {
+          Emitter::Values better =
+              firstLargest(emit, {best[lane], best[together + lane]}, elements[lane], emit.add(first, lane));
+          next[lane] = better[0];
+          next[together + lane] = better[1];
+        }
+        return next;
       });
-    })[1];
+    });
   };
   Value zero = emit.zeros(emit.getF32Type());
-  return overOutputs(emit, pool.rows, at[0], zero, [&](Value oh, ValueRange outer) {
-    return overOutputs(emit, pool.columns, at[1], outer, [&](Value ow, ValueRange sum) {
-      Value share = atCoordinates(op.getGradient(), {oh, ow, at[2]});
-      if (x)
-        share = arith::SelectOp::create(emit, emit.equal(winner(oh, ow), index), share, zero);
-      return Emitter::Values{arith::AddFOp::create(emit, sum[0], share)};
+  Emitter::Values zeros(together, zero);
+  return overOutputs(emit, pool.rows, at[0], zeros, [&](Value oh, ValueRange outer) {
+    return overOutputs(emit, pool.columns, at[1], outer, [&](Value ow, ValueRange sums) {
+      Emitter::Values shares = adjacent(op.getGradient(), {oh, ow, at[2]}, together);
+      Emitter::Values best = x ? winners(oh, ow) : Emitter::Values();
+      for (int64_t lane = 0; lane < together; ++lane) {
+        if (x)
+          shares[lane] = arith::SelectOp::create(emit, emit.equal(best[together + lane], emit.add(index, lane)),
+                                                 shares[lane], zero);
+        shares[lane] = arith::AddFOp::create(emit, sums[lane], shares[lane]);
+      }
+      return shares;
     });
-  })[0];
+  });
+}
+
+// Of a chunk of adjacent channels, which share the taps of their windows.
+Value BlockElements::inWindow(const Position &position, Operation *op) {
+  Chunk &chunk = *position.chunk;
+  Emitter::Values &values = chunk.windows[op->getResult(0)];
+  if (values.empty()) {
+    OpBuilder::InsertionGuard guard(emit);
+    emit.setInsertionPointAfter(chunk.before);
+    Emitter::Values at = coordinates(emit, chunk.first, innerShape(op->getResult(0)));
+    if (auto pool = dyn_cast<mt::WindowOpInterface>(op))
+      values = folded(pool, at, chunk.together);
+    else
+      values = windowGradient(cast<mt::WindowGradientOpInterface>(op), chunk.first, at, chunk.together);
+  }
+  return values[position.lane];
 }
 
 // An element of a looked up line; or of the sum of those lines whose ids name its own, in order of the ids.
