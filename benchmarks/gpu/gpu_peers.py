@@ -33,15 +33,15 @@ import peers  # noqa: E402
 def torch_parts(name, batch):
     import torch
     from torch import nn
+    if name == "gpt2":
+        import gpt
+        model, ids = gpt.torch_model("gpt2-long").cuda(), torch.randint(0, 50257, (batch, 1025), device="cuda")
+        rate = torch.tensor(6e-4, device="cuda")
+        optimizer = torch.optim.AdamW(model.parameters(), rate, (0.9, 0.99), weight_decay=0.1, capturable=True)
+        return model, optimizer, ids[:, :-1].contiguous(), ids[:, 1:].flatten()
     x, y = (torch.from_numpy(a).cuda() for a in (peers.inputs(batch) if name == "mlp" else images.inputs(name, batch)))
     if name == "mlp":
         model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)).cuda()
-    elif name == "gpt2":
-        import gpt
-        model, ids = gpt.torch_model("gpt2-long").cuda(), torch.randint(0, 50257, (batch, 1025), device="cuda")
-        x, y = ids[:, :-1], ids[:, 1:].flatten()
-        rate = torch.tensor(6e-4, device="cuda")
-        return model, torch.optim.AdamW(model.parameters(), rate, (0.9, 0.99), weight_decay=0.1, capturable=True), x, y
     elif name == "transformer":
         model, x, y = images.torch_transformer().cuda(), x.long(), y.flatten()
     else:

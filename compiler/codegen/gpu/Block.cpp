@@ -144,6 +144,23 @@ Value mtc::epilogueOperand(BlockKernel &kernel, Value value, ValueRange coordina
   return emit.load(type.getElementType(), emit.address(base, type.getElementType(), index));
 }
 
+void mtc::storeTogether(Emitter &emit, ArrayRef<BlockStore> stores, int64_t together) {
+  size_t each = stores.size() / together;
+  for (size_t i = 0; i < each; ++i) {
+    auto [element, value, address] = stores[i];
+    if (together == 1) {
+      emit.store(element, value, address);
+      continue;
+    }
+    Value vector = LLVM::PoisonOp::create(emit, VectorType::get({together}, value.getType()));
+    for (int64_t lane = 0; lane < together; ++lane) {
+      Value at = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(lane)));
+      vector = LLVM::InsertElementOp::create(emit, vector, stores[i + lane * each].value, at);
+    }
+    LLVM::StoreOp::create(emit, emit.truncate(element, vector), address, together * emit.bytes(element));
+  }
+}
+
 void mtc::storeEpilogue(BlockKernel &kernel, Value product, ValueRange numbers, ValueRange coordinates, Value index) {
   Emitter &emit = kernel.emit;
   SmallVector<BlockStore> stores; // all loads come first, so that adjacent ones become one access
@@ -159,6 +176,5 @@ void mtc::storeEpilogue(BlockKernel &kernel, Value product, ValueRange numbers, 
       stores.push_back({elementOf(yield), body.get(yield), to});
     }
   }
-  for (auto [element, value, address] : stores)
-    emit.store(element, value, address);
+  storeTogether(emit, stores, static_cast<int64_t>(numbers.size()));
 }

@@ -22,6 +22,9 @@ struct BlockStore {
   mlir::Type element; // in memory
   mlir::Value value, address;
 };
+// What each of `together` adjacent elements stores, in one access for each result: that of the first element of them
+// all, then that of the next.
+void storeTogether(Emitter &emit, llvm::ArrayRef<BlockStore> stores, int64_t together);
 // How products are computed. `reduced` and `tensor` have the same grid and workgroup memory: one plan fits both.
 enum class Precision {
   f32,     // FMAs

@@ -130,23 +130,6 @@ Value BlockElements::loadedOf(const Position &position, Value root, Value memory
   return emit.extract(elements, position.lane);
 }
 
-void BlockElements::storeTogether(ArrayRef<BlockStore> stores, int64_t together) {
-  size_t each = stores.size() / together;
-  for (size_t i = 0; i < each; ++i) {
-    auto [element, value, address] = stores[i];
-    if (together == 1) {
-      emit.store(element, value, address);
-      continue;
-    }
-    Value vector = LLVM::PoisonOp::create(emit, VectorType::get({together}, value.getType()));
-    for (int64_t lane = 0; lane < together; ++lane) {
-      Value at = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(lane)));
-      vector = LLVM::InsertElementOp::create(emit, vector, stores[i + lane * each].value, at);
-    }
-    LLVM::StoreOp::create(emit, emit.truncate(element, vector), address, together * emit.bytes(element));
-  }
-}
-
 void BlockElements::storeYields(ArrayRef<Value> yields, ArrayRef<Value> results, Value first, int64_t together) {
   Chunk chunk = chunkAt(first, together);
   SmallVector<BlockStore> stores;

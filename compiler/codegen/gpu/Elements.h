@@ -71,7 +71,9 @@ protected:
   };
   Emitter::Values at(llvm::ArrayRef<mlir::Value> values, Position position);
   // Stores what is to be stored of each of `together` adjacent elements, all of the first one, then all of the next.
-  void storeTogether(llvm::ArrayRef<BlockStore> stores, int64_t together);
+  void storeTogether(llvm::ArrayRef<BlockStore> stores, int64_t together) {
+    mtc::storeTogether(emit, stores, together);
+  }
   // Element-wise values at one index, each computed once.
   VectorBody bodyAt(Position position) {
     return VectorBody(kernel, /*scalar=*/true,

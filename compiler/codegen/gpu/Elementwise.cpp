@@ -55,8 +55,7 @@ LogicalResult mtc::emitBlockElementwise(BlockKernel &kernel) {
     SmallVector<BlockStore> stores; // all loads come first: results may lie where operands do
     for (Value index : indices)
       compute(index, stores);
-    for (auto [element, value, address] : stores)
-      emit.store(element, value, address);
+    storeTogether(emit, stores, static_cast<int64_t>(indices.size()));
   });
   return success();
 }

@@ -5,8 +5,9 @@
 using namespace mlir;
 using namespace mtc;
 
-// Steps of k in the body of the inner loop: docs/gpu-code.md, "Products".
-constexpr int64_t stepsAtOnce = 2;
+// Steps of k in the body of the inner loop: docs/gpu-code.md, "Products". Tiles of few sums per thread have few warps,
+// so each has all loads of a panel on their way.
+constexpr int64_t stepsOfLargeTiles = 2;
 
 Value mtc::loadChunk(Emitter &emit, Type element, Value address, int64_t count) {
   Type stored = emit.stored(element), type = count == 1 ? stored : Type(VectorType::get({count}, stored));
@@ -123,6 +124,7 @@ Emitter::Values ProductBlock::fragment(Value panels, int64_t each, int64_t threa
 Emitter::Values ProductBlock::multiply(Value panels, ValueRange sums) {
   Type f32 = emit.getF32Type();
   int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
+  int64_t stepsAtOnce = count() <= 16 ? tile.depth : stepsOfLargeTiles;
   return emit.loop(emit.integer(0), emit.integer(tile.depth), stepsAtOnce, sums, [&](Value k, ValueRange carried) {
     Emitter::Values next(carried);
     Value left = emit.address(panels, f32, emit.add(emit.mul(k, stride(true)), row));

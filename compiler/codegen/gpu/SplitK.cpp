@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products summed over the batch by blocks that share a tile of the result.
+#include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
 #include "dialects/mt/Compilation.h"
 #include "runtime/abi/gpu_kernel.h"
@@ -8,35 +9,62 @@
 using namespace mlir;
 using namespace mtc;
 
-// Tiles that fill a GPU by themselves, the shards of the most shards whose partial sums are worth their memory, the
-// fewest positions that are worth a block, and those of a sum that is worth several. They are choices that no GPU has
-// measured: a tile for each multiprocessor of an H100, and some more. Bits of sums over the batch depend on all of
-// them, so they are the same for every architecture.
-constexpr int64_t minTilesToFill = 160, maxShards = 32, minPositions = 128, longSum = 512;
-// The fewest positions on tensor cores, which are done with 256 before their sums are stored.
-constexpr int64_t minTensorPositions = 1024;
-// Positions of a slice are a multiple of this: whole panels of any type.
-constexpr int64_t sliceUnit = 32;
-static_assert(minTilesToFill >= usualMultiprocessors);
-static_assert(minTilesToFill * (maxShards + 1) <= MT_GPU_COUNTERS);
+// The shards of the most shards whose partial sums are worth their memory, positions of a sum that may be worth several
+// blocks, and the fewest of a block: of FMAs, and of tensor cores. Positions of a slice are a multiple of sliceUnit:
+// whole panels of any type. Bits of sums over the batch depend on all these numbers and on chooseSlices, so they are
+// the same for every architecture.
+constexpr int64_t maxShards = 32, longSum = 512, minPositions = 128, minTensorPositions = 1024, sliceUnit = 32;
 
 static int64_t shardsOfAll(plan::KernelOp op) { return mt::Compilation(op).getShards(); }
 
+namespace {
+// What a block's work costs, in the time of one position of k: its start and end, its partial sums in device memory,
+// and for the last block of a shard to add those of one slice. From step times of an H100: sums of 128 x 128 pass in 19
+// ns a position on tensor cores in 16 bits, in twice that in TF32 and in 13 times that in float32.
+struct BlockCosts {
+  int64_t start, partials, slice;
+};
+} // namespace
+
+static BlockCosts costsOf(StringRef precision) {
+  if (precision == "f32")
+    return {16, 32, 2};
+  return precision == "tf32" ? BlockCosts{32, 192, 12} : BlockCosts{64, 384, 24};
+}
+
+// Into how many slices each shard of `all` positions is cut: as many as take an H100 that has all shards the least
+// time, whose blocks run in rounds. 0: a block sums all shards.
+static int64_t chooseSlices(int64_t tiles, const ProductTile &tile, int64_t shards, int64_t all, int64_t most,
+                            const BlockCosts &costs) {
+  int64_t slots = usualMultiprocessors * residentThreads / tile.threads();
+  int64_t least = ceilDiv(tiles, slots) * (shards * all + costs.start), best = 0;
+  for (int64_t slices = 1; slices <= most && tiles * (shards + 1) <= MT_GPU_COUNTERS; ++slices) {
+    int64_t blocks = tiles * slices * shards;
+    int64_t cost = ceilDiv(blocks, slots) * (ceilDiv(all, slices) + costs.start) + blocks * costs.partials / slots +
+                   (slices + shards) * costs.slice;
+    if (cost < least && slices * shards > 1) {
+      least = cost;
+      best = slices;
+    }
+  }
+  return best;
+}
+
 ProductTree mtc::productTree(plan::KernelOp op, int64_t rows, int64_t columns, int64_t count, int64_t lines,
                              int64_t shardRows) {
-  int64_t all = shardRows * lines;
-  bool isLong = shardsOfAll(op) * all >= longSum, isReduced = mt::Compilation(op).getPrecision() != "f32";
-  int64_t mostSlices = isReduced ? std::max<int64_t>(1, all / minTensorPositions) : ceilDiv(all, minPositions);
-  ProductTile tile = treeTile(rows, columns, count, isLong, isReduced ? mostSlices * shardsOfAll(op) : 1);
+  int64_t all = shardRows * lines, shards = shardsOfAll(op);
+  StringRef precision = mt::Compilation(op).getPrecision();
+  bool isLong = shards * all >= longSum && shards <= maxShards;
+  int64_t most = std::max<int64_t>(1, all / (precision == "f32" ? minPositions : minTensorPositions));
+  ProductTile tile = treeTile(rows, columns, count, isLong, most * shards);
   int64_t tiles = tilesOf(tile, rows, columns) * count;
   ProductTree tree{tile, tiles, lines, {}};
   if (!isLong)
     return tree;
-  int64_t slices = std::min(ceilDiv(minTilesToFill, tiles), mostSlices);
-  int64_t positions = ceilDiv(ceilDiv(all, slices), sliceUnit) * sliceUnit;
-  slices = ceilDiv(all, positions);
-  if (tiles < minTilesToFill && shardsOfAll(op) <= maxShards && shardsOfAll(op) * slices > 1)
-    tree.cut = {slices, positions};
+  if (int64_t slices = chooseSlices(tiles, tile, shards, all, most, costsOf(precision))) {
+    int64_t positions = ceilDiv(ceilDiv(all, slices), sliceUnit) * sliceUnit;
+    tree.cut = {ceilDiv(all, positions), positions};
+  }
   return tree;
 }
 

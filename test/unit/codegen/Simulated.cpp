@@ -179,7 +179,7 @@ struct Operand {
   // Of as many bits as the tensor cores' formats have.
   Operand(mlir::Value value, int64_t rows, std::mt19937 *random, int64_t beyond, int shift = 8)
       : element(mtc::elementOf(value)), count(mtc::innerCount(value) * (mtc::isSplit(value) ? rows : 1)), cpu(bytes()),
-        memory(bytes() + std::max<int64_t>(0, beyond), /*atEnd=*/beyond < 0),
+        memory(beyond < 0 ? (bytes() + 15) / 16 * 16 : bytes() + beyond, /*atEnd=*/beyond < 0),
         gpu(memory.as<char>() + std::max<int64_t>(0, beyond)) {
     for (int64_t i = 0; random && i < count; ++i) {
       uint32_t bits = (*random)();
