@@ -71,7 +71,7 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
 // PTX: .reqntid 128
 // PTX: bar.sync
 // PTX: fma.rn.f32
-// PTX: st{{(.global)?}}.b32
+// PTX: st{{(.global)?}}{{(.v4)?}}.b32
 // PTX: .visible .entry dense_gradient(
 // PTX: .visible .entry loss(
 // PTX: add.rn.f32
