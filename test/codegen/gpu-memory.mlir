@@ -24,10 +24,12 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
     %0 = mt.sub %x, %m : tensor<?x8x8x64xf32>, tensor<64xf32>
     mt.yield %0 : tensor<?x8x8x64xf32>
   }
-  // A block for 32 columns, a thread for each 32nd line of them.
+  // A block for 64 columns, 16 threads for each 32nd line of them; four lines at once.
   // CHECK: plan.kernel @columns attributes
-  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 1024, rows_per_tile = 1, inner_tiles = 2, shared_bytes = 4096>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 512, rows_per_tile = 1, shared_bytes = 8192>
   // PTX-LABEL: .visible .entry columns(
+  // PTX-COUNT-4: ld.global.v4.b32
+  // PTX: st.shared.v4.b32
   plan.kernel @columns attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x28x28x64xf32>):
     %0 = mt.reduce sum, %x over [1, 2] : tensor<?x28x28x64xf32>

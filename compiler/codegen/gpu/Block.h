@@ -88,6 +88,9 @@ bool isWarpRows(mlir::plan::KernelOp op);
 // Columns of a kernel of rows, normalised, that is one loop over lines of so many elements with sums of columns: a
 // block computes some columns of a row. 0: any other.
 int64_t columnsOf(mlir::plan::KernelOp op);
+// How many of them a block computes, and the grid of such blocks.
+int64_t columnsTogether(int64_t columns);
+GpuGrid columnGrid(mlir::plan::KernelOp op, int64_t columns);
 
 // The tile of a product: threads times `perRow` x `perColumn` elements each, `depth` positions of k at a time in
 // workgroup memory.

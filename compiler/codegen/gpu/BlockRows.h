@@ -16,14 +16,18 @@ public:
 
   // Results are wanted at these addresses, one per yield.
   void bindResults(llvm::ArrayRef<mlir::Value> pointers) { results.assign(pointers.begin(), pointers.end()); }
-  // The block computes `columnWidth` columns from this one on (columnsOf).
-  void setFirstColumn(mlir::Value column) { firstColumn = column; }
+  // The block computes `count` columns from this one on (columnsOf).
+  void setColumns(mlir::Value first, int64_t count) {
+    firstColumn = first;
+    columnsOfBlock = count;
+  }
   // Writes code for the operations; with `store` also for the yields that no operation stored. Threads may go on before
   // others are done.
   mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> operations, bool store);
 
 private:
   mlir::Value firstColumn; // null: all columns
+  int64_t columnsOfBlock = 0;
   llvm::SmallVector<mlir::Value> results;
   llvm::DenseMap<mlir::Value, mlir::Value> targets; // where statements put their values
   llvm::DenseMap<mlir::Value, int64_t> direct;      // values that statements write to a result
@@ -37,12 +41,18 @@ private:
   void define(mlir::Value value, mlir::Value scalar);
 
   void runLoop(const RowStatement &statement);
-  void runElement(const RowStatement &statement, Position position, llvm::SmallVectorImpl<mlir::Value> &sums,
+  void runElement(const RowStatement &statement, Position position, llvm::MutableArrayRef<mlir::Value> sums,
                   llvm::SmallVectorImpl<BlockStore> &stores);
   Emitter::Values runElements(const RowStatement &statement, mlir::ValueRange sums);
   Emitter::Values runInner(const RowStatement &statement, mlir::Value inner, mlir::Value first, int64_t stride,
                            mlir::ValueRange sums, llvm::function_ref<void(mlir::mt::ReduceOp, mlir::Value)> finish);
   Emitter::Values runPeriods(const RowStatement &statement, mlir::ValueRange sums);
+  // Of a block of some columns (Columns.cpp).
+  void runColumns(const RowStatement &statement);
+  Emitter::Values runPixels(const RowStatement &statement, mlir::Value inner, const Spread &spread, mlir::Value pixel,
+                            int64_t count, int64_t apart, mlir::ValueRange sums);
+  void foldColumns(llvm::ArrayRef<mlir::mt::ReduceOp> reductions, mlir::Value inner, int64_t groups,
+                   mlir::ValueRange sums);
   // What each thread has, folded for all (Fold.cpp): `combine` gives that of two, of which the first has the lower
   // number.
   using Combine = llvm::function_ref<Emitter::Values(mlir::ValueRange low, mlir::ValueRange high)>;

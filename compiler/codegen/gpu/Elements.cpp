@@ -82,6 +82,9 @@ Value BlockElements::sourceOf(Position position, Value value) {
   int64_t count = innerCount(root);
   if (Value scalar = scalars.lookup(root))
     return scalar;
+  if (position.chunk)
+    if (auto known = position.chunk->elements.find(root); known != position.chunk->elements.end())
+      return known->second[position.lane];
   if (Value memory = pointers.lookup(root); memory && position.chunk && count > 1 && count == position.count)
     return loadedOf(position, root, memory);
   else if (memory)
@@ -128,6 +131,17 @@ Value BlockElements::loadedOf(const Position &position, Value root, Value memory
     elements = emit.extend(element, LLVM::LoadOp::create(emit, type, address, chunk.together * emit.bytes(element)));
   }
   return emit.extract(elements, position.lane);
+}
+
+Emitter::Values BlockElements::adjacent(Value value, Value first, int64_t together) {
+  if (together == 1)
+    return {at(value, first)};
+  Chunk chunk = chunkAt(first, together);
+  Emitter::Values elements;
+  for (int64_t lane = 0; lane < together; ++lane)
+    elements.push_back(
+        at(ArrayRef(value), Position{emit.add(first, lane), innerCount(value), {}, 0, &chunk, lane}).front());
+  return elements;
 }
 
 void BlockElements::storeYields(ArrayRef<Value> yields, ArrayRef<Value> results, Value first, int64_t together) {

@@ -49,6 +49,8 @@ protected:
   llvm::DenseMap<mlir::Value, mlir::Value> pointers; // values in memory
   llvm::DenseMap<mlir::Value, mlir::Value> scalars;  // values of one element that every thread knows
 
+  // Adjacent elements of values that a thread knows.
+  using Spread = llvm::DenseMap<mlir::Value, Emitter::Values>;
   // Adjacent elements that a thread computes, from `first` on: `together` of them, of values of a multiple of so many.
   // What lies in memory is loaded once, at once, behind `before`; what windows give is computed there.
   struct Chunk {
@@ -56,7 +58,7 @@ protected:
     int64_t together;
     mlir::Operation *before;
     llvm::DenseMap<mlir::Value, mlir::Value> loaded = llvm::DenseMap<mlir::Value, mlir::Value>();
-    llvm::DenseMap<mlir::Value, Emitter::Values> windows = llvm::DenseMap<mlir::Value, Emitter::Values>();
+    Spread elements = Spread(); // of windows, and what was known before
   };
   Chunk chunkAt(mlir::Value first, int64_t together) { return {first, together, emit.integer(0).getDefiningOp()}; }
   // Element `index` of a loop of `count`; in a loop with a period `inner` is its index in it. With a chunk it is the
@@ -70,6 +72,8 @@ protected:
     int64_t lane = 0;
   };
   Emitter::Values at(llvm::ArrayRef<mlir::Value> values, Position position);
+  // Elements from `first` on, loaded at once.
+  Emitter::Values adjacent(mlir::Value value, mlir::Value first, int64_t together);
   // Stores what is to be stored of each of `together` adjacent elements, all of the first one, then all of the next.
   void storeTogether(llvm::ArrayRef<BlockStore> stores, int64_t together) {
     mtc::storeTogether(emit, stores, together);
@@ -98,7 +102,9 @@ private:
   Emitter::Values folded(mlir::mt::WindowOpInterface op, mlir::ValueRange at, int64_t together);
   Emitter::Values windowGradient(mlir::mt::WindowGradientOpInterface op, mlir::Value index, mlir::ValueRange at,
                                  int64_t together);
-  Emitter::Values adjacent(mlir::Value value, mlir::ValueRange coordinates, int64_t together);
+  Emitter::Values adjacent(mlir::Value value, mlir::ValueRange coordinates, int64_t together) {
+    return adjacent(value, flatten(emit, coordinates, innerShape(value)), together);
+  }
   mlir::Value inWindow(const Position &position, mlir::Operation *op);
   mlir::Value kernelGradient(mlir::mt::Conv2DKernelGradientOp op, mlir::ValueRange at);
   mlir::Value lookedUp(mlir::mt::LookupOpInterface op, mlir::Value index);

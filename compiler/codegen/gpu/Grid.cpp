@@ -34,47 +34,6 @@ bool mtc::isWarpRows(plan::KernelOp op) {
   });
 }
 
-int64_t mtc::columnsOf(plan::KernelOp op) {
-  SmallVector<Operation *> operations;
-  for (Operation &inner : op.getBody().front().without_terminator()) {
-    // What has no rows is a constant, or one spread along the row.
-    bool isSpread =
-        isa<mt::ConstantOp>(inner) || resolve(inner.getResult(0)) != inner.getResult(0) || periodOf(inner.getResult(0));
-    if (!isSplit(inner.getResult(0)) && !isSpread)
-      return 0;
-    if (isSplit(inner.getResult(0)))
-      operations.push_back(&inner);
-  }
-  std::vector<RowStatement> steps = splitStatements(operations);
-  if (op.getKind() != mt::KernelKind::rows || steps.size() != 1 || !steps[0].loop || steps[0].period % columnWidth != 0)
-    return 0;
-  bool sums = false;
-  for (Operation *inner : steps[0].operations) {
-    if (isa<mt::ReduceOp>(inner) && !leadingPeriod(inner))
-      return 0;
-    sums |= isa<mt::ReduceOp>(inner);
-  }
-  // Each yield is stored by the step.
-  llvm::SmallPtrSet<Operation *, 4> yielded;
-  for (Value yield : op.getBody().front().getTerminator()->getOperands()) {
-    Operation *from = resolve(yield).getDefiningOp();
-    if (!from || !llvm::is_contained(steps[0].operations, from) || !yielded.insert(from).second)
-      return 0;
-  }
-  return sums ? steps[0].period : 0;
-}
-
-// A block for `columnWidth` columns of a row.
-static GpuGrid columnGrid(plan::KernelOp op, int64_t columns) {
-  int64_t lines = 1;
-  for (Operation &inner : op.getBody().front())
-    if (auto reduce = dyn_cast<mt::ReduceOp>(inner))
-      lines = innerCount(reduce.getOperand()) / columns;
-  auto groups = static_cast<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(ceilDiv(lines, minColumnLines))));
-  int64_t threads = std::clamp(groups * columnWidth, minColumnThreads, maxColumnThreads);
-  return {threads, 1, columns / columnWidth, 0, 0};
-}
-
 // Samples of several lines each are that many lines; a block's are of whole samples, or of one.
 static GpuGrid productGrid(const ProductTile &tile, Value result) {
   int64_t lines = linesOf(result), inner = ceilDiv(tensorOf(result).getShape().back(), tile.columns);

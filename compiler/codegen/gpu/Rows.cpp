@@ -122,7 +122,7 @@ LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
 }
 
 // One element of every operation of a loop that is wanted. `sums` holds the accumulators of its reductions, in order.
-void BlockRows::runElement(const RowStatement &statement, Position position, SmallVectorImpl<Value> &sums,
+void BlockRows::runElement(const RowStatement &statement, Position position, MutableArrayRef<Value> sums,
                            SmallVectorImpl<BlockStore> &stores) {
   VectorBody body = bodyAt(position);
   size_t sum = 0;
@@ -177,22 +177,18 @@ Emitter::Values BlockRows::runInner(const RowStatement &statement, Value inner, 
 // sums over the first axes fold by halves.
 Emitter::Values BlockRows::runPeriods(const RowStatement &statement, ValueRange sums) {
   Type f32 = emit.getF32Type();
-  // A block of some columns alone has so many of a period.
-  int64_t period = firstColumn ? columnWidth : statement.period;
-  int64_t threads = kernel.gpu.threads, periods = statement.count / statement.period;
+  int64_t period = statement.period, threads = kernel.gpu.threads, periods = statement.count / period;
   int64_t groups = std::min(llvm::bit_ceil(static_cast<uint64_t>(periods)),
                             llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, threads / period))));
   auto target = [&](mt::ReduceOp reduce, Value inner) {
     return emit.address(targets.lookup(reduce.getResult()), f32, inner);
   };
-  if (groups == 1 && !firstColumn)
+  if (groups == 1)
     return kernel.forThreads(period, sums, [&](Value inner, ValueRange carried) {
       return runInner(statement, inner, emit.integer(0), 1, carried,
                       [&](mt::ReduceOp reduce, Value sum) { emit.store(sum, target(reduce, inner)); });
     });
   Value group = emit.div(kernel.thread, emit.integer(period)), inner = emit.rem(kernel.thread, emit.integer(period));
-  if (firstColumn)
-    inner = emit.add(firstColumn, inner);
   Value first = arith::SelectOp::create(emit, emit.less(group, emit.integer(groups)), group, emit.integer(periods));
   SmallVector<std::pair<mt::ReduceOp, Value>> lines; // a sum a thread
   Emitter::Values full = runInner(statement, inner, first, groups, sums, [&](mt::ReduceOp reduce, Value sum) {
@@ -262,6 +258,8 @@ void BlockRows::runLoop(const RowStatement &statement) {
       kernel.barrier();
       kernel.firstThread([&] { storeTogether(stores, 1); });
     }
+  } else if (firstColumn) {
+    runColumns(statement);
   } else {
     sums = statement.period ? runPeriods(statement, sums) : runElements(statement, sums);
     if (!reductions.empty())
@@ -323,8 +321,9 @@ LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
   BlockRows rows(kernel);
   Value row = kernel.tile;
   if (int64_t columns = columnsOf(kernel.op)) {
-    Value parts = emit.integer(columns / columnWidth);
-    rows.setFirstColumn(emit.mul(emit.rem(row, parts), columnWidth));
+    int64_t together = columnsTogether(columns);
+    Value parts = emit.integer(columns / together);
+    rows.setColumns(emit.mul(emit.rem(row, parts), together), together);
     row = emit.div(row, parts);
   }
   return emitRow(kernel, rows, row);

@@ -20,10 +20,15 @@ constexpr int64_t elementwiseTile = elementwiseThreads * elementsPerThread, elem
 constexpr int64_t minRowThreads = warpThreads, maxRowThreads = 8 * warpThreads;
 // Rows, or lines of them, of a block that computes one with each warp, and elements that such a row has at most.
 constexpr int64_t rowWarps = 4, maxWarpElements = 1024;
-// Columns of a block that sums columns of a row: a warp reads adjacent ones.
-constexpr int64_t columnWidth = warpThreads;
-// Its threads, and lines of the row that a thread then adds at least. Bits depend on them, as above.
-constexpr int64_t minColumnThreads = 8 * warpThreads, maxColumnThreads = maxBlockThreads, minColumnLines = 32;
+// Columns of a row are summed by blocks if they are a multiple of `columnWidth`; a block has so many of them, or, if it
+// divides them, `maxColumnWidth`.
+constexpr int64_t columnWidth = 32, maxColumnWidth = 64;
+// Its threads, and lines of the row that a thread then adds at least. Bits depend on them, as above. Two of the largest
+// blocks fit with 64 registers a thread.
+constexpr int64_t minColumnThreads = 8 * warpThreads, maxColumnThreads = 16 * warpThreads, minColumnLines = 32;
+// Bytes that a thread there has on their way at once, if they are not of more pixels: a multiprocessor needs 20 to 40
+// KiB, and has at least 512 such threads.
+constexpr int64_t bytesInFlight = 64, maxPixelsAtOnce = 8;
 // Bytes of values of a row in workgroup memory, so that four blocks fit on the multiprocessor that has least of it;
 // where it would be more, those are computed again that can be.
 constexpr int64_t maxKeptBytes = leastSharedBytes() / 4;

@@ -27,19 +27,6 @@ static Value inputOf(Emitter &emit, const mt::Window &window, Value output, Valu
   return emit.add(emit.add(emit.mul(output, window.stride), tap), -window.low);
 }
 
-// Adjacent elements of a value, from the one at these coordinates on.
-Emitter::Values BlockElements::adjacent(Value value, ValueRange coordinates, int64_t together) {
-  Value first = flatten(emit, coordinates, innerShape(value));
-  if (together == 1)
-    return {at(value, first)};
-  Chunk chunk = chunkAt(first, together);
-  Emitter::Values elements;
-  for (int64_t lane = 0; lane < together; ++lane)
-    elements.push_back(
-        at(ArrayRef(value), Position{emit.add(first, lane), innerCount(value), {}, 0, &chunk, lane}).front());
-  return elements;
-}
-
 Emitter::Values BlockElements::folded(mt::WindowOpInterface op, ValueRange at, int64_t together) {
   mt::Pooling pool = op.getPooling();
   Emitter::Values start(together, startOf(emit, op));
@@ -102,7 +89,7 @@ Emitter::Values BlockElements::windowGradient(mt::WindowGradientOpInterface op, 
 // Of a chunk of adjacent channels, which share the taps of their windows.
 Value BlockElements::inWindow(const Position &position, Operation *op) {
   Chunk &chunk = *position.chunk;
-  Emitter::Values &values = chunk.windows[op->getResult(0)];
+  Emitter::Values &values = chunk.elements[op->getResult(0)];
   if (values.empty()) {
     OpBuilder::InsertionGuard guard(emit);
     emit.setInsertionPointAfter(chunk.before);

@@ -280,7 +280,7 @@ TEST_F(Gpu, LargeRows) {
   mt.yield %4 : tensor<?x120x120x1xf32>)"));
 }
 
-// A block for 32 columns of a row, few threads a column and many; blocks of neighbours, and the end of a segment.
+// A block for 64 or 32 columns of a row, few threads a column and many; blocks of neighbours, and the end of a segment.
 const std::string columns = kernelText("columns", "rows", R"(^bb0(%x: tensor<?x19x3x64xf32>, %m: tensor<64xf32>):
   %0 = mt.sub %x, %m : tensor<?x19x3x64xf32>, tensor<64xf32>
   %1 = mt.square %0 : tensor<?x19x3x64xf32>
@@ -291,6 +291,15 @@ const std::string columns = kernelText("columns", "rows", R"(^bb0(%x: tensor<?x1
   %0 = mt.square %x : tensor<?x41x41x32xf32>
   %1 = mt.reduce sum, %0 over [1, 2] : tensor<?x41x41x32xf32>
   mt.yield %1 : tensor<?x32xf32>)");
+const std::string halfColumns =
+    kernelText("half_columns", "rows", R"(^bb0(%x: tensor<?x15x15x128xbf16>, %y: tensor<?x15x15x128xf32>,
+      %m: tensor<128xf32>):
+  %0 = mt.cast %x : tensor<?x15x15x128xbf16> to tensor<?x15x15x128xf32>
+  %1 = mt.sub %0, %m : tensor<?x15x15x128xf32>, tensor<128xf32>
+  %2 = mt.mul %1, %y : tensor<?x15x15x128xf32>, tensor<?x15x15x128xf32>
+  %3 = mt.reduce sum, %2 over [1, 2] : tensor<?x15x15x128xf32>
+  %4 = mt.cast %2 : tensor<?x15x15x128xf32> to tensor<?x15x15x128xbf16>
+  mt.yield %3, %4 : tensor<?x128xf32>, tensor<?x15x15x128xbf16>)");
 const std::string neighbours = kernelText("spread", "rows", R"(^bb0(%x: tensor<?x9x9x20xf32>, %m: tensor<20xf32>):
   %0 = mt.sub %x, %m : tensor<?x9x9x20xf32>, tensor<20xf32>
   mt.yield %0 : tensor<?x9x9x20xf32>)") +
@@ -319,7 +328,7 @@ TEST_F(Gpu, LinesByWarp) {
   }
 }
 
-TEST_F(Gpu, ColumnsAndNeighbours) { expectEqual(columns + neighbours); }
+TEST_F(Gpu, ColumnsAndNeighbours) { expectEqual(columns + halfColumns + neighbours); }
 
 TEST_F(Gpu, Sequences) {
   for (int64_t lines : {3, 40}) {
