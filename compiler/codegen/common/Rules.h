@@ -29,6 +29,8 @@ mlir::Value fillOf(Emitter &emit, mlir::mt::MoveOpInterface op);
 struct Taps {
   mlir::Value first, end;
 };
+// Whether they are all taps, for each output.
+bool areTapsInside(const mlir::mt::Window &window);
 Taps tapsInside(Emitter &emit, const mlir::mt::Window &window, mlir::Value output);
 
 } // namespace mtc

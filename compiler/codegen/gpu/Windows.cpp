@@ -7,9 +7,17 @@
 using namespace mlir;
 using namespace mtc;
 
-// Taps of an output that lie in the image.
+static constexpr int64_t maxUnrolledTaps = 3;
+
+// Taps of an output that lie in the image. Of few, without padding, the elements are loaded before one is used.
 static Emitter::Values overTaps(Emitter &emit, const mt::Window &window, Value output, ValueRange carried,
                                 Emitter::Body body) {
+  if (areTapsInside(window) && window.taps <= maxUnrolledTaps) {
+    Emitter::Values values(carried);
+    for (int64_t tap = 0; tap < window.taps; ++tap)
+      values = body(emit.integer(tap), values);
+    return values;
+  }
   auto [first, end] = tapsInside(emit, window, output);
   return emit.loop(first, end, 1, carried, body);
 }
@@ -50,20 +58,29 @@ Emitter::Values BlockElements::windowGradient(mt::WindowGradientOpInterface op, 
   mt::Pooling pool = op.getPooling();
   Value x = op.getInput();
   ArrayRef<int64_t> images = innerShape(op->getResult(0));
-  // The largest elements of windows, then their indices.
-  auto winners = [&](Value oh, Value ow) {
-    Emitter::Values start(together, identityOf(emit, mt::Reduction::max));
-    start.append(together, emit.integer(-1));
+  Emitter::Values own = x ? adjacent(x, index, together) : Emitter::Values();
+  // Whether the elements are the ones that firstLargest finds: none before is as large, none behind is larger, and a
+  // first one that is no number is not before.
+  auto wins = [&](Value oh, Value ow) {
+    auto place = [&](Value kh, Value kw) {
+      return Emitter::Values{inputOf(emit, pool.rows, oh, kh), inputOf(emit, pool.columns, ow, kw), at[2]};
+    };
+    auto compare = [&](arith::CmpFPredicate predicate, Value a, Value b) {
+      return arith::CmpFOp::create(emit, predicate, a, b).getResult();
+    };
+    Emitter::Values first = place(tapsInside(emit, pool.rows, oh).first, tapsInside(emit, pool.columns, ow).first);
+    Value isFirst = emit.equal(flatten(emit, first, images), index);
+    Emitter::Values start;
+    for (auto [element, mine] : llvm::zip_equal(adjacent(x, first, together), own))
+      start.push_back(arith::OrIOp::create(emit, isFirst, compare(arith::CmpFPredicate::OGT, mine, element)));
     return overTaps(emit, pool.rows, oh, start, [&](Value kh, ValueRange outer) {
-      return overTaps(emit, pool.columns, ow, outer, [&](Value kw, ValueRange best) {
-        Value ih = inputOf(emit, pool.rows, oh, kh), iw = inputOf(emit, pool.columns, ow, kw);
-        Value first = flatten(emit, {ih, iw, at[2]}, images);
-        Emitter::Values next(best), elements = adjacent(x, {ih, iw, at[2]}, together);
-        for (int64_t lane = 0; lane < together; ++lane) {
-          Emitter::Values better =
-              firstLargest(emit, {best[lane], best[together + lane]}, elements[lane], emit.add(first, lane));
-          next[lane] = better[0];
-          next[together + lane] = better[1];
+      return overTaps(emit, pool.columns, ow, outer, [&](Value kw, ValueRange running) {
+        Emitter::Values tap = place(kh, kw), next(running);
+        Value isBefore = emit.less(flatten(emit, tap, images), index);
+        for (auto [wins, element, mine] : llvm::zip_equal(next, adjacent(x, tap, together), own)) {
+          Value loses = arith::OrIOp::create(emit, compare(arith::CmpFPredicate::OGT, element, mine),
+                                             both(emit, isBefore, compare(arith::CmpFPredicate::OEQ, element, mine)));
+          wins = arith::SelectOp::create(emit, loses, emit.zeros(emit.getI1Type()), wins);
         }
         return next;
       });
@@ -74,11 +91,10 @@ Emitter::Values BlockElements::windowGradient(mt::WindowGradientOpInterface op, 
   return overOutputs(emit, pool.rows, at[0], zeros, [&](Value oh, ValueRange outer) {
     return overOutputs(emit, pool.columns, at[1], outer, [&](Value ow, ValueRange sums) {
       Emitter::Values shares = adjacent(op.getGradient(), {oh, ow, at[2]}, together);
-      Emitter::Values best = x ? winners(oh, ow) : Emitter::Values();
+      Emitter::Values isLargest = x ? wins(oh, ow) : Emitter::Values();
       for (int64_t lane = 0; lane < together; ++lane) {
         if (x)
-          shares[lane] = arith::SelectOp::create(emit, emit.equal(best[together + lane], emit.add(index, lane)),
-                                                 shares[lane], zero);
+          shares[lane] = arith::SelectOp::create(emit, isLargest[lane], shares[lane], zero);
         shares[lane] = arith::AddFOp::create(emit, sums[lane], shares[lane]);
       }
       return shares;

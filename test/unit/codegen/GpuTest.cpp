@@ -264,6 +264,12 @@ TEST_F(Gpu, LargeRows) {
   expectEqual(kernelText("sums", "rows", pools + R"(%5 = mt.reduce sum, %4 over [1, 2] : tensor<?x40x40x12xf32>
   %6 = mt.reduce sum, %5 over [1] : tensor<?x12xf32>
   mt.yield %4, %5, %6 : tensor<?x40x40x12xf32>, tensor<?x12xf32>, tensor<?xf32>)"));
+  // Many elements are as large; windows overlap.
+  expectEqual(kernelText("overlap", "rows", R"(^bb0(%x: tensor<?x41x41x4xf32>, %g: tensor<?x20x20x4xf32>):
+  %0 = mt.relu %x : tensor<?x41x41x4xf32>
+  %1 = mt.pool_gradient max, %g at %0 window = [3, 3] strides = [2, 2] padding = [0, 0, 0, 0]
+      : tensor<?x20x20x4xf32>, tensor<?x41x41x4xf32> to tensor<?x41x41x4xf32>
+  mt.yield %1 : tensor<?x41x41x4xf32>)"));
   // A window of windows is kept.
   expectEqual(kernelText("nested", "rows", R"(^bb0(%x: tensor<?x20x20x12xf32>):
   %0 = mt.pool max, %x window = [3, 3] strides = [1, 1] padding = [1, 1, 1, 1] : tensor<?x20x20x12xf32>
