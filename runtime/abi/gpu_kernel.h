@@ -101,9 +101,9 @@ typedef struct mt_sim_thread {
   /** As `multiply`, but PTX's mma.m16n8k16 of two 16-bit numbers per word: bfloat16 if `is_bf16` is not 0, else
    * float16. */
   void (*multiply_halves)(const struct mt_sim_thread *, uint32_t *words, uint32_t is_bf16);
-  /** PTX's ldmatrix: `count` (1, 2 or 4) matrices of 8 x 8 16-bit numbers from shared memory. `row` is where a row of 16
-   * bytes lies: thread 8 i + j of a warp passes row j of matrix i. `words` gets one word per matrix. All threads of the
-   * block call it. */
+  /** PTX's ldmatrix: `count` (1, 2 or 4) matrices of 8 x 8 16-bit numbers from shared memory. `row` is where a row of
+   * 16 bytes lies: thread 8 i + j of a warp passes row j of matrix i. `words` gets one word per matrix. All threads of
+   * the block call it. */
   void (*load_matrices)(const struct mt_sim_thread *, const void *row, uint32_t count, uint32_t transposed,
                         uint32_t *words);
 } mt_sim_thread;

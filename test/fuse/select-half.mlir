@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-fuse | FileCheck %s
-// What chooses between a number extended from 16 bits and a constant that 16 bits hold is stored as 16 bits; not so with
-// a constant that they do not hold.
+// What chooses between a number extended from 16 bits and a constant that 16 bits hold is stored as 16 bits; not so
+// with a constant that they do not hold.
 
 // CHECK-LABEL: mt.program @eval_step
 // CHECK: mt.kernel "{{.*}}" matmul ({{.*}}) -> (tensor<?x128xbf16>)

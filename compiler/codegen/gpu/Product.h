@@ -102,16 +102,16 @@ private:
   int64_t stages() const;
   int64_t rowBytes(bool deep, bool left) const { return (deep ? tile.depth : lines(left)) * elementBytes(); }
   void divideAmongWarps();
-  mlir::Value placeOf(bool deep, bool left, mlir::Value row, mlir::Value byte);
-  Emitter::Values placesOf(const ProductSide &side, bool left);
-  Emitter::Values fragmentPlaces(bool deep, bool left);
-  void copy(const ProductSide &side, bool left, const Kept &kept, mlir::ValueRange places, mlir::ValueRange position,
+  mlir::Value offsetOf(bool deep, bool left, mlir::Value row, mlir::Value byte);
+  Emitter::Values offsetsOf(const ProductSide &side, bool left);
+  Emitter::Values fragmentOffsets(bool deep, bool left);
+  void copy(const ProductSide &side, bool left, const Kept &kept, mlir::ValueRange offsets, mlir::ValueRange position,
             mlir::Value stage, mlir::Value wanted);
-  void put(const ProductSide &side, bool left, mlir::ValueRange loaded, mlir::ValueRange places, mlir::Value stage);
-  Emitter::Values operand(bool deep, bool left, mlir::Value panel, mlir::ValueRange places, int64_t number,
+  void put(const ProductSide &side, bool left, mlir::ValueRange loaded, mlir::ValueRange offsets, mlir::Value stage);
+  Emitter::Values operand(bool deep, bool left, mlir::Value panel, mlir::ValueRange offsets, int64_t number,
                           int64_t step);
-  Emitter::Values multiplyPieces(bool leftDeep, bool rightDeep, mlir::Value stage, mlir::ValueRange leftPlaces,
-                                 mlir::ValueRange rightPlaces, mlir::ValueRange sums);
+  Emitter::Values multiplyPieces(bool leftDeep, bool rightDeep, mlir::Value stage, mlir::ValueRange leftOffsets,
+                                 mlir::ValueRange rightOffsets, mlir::ValueRange sums);
   Emitter::Values addPieces(const ProductSide &left, const ProductSide &right, const ProductPanels &panels,
                             mlir::ValueRange sums);
   void stagePieces(mlir::ValueRange sums, int64_t firstRow, int64_t rows);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sizes of blocks and tiles, beside those of products (Tiles.cpp, SplitK.cpp). Where no source is named they are
-// choices that no GPU has measured.
+// choices that have not been tuned by measurement.
 #ifndef COMPILER_CODEGEN_GPU_SIZES_H
 #define COMPILER_CODEGEN_GPU_SIZES_H
 

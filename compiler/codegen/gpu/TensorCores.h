@@ -19,9 +19,9 @@ Emitter::Values multiplyHalves(Emitter &emit, mlir::Type half, mlir::ValueRange 
 // (row g + 8, k t + 4); b has two, (k t, column g), (k t + 4, column g).
 Emitter::Values multiplySingles(Emitter &emit, mlir::ValueRange a, mlir::ValueRange b, mlir::ValueRange sums);
 
-// `count` (1, 2, 4) matrices of 8 x 8 numbers of 16 bits from workgroup memory (ldmatrix). Lane 8 i + j passes the
-// address of row j of matrix i, 16 bytes on their boundary. A lane gets an i32 of each matrix: columns 2t and 2t + 1 of
-// row g; transposed: rows 2t and 2t + 1 of column g.
+// `count` (1, 2, 4) matrices of 8 x 8 numbers of 16 bits from workgroup memory (ldmatrix). Thread 8 i + j of the warp
+// passes the address of row j of matrix i, 16 bytes on their boundary. A thread gets an i32 of each matrix: columns 2t
+// and 2t + 1 of row g; transposed: rows 2t and 2t + 1 of column g.
 Emitter::Values loadMatrices(Emitter &emit, mlir::Value address, int64_t count, bool transposed);
 
 // Starts to copy 4, 8 or 16 bytes from device to workgroup memory, or as many zeros if `there` (i1) is false; both on

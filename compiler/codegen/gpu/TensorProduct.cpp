@@ -6,7 +6,7 @@
 //
 // A side lies in a panel as in memory: rows of successive k (deep), or of successive lines. The 16-byte parts of a row
 // are swapped with one another by the row's number, so that what a warp reads at once lies in different banks: eight
-// parts of one place in eight rows for ldmatrix, or words of four rows for TF32 sides that are not deep (ldmatrix
+// parts at one position in eight rows for ldmatrix, or words of four rows for TF32 sides that are not deep (ldmatrix
 // transposes numbers of 16 bits alone).
 #include "compiler/codegen/gpu/Product.h"
 #include "compiler/codegen/gpu/Sizes.h"
@@ -37,7 +37,7 @@ void ProductBlock::divideAmongWarps() {
 static bool isByWord(bool deep, int64_t elementBytes) { return !deep && elementBytes == 4; }
 
 // Where byte `byte` of row `row` lies in a side's panel.
-Value ProductBlock::placeOf(bool deep, bool left, Value row, Value byte) {
+Value ProductBlock::offsetOf(bool deep, bool left, Value row, Value byte) {
   int64_t parts = rowBytes(deep, left) / partBytes, most = std::min<int64_t>(parts, 8);
   Value swap = isByWord(deep, elementBytes()) ? emit.mul(emit.rem(row, emit.integer(most / 2)), 2)
                                               : emit.rem(emit.div(row, emit.integer(8 / most)), emit.integer(most));
@@ -47,21 +47,21 @@ Value ProductBlock::placeOf(bool deep, bool left, Value row, Value byte) {
 }
 
 // Of the thread's chunks.
-Emitter::Values ProductBlock::placesOf(const ProductSide &side, bool left) {
-  Emitter::Values places;
+Emitter::Values ProductBlock::offsetsOf(const ProductSide &side, bool left) {
+  Emitter::Values offsets;
   for (int64_t i = 0, end = chunks(side, left); i < end; ++i) {
     auto [line, k] = chunkPosition(side, left, i);
-    places.push_back(placeOf(side.deep, left, side.deep ? line : k, emit.mul(side.deep ? k : line, elementBytes())));
+    offsets.push_back(offsetOf(side.deep, left, side.deep ? line : k, emit.mul(side.deep ? k : line, elementBytes())));
   }
-  return places;
+  return offsets;
 }
 
 // Starts to copy the thread's chunks of a panel; zeros where it is not `wanted`.
-void ProductBlock::copy(const ProductSide &side, bool left, const Kept &kept, ValueRange places, ValueRange position,
+void ProductBlock::copy(const ProductSide &side, bool left, const Kept &kept, ValueRange offsets, ValueRange position,
                         Value stage, Value wanted) {
   for (auto [i, chunk] : llvm::enumerate(kept)) {
     auto [address, there] = side.locate(chunk, position);
-    Value to = emit.address(stage, emit.getI8Type(), places[i]), from = address, taken = both(emit, there, wanted);
+    Value to = emit.address(stage, emit.getI8Type(), offsets[i]), from = address, taken = both(emit, there, wanted);
     auto start = [&] { copyAsync(emit, to, from, taken, side.chunk * elementBytes()); };
     if (Value mine = hasChunk(side, left, static_cast<int64_t>(i)))
       emit.when(mine, start);
@@ -71,9 +71,9 @@ void ProductBlock::copy(const ProductSide &side, bool left, const Kept &kept, Va
 }
 
 // The same for chunks that are too small for it, through registers.
-void ProductBlock::put(const ProductSide &side, bool left, ValueRange loaded, ValueRange places, Value stage) {
+void ProductBlock::put(const ProductSide &side, bool left, ValueRange loaded, ValueRange offsets, Value stage) {
   for (auto [i, chunk] : llvm::enumerate(loaded)) {
-    Value to = emit.address(stage, emit.getI8Type(), places[i]), taken = chunk;
+    Value to = emit.address(stage, emit.getI8Type(), offsets[i]), taken = chunk;
     auto store = [&] { emit.store(element, taken, to); };
     if (Value mine = hasChunk(side, left, static_cast<int64_t>(i)))
       emit.when(mine, store);
@@ -83,15 +83,15 @@ void ProductBlock::put(const ProductSide &side, bool left, ValueRange loaded, Va
 }
 
 // Where the lane finds the fragments of a side in a panel, those of the first step of k: for ldmatrix of a deep side
-// one place per step, for all pieces; else one per 16 lines, or, word by word, one per 8 lines.
-Emitter::Values ProductBlock::fragmentPlaces(bool deep, bool left) {
-  Emitter::Values places;
+// one offset per step, for all pieces; else one per 16 lines, or, word by word, one per 8 lines.
+Emitter::Values ProductBlock::fragmentOffsets(bool deep, bool left) {
+  Emitter::Values offsets;
   Value first = left ? row : column;
   int64_t warpLines = left ? warpRows() : warpColumns(), each = elementBytes();
   if (isByWord(deep, each)) {
     for (int64_t line = 0; line < warpLines; line += 8)
-      places.push_back(placeOf(deep, left, pairInWarp, emit.mul(emit.add(emit.add(first, line), lineInWarp), each)));
-    return places;
+      offsets.push_back(offsetOf(deep, left, pairInWarp, emit.mul(emit.add(emit.add(first, line), lineInWarp), each)));
+    return offsets;
   }
   // Lanes 8 to 15 have the second matrix, 16 to 23 the third: which of them are 8 lines further, and which 8 (or 4) k.
   Value inMatrix = emit.rem(lane, emit.integer(8)), odd = emit.rem(emit.div(lane, emit.integer(8)), emit.integer(2)),
@@ -100,14 +100,14 @@ Emitter::Values ProductBlock::fragmentPlaces(bool deep, bool left) {
   Value inRow = emit.add(inMatrix, further);
   if (deep) {
     for (int64_t step = 0; step < panelRowBytes / pieceBytes; ++step)
-      places.push_back(
-          placeOf(deep, left, emit.add(first, inRow), emit.add(emit.mul(part, partBytes), step * pieceBytes)));
-    return places;
+      offsets.push_back(
+          offsetOf(deep, left, emit.add(first, inRow), emit.add(emit.mul(part, partBytes), step * pieceBytes)));
+    return offsets;
   }
   for (int64_t line = 0; line < warpLines; line += 16)
-    places.push_back(
-        placeOf(deep, left, inRow, emit.add(emit.mul(emit.add(first, line), each), emit.mul(part, partBytes))));
-  return places;
+    offsets.push_back(
+        offsetOf(deep, left, inRow, emit.add(emit.mul(emit.add(first, line), each), emit.mul(part, partBytes))));
+  return offsets;
 }
 
 // A word as the tensor cores will take it.
@@ -119,20 +119,20 @@ static Value rounded(Emitter &emit, Value word) {
 
 // Words of lines [16 number, 16 number + 16) of the warp's at a step of k: the left side of a piece, or the right sides
 // of two.
-Emitter::Values ProductBlock::operand(bool deep, bool left, Value panel, ValueRange places, int64_t number,
+Emitter::Values ProductBlock::operand(bool deep, bool left, Value panel, ValueRange offsets, int64_t number,
                                       int64_t step) {
   Type i8 = emit.getI8Type();
   Emitter::Values words;
   if (isByWord(deep, elementBytes())) {
     int64_t pitch = rowBytes(deep, left);
     auto word = [&](int64_t line, int64_t k) {
-      Value at = emit.address(panel, i8, places[2 * number + line]);
+      Value at = emit.address(panel, i8, offsets[2 * number + line]);
       return emit.load(emit.getI32Type(), emit.address(at, i8, (step * pieceColumns + k) * pitch));
     };
     words = left ? Emitter::Values{word(0, 0), word(1, 0), word(0, 4), word(1, 4)}
                  : Emitter::Values{word(0, 0), word(0, 4), word(1, 0), word(1, 4)};
   } else {
-    Value at = emit.address(panel, i8, places[deep ? step : number]);
+    Value at = emit.address(panel, i8, offsets[deep ? step : number]);
     int64_t further = deep ? number * 16 * rowBytes(deep, left) : step * 16 * rowBytes(deep, left);
     words = loadMatrices(emit, emit.address(at, i8, further), 4, /*transposed=*/!deep);
   }
@@ -143,17 +143,17 @@ Emitter::Values ProductBlock::operand(bool deep, bool left, Value panel, ValueRa
 }
 
 // sums + what the panels of a stage add.
-Emitter::Values ProductBlock::multiplyPieces(bool leftDeep, bool rightDeep, Value stage, ValueRange leftPlaces,
-                                             ValueRange rightPlaces, ValueRange sums) {
+Emitter::Values ProductBlock::multiplyPieces(bool leftDeep, bool rightDeep, Value stage, ValueRange leftOffsets,
+                                             ValueRange rightOffsets, ValueRange sums) {
   int64_t down = warpRows() / pieceRows, across = warpColumns() / pieceColumns;
   Value right = emit.address(stage, emit.getI8Type(), panelBytes(true));
   Emitter::Values next(sums);
   for (int64_t step = 0; step < panelRowBytes / pieceBytes; ++step) {
     Emitter::Values b;
     for (int64_t j = 0; j < across / 2; ++j)
-      b.append(operand(rightDeep, false, right, rightPlaces, j, step));
+      b.append(operand(rightDeep, false, right, rightOffsets, j, step));
     for (int64_t i = 0; i < down; ++i) {
-      Emitter::Values a = operand(leftDeep, true, stage, leftPlaces, i, step);
+      Emitter::Values a = operand(leftDeep, true, stage, leftOffsets, i, step);
       for (int64_t j = 0; j < across; ++j) {
         MutableArrayRef<Value> piece = MutableArrayRef<Value>(next).slice((i * across + j) * 4, 4);
         ValueRange words = ValueRange(b).slice(2 * j, 2);
@@ -170,8 +170,8 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
                                         ValueRange sums) {
   Type i8 = emit.getI8Type();
   Kept keptLeft = prepare(left, true), keptRight = prepare(right, false);
-  Emitter::Values leftPlaces = placesOf(left, true), rightPlaces = placesOf(right, false);
-  Emitter::Values leftFragments = fragmentPlaces(left.deep, true), rightFragments = fragmentPlaces(right.deep, false);
+  Emitter::Values leftOffsets = offsetsOf(left, true), rightOffsets = offsetsOf(right, false);
+  Emitter::Values leftFragments = fragmentOffsets(left.deep, true), rightFragments = fragmentOffsets(right.deep, false);
   int64_t ahead = stages() - 1, all = stages() * stageBytes();
   auto isCopied = [&](const ProductSide &side) { return side.chunk * elementBytes() >= 4; };
   // The epilogue, which runs once, must not take registers from the blocks beside; chunks on their way need them.
@@ -182,19 +182,19 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
   auto start = [&](ValueRange position, Value stage, Value wanted) {
     std::pair<Emitter::Values, Emitter::Values> loaded;
     if (isCopied(left))
-      copy(left, true, keptLeft, leftPlaces, position, stage, wanted);
+      copy(left, true, keptLeft, leftOffsets, position, stage, wanted);
     else
       loaded.first = load(left, keptLeft, position);
     if (isCopied(right))
-      copy(right, false, keptRight, rightPlaces, position, rightOf(stage), wanted);
+      copy(right, false, keptRight, rightOffsets, position, rightOf(stage), wanted);
     else
       loaded.second = load(right, keptRight, position);
     commitCopies(emit);
     return loaded;
   };
   auto store = [&](const std::pair<Emitter::Values, Emitter::Values> &loaded, Value stage) {
-    put(left, true, loaded.first, leftPlaces, stage);
-    put(right, false, loaded.second, rightPlaces, rightOf(stage));
+    put(left, true, loaded.first, leftOffsets, stage);
+    put(right, false, loaded.second, rightOffsets, rightOf(stage));
   };
   Emitter::Values position(panels.first);
   for (int64_t stage = 0; stage < ahead; ++stage) {
