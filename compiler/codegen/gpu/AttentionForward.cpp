@@ -54,7 +54,7 @@ ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::A
     (attention && yield == attention.getResult() ? result : logSums) = kernel.result(static_cast<int64_t>(i));
   auto isPlain = [](int64_t size) { return size <= 64 && size % 8 == 0; };
   if (way == Way::halves && isPlain(form.keySize) && isPlain(form.valueSize) && !form.mask)
-    kernel.keepBlocks(4); // it needs 128 registers, or a few more
+    kernel.residentBlocks = 4; // it needs 128 registers, or a few more
   memory = kernel.allocateShared(emit.getI8Type(), sharedBytes(/*isGradient=*/false));
   probabilities = bytesBehind(memory, met.buffers * bufferBytes());
 }

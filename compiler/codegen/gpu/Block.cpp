@@ -72,10 +72,6 @@ void BlockKernel::forThreads(int64_t count, llvm::function_ref<void(Value)> each
 Emitter::Values BlockKernel::forThreads(int64_t count, ValueRange carried, Emitter::Body each) {
   return emit.loop(thread, emit.integer(count), together(), carried, each);
 }
-void BlockKernel::keepBlocks(int64_t count) {
-  auto function = emit.getInsertionBlock()->getParentOp()->getParentOfType<gpu::GPUFuncOp>();
-  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), emit.getI32IntegerAttr(static_cast<int32_t>(count)));
-}
 void BlockKernel::firstThread(llvm::function_ref<void()> body) { emit.when(emit.equal(thread, emit.integer(0)), body); }
 
 Value mtc::choose(Emitter &emit, Value condition, llvm::function_ref<Value()> body, Value otherwise) {

@@ -72,8 +72,6 @@ struct BlockKernel : Kernel {
   void forThreads(mlir::Value from, mlir::Value to, llvm::function_ref<void(mlir::Value index)> each);
   void forThreads(int64_t count, llvm::function_ref<void(mlir::Value index)> each);
   Emitter::Values forThreads(int64_t count, mlir::ValueRange carried, Emitter::Body each);
-  // So many blocks at least are to fit on a multiprocessor, by their registers.
-  void keepBlocks(int64_t count);
   void firstThread(llvm::function_ref<void()> body);
 };
 

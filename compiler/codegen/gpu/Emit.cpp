@@ -8,6 +8,7 @@
 #include "compiler/codegen/gpu/Sizes.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/KernelKinds.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "runtime/abi/gpu_kernel.h"
 #include "runtime/abi/kernel_symbol.h"
 
@@ -74,7 +75,8 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   });
   gpu::ReturnOp::create(emit);
   if (kernel.residentBlocks)
-    function->setAttr(residentBlocksName, emit.getI32IntegerAttr(static_cast<int32_t>(kernel.residentBlocks)));
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      emit.getI32IntegerAttr(static_cast<int32_t>(kernel.residentBlocks)));
   entry.getArgument(2).setType(memoryOf(kernel.gpu.sharedBytes));
   if (succeeded(status) && kernel.gpu.sharedBytes > maxSharedBytes)
     return kernel.op.emitError("expected a kernel of at most ")

@@ -14,9 +14,6 @@ namespace mtc {
 // The device of its targets, in --target and in plans.
 inline constexpr llvm::StringLiteral gpuDevice = "cuda";
 
-// An attribute of a gpu.func: how many of its blocks a multiprocessor should have registers for.
-inline constexpr llvm::StringLiteral residentBlocksName = "resident_blocks";
-
 inline constexpr llvm::StringLiteral simulatedName = "simulated";
 // Compute capabilities that code can be made for, lowest first: "sm_75" ... "sm_120".
 llvm::ArrayRef<llvm::StringRef> gpuArchitectures();

@@ -50,8 +50,6 @@ public:
     made->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), from->getAttr("known_block_size"));
     if (Attribute blocks = from->getAttr(NVVM::NVVMDialect::getMinctasmAttrName()))
       made->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), blocks);
-    if (Attribute blocks = from->getAttr(residentBlocksName))
-      made->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), blocks);
   }
   Value threadId(ImplicitLocOpBuilder &builder) override {
     return NVVM::ThreadIdXOp::create(builder, builder.getI32Type());
