@@ -83,11 +83,8 @@ bool FusionGraph::livesByLine(unsigned group, bool images) {
 
 // A sum over the first axes of a sample, of a large value: on a GPU many blocks share its columns.
 static bool sumsColumns(Operation *op) {
-  auto reduce = dyn_cast<mt::ReduceOp>(op);
-  if (!reduce || mt::elementsPerRow(reduce.getType()) == 1 || bytesPerSample(reduce.getOperand()) <= maxBlockBytes)
-    return false;
-  ArrayRef<int64_t> axes = reduce.getDims();
-  return llvm::all_of(llvm::enumerate(axes), [](auto axis) { return axis.value() == int64_t(axis.index()) + 1; });
+  return isAddedInLoop(op) && mt::elementsPerRow(op->getResult(0).getType()) > 1 &&
+         bytesPerSample(op->getOperand(0)) > maxBlockBytes;
 }
 
 // Whether sums of columns are all that reads what a group computes element by element.
