@@ -12,39 +12,11 @@ static Panel queryPanel(const Emitter &emit) { return {std::min<int64_t>(2, emit
 
 AttentionEmitter::AttentionEmitter(Kernel &kernel, Operation *op)
     : form(op), panel(queryPanel(kernel.emit)), keyWidth(widthOf(form.keySize)), valueWidth(widthOf(form.valueSize)),
-      element(elementOf(op->getOperand(0))), kernel(kernel), emit(kernel.emit) {
-  auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
-  auto readMask = [&](auto of) {
-    if (of && of.getMask())
-      maskBase = bufferOf(of.getMask());
-  };
-  auto readDropout = [&](auto of) {
-    readMask(of);
-    if (!of || !of.getStep())
-      return;
-    step = emit.load(emit.getI32Type(), bufferOf(of.getStep()));
-    hash = of.getHash() ? emit.load(emit.getI32Type(), bufferOf(of.getHash())) : emitHash(emit, *of.getStream());
-    rate = of.getRate()->convertToFloat();
-  };
-  readMask(dyn_cast<mt::AttentionLogSumsOp>(op));
-  readDropout(dyn_cast<mt::AttentionOp>(op));
-  readDropout(dyn_cast<mt::AttentionGradientOp>(op));
-}
+      element(elementOf(op->getOperand(0))), kernel(kernel), emit(kernel.emit),
+      inputs(emit, op, [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); }) {}
 
-AttentionEmitter::Head AttentionEmitter::headOf(Value sample, Value group, Value head, Value keyHead) {
-  Value mask = maskBase;
-  if (mask) {
-    mt::Attention::MaskSteps steps = form.maskSteps();
-    Value offset = emit.mul(sample, steps.sample);
-    offset = emit.add(emit.add(offset, emit.mul(group, steps.group)), emit.mul(head, steps.head));
-    mask = emit.address(mask, emit.getI1Type(), offset);
-  }
-  Value drawn;
-  if (step) {
-    Value index = emit.add(emit.mul(emit.add(kernel.firstRow(), sample), form.groups), group);
-    drawn = emit.add(emit.mul(index, form.heads), head);
-  }
-  return {emit.add(emit.mul(sample, form.groups), group), head, keyHead, mask, drawn};
+AttentionHead AttentionEmitter::headOf(Value sample, Value group, Value head, Value keyHead) {
+  return inputs.headOf(kernel, form, sample, group, head, keyHead);
 }
 
 Value AttentionEmitter::lineOf(Value base, const Head &head, bool ofKeys, int64_t size, Value position) {
@@ -205,10 +177,10 @@ Value AttentionEmitter::seenLanes(const Head &head, Value key, Value query) {
 }
 
 Value AttentionEmitter::keptLanes(const Head &head, Value key, Value query) {
-  if (!step)
+  if (!inputs.step)
     return {};
   Value element = emit.add(emit.mul(emit.add(emit.mul(head.drawn, form.queries), query), form.keys), key);
-  Value number = emitUniform(kernel, hash, element, form.keys, step);
-  Value kept = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGE, number, splat(rate));
-  return select(kept, splat(1 / (1 - rate)), splat(0));
+  Value number = emitUniform(kernel, inputs.hash, element, form.keys, inputs.step);
+  Value kept = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGE, number, splat(inputs.rate));
+  return select(kept, splat(1 / (1 - inputs.rate)), splat(0));
 }

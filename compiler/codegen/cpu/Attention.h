@@ -8,9 +8,8 @@
 #ifndef COMPILER_CODEGEN_CPU_ATTENTION_H
 #define COMPILER_CODEGEN_CPU_ATTENTION_H
 
-#include "compiler/codegen/common/Kernel.h"
+#include "compiler/codegen/common/AttentionInputs.h"
 #include "compiler/codegen/cpu/Tile.h"
-#include "dialects/mt/Attention.h"
 
 namespace mtc {
 
@@ -30,11 +29,7 @@ public:
   int64_t panelWidth() const { return panel.width(); }
 
   // One head of one index of the axes before the positions. `index` counts those axes, samples included.
-  struct Head {
-    mlir::Value index, head, keyHead;
-    mlir::Value mask;  // address of its part of the mask; null without one
-    mlir::Value drawn; // its number in the global batch, for dropout
-  };
+  using Head = AttentionHead;
   Head headOf(mlir::Value sample, mlir::Value group, mlir::Value head, mlir::Value keyHead);
   // Where a position's line of this head begins, in an argument [?, ..., positions, heads * size].
   mlir::Value lineOf(mlir::Value base, const Head &head, bool ofKeys, int64_t size, mlir::Value position);
@@ -93,15 +88,11 @@ public:
 protected:
   Kernel &kernel;
   Emitter &emit;
-  mlir::Value maskBase; // null: none
+  const AttentionInputs inputs;
 
 private:
   std::pair<mlir::Value, mlir::Value> keysOf(mlir::Value query, mlir::Value count);
   mlir::Value keysOfPanel(mlir::Value key, mlir::Value end, mlir::Value query);
-
-  mlir::Value step; // of dropout; null: none
-  mlir::Value hash; // of its stream
-  float rate = 0;
 };
 
 } // namespace mtc

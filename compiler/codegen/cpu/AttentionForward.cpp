@@ -241,14 +241,7 @@ Grid mtc::attentionGrid(plan::KernelOp op) {
 }
 
 LogicalResult mtc::emitAttention(Kernel &kernel) {
-  mt::AttentionOp attention;
-  mt::AttentionLogSumsOp logSums;
-  for (Operation &op : kernel.body().without_terminator()) {
-    if (auto found = dyn_cast<mt::AttentionOp>(op))
-      attention = found;
-    if (auto found = dyn_cast<mt::AttentionLogSumsOp>(op))
-      logSums = found;
-  }
+  auto [attention, logSums] = attentionOf(kernel.body());
   ForwardEmitter(kernel, attention, logSums).run();
   return success();
 }

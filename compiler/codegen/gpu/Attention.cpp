@@ -13,27 +13,12 @@ static bool isFast(plan::KernelOp op, Type element) {
 
 AttentionBlock::AttentionBlock(BlockKernel &kernel, Operation *op)
     : kernel(kernel), emit(kernel.emit), form(op), element(elementOf(op->getOperand(0))), way(wayOf(op)),
-      fast(isFast(kernel.op, element)), unit(fast ? log2e : 1) {
+      fast(isFast(kernel.op, element)), unit(fast ? log2e : 1),
+      inputs(emit, op, [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); }) {
   lane = emit.rem(kernel.thread, emit.integer(warpThreads));
   group = emit.div(lane, emit.integer(4));
   pair = emit.rem(lane, emit.integer(4));
   warpLine = emit.mul(emit.div(kernel.thread, emit.integer(warpThreads)), attentionWarpLines);
-  auto bufferOf = [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); };
-  auto readMask = [&](auto of) {
-    if (of && of.getMask())
-      maskBase = bufferOf(of.getMask());
-  };
-  auto readDropout = [&](auto of) {
-    readMask(of);
-    if (!of || !of.getStep())
-      return;
-    step = emit.load(emit.getI32Type(), bufferOf(of.getStep()));
-    hash = of.getHash() ? emit.load(emit.getI32Type(), bufferOf(of.getHash())) : emitHash(emit, *of.getStream());
-    rate = of.getRate()->convertToFloat();
-  };
-  readMask(dyn_cast<mt::AttentionLogSumsOp>(op));
-  readDropout(dyn_cast<mt::AttentionOp>(op));
-  readDropout(dyn_cast<mt::AttentionGradientOp>(op));
 }
 
 AttentionBlock::Way AttentionBlock::wayOf(Operation *op) const {
@@ -46,20 +31,8 @@ AttentionBlock::Way AttentionBlock::wayOf(Operation *op) const {
 
 // ---- one head
 
-AttentionBlock::Head AttentionBlock::headOf(Value sample, Value group, Value head, Value keyHead) {
-  Value mask = maskBase;
-  if (mask) {
-    mt::Attention::MaskSteps steps = form.maskSteps();
-    Value offset = emit.mul(sample, steps.sample);
-    offset = emit.add(emit.add(offset, emit.mul(group, steps.group)), emit.mul(head, steps.head));
-    mask = emit.address(mask, emit.getI1Type(), offset);
-  }
-  Value drawn;
-  if (step) {
-    Value index = emit.add(emit.mul(emit.add(kernel.firstRow(), sample), form.groups), group);
-    drawn = emit.add(emit.mul(index, form.heads), head);
-  }
-  return {emit.add(emit.mul(sample, form.groups), group), head, keyHead, mask, drawn};
+AttentionHead AttentionBlock::headOf(Value sample, Value group, Value head, Value keyHead) {
+  return inputs.headOf(kernel, form, sample, group, head, keyHead);
 }
 
 HeadLines AttentionBlock::linesOf(Value base, const Head &head, bool ofKeys, int64_t size) {
@@ -181,12 +154,12 @@ Emitter::Values AttentionBlock::hide(const ScoreTile &block, ValueRange values, 
 Emitter::Values AttentionBlock::kept(const ScoreTile &block) {
   Emitter::Values factors;
   WarpTile tile = tileOfLines(block.lines);
-  for (int64_t i = 0; step && i < tile.count(); ++i) {
+  for (int64_t i = 0; inputs.step && i < tile.count(); ++i) {
     auto [query, key] = queryAndKey(block, tile.half(i), tile.column(i));
     Value line = emit.add(emit.mul(block.head.drawn, form.queries), query);
-    Value drawn = emitUniform(kernel, hash, emit.add(emit.mul(line, form.keys), key), step);
-    Value keeps = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGE, drawn, number(rate));
-    factors.push_back(select(keeps, number(1 / (1 - rate)), number(0)));
+    Value drawn = emitUniform(kernel, inputs.hash, emit.add(emit.mul(line, form.keys), key), inputs.step);
+    Value keeps = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGE, drawn, number(inputs.rate));
+    factors.push_back(select(keeps, number(1 / (1 - inputs.rate)), number(0)));
   }
   return factors;
 }

@@ -7,8 +7,8 @@
 #ifndef COMPILER_CODEGEN_GPU_ATTENTION_H
 #define COMPILER_CODEGEN_GPU_ATTENTION_H
 
+#include "compiler/codegen/common/AttentionInputs.h"
 #include "compiler/codegen/gpu/Block.h"
-#include "dialects/mt/Attention.h"
 
 namespace mtc {
 
@@ -82,11 +82,7 @@ protected:
   WarpTile tileOfLines(int64_t lines) const { return {lines / 8, 2}; }
 
   // ---- one head
-  struct Head {
-    mlir::Value index, head, keyHead; // index: of the axes before the block, samples included
-    mlir::Value mask;                 // address of its part of the mask; null without one
-    mlir::Value drawn;                // its number in the global batch, for dropout
-  };
+  using Head = AttentionHead;
   Head headOf(mlir::Value sample, mlir::Value group, mlir::Value head, mlir::Value keyHead);
   HeadLines linesOf(mlir::Value base, const Head &head, bool ofKeys, int64_t size);
   // Others [first, end) that the block's lines may meet by their block, as a multiple of `lines` and an end.
@@ -151,8 +147,7 @@ protected:
   static constexpr float log2e = 1.44269504088896341f;
 
 private:
-  mlir::Value maskBase, step, hash; // null: none
-  float rate = 0;
+  const AttentionInputs inputs;
 
   mlir::Type panelType() const { return way == Way::halves ? emit.getI16Type() : mlir::Type(emit.getF32Type()); }
   Emitter::Values fragment(const OwnLines &own, int64_t number);

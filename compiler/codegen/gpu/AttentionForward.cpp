@@ -194,14 +194,7 @@ GpuGrid mtc::attentionGpuGrid(plan::KernelOp op, int64_t) {
 }
 
 LogicalResult mtc::emitBlockAttention(BlockKernel &kernel) {
-  mt::AttentionOp attention;
-  mt::AttentionLogSumsOp logSums;
-  for (Operation &op : kernel.body().without_terminator()) {
-    if (auto found = dyn_cast<mt::AttentionOp>(op))
-      attention = found;
-    if (auto found = dyn_cast<mt::AttentionLogSumsOp>(op))
-      logSums = found;
-  }
+  auto [attention, logSums] = attentionOf(kernel.body());
   ForwardBlock(kernel, attention, logSums).run();
   return success();
 }
