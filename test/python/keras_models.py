@@ -185,8 +185,8 @@ def two_inputs():
             return {"number": self.number(both), "kind": self.kind(both)}
 
     model = Net()
-    model.compile(keras.optimizers.SGD(0.05), {"number": "mse", "kind": cross_entropy()}, metrics={"kind": ["accuracy"]},
-                  loss_weights={"number": 0.5, "kind": 2})
+    model.compile(keras.optimizers.SGD(0.05), {"number": "mse", "kind": cross_entropy()},
+                  metrics={"kind": ["accuracy"]}, loss_weights={"number": 0.5, "kind": 2})
     return Case(model, {"a": X[:, :4], "b": X[:, 2:]}, {"number": Y, "kind": LABELS})
 
 
