@@ -13,11 +13,6 @@ STAGES = ["frontend", "compiler/differentiate", "compiler/shard", "compiler/fuse
 # Inside of code generation: neither of CPUs and GPUs knows of the other.
 FORBIDDEN = {"compiler/codegen/common": ("compiler/codegen/cpu", "compiler/codegen/gpu"),
              "compiler/codegen/cpu": ("compiler/codegen/gpu",), "compiler/codegen/gpu": ("compiler/codegen/cpu",)}
-CIRCLES = {  # files in one folder, without suffix: why they may
-    # No header of these includes itself. That of all ops needs three others, and their sources need the ops.
-    "dialects/mt: Compilation Elementwise Gradient MtDialect Window":
-    "MLIR generates one header of all the dialect's ops",
-}
 
 
 def stage(path):
@@ -77,14 +72,5 @@ def components(edges):
     return found
 
 
-def title(members):
-    folders = {m.rsplit("/", 1)[0] for m in members}
-    if len(folders) > 1:
-        return ": " + " ".join(sorted(members))
-    return folders.pop() + ": " + " ".join(sorted(m.rsplit("/", 1)[1] for m in members))
-
-
-circles = {title(c) for c in components(edges)}
-problems += [f"expected no files that include each other, found {c}" for c in sorted(circles - set(CIRCLES))]
-problems += [f"expected the circle {c}, which is an exception, found none" for c in sorted(set(CIRCLES) - circles)]
+problems += sorted(f"expected no files that include each other, found {' '.join(sorted(c))}" for c in components(edges))
 verdict(problems, f"{len(STAGES)} stages, {len(edges)} units")
