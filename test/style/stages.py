@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # RUN: %python %s
 """A stage of the compiler includes headers of its own and of earlier stages; no two files include each other in a
-circle."""
+circle; what stages tell each other by attributes is spelled in one file."""
 import re
 
-from tree import code, name, text, verdict
+from tree import ROOT, code, name, text, verdict
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 STAGES = ["frontend", "compiler/differentiate", "compiler/shard", "compiler/fuse", "compiler/recompute",
@@ -73,4 +73,12 @@ def components(edges):
 
 
 problems += sorted(f"expected no files that include each other, found {' '.join(sorted(c))}" for c in components(edges))
+
+# Facts between stages: no other file may have these words.
+SPELLING = "dialects/mt/Compilation"
+words = {w for p in sources if unit(p) == SPELLING for w in re.findall(r'"mt\.\w+"', text(ROOT / p))}
+problems += [f"{p}: expected no {w} outside of {SPELLING}.h" for p in sources if unit(p) != SPELLING
+             for w in sorted(words) if w in text(ROOT / p)]
+problems += [f"{p}: expected an attribute of {SPELLING}.h, found '{found}'" for p in sources if unit(p) != SPELLING
+             for found in re.findall(r'Attr(?:OfType<\w+>)?\("mt\.\w*', text(ROOT / p))]
 verdict(problems, f"{len(STAGES)} stages, {len(edges)} units")
