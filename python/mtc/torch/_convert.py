@@ -65,6 +65,10 @@ class _Failed:
     """The result of an operation that was refused."""
 
 
+class _Subgraph:
+    """A function that is an operand of an operation, such as a branch of torch.cond."""
+
+
 @dataclasses.dataclass
 class Model:
     """The graph that was made, and what of the module is where in it.
@@ -127,7 +131,7 @@ class Converter:
             self._node = node
             try:
                 self._values[node] = (self._place(node, node in inputs) if node.op == "placeholder"
-                                      else self._convert_node(node))
+                                      else _Subgraph() if node.op == "get_attr" else self._convert_node(node))
             except Refused as refused:
                 self._problems.append((_nodes.name_of(node.target), str(refused), _nodes.where(node)))
                 self._values[node] = _Failed()
@@ -216,6 +220,8 @@ class Converter:
             return None
         if any(isinstance(a, _Failed) for a in flat):
             return _Failed()
+        if any(isinstance(a, _Subgraph) for a in flat):
+            raise Refused("MTC has nothing for it")
         if node.target is operator.getitem:
             return positional[0][positional[1]]
         if isinstance(node.meta.get("val"), (int, float, torch.SymInt)):

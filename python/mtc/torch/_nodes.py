@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from mtc._trace import Batch, Refused
 from mtc._trace.values import Shape
-from mtc.torch._export import Exported
 from mtc.torch._framework import torch
 
-_OWN = (os.path.dirname(torch.__file__), os.path.dirname(__file__))  # whose lines are not the caller's
+if TYPE_CHECKING:
+    from mtc.torch._export import Exported
+
+# Whose lines are not the caller's: PyTorch's, these, and of code that PyTorch has made.
+_OWN = (os.path.dirname(torch.__file__), os.path.dirname(__file__), "<eval_with_key>")
 
 
 def size_of(size: Any) -> Any:
