@@ -13,6 +13,7 @@
 // (docs/exactness.md).
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Simplify.h"
+#include "dialects/mt/Compilation.h"
 
 using namespace mlir;
 
@@ -161,14 +162,14 @@ bool Joining::joinParts() {
 bool Joining::joinProducts() {
   SmallVector<Value> left;
   SmallVector<Value> lhs, rhs;
-  Attribute precision;
+  StringAttr precision;
   for (Value term : terms) {
     mt::MatmulOp product = asProduct(term);
-    if (!product || (!lhs.empty() && product->getDiscardableAttr("mt.precision") != precision)) {
+    if (!product || (!lhs.empty() && mt::precisionOf(product) != precision)) {
       left.push_back(term);
       continue;
     }
-    precision = product->getDiscardableAttr("mt.precision");
+    precision = mt::precisionOf(product);
     lhs.push_back(product.getLhs());
     rhs.push_back(product.getRhs());
   }
@@ -177,8 +178,7 @@ bool Joining::joinProducts() {
   SmallVector<size_t> order = knownOrder(rhs);
   auto each = mt::MatmulOp::create(builder, sum.getLoc(), stack(ordered(lhs, order)), stack(ordered(rhs, order)),
                                    /*transpose_a=*/true, /*transpose_b=*/false);
-  if (precision)
-    each->setDiscardableAttr("mt.precision", precision);
+  mt::setPrecision(each, precision);
   return replace(left,
                  mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, each, ArrayRef<int64_t>{0}));
 }

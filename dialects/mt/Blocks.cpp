@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/Compilation.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-static constexpr llvm::StringLiteral blocksName = "mt.blocks", turnName = "mt.turn";
 
 static std::optional<std::pair<int64_t, int64_t>> pairOf(Operation *op, StringRef name) {
   auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(name);
@@ -17,20 +16,22 @@ static void setPair(Operation *op, StringRef name, int64_t first, int64_t second
 }
 
 std::optional<LogitBlocks> mlir::mt::blocksOf(Operation *op) {
-  auto found = pairOf(op, blocksName);
+  auto found = pairOf(op, blocksAttribute);
   return found ? std::optional(LogitBlocks{found->first, found->second}) : std::nullopt;
 }
-void mlir::mt::setBlocks(Operation *op, LogitBlocks blocks) { setPair(op, blocksName, blocks.sequence, blocks.size); }
+void mlir::mt::setBlocks(Operation *op, LogitBlocks blocks) {
+  setPair(op, blocksAttribute, blocks.sequence, blocks.size);
+}
 
 std::optional<Turn> mlir::mt::turnOf(Operation *op) {
-  auto found = pairOf(op, turnName);
+  auto found = pairOf(op, turnAttribute);
   return found ? std::optional(Turn{found->first, found->second}) : std::nullopt;
 }
 void mlir::mt::setTurn(Operation *op, std::optional<Turn> turn) {
   if (turn)
-    setPair(op, turnName, turn->sequence, turn->number);
+    setPair(op, turnAttribute, turn->sequence, turn->number);
   else
-    op->removeDiscardableAttr(turnName);
+    op->removeDiscardableAttr(turnAttribute);
 }
 
 SliceOp mlir::mt::slicedSide(MatmulOp product) {

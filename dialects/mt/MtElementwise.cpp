@@ -2,6 +2,7 @@
 //
 // Element-wise ops with integers, booleans or three operands.
 #include "dialects/mt/Expr.h"
+#include "dialects/mt/Gradient.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/VectorExpr.h"
 

@@ -2,6 +2,7 @@
 //
 // Ops that move elements: broadcast, reshape, transpose.
 #include "dialects/mt/Expr.h"
+#include "dialects/mt/Gradient.h"
 #include "dialects/mt/MtDialect.h"
 
 using namespace mlir;
