@@ -55,6 +55,9 @@ aarch64 = os.path.join(config.source_dir, "build", "aarch64", "bin", "mtrun")
 if os.path.exists(aarch64) and shutil.which("qemu-aarch64"):
     config.available_features.add("aarch64")
     config.substitutions.append(("%mtrun-aarch64", "qemu-aarch64 " + aarch64))
+# What pytest skips inside of a test, for tools/check.
+if os.environ.get("MTC_SKIPPED"):
+    config.environment["MTC_SKIPPED"] = os.environ["MTC_SKIPPED"]
 # A test of minutes, and all models of tests that try a part of them, which tools/check --long asks for.
 if lit_config.params.get("long"):
     config.environment["MTC_ALL_MODELS"] = "1"
