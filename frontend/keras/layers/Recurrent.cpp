@@ -10,8 +10,6 @@ using mlir::mt::Expr;
 namespace mtc::keras {
 namespace {
 
-constexpr int64_t batch = ShapedType::kDynamic;
-
 enum class Kind { Simple, Lstm, Gru };
 
 // A class of cells, or of layers with such a cell.
