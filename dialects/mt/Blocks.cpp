@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 static std::optional<std::pair<int64_t, int64_t>> pairOf(Operation *op, StringRef name) {
   auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(name);
@@ -36,7 +35,7 @@ void mlir::mt::setTurn(Operation *op, std::optional<Turn> turn) {
 
 SliceOp mlir::mt::slicedSide(MatmulOp product) {
   auto slice = product.getRhs().getDefiningOp<SliceOp>();
-  return slice && typeOf(slice.getResult()).getRank() == 2 && !isSplit(slice.getType()) &&
+  return slice && tensorOf(slice.getResult()).getRank() == 2 && !isSplit(slice.getType()) &&
                  llvm::all_of(slice.getStrides(), [](int64_t stride) { return stride == 1; })
              ? slice
              : SliceOp();
@@ -49,7 +48,7 @@ static Value sliceOf(Value value, int64_t axis, int64_t from, int64_t size) {
   if (!slice || isSplit(slice.getType()) || !slice.getStrides().empty())
     return {};
   for (auto [i, start, count, all] :
-       llvm::enumerate(slice.getStarts(), slice.getSizes(), typeOf(slice.getOperand()).getShape()))
+       llvm::enumerate(slice.getStarts(), slice.getSizes(), tensorOf(slice.getOperand()).getShape()))
     if (start != (static_cast<int64_t>(i) == axis ? from : 0) ||
         count != (static_cast<int64_t>(i) == axis ? size : all))
       return {};
@@ -63,7 +62,7 @@ std::optional<PlacedPart> mlir::mt::placedPartOf(Value result) {
   PlacedPart placed{{}, {}, static_cast<int64_t>(concat.getDim()), 0};
   int64_t at = 0;
   for (Value operand : concat.getOperands()) {
-    int64_t size = typeOf(operand).getDimSize(placed.axis);
+    int64_t size = tensorOf(operand).getDimSize(placed.axis);
     if (Value whole = sliceOf(operand, placed.axis, at, size)) {
       if (whole.getType() != result.getType() || (placed.whole && placed.whole != whole))
         return std::nullopt;
@@ -80,9 +79,9 @@ std::optional<PlacedPart> mlir::mt::placedPartOf(Value result) {
 }
 
 Value mlir::mt::placePart(OpBuilder &builder, Location location, const PlacedPart &placed) {
-  int64_t all = typeOf(placed.whole).getDimSize(placed.axis), size = typeOf(placed.part).getDimSize(placed.axis);
+  int64_t all = tensorOf(placed.whole).getDimSize(placed.axis), size = tensorOf(placed.part).getDimSize(placed.axis);
   auto rest = [&](int64_t from, int64_t count) {
-    SmallVector<int64_t> starts(typeOf(placed.whole).getRank(), 0), sizes(typeOf(placed.whole).getShape());
+    SmallVector<int64_t> starts(tensorOf(placed.whole).getRank(), 0), sizes(tensorOf(placed.whole).getShape());
     starts[placed.axis] = from;
     sizes[placed.axis] = count;
     return SliceOp::create(builder, location, placed.whole, starts, sizes, ArrayRef<int64_t>{}).getResult();

@@ -3,12 +3,11 @@
 // Attention: sizes, types, costs, loops, gradient.
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 // ---- sizes
 

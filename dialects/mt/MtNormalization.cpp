@@ -6,12 +6,10 @@
 #include "dialects/mt/Gradient.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-static double number(const llvm::APFloat &x) { return x.convertToFloat(); }
 
 static LogicalResult verifyEpsilon(Operation *op, const llvm::APFloat &epsilon) {
   if (!(number(epsilon) >= 0 && epsilon.isFinite()))

@@ -10,8 +10,6 @@ using mlir::mt::Expr;
 namespace mtc::keras {
 namespace {
 
-constexpr int64_t batch = ShapedType::kDynamic;
-
 // The product of all sizes; at most 2^40 in a tensor that exists.
 int64_t countOf(ArrayRef<int64_t> sizes) {
   int64_t count = 1;

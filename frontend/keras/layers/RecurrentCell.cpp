@@ -19,8 +19,6 @@ const CellClass *findCell(llvm::StringRef name) {
 
 namespace {
 
-constexpr int64_t batch = ShapedType::kDynamic;
-
 // One cell over all steps of its input. The layer's config is the cell's.
 class Loop {
 public:
