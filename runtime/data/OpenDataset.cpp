@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/OpenDataset.h"
+#include "runtime/data/FitLength.h"
 #include "runtime/data/Labels.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/plan/Check.h"
@@ -175,6 +176,9 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
     if (taken)
       return {MT_INVALID, field.where + ": expected one value for \"" + entry->name + "\", found \"" + field.name +
                               "\" beside another"};
+    auto index = static_cast<uint32_t>(entry - entries.data());
+    if (Status s = data.source ? Status() : fitLength(*data.plan, dataProgram(*data.plan), index, field); !s.ok())
+      return s;
     if (Status s = data.source ? Status() : makeIntegers(field, *entry); !s.ok())
       return s;
     data.columns.emplace_back();

@@ -77,4 +77,7 @@ inline uint64_t archivePieceBytes(const mt::plan::Plan &plan, const mt::plan::Ar
 // The programs' part of verifyPlan; the rest of the plan is verified.
 Status verifyProgram(const mt::plan::Plan &plan, const mt::plan::Program &program, const std::string &place);
 
+// Which programs belong to which length of sequences; each is verified.
+Status verifyLengths(const mt::plan::Plan &plan);
+
 } // namespace mtrun

@@ -5,6 +5,7 @@
 #include "runtime/device/ProcessGroup.h"
 #include "runtime/plan/Check.h"
 #include "runtime/session/Bind.h"
+#include "runtime/session/LengthChoice.h"
 #include "runtime/session/Memory.h"
 #include "runtime/session/Metric.h"
 #include "runtime/session/UnitWeights.h"
@@ -42,6 +43,8 @@ struct Session::State {
   size_t inFlight = 0;            // steps of all
   uint64_t changes = 0;           // of variables, by others than steps
   std::vector<std::string> classNames;
+  // Null: the plan has one length.
+  std::unique_ptr<LengthChoice> lengths;
 
   void log(int level, const std::string &message) const {
     if (options.log)
@@ -55,6 +58,8 @@ struct Session::State {
   Status cutBatch();
   Status chooseProcesses();
   Executable *find(std::string_view program);
+  // What runs a step of `program`, whose tensors become those of one length of the plan's.
+  Status choose(std::string_view program, Executable *&executable, Step &step);
   void report(const Executable &executable, const mtrun_results &results);
   // Resolves step `index` of a launch to what the group takes.
   Status checkStep(Executable &executable, const Step &step, size_t index);
@@ -163,6 +168,10 @@ Status Session::State::chooseDevices() {
   if (options.steps_per_launch < 0 || options.steps_per_launch > maxSteps)
     return {MT_INVALID, "expected 1 to " + std::to_string(maxSteps) + " steps per launch, found " +
                             std::to_string(options.steps_per_launch)};
+  if (options.steps_per_launch > 1 && plan->tables().lengths())
+    return {MT_INVALID,
+            "expected 1 step per launch of a plan of several lengths, which each step chooses from, found " +
+                std::to_string(options.steps_per_launch)};
   if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", spec); !status.ok())
     return status;
   if (options.processes > 1)
@@ -229,6 +238,16 @@ Executable *Session::State::find(std::string_view program) {
   return nullptr;
 }
 
+Status Session::State::choose(std::string_view program, Executable *&executable, Step &step) {
+  if (Status status = checkStep(*executable, step, 0); !status.ok())
+    return status;
+  LengthChoice::Chosen chosen = lengths->begin(program, step.tensors, step.n);
+  executable = &executables[chosen.program];
+  step.unchanged = step.unchanged && chosen.tensors == step.tensors;
+  step.tensors = chosen.tensors;
+  return {};
+}
+
 namespace {
 
 // What a session's beginning takes, part by part.
@@ -261,8 +280,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   if (Status status = state->chooseDevices(); !status.ok())
     return status;
   times.add("start and code");
-  if (Status status =
-          state->group->reserve(state->memory.measure(plan, *state->group, state->layout), UnitWeights::bytes(plan));
+  if (Status status = state->group->reserve(state->memory.measure(plan, *state->group, state->layout),
+                                            UnitWeights::bytes(plan) + LengthChoice::bytes(plan));
       !status.ok())
     return std::move(status).in("variables, shared buffers and arenas of " + std::to_string(state->spec.devices) +
                                 (state->spec.devices == 1 ? " device: " : " devices: "));
@@ -284,6 +303,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   }
   times.add("programs");
   state->ones.make(plan);
+  if (plan.tables().lengths())
+    state->lengths = std::make_unique<LengthChoice>(plan);
   state->launches.reserve(static_cast<size_t>(state->group->maxInFlight()));
   // The caller's strings may go.
   mtrun_options &stored = state->options;
@@ -360,6 +381,13 @@ Status Session::begin(std::string_view program, std::span<const Step> steps) {
   if (steps.size() != 1 && steps.size() != executable->runs.size())
     return {MT_INVALID, "expected 1 step or " + std::to_string(executable->runs.size()) + " in a launch, found " +
                             std::to_string(steps.size())};
+  Step chosen = {};
+  if (state_->lengths && state_->lengths->has(program)) { // one step a launch, and one launch at a time
+    chosen = steps[0];
+    if (Status status = state_->choose(program, executable, chosen); !status.ok())
+      return status;
+    steps = {&chosen, 1};
+  }
   for (size_t i = 0; i < steps.size(); ++i)
     if (Status status = state_->checkStep(*executable, steps[i], i); !status.ok())
       return status;
@@ -374,6 +402,8 @@ Status Session::finish(mtrun_results *results) {
   if (state_->inFlight == 0)
     return {MT_INVALID, "expected a step in flight, found none"};
   state_->group->finish();
+  if (state_->lengths)
+    state_->lengths->finish();
   --state_->inFlight;
   if (--state_->launches.front() == 0)
     state_->launches.erase(state_->launches.begin());
@@ -391,12 +421,16 @@ Status Session::run(std::string_view program, const void *const *tensors, int64_
   return finish(results);
 }
 
-int Session::maxInFlight() const { return state_->group->maxInFlight(); }
+int Session::maxInFlight() const { return state_->lengths ? 1 : state_->group->maxInFlight(); }
 
 int Session::stepsPerLaunch(std::string_view program) const {
   const Executable *executable = state_->find(program);
   bool traced = executable && executable->bound.tracer; // times are one step's
   return executable && !traced ? static_cast<int>(executable->runs.size()) : 1;
+}
+
+std::vector<int64_t> Session::lengthSteps() const {
+  return state_->lengths ? state_->lengths->steps() : std::vector<int64_t>();
 }
 
 size_t Session::inFlight() const { return state_->inFlight; }
