@@ -97,9 +97,14 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
   for (size_t i = 1; i < shape->size(); ++i) {
     const Json &size = (*shape)[i];
     bool open = size.is_null();
+    if (open && !has && length && i == 1) {
+      sizes.push_back(length);
+      continue;
+    }
     if (open && !has) {
       config.error("expected sizes behind the batch axis, found " + shape->dump() +
-                   ", null being any size: give them here, as --input-shape 224,224,3, or to keras.Input");
+                   ", null being any size: give them here, as --input-shape 224,224,3, or to keras.Input" +
+                   (i == 1 && shape->size() == 2 ? "; sequences of several lengths: --lengths 64,128" : ""));
       return {};
     }
     if (!open && (!size.is_number_unsigned() || size.get<uint64_t>() < 1 ||
