@@ -237,6 +237,7 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
   Value value = findLayer(layer)(built);
   if (value)
     passMask(built);
+  keepsMasks |= built.outputMask && layer.className == "MultiHeadAttention";
   markPrecision(block, last, built.precision);
   if (!built.finish(value) || !value)
     return failure();
@@ -333,6 +334,9 @@ LogicalResult Importer::run(std::vector<Output> &outputs) {
   }
   if (failed(evaluate(graph, inputs, values)))
     return failure();
+  if (keepsMasks)
+    emitWarning(builder.getUnknownLoc()) << "tensors keep their masks behind MultiHeadAttention here; Keras takes them "
+                                            "away from what it is called with, and may then count padding in the loss";
   llvm::StringSet<> usedNames;
   for (size_t index : graph.inputs)
     usedNames.insert(graph.layers[index].name);

@@ -55,6 +55,7 @@ private:
   const Shapes &shapes;
   int64_t length;
   size_t calls = 0; // evaluated, over all nested models
+  bool keepsMasks = false; // of tensors that Keras takes them from
 };
 
 } // namespace mtc::keras
