@@ -22,12 +22,13 @@ static bool hasOtherLength(const Field &field, const fb::SignatureEntry &entry) 
   return true;
 }
 
-// The bytes of a sample up to the last position that is not zero.
-static uint64_t usedBytes(const uint8_t *sample, uint64_t positions, uint64_t each) {
-  uint64_t bytes = positions * each;
+uint64_t usedPositions(const Field &field, const uint8_t *sample) {
+  uint64_t positions = field.shape.empty() ? 1 : field.shape[0];
+  uint64_t each = field.elements() / std::max<uint64_t>(positions, 1) * storedSize(field.type),
+           bytes = positions * each;
   while (bytes > 0 && sample[bytes - 1] == 0)
     --bytes;
-  return (bytes + each - 1) / each * each;
+  return bytes ? (bytes + each - 1) / each : 0;
 }
 
 Status fitLength(const Plan &plan, const char *program, uint32_t index, Field &field) {
@@ -41,11 +42,11 @@ Status fitLength(const Plan &plan, const char *program, uint32_t index, Field &f
   std::vector<uint8_t> fitted(bytes);
   for (uint64_t i = 0; i < field.samples; ++i) {
     const uint8_t *sample = field.bytes.get() + i * field.stride;
-    uint64_t used = saysLength(plan.tables(), entry) ? usedBytes(sample, found, each) : 0;
-    if (used > rowBytes)
+    uint64_t used = saysLength(plan.tables(), entry) ? usedPositions(field, sample) : 0;
+    if (used > length)
       return {MT_INVALID, field.where + ": sample " + std::to_string(i) + ": expected at most " +
                               std::to_string(length) + " positions for \"" + entry.name()->str() +
-                              "\", the largest length of the plan, found " + std::to_string(used / each) +
+                              "\", the largest length of the plan, found " + std::to_string(used) +
                               "; mtc compile --lengths can have a larger one"};
     memcpy(fitted.data() + i * rowBytes, sample, std::min(rowBytes, found * each));
   }

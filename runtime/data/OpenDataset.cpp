@@ -159,6 +159,11 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
       return {MT_INVALID, table.fields[0].where + ": expected names of classes in UTF-8, found \"" + printable(name) +
                               "\""};
   data.allowNan = spec.allowNan;
+  data.groupByLength = spec.groupByLength;
+  if (spec.groupByLength && (data.source || !data.plan->tables().lengths()))
+    return {MT_INVALID, "data: group=length needs samples in memory and a plan of several lengths (mtc compile "
+                        "--lengths), found " +
+                            std::string(data.source ? "a callback" : "a plan of one")};
   data.keepDamaged = spec.keepDamaged;
   data.classWeights = spec.classWeights;
   std::vector<const mtrun_tensor_info *> bound;
