@@ -26,8 +26,8 @@ void windowOrder(int64_t seed, int64_t epoch, int64_t size, int64_t window, int6
 // A number below `below` for batch `index` of an epoch, drawn as epochOrder draws with the second bit of epoch set.
 int64_t drawGroup(int64_t seed, int64_t index, int64_t epoch, int64_t below);
 
-// Either of the two orders, drawn a few samples at a time: the next epoch's during this one's batches, so that no batch waits
-// for it.
+// Either of the two orders, drawn a few samples at a time: the next epoch's during this one's batches, so that no batch
+// waits for it.
 class Shuffle {
 public:
   // Of `size` samples; the only allocation. `window` 0: epochOrder.
