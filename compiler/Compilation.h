@@ -25,6 +25,7 @@ struct Compilation {
   std::vector<NamedTensor> initial; // values of variables that the model's file brings along
   ExportArchive archive;            // what a trained model is written back as
   std::vector<InputScaling> inputScaling; // of the model as it was read
+  std::vector<int64_t> lengths;           // of sequences, rising; fewer than two: all programs have one size
 
   std::vector<TargetCode> code; // made by `codegen`, best first
   std::vector<uint8_t> plan;    // made by `plan`: the whole file

@@ -46,8 +46,8 @@ static OwningOpRef<ModuleOp> importMlir(const ImportRequest &request) {
                                  ", found MLIR text, which says it itself");
     return {};
   }
-  OwningOpRef<ModuleOp> module =
-      readModel(request.source.text, request.source.name, request.batch, request.context, request.diagnostics);
+  OwningOpRef<ModuleOp> module = readModel(request.source.text, request.source.name, request.batch, request.context,
+                                           request.diagnostics, request.training.length);
   std::vector<std::string> frozen;
   if (module)
     for (auto model : module->getOps<mt::ModelOp>())

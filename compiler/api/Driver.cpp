@@ -4,6 +4,7 @@
 #include "compiler/Pipeline.h"
 #include "compiler/SizeText.h"
 #include "compiler/api/Names.h"
+#include "compiler/differentiate/JoinLengths.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/ModelTable.h"
 #include "dialects/mt/Compilation.h"
@@ -18,6 +19,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <chrono>
 
@@ -55,26 +57,28 @@ class Driver {
 public:
   Driver(const ModelSource &source, const Options &options)
       : source(source), name(source.name), options(options), context(modelDialects(), MLIRContext::Threading::DISABLED),
-        diagnostics(context, name, [&options](DiagnosticSeverity severity, const std::string &lines) {
-          options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
+        diagnostics(context, name, [this](DiagnosticSeverity severity, const std::string &lines) {
+          if (!repeats)
+            this->options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
         }) {
     if (options.forCpus)
       compilation.cpus = options.cpus;
     compilation.gpus = options.gpus;
     compilation.options = options.values;
+    compilation.lengths = options.lengths;
   }
 
   Status run(std::vector<uint8_t> &bytes) {
     Clock::time_point start = Clock::now();
     OwningOpRef<ModuleOp> module = read(options.stopAfter < 0 ? &compilation.archive : nullptr);
-    if (!module)
+    if (!module || mlir::failed(readShorter()))
       return failed("import");
     if (Status status = readWeights(*module); !status.ok())
       return status;
     for (auto model : module->getOps<mlir::mt::ModelOp>())
       compilation.inputScaling = findInputScaling(model, compilation.initial);
     context.appendDialectRegistry(allDialects());
-    setAttributes(*module);
+    setAllAttributes(*module);
     if (const char *folder = options.values.dump_stages)
       if (std::error_code error = llvm::sys::fs::create_directories(folder))
         return mtrun::ioError("cannot create", folder, error.value());
@@ -95,15 +99,15 @@ public:
 
   Status measure(std::vector<int64_t> &bytes) {
     OwningOpRef<ModuleOp> module = read(nullptr);
-    if (!module)
+    if (!module || mlir::failed(readShorter()))
       return failed("import");
     context.appendDialectRegistry(allDialects());
-    setAttributes(*module);
+    setAllAttributes(*module);
     for (const Stage &stage : stages()) {
       bool last = llvm::StringRef(stage.name) == "allocate";
       if (last)
         compilation.options.device_memory = 0;
-      if (mlir::failed(runStage(stage, *module, compilation)))
+      if (mlir::failed(runAll(stage, *module)))
         return failed(stage.name);
       if (last)
         break;
@@ -155,9 +159,12 @@ public:
 
 private:
   // By the importer of the source's format, with the names that the options give.
-  OwningOpRef<ModuleOp> read(ExportArchive *exported) {
-    OwningOpRef<ModuleOp> module = importModule(
-        {source, options.values.batch, options.training, context, diagnostics, compilation.initial, exported});
+  OwningOpRef<ModuleOp> read(ExportArchive *exported) { return read(options.training, compilation.initial, exported); }
+
+  OwningOpRef<ModuleOp> read(const TrainingOptions &training, std::vector<NamedTensor> &weights,
+                             ExportArchive *exported) {
+    OwningOpRef<ModuleOp> module =
+        importModule({source, options.values.batch, training, context, diagnostics, weights, exported});
     if (!module)
       return {};
     if (!options.training.classNames.empty())
@@ -165,6 +172,48 @@ private:
     if (!options.vocabulary.empty())
       setStrings(*module, vocabularyAttribute, options.vocabulary);
     return mlir::failed(checkNames(*module)) ? OwningOpRef<ModuleOp>() : std::move(module);
+  }
+
+  // The model once more at each length but the largest. A file has the same weights at all of them.
+  LogicalResult readShorter() {
+    llvm::SaveAndRestore again(repeats, true);
+    for (size_t i = 0; i + 1 < options.lengths.size(); ++i) {
+      TrainingOptions training = options.training;
+      training.length = options.lengths[i];
+      std::vector<NamedTensor> weights;
+      if (!shorter.emplace_back(read(training, weights, nullptr)))
+        return tellLength(i);
+    }
+    return success();
+  }
+
+  LogicalResult tellLength(size_t index) {
+    diagnostics.addError(name + ": note: at length " + std::to_string(options.lengths[index]) + " of --lengths");
+    return failure();
+  }
+
+  // A stage, on each length's module as long as there are several.
+  LogicalResult runAll(const Stage &stage, ModuleOp module) {
+    {
+      llvm::SaveAndRestore again(repeats, true);
+      for (size_t i = 0; i < shorter.size(); ++i)
+        if (mlir::failed(runStage(stage, *shorter[i], compilation)))
+          return tellLength(i);
+    }
+    if (mlir::failed(runStage(stage, module, compilation)))
+      return failure();
+    return llvm::StringRef(stage.name) == "differentiate" ? join(module) : success();
+  }
+
+  LogicalResult join(ModuleOp module) {
+    const std::vector<int64_t> &lengths = options.lengths;
+    for (auto [other, length] : llvm::zip(shorter, lengths))
+      if (mlir::failed(addLength(module, lengths.back(), *other, length)))
+        return failure();
+    shorter.clear();
+    if (lengths.empty())
+      return success();
+    return checkLengthInputs(module, lengths.back(), lengths.front(), options.values.length_input);
   }
 
   // Values of the file that the options name; they take the place of the model's own of the same names.
@@ -231,6 +280,12 @@ private:
     return registry;
   }
 
+  void setAllAttributes(ModuleOp module) {
+    setAttributes(module);
+    for (const OwningOpRef<ModuleOp> &other : shorter)
+      setAttributes(*other);
+  }
+
   void setAttributes(ModuleOp module) {
     mlir::mt::Compilation parameters(module);
     parameters.setBatch(options.values.batch);
@@ -262,7 +317,7 @@ private:
 
   Status runOne(size_t index, ModuleOp module, Clock::time_point start) {
     const Stage &stage = stages()[index];
-    if (mlir::failed(runStage(stage, module, compilation))) {
+    if (mlir::failed(runAll(stage, module))) {
       if (mlir::mt::Compilation(module).getMinDevices() > 0)
         return failed(stage.name);
       return {MT_NO_MEMORY, diagnostics.errors()};
@@ -304,6 +359,8 @@ private:
   MLIRContext context;
   DiagnosticLines diagnostics;
   Compilation compilation;
+  bool repeats = false;                       // of another length: warnings were there before
+  std::vector<OwningOpRef<ModuleOp>> shorter; // the model at all lengths but the largest, until they are joined
 };
 
 } // namespace

@@ -81,6 +81,14 @@ inline constexpr OptionRow optionTable[] = {
      .help = "sizes of a Keras or ONNX model's input that has axes of any size, without the batch, as 224,224,3; with "
              "several inputs NAME=224,224,3, one --input-shape each",
      .form = Form::list},
+    {.group = "Model", .flags = "--lengths", .field = &mtc_options::lengths, .type = "L,...",
+     .help = "sequence lengths, as 64,128,256: the plan has programs for each, and a step takes the first that holds "
+             "its longest sample; the model leaves the first axis behind the batch open: keras.Input((None,)), "
+             "{length} in MLIR text",
+     .excludes = "--input-shape"},
+    {.group = "Model", .flags = "--length-input", .field = &mtc_options::length_input, .type = "NAME",
+     .help = "with --lengths: the input whose last element that is not zero says how long a sample is, as a mask does "
+             "(default: the longest of all inputs)"},
     {.group = "Model", .flags = "--class-names", .field = &mtc_options::class_names, .type = "NAMES",
      .help = "names of the labels 0, 1, ..., which the plan keeps: a list, cat,dog, or a file with one a line"},
     {.group = "Model", .flags = "--vocabulary", .field = &mtc_options::vocabulary, .type = "FILE",

@@ -20,6 +20,8 @@ using mtrun::Status;
 
 static constexpr int64_t maxLocalBatch = int64_t{1} << 20;
 static constexpr int32_t defaultShards = 8;
+static constexpr int64_t maxLength = int64_t{1} << 24;
+static constexpr size_t maxLengths = 64;
 
 static Status differs(const std::string &option, const std::string &expected, const std::string &found) {
   return {MT_INVALID, "expected " + option + " " + expected + ", found " + found};
@@ -206,6 +208,27 @@ static Status readShapes(const std::string &option, std::map<std::string, std::v
   return {};
 }
 
+// "64,128,256".
+static Status readLengths(const mtc_options &values, std::vector<int64_t> &lengths) {
+  if (values.length_input && !values.lengths)
+    return differs("lengths", "for a length input", "'" + std::string(values.length_input) + "' and no lengths");
+  if (!values.lengths)
+    return {};
+  for (llvm::StringRef text : llvm::split(values.lengths, ',')) {
+    int64_t length = 0;
+    if (text.trim().getAsInteger(10, length) || length < 1 || length > maxLength)
+      return differs("lengths", "as 64,128,256, from 1 to " + std::to_string(maxLength),
+                     "'" + std::string(values.lengths) + "'");
+    if (!lengths.empty() && length <= lengths.back())
+      return differs("lengths", "each larger than the one before",
+                     std::to_string(length) + " after " + std::to_string(lengths.back()));
+    lengths.push_back(length);
+    if (lengths.size() > maxLengths)
+      return differs("lengths", "of at most " + std::to_string(maxLengths), "more");
+  }
+  return {};
+}
+
 static Status checkFiles(const mtc_options &requested, Options &options) {
   if (requested.class_names)
     if (Status status = readClassNames(requested.class_names, options.training.classNames); !status.ok())
@@ -213,6 +236,10 @@ static Status checkFiles(const mtc_options &requested, Options &options) {
   if (requested.vocabulary)
     if (Status status = readVocabulary(requested.vocabulary, options.vocabulary); !status.ok())
       return status;
+  if (Status status = readLengths(requested, options.lengths); !status.ok())
+    return status;
+  if (!options.lengths.empty())
+    options.training.length = options.lengths.back();
   return requested.input_shape ? readShapes(requested.input_shape, options.training.inputShapes) : Status();
 }
 
@@ -227,7 +254,7 @@ Status checkOptions(const mtc_options *caller, Options &options) {
   auto text = [](const char *value) { return std::string(value ? value : ""); };
   options.training = {text(values.loss), text(values.optimizer), text(values.metrics),
                       values.drop_unsupported_metrics != 0, values.sample_weights != 0,
-                      {text(values.freeze), text(values.trainable)}, text(values.no_weight_decay), {}, {}};
+                      {text(values.freeze), text(values.trainable)}, text(values.no_weight_decay), {}, {}, 0};
   if (Status status = checkNames(values, options); !status.ok())
     return status;
   if (Status status = checkFiles(values, options); !status.ok())

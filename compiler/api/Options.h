@@ -25,6 +25,7 @@ struct Options {
   int stopAfter = -1;       // index of a stage, -1: make the plan
   TrainingOptions training; // for formats whose models may lack them
   std::vector<std::string> vocabulary;
+  std::vector<int64_t> lengths; // of sequences, rising; empty: the model has one size
 
   int64_t shardRows() const { return (values.batch + values.shards - 1) / values.shards; }
   // Of batch normalisation: each shard's own.

@@ -105,6 +105,13 @@ static void joinBuckets(ProgramFacts &facts) {
   }
 }
 
+std::string lengthsText(const fb::Plan &plan) {
+  std::string text;
+  for (const fb::Length *length : each(plan.lengths()))
+    text += (text.empty() ? "" : ", ") + std::to_string(length->length());
+  return text;
+}
+
 ProgramFacts factsOf(const fb::Program &program) {
   ProgramFacts facts;
   facts.program = &program;

@@ -48,6 +48,9 @@ struct ProgramFacts {
   std::vector<uint32_t> reduceSteps; // of each collective: its step
 };
 
+// "64, 128, 256" of a plan for sequences of several lengths; "": it has one.
+std::string lengthsText(const mt::plan::Plan &plan);
+
 // The facts of one program of a verified plan.
 ProgramFacts factsOf(const mt::plan::Program &program);
 

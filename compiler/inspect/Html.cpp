@@ -132,8 +132,9 @@ static void writePage(const PageFacts &facts, llvm::raw_ostream &out) {
   out << mtrun::pageHead(model, planStyle) << "<h1>" << mtrun::htmlText(model) << "</h1>\n<p class=\"muted\">Batch "
       << plan.batch() << ", " << plan.shards() << " shards of " << plan.shard_rows() << " rows, mode "
       << (plan.fast() ? "fast" : "exact") << ", precision " << (plan.precision() ? html(plan.precision()) : "f32")
-      << ", seed " << plan.seed() << "; format " << plan.version() << ", made by " << html(plan.producer()) << ", "
-      << bytesText(facts.view.file.size()) << ".</p>\n";
+      << ", seed " << plan.seed() << (plan.lengths() ? "; lengths " + lengthsText(plan) : "") << "; format "
+      << plan.version() << ", made by " << html(plan.producer()) << ", " << bytesText(facts.view.file.size())
+      << ".</p>\n";
   if (facts.measured)
     out << "<p class=\"verdict\">" << mtrun::htmlText(verdict(plan, *facts.program, facts.layers, *facts.measured))
         << "</p>\n";

@@ -39,6 +39,9 @@ public:
       json.attribute("constants_bytes", plan.constants() < 0 ? 0 : plan.sections()->Get(plan.constants())->size());
       strings("class_names", plan.class_names());
       strings("vocabulary", plan.vocabulary());
+      json.attributeArray("lengths", [&] { lengths(); });
+      if (plan.length_input())
+        json.attribute("length_input", name(plan.length_input()));
       json.attributeArray("input_scaling", [&] { inputScaling(); });
       json.attribute("scratch_bytes", mtrun::deviceMemory(plan, 0).scratch);
       json.attributeArray("devices", [&] { devices(); });
@@ -68,6 +71,21 @@ private:
       for (const flatbuffers::String *string : each(list))
         json.value(name(string));
     });
+  }
+
+  // With the names of each one's programs.
+  void lengths() {
+    for (const fb::Length *length : each(plan.lengths()))
+      json.object([&] {
+        json.attribute("length", length->length());
+        auto program = [&](llvm::StringRef key, int32_t index) {
+          if (index >= 0)
+            json.attribute(key, name(plan.programs()->Get(static_cast<uint32_t>(index))->name()));
+        };
+        program("train_step", length->train_step());
+        program("eval_step", length->eval_step());
+        program("predict", length->predict());
+      });
   }
 
   void inputScaling() {

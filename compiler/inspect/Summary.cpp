@@ -24,6 +24,8 @@ std::string summarize(const mtrun::PlanFileView &view) {
       }
     text += ", " + counted(reduces, "all-reduce") + " of " + bytesText(bytes) + " a step";
   }
+  if (std::string lengths = lengthsText(plan); !lengths.empty())
+    text += "; lengths " + lengths;
   if (plan.micro_batches() > 1)
     text += "; " + std::to_string(plan.micro_batches()) + " micro-batches";
   text += "; memory of a device with ";

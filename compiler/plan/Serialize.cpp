@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/plan/Serialize.h"
 #include "compiler/codegen/Codegen.h"
+#include "compiler/differentiate/JoinLengths.h"
 #include "compiler/plan/Tables.h"
 #include "runtime/abi/kernel_symbol.h"
 #include "runtime/abi/plan_file.h"
@@ -91,6 +92,27 @@ static void addModelFacts(tables::PlanT &plan, const Compilation &compilation) {
   }
 }
 
+// Which programs are of which length.
+static void addLengths(tables::PlanT &plan, const Compilation &compilation) {
+  const std::vector<int64_t> &lengths = compilation.lengths;
+  if (lengths.size() < 2)
+    return;
+  for (int64_t length : lengths) {
+    auto find = [&](const char *program) -> int32_t {
+      std::string name = length == lengths.back() ? program : programOfLength(program, length);
+      auto found = llvm::find_if(plan.programs, [&](const auto &each) { return each->name == name; });
+      return found == plan.programs.end() ? -1 : static_cast<int32_t>(found - plan.programs.begin());
+    };
+    auto &entry = plan.lengths.emplace_back(std::make_unique<tables::LengthT>());
+    entry->length = static_cast<uint64_t>(length);
+    entry->train_step = find("train_step");
+    entry->eval_step = find("eval_step");
+    entry->predict = find("predict");
+  }
+  if (compilation.options.length_input)
+    plan.length_input = compilation.options.length_input;
+}
+
 // The section of initial values, each at a multiple of 64, in the order of the variables, whose offsets it sets.
 static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp module, tables::PlanT &plan,
                                                                llvm::ArrayRef<NamedTensor> initial) {
@@ -161,6 +183,7 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
   bool gpu = llvm::any_of(compilation.code, [](const TargetCode &code) { return code.device != "cpu"; });
   addSumKernel(*plan, gpu ? sumGpuGrid(module.getContext()) : mlir::plan::GpuGridAttr());
   addModelFacts(*plan, compilation);
+  addLengths(*plan, compilation);
   std::vector<mtrun::SectionBytes> sections;
   for (const TargetCode &target : compilation.code) {
     for (auto [kernel, bytes] : llvm::zip(plan->kernels, target.scratch))

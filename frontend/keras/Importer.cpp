@@ -93,9 +93,14 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
   for (size_t i = 1; i < shape->size(); ++i) {
     const Json &size = (*shape)[i];
     bool open = size.is_null();
+    if (open && !has && length && i == 1) {
+      sizes.push_back(length);
+      continue;
+    }
     if (open && !has) {
       config.error("expected sizes behind the batch axis, found " + shape->dump() +
-                   ", null being any size: give them here, as --input-shape 224,224,3, or to keras.Input");
+                   ", null being any size: give them here, as --input-shape 224,224,3, or to keras.Input" +
+                   (i == 1 && shape->size() == 2 ? "; sequences of several lengths: --lengths 64,128" : ""));
       return {};
     }
     if (!open && (!size.is_number_unsigned() || size.get<uint64_t>() < 1 ||
@@ -228,6 +233,7 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
   Value value = findLayer(layer)(built);
   if (value)
     passMask(built);
+  keepsMasks |= built.outputMask && layer.className == "MultiHeadAttention";
   markPrecision(block, last, built.precision);
   if (!built.finish(value) || !value)
     return failure();
@@ -324,6 +330,9 @@ LogicalResult Importer::run(std::vector<Output> &outputs) {
   }
   if (failed(evaluate(graph, inputs, values)))
     return failure();
+  if (keepsMasks)
+    emitWarning(builder.getUnknownLoc()) << "tensors keep their masks behind MultiHeadAttention here; Keras takes them "
+                                            "away from what it is called with, and may then count padding in the loss";
   llvm::StringSet<> usedNames;
   for (size_t index : graph.inputs)
     usedNames.insert(graph.layers[index].name);

@@ -27,8 +27,9 @@ public:
   using Shapes = std::map<std::string, std::vector<int64_t>>;
 
   // `shapes` are of inputs that have axes of any size; "": of the only one.
-  Importer(mlir::OpBuilder &builder, Graph &graph, bool hasWeights, const Shapes &shapes)
-      : builder(builder), graph(graph), hasWeights(hasWeights), shapes(shapes) {}
+  // `length` is the size of an axis of any size behind the batch axis; 0: not known.
+  Importer(mlir::OpBuilder &builder, Graph &graph, bool hasWeights, const Shapes &shapes, int64_t length)
+      : builder(builder), graph(graph), hasWeights(hasWeights), shapes(shapes), length(length) {}
 
   // Layers of classes that are not in the table: one error that lists them all.
   llvm::LogicalResult checkLayers();
@@ -52,7 +53,9 @@ private:
   Graph &graph;
   bool hasWeights;
   const Shapes &shapes;
+  int64_t length;
   size_t calls = 0; // evaluated, over all nested models
+  bool keepsMasks = false; // of tensors that Keras takes them from
 };
 
 } // namespace mtc::keras

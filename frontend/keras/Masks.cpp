@@ -12,16 +12,29 @@ static bool isOneOf(llvm::StringRef className, ArrayRef<llvm::StringRef> names) 
 }
 
 // Their result has the mask of what they are called with.
-static constexpr llvm::StringRef passing[] = {
-    "Activation",          "ActivityRegularization", "Dense",          "Dropout",       "ELU",
-    "GaussianDropout",     "GaussianNoise",          "Identity",       "LeakyReLU",     "GroupNormalization",
-    "LayerNormalization",  "Normalization",          "PReLU",          "ReLU",          "Rescaling",
-    "SpatialDropout1D",    "SpatialDropout2D",       "UnitNormalization"};
+static constexpr llvm::StringRef passing[] = {"Activation",
+                                              "ActivityRegularization",
+                                              "Dense",
+                                              "Dropout",
+                                              "ELU",
+                                              "GaussianDropout",
+                                              "GaussianNoise",
+                                              "Identity",
+                                              "LeakyReLU",
+                                              "GroupNormalization",
+                                              "LayerNormalization",
+                                              "Normalization",
+                                              "PReLU",
+                                              "ReLU",
+                                              "Rescaling",
+                                              "SpatialDropout1D",
+                                              "SpatialDropout2D",
+                                              "UnitNormalization",
+                                              "MultiHeadAttention",
+                                              "GroupQueryAttention"};
 // What they compute depends on it.
-static constexpr llvm::StringRef depending[] = {"BatchNormalization", "Softmax",     "MultiHeadAttention",
-                                                "GroupQueryAttention", "Concatenate", "TimeDistributed"};
-static constexpr llvm::StringRef merging[] = {"Add",     "Average",  "Maximum",
-                                              "Minimum", "Multiply", "Subtract"};
+static constexpr llvm::StringRef depending[] = {"BatchNormalization", "Softmax", "Concatenate", "TimeDistributed"};
+static constexpr llvm::StringRef merging[] = {"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"};
 
 // A step is there where it is there in one of the tensors; without a mask where one of them has none.
 static Value either(LayerBuilder &layer, ArrayRef<Value> masks) {
@@ -42,14 +55,19 @@ void passMask(LayerBuilder &layer) {
   if (layer.readsMask() || llvm::none_of(masks, [](Value mask) { return bool(mask); }))
     return;
   llvm::StringRef className = layer.layer.className;
-  if (isOneOf(className, passing))
+  bool isLayer = llvm::StringRef(layer.layer.module).contains("layers") || layer.layer.module.empty();
+  if (!isLayer && isOneOf(className, merging)) // x + y
+    emitWarning(layer.location) << "an operator passes no mask on, and what follows does not see which steps are "
+                                   "masked, as in Keras; keras.layers."
+                                << className << " does";
+  else if (isOneOf(className, passing))
     layer.outputMask = masks[0];
   else if (isOneOf(className, merging))
     layer.outputMask = either(layer, masks);
   else if (isOneOf(className, depending))
     layer.fail("expected an input without a mask, found one, of a Masking layer or of an Embedding with mask_zero, "
                "which is not supported here");
-  else if (llvm::StringRef(layer.layer.module).contains("layers") || layer.layer.module.empty())
+  else if (isLayer)
     emitWarning(layer.location) << "a layer of class " << className
                                 << " knows no masks, and what follows does not see which steps are masked, as in "
                                    "Keras";

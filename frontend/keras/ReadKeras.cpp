@@ -61,7 +61,7 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   std::vector<Output> outputs;
   const Json *compile = member(json, "compile_config");
   Training training(builder, compile, options);
-  if (failed(Importer(builder, graph, archive != nullptr, options.inputShapes).run(outputs)) ||
+  if (failed(Importer(builder, graph, archive != nullptr, options.inputShapes, options.length).run(outputs)) ||
       failed(training.build(outputs)))
     return {};
   if (failed(settlePrecision(*module)))

@@ -14,8 +14,31 @@ using namespace mlir;
 
 namespace mtc {
 
+static constexpr llvm::StringRef openLength = "{length}";
+
+// The number in the place of each {length}, with spaces as wide as what it replaces, so that messages keep their
+// columns.
+static std::string withLength(llvm::StringRef text, int64_t length) {
+  std::string number = std::to_string(length), filled = text.str();
+  number.resize(std::max(number.size(), openLength.size()), ' ');
+  for (size_t at = 0; (at = filled.find(openLength, at)) != std::string::npos; at += number.size())
+    filled.replace(at, openLength.size(), number);
+  return filled;
+}
+
 OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int64_t batch, MLIRContext &context,
-                                DiagnosticLines &diagnostics) {
+                                DiagnosticLines &diagnostics, int64_t length) {
+  std::string filled;
+  if (text.size() <= maxTextBytes && text.contains(openLength)) {
+    if (!length) {
+      diagnostics.addError(
+          (name + ": error: expected the lengths of a model with " + openLength + ", as --lengths 64,128, found none")
+              .str());
+      return {};
+    }
+    filled = withLength(text, length);
+    text = filled;
+  }
   if (std::string problem = prescan(text, name); !problem.empty()) {
     diagnostics.addError(problem);
     return {};

@@ -12,9 +12,11 @@
 namespace mtc {
 
 // Reads and verifies text from any source. `context` should know the mt dialect and no other, so that nothing else
-// parses. Null with lines in `diagnostics` on errors. `batch` is what limits take for `?`.
+// parses. Null with lines in `diagnostics` on errors. `batch` is what limits take for `?`, and `length` takes the place
+// of each {length} in the text; 0: there must be none.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int64_t batch,
-                                            mlir::MLIRContext &context, DiagnosticLines &diagnostics);
+                                            mlir::MLIRContext &context, DiagnosticLines &diagnostics,
+                                            int64_t length = 0);
 
 } // namespace mtc
 

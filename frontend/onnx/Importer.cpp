@@ -120,6 +120,8 @@ LogicalResult Importer::makeInput(const Port &port, const std::vector<int64_t> *
   SmallVector<int64_t> sizes = {ShapedType::kDynamic};
   for (size_t i = 1; i < rank; ++i) {
     int64_t size = port.hasShape ? port.shape[i].size : -1;
+    if (size < 0 && !requested && i == 1 && length)
+      size = length;
     if (size < 0 && !requested)
       return emitError(location) << "expected sizes behind the batch, found an axis of any size ("
                                  << port.shape[i].symbol << "): give the sizes, as --input-shape 3,224,224";

@@ -16,8 +16,9 @@ public:
   using Shapes = std::map<std::string, std::vector<int64_t>>;
 
   // `shapes` are of inputs that have axes of any size; "": of the only one.
-  Importer(mlir::OpBuilder &builder, Model &model, const Shapes &shapes)
-      : builder(builder), model(model), shapes(shapes) {}
+  // `length` is the size of an axis of any size behind the batch axis; 0: not known.
+  Importer(mlir::OpBuilder &builder, Model &model, const Shapes &shapes, int64_t length)
+      : builder(builder), model(model), shapes(shapes), length(length) {}
 
   // Makes the ops. Errors are at the nodes. `weights` receives the values of the variables.
   llvm::LogicalResult run(std::vector<keras::Output> &outputs, std::vector<NamedTensor> &weights);
@@ -36,6 +37,7 @@ private:
   mlir::OpBuilder &builder;
   Model &model;
   const Shapes &shapes;
+  int64_t length;
   int64_t fixedBatch = 0;                       // as of Call
   int64_t knownElements = 0;                    // that were computed here, of all nodes
   std::vector<const Node *> needed;             // in the order of the file

@@ -56,7 +56,8 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
         check: compares the loss and all gradients of the example with Keras', while the plan of a trace is compiled.
         options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
             device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch, micro_batches, batch_norm,
-            class_names, vocabulary, input_shape, cpu, drop_unsupported_metrics, no_weight_decay.
+            class_names, vocabulary, input_shape, lengths ([64, 128, 256]), length_input,
+            cpu, drop_unsupported_metrics, no_weight_decay.
 
     Returns:
         The plan, from the cache if the same was compiled before.
@@ -109,6 +110,8 @@ def _field(name: str, value: Any) -> Union[str, int]:
     """The value of a field of mtc_options. ctypes would take an integer for the address of a text."""
     if name == "device_memory" and isinstance(value, str):
         return _bytes(value)
+    if name == "lengths" and isinstance(value, (list, tuple)):
+        return ",".join(str(length) for length in value)
     if any(field[:2] == (name, ctypes.c_char_p) for field in _structs.CompileOptions._fields_):
         if not isinstance(value, (str, os.PathLike)):
             raise TypeError(f"expected {name} to be a text, found {value!r}")

@@ -84,6 +84,13 @@ class Plan:
         return tuple(library.mtrun_plan_token(self._handle, i).decode()
                      for i in range(library.mtrun_plan_token_count(self._handle)))
 
+    @functools.cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """The sequence lengths that the plan has programs for, rising. Empty: all steps have one size."""
+        library = _library.runtime()
+        return tuple(int(library.mtrun_plan_length(self._handle, i))
+                     for i in range(library.mtrun_plan_length_count(self._handle)))
+
     def has_program(self, program: str) -> bool:
         """Whether the plan has the program "init", "train_step", "eval_step" or "predict"."""
         return bool(_library.runtime().mtrun_plan_has_program(self._handle, program.encode()))

@@ -397,6 +397,12 @@ class Session:
         with self._use() as handle:
             return int(_library.runtime().mtrun_session_shards(handle, device))
 
+    def length_steps(self) -> dict[int, int]:
+        """Number of steps so far, of all programs, by the length of the plan that they took."""
+        with self._use() as handle:
+            return {length: int(_library.runtime().mtrun_session_length_steps(handle, i))
+                    for i, length in enumerate(self.plan.lengths)}
+
     def info(self) -> dict[str, Any]:
         """Facts: devices, threads_per_device, variables_bytes, peak_bytes, collective_bytes, target, seed."""
         info = _structs.SessionInfo()

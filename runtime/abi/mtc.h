@@ -100,6 +100,13 @@ typedef struct mtc_options {
    * computes the shards of one at a time, in less memory and to the same bits. For CPUs. 0: as few as fit one device of
    * `device_memory`, if any do, else 1. */
   int32_t micro_batches;
+  /** Lengths of sequences that the plan has programs for, rising: "64,128,256". A step takes the smallest that holds
+   * its longest sample. The model leaves the length open: keras.Input((None,)), an axis of any size in ONNX, {length}
+   * in MLIR text. NULL: none. */
+  const char *lengths;
+  /** With `lengths`: the input whose last element that is not zero says how long a sample is, such as a mask. NULL: the
+   * longest of all inputs that have the length. */
+  const char *length_input;
 } mtc_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_options)

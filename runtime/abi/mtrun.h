@@ -80,7 +80,6 @@ typedef struct mtrun_tensor_info {
 
 /** Number of entries in a program's signature; 0 for a program that the plan does not have. */
 MT_API int32_t mtrun_plan_signature_count(const mtrun_plan *plan, const char *program);
-
 /** Describes entry `index` of a program's signature. Step calls take tensors in this order. MT_INVALID: there is no
  * such entry. */
 MT_API mt_status *mtrun_plan_signature(const mtrun_plan *plan, const char *program, int32_t index,
@@ -92,7 +91,6 @@ MT_API int32_t mtrun_plan_metric_count(const mtrun_plan *plan, const char *progr
 MT_API const char *mtrun_plan_metric_name(const mtrun_plan *plan, const char *program, int32_t index);
 /** 1: the higher of two values is better (accuracy, precision, area under a curve); 0: the lower (losses, errors). */
 MT_API int mtrun_plan_metric_higher_is_better(const mtrun_plan *plan, const char *program, int32_t index);
-
 /** Length of mtrun_results.sums: one number for each metric that is a mean, more for one that is computed from counts,
  * such as an area under a curve. */
 MT_API int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program);
@@ -110,12 +108,16 @@ MT_API int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program)
 MT_API double mtrun_plan_metric_value(const mtrun_plan *plan, const char *program, int32_t index, const double *sums,
                                       const double *weights);
 
+/** Number of sequence lengths that the plan has programs for (mtc_options.lengths); 0: all steps have one size. */
+MT_API int32_t mtrun_plan_length_count(const mtrun_plan *plan);
+/** Length `index`, rising; -1: no such index. Signatures are those of the last. A step takes the first that holds its
+ * longest sample. Samples, and outputs, end in zeros. */
+MT_API int64_t mtrun_plan_length(const mtrun_plan *plan, int32_t index);
 /** Number of tokens in the plan's vocabulary: the characters of the text that --vocabulary of mtc compile named. 0: the
  * plan has none. */
 MT_API int32_t mtrun_plan_token_count(const mtrun_plan *plan);
 /** Token `index` of the vocabulary: one character, in UTF-8. It lives as long as the plan. NULL: no such index. */
 MT_API const char *mtrun_plan_token(const mtrun_plan *plan, int32_t index);
-
 /** Number of variables, those of the optimizer included. */
 MT_API int32_t mtrun_plan_variable_count(const mtrun_plan *plan);
 /** Describes variable `index`. MT_INVALID: there is no such variable. */
@@ -223,9 +225,8 @@ MT_DEFINE_INIT(mtrun_options)
  * @param plan     the plan, which must outlive the session
  * @param options  or NULL for the defaults
  * @param session  receives the session, to be freed with mtrun_session_free()
- * @return NULL, or an error. MT_INVALID: a wrong option, or more devices than shards, with the command that recompiles.
- *         MT_DEVICE: the plan has no code for the device, or the device does not start. MT_NO_DEVICE, MT_NO_MEMORY,
- *         MT_LOST
+ * @return NULL, MT_NO_DEVICE, MT_NO_MEMORY, MT_LOST, MT_INVALID: a wrong option, or more devices than shards, with the
+ *         command that recompiles; or MT_DEVICE: the plan has no code for the device, or the device does not start
  */
 MT_API mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session);
 
@@ -259,8 +260,7 @@ typedef struct mtrun_results {
  * @param n        number of samples, 1 <= n <= B
  * @param results  what to fill, or NULL
  * @return NULL, or an error. MT_INVALID: n, or an integer out of its limit. MT_LOST: a device or another process
- * failed;
- *         every later call fails too
+ *         failed; every later call fails too
  */
 MT_API mt_status *mtrun_train_step(mtrun_session *session, const void *const *tensors, int64_t n,
                                    mtrun_results *results);
@@ -274,9 +274,8 @@ MT_API mt_status *mtrun_eval_step(mtrun_session *session, const void *const *ten
  * Computes the model's outputs.
  *
  * @param session  the session
- * @param tensors  one pointer for each entry of the signature of "predict": inputs are read, outputs are written, n
- * rows
- *                 of each
+ * @param tensors  one pointer for each entry of the signature of "predict": n rows of inputs are read, of outputs
+ *                 written
  * @param n        number of samples, 1 <= n <= B
  * @return NULL, or an error as of mtrun_train_step()
  */
@@ -334,10 +333,11 @@ typedef struct mtrun_session_info {
 MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info);
 /** The plan that the session was created with. */
 MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session);
-
 /** Number of shards that a device computes; all of them where the devices share variables. 0: there is no such
  * device. */
 MT_API int32_t mtrun_session_shards(const mtrun_session *session, int32_t device);
+/** Number of steps of all programs that ran at length `index` of the plan; -1: no such index. */
+MT_API int64_t mtrun_session_length_steps(const mtrun_session *session, int32_t index);
 
 /**
  * @}
@@ -348,17 +348,15 @@ MT_API int32_t mtrun_session_shards(const mtrun_session *session, int32_t device
 /**
  * Writes the session's variables to a file. The file appears under its name only when it is complete.
  *
- * | extension of `path` | content                                                                                     |
- * |---------------------|---------------------------------------------------------------------------------------------|
- * | `.safetensors`      | every variable as it is                                                                     |
- * | `.keras`            | the model as the file that it came from, with the optimizer's state; Keras can go on training
- * | | `.weights.h5`       | what Keras' `load_weights` reads
- * |
+ * | extension of `path` | content                                                                        |
+ * |---------------------|--------------------------------------------------------------------------------|
+ * | `.safetensors`      | every variable as it is                                                        |
+ * | `.keras`            | the model's own file with the optimizer's state: Keras can go on training      |
+ * | `.weights.h5`       | what Keras' `load_weights` reads                                               |
  *
  * In Keras' formats, a variable that has a moving average has the value of that.
  *
- * @return NULL, MT_IO, or MT_INVALID: another extension, or one of Keras' for a plan that was not made from a Keras
- * model
+ * @return NULL, MT_IO, or MT_INVALID: another extension, or one of Keras' for a plan that is not of a Keras model
  */
 MT_API mt_status *mtrun_save(mtrun_session *session, const char *path);
 
@@ -772,7 +770,6 @@ MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, co
  * @return NULL, MT_IO, MT_LOST, or MT_INVALID: another extension, or data of unknown length, for instance
  */
 MT_API mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path);
-
 /** Times of training steps, in microseconds. */
 typedef struct mtrun_timing {
   double median_us,     /**< Median of the timed steps, each waited for. */
@@ -791,6 +788,9 @@ typedef struct mtrun_timing {
  * whole numbers below it; else floats are in [0, 1), integers 0 or 1. The variables change: use another session. */
 MT_API mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps,
                                   mtrun_timing *timing);
+/** The same with samples of `length`, one of the plan's; mtrun_benchmark() takes the largest. MT_INVALID: no such. */
+MT_API mt_status *mtrun_benchmark_length(mtrun_session *session, int64_t length, int64_t n, int64_t warmup,
+                                         int64_t steps, mtrun_timing *timing);
 
 /** @} */
 

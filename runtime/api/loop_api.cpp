@@ -50,7 +50,16 @@ mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, in
   return guarded([&]() -> Status {
     if (!session || !timing)
       return {MT_INVALID, "benchmark: expected a session and room for the timing, found NULL"};
-    return benchmark(*session->session, n, warmup, steps, *timing);
+    return benchmark(*session->session, 0, n, warmup, steps, *timing);
+  });
+}
+
+mt_status *mtrun_benchmark_length(mtrun_session *session, int64_t length, int64_t n, int64_t warmup, int64_t steps,
+                                  mtrun_timing *timing) {
+  return guarded([&]() -> Status {
+    if (!session || !timing || length < 1)
+      return {MT_INVALID, "benchmark: expected a session, a length and room for the timing, found others"};
+    return benchmark(*session->session, length, n, warmup, steps, *timing);
   });
 }
 

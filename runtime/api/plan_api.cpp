@@ -119,6 +119,16 @@ double mtrun_plan_metric_value(const mtrun_plan *plan, const char *program, int3
   return mtrun::metricValue(*find(plan, program), static_cast<size_t>(index), sums, weights);
 }
 
+int32_t mtrun_plan_length_count(const mtrun_plan *plan) {
+  return static_cast<int32_t>(count(plan->plan->tables().lengths()));
+}
+
+int64_t mtrun_plan_length(const mtrun_plan *plan, int32_t index) {
+  if (index < 0 || index >= mtrun_plan_length_count(plan))
+    return -1;
+  return static_cast<int64_t>(plan->plan->tables().lengths()->Get(static_cast<uint32_t>(index))->length());
+}
+
 int32_t mtrun_plan_token_count(const mtrun_plan *plan) {
   return static_cast<int32_t>(count(plan->plan->tables().vocabulary()));
 }

@@ -159,4 +159,9 @@ void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *in
 
 const mtrun_plan *mtrun_session_plan(const mtrun_session *session) { return session->plan; }
 
+int64_t mtrun_session_length_steps(const mtrun_session *session, int32_t index) {
+  std::vector<int64_t> steps = session->session->lengthSteps();
+  return index >= 0 && static_cast<size_t>(index) < steps.size() ? steps[static_cast<size_t>(index)] : -1;
+}
+
 int32_t mtrun_session_shards(const mtrun_session *session, int32_t device) { return session->session->shards(device); }

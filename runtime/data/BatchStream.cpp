@@ -33,6 +33,8 @@ BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, cons
   bool known = data.size >= 0;
   passSteps_ = known ? passSteps(data, options.batch, options) : 0;
   steps_ = epochSteps(data, options.batch, options);
+  if (options.shuffle && options.augment && data.groupByLength && data.plan->program("train_step"))
+    groups_ = std::make_unique<LengthGroups>(data, options.batch);
   index_ = options.epoch * steps_ + options.position;
   allocate(static_cast<uint64_t>(known ? std::min(options.batch, data.size) : options.batch));
 
@@ -169,8 +171,10 @@ void BatchStream::open(Slot &slot) {
       nextOrder_.begin(options_.seed, pass);
     std::swap(order_, nextOrder_);
     nextOrder_.begin(options_.seed, pass + 1);
+    if (groups_)
+      groups_->group(options_.seed, pass, order_.order());
   }
-  const std::vector<int64_t> &order = order_.order();
+  const std::vector<int64_t> &order = groups_ ? groups_->order() : order_.order();
   place([&](int64_t row) { return order[static_cast<size_t>(first + row)]; });
   nextOrder_.advance(options_.batch);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/data/Dataset.h"
+#include "runtime/data/LengthGroups.h"
 #include "runtime/data/Order.h"
 
 #include <atomic>
@@ -99,6 +100,7 @@ private:
   int64_t partRows_ = 0;     // rows that a thread claims at once
   double waited_ = 0;
   Shuffle order_, nextOrder_; // of the pass being produced, and the one after it
+  std::unique_ptr<LengthGroups> groups_; // of the pass being produced; null: its batches are of any lengths
   std::unique_ptr<std::byte[]> storage_;
   std::vector<Slot> slots_;
   uint64_t taken_ = 0, told_ = 0; // by next(); when the threads were last told of free slots

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/OpenDataset.h"
+#include "runtime/data/FitLength.h"
 #include "runtime/data/Labels.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/plan/Check.h"
@@ -158,6 +159,11 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
       return {MT_INVALID, table.fields[0].where + ": expected names of classes in UTF-8, found \"" + printable(name) +
                               "\""};
   data.allowNan = spec.allowNan;
+  data.groupByLength = spec.groupByLength;
+  if (spec.groupByLength && (data.source || !data.plan->tables().lengths()))
+    return {MT_INVALID, "data: group=length needs samples in memory and a plan of several lengths (mtc compile "
+                        "--lengths), found " +
+                            std::string(data.source ? "a callback" : "a plan of one")};
   data.keepDamaged = spec.keepDamaged;
   data.classWeights = spec.classWeights;
   std::vector<const mtrun_tensor_info *> bound;
@@ -175,6 +181,9 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
     if (taken)
       return {MT_INVALID, field.where + ": expected one value for \"" + entry->name + "\", found \"" + field.name +
                               "\" beside another"};
+    auto index = static_cast<uint32_t>(entry - entries.data());
+    if (Status s = data.source ? Status() : fitLength(*data.plan, dataProgram(*data.plan), index, field); !s.ok())
+      return s;
     if (Status s = data.source ? Status() : makeIntegers(field, *entry); !s.ok())
       return s;
     data.columns.emplace_back();

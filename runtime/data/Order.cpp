@@ -52,6 +52,10 @@ void windowOrder(int64_t seed, int64_t epoch, int64_t size, int64_t window, int6
   drawWindow(seed, epoch, size, window, 0, size, order);
 }
 
+int64_t drawGroup(int64_t seed, int64_t index, int64_t epoch, int64_t below) {
+  return draw(seed, index, uint64_t(epoch) | uint64_t(1) << 62, below);
+}
+
 void Shuffle::begin(int64_t seed, int64_t epoch) {
   seed_ = seed;
   epoch_ = epoch;

@@ -23,8 +23,11 @@ void epochOrder(int64_t seed, int64_t epoch, int64_t size, int64_t *order);
 // epochOrder draws, counter (i, epoch) with the top bit of epoch set, so that the two orders share no bits.
 void windowOrder(int64_t seed, int64_t epoch, int64_t size, int64_t window, int64_t *order);
 
-// Either of the two, drawn a few samples at a time: the next epoch's during this one's batches, so that no batch waits
-// for it.
+// A number below `below` for batch `index` of an epoch, drawn as epochOrder draws with the second bit of epoch set.
+int64_t drawGroup(int64_t seed, int64_t index, int64_t epoch, int64_t below);
+
+// Either of the two orders, drawn a few samples at a time: the next epoch's during this one's batches, so that no batch
+// waits for it.
 class Shuffle {
 public:
   // Of `size` samples; the only allocation. `window` 0: epochOrder.

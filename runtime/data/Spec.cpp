@@ -230,7 +230,7 @@ constexpr std::string_view commonKeys = "range=, classes=, class-weight=, scale=
 static Status unknownKey(std::string_view key, const DataSpec &spec, const std::string &found) {
   std::string own(spec.source ? spec.source->keys : ""), all = own + (own.empty() ? "" : ", ");
   all += commonKeys;
-  std::vector<std::string> known = {"preprocess", "strict", "nan", "ids", "damaged"};
+  std::vector<std::string> known = {"preprocess", "strict", "nan", "ids", "damaged", "group"};
   for (size_t at = 0; at < all.size(); at = all.find('=', at) + 3) // "=, "
     known.push_back(all.substr(at, all.find('=', at) - at));
   return {MT_INVALID, "expected " + all + " or preprocess=, " + found + didYouMean(key, known)};
@@ -252,6 +252,10 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
                ? Status()
                : Status(MT_INVALID, "expected " + name + "=" + std::string(words[0]) + " or " + name + "=" +
                                         std::string(words[1]) + ", " + found);
+  }
+  if (key == "group") {
+    spec.groupByLength = value == "length";
+    return spec.groupByLength ? Status() : Status(MT_INVALID, "expected group=length, " + found);
   }
   if (key == "range")
     return parseRange(value, spec);

@@ -40,6 +40,7 @@ struct DataSpec {
   bool allowNan = false;       // nan=yes: values that are not finite may pass
   bool uncheckedIds = false;   // ids=unchecked: nobody looks whether integers are below what the model says
   bool keepDamaged = false;    // damaged=keep: a damaged picture keeps its row, for predictions
+  bool groupByLength = false;  // group=length: batches of training have samples of similar lengths
   int64_t begin = 0, end = -1; // range=BEGIN:END in samples; end -1: to the last
   std::optional<int64_t> classes;
   std::vector<std::pair<int64_t, float>>

@@ -3,6 +3,7 @@
 #include "runtime/loop/Loop.h"
 #include "runtime/loop/Run.h"
 #include "runtime/plan/Check.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/Signature.h"
 #include "runtime/trace/Profile.h"
 
@@ -115,12 +116,12 @@ static Status timeDevices(Session &session, Session::Step step, size_t steps, mt
 }
 
 // Each launch takes its FLOPs or its bytes at the devices' peak, whichever is longer.
-static double floorOf(const Session &session, int64_t n) {
+static double floorOf(const Session &session, const mt::plan::Program &program, int64_t n) {
   mtrun_session_info info = session.info();
   if (info.peak_flops <= 0 || info.peak_bandwidth <= 0)
     return 0;
   double seconds = 0;
-  for (const auto *step : Each(session.plan().program("train_step")->steps())) {
+  for (const auto *step : Each(program.steps())) {
     if (step->kernel() < 0)
       continue;
     StepFacts facts = factsOf(session.plan(), *step);
@@ -134,18 +135,50 @@ static double floorOf(const Session &session, int64_t n) {
   return seconds * 1e6;
 }
 
-Status mtrun::benchmark(Session &session, int64_t n, int64_t warmup, int64_t steps, mtrun_timing &timing) {
+// The program whose steps have samples of `length`; 0: of the largest, or the plan's only ones.
+static Status programOf(const Plan &plan, int64_t length, const mt::plan::Program *&program) {
+  program = plan.program("train_step");
+  std::string known;
+  for (const mt::plan::Length *each : Each(plan.tables().lengths())) {
+    if (each->length() == static_cast<uint64_t>(length) && each->train_step() >= 0)
+      return program = plan.tables().programs()->Get(static_cast<uint32_t>(each->train_step())), Status();
+    known += (known.empty() ? "" : ", ") + std::to_string(each->length());
+  }
+  if (length == 0)
+    return {};
+  return {MT_INVALID, "benchmark: expected one of the plan's lengths (" + (known.empty() ? "it has none" : known) +
+                          "), found " + std::to_string(length)};
+}
+
+// Samples end behind the positions that `entry` of a shorter program has, the first sample there.
+static void shorten(const mt::plan::SignatureEntry &entry, const mt::plan::SignatureEntry &part, int64_t n,
+                    std::vector<std::byte> &rows) {
+  uint64_t whole = entry.row_bytes(), kept = part.row_bytes();
+  for (int64_t row = 0; row < n; ++row)
+    memset(rows.data() + static_cast<uint64_t>(row) * whole + kept, 0, whole - kept);
+  memset(rows.data() + kept - elementBytes(entry.dtype()), 0, elementBytes(entry.dtype()));
+  rows[kept - elementBytes(entry.dtype())] = std::byte{1}; // an integer or a flag of 1, or a float near 0
+}
+
+Status mtrun::benchmark(Session &session, int64_t length, int64_t n, int64_t warmup, int64_t steps,
+                        mtrun_timing &timing) {
   const auto batch = static_cast<int64_t>(session.plan().batch());
   if (steps < 1 || warmup < 0)
     return {MT_INVALID, "benchmark: expected at least 1 step and 0 steps of warm-up, found " + std::to_string(steps) +
                             " and " + std::to_string(warmup)};
   if (n < 1 || n > batch)
     return {MT_INVALID, "benchmark: expected 1 to " + std::to_string(batch) + " rows, found " + std::to_string(n)};
+  const mt::plan::Program *program = nullptr, &whole = *session.plan().program("train_step");
+  if (Status s = programOf(session.plan(), length, program); !s.ok())
+    return s;
   std::vector<std::vector<std::byte>> rows;
   std::vector<const void *> tensors;
   for (const mtrun_tensor_info &info : signatureOf(session.plan(), "train_step")) {
     bool absent = info.role == MTRUN_SAMPLE_WEIGHT && info.optional;
+    auto entry = static_cast<uint32_t>(rows.size());
     rows.push_back(absent ? std::vector<std::byte>() : randomRows(info, n, rows.size()));
+    if (!absent && hasLength(session.plan().tables(), "train_step", entry))
+      shorten(*whole.signature()->Get(entry), *program->signature()->Get(entry), n, rows.back());
     tensors.push_back(absent ? nullptr : rows.back().data());
   }
   timing = {};
@@ -159,7 +192,7 @@ Status mtrun::benchmark(Session &session, int64_t n, int64_t warmup, int64_t ste
   timing.mean_us = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(steps);
   timing.median_us = median(times);
   timing.min_us = times.front();
-  timing.floor_us = floorOf(session, n);
+  timing.floor_us = floorOf(session, *program, n);
   if (session.maxInFlight() == 1 || session.tracer()) // which takes each step alone
     return {};
   return timeDevices(session, step, static_cast<size_t>(steps), timing);
@@ -169,7 +202,7 @@ Status mtrun::benchmark(Session &session, int64_t n, int64_t warmup, int64_t ste
 Status mtrun::tune(Session &session, const char *path, int32_t repeats,
                    const std::function<void(const std::string &)> &line) {
   mtrun_timing timing;
-  if (Status s = benchmark(session, static_cast<int64_t>(session.plan().batch()), 0, 1, timing); !s.ok())
+  if (Status s = benchmark(session, 0, static_cast<int64_t>(session.plan().batch()), 0, 1, timing); !s.ok())
     return s;
   return session.tune(path, repeats ? repeats : 20, line);
 }

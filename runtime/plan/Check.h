@@ -85,4 +85,7 @@ Status verifyProgram(const mt::plan::Plan &plan, const mt::plan::Program &progra
 // The steps' part of verifyProgram; the rest of the program is verified.
 Status verifySteps(const mt::plan::Plan &plan, const mt::plan::Program &program, const std::string &place);
 
+// Which programs belong to which length of sequences; each is verified.
+Status verifyLengths(const mt::plan::Plan &plan);
+
 } // namespace mtrun

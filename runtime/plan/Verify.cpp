@@ -378,6 +378,8 @@ Status verifyPlan(const fb::Plan &plan) {
     if (Status status = verifyProgram(plan, *plan.programs()->Get(i), place); !status.ok())
       return status;
   }
+  if (Status status = verifyLengths(plan); !status.ok())
+    return status;
   return verifyInputScaling(plan); // of inputs that were checked above
 }
 

@@ -94,6 +94,10 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options,
   if (options.steps_per_launch < 0 || options.steps_per_launch > maxSteps)
     return {MT_INVALID, "expected 1 to " + std::to_string(maxSteps) + " steps per launch, found " +
                             std::to_string(options.steps_per_launch)};
+  if (options.steps_per_launch > 1 && plan.tables().lengths())
+    return {MT_INVALID,
+            "expected 1 step per launch of a plan of several lengths, which each step chooses from, found " +
+                std::to_string(options.steps_per_launch)};
   if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", chosen.spec); !status.ok())
     return status;
   if (options.processes > 1)

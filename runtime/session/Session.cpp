@@ -4,6 +4,7 @@
 #include "runtime/plan/Check.h"
 #include "runtime/session/Bind.h"
 #include "runtime/session/ChooseDevices.h"
+#include "runtime/session/LengthChoice.h"
 #include "runtime/session/Memory.h"
 #include "runtime/session/Metric.h"
 #include "runtime/session/StartTracer.h"
@@ -31,6 +32,8 @@ struct Session::State : SessionDevices {
   size_t inFlight = 0;            // steps of all
   uint64_t changes = 0;           // of variables, by others than steps
   std::vector<std::string> classNames;
+  // Null: the plan has one length.
+  std::unique_ptr<LengthChoice> lengths;
 
   void log(int level, const std::string &message) const {
     if (options.log)
@@ -38,6 +41,8 @@ struct Session::State : SessionDevices {
   }
 
   Executable *find(std::string_view program);
+  // What runs a step of `program`, whose tensors become those of one length of the plan's.
+  Status choose(std::string_view program, Executable *&executable, Step &step);
   void report(const Executable &executable, const mtrun_results &results);
   // Resolves step `index` of a launch to what the group takes.
   Status checkStep(Executable &executable, const Step &step, size_t index);
@@ -75,6 +80,16 @@ Executable *Session::State::find(std::string_view program) {
   return nullptr;
 }
 
+Status Session::State::choose(std::string_view program, Executable *&executable, Step &step) {
+  if (Status status = checkStep(*executable, step, 0); !status.ok())
+    return status;
+  LengthChoice::Chosen chosen = lengths->begin(program, step.tensors, step.n);
+  executable = &executables[chosen.program];
+  step.unchanged = step.unchanged && chosen.tensors == step.tensors;
+  step.tensors = chosen.tensors;
+  return {};
+}
+
 namespace {
 
 // What a session's beginning takes, part by part.
@@ -108,8 +123,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   if (Status status = chooseDevices(plan, state->options, log, *state); !status.ok())
     return status;
   times.add("start and code");
-  if (Status status =
-          state->group->reserve(state->memory.measure(plan, *state->group, state->layout), UnitWeights::bytes(plan));
+  if (Status status = state->group->reserve(state->memory.measure(plan, *state->group, state->layout),
+                                            UnitWeights::bytes(plan) + LengthChoice::bytes(plan));
       !status.ok())
     return std::move(status).in("variables, shared buffers and arenas of " + std::to_string(state->spec.devices) +
                                 (state->spec.devices == 1 ? " device: " : " devices: "));
@@ -131,6 +146,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   }
   times.add("programs");
   state->ones.make(plan);
+  if (plan.tables().lengths())
+    state->lengths = std::make_unique<LengthChoice>(plan);
   state->launches.reserve(static_cast<size_t>(state->group->maxInFlight()));
   // The caller's strings may go.
   mtrun_options &stored = state->options;
@@ -207,6 +224,13 @@ Status Session::begin(std::string_view program, std::span<const Step> steps) {
   if (steps.size() != 1 && steps.size() != executable->runs.size())
     return {MT_INVALID, "expected 1 step or " + std::to_string(executable->runs.size()) + " in a launch, found " +
                             std::to_string(steps.size())};
+  Step chosen = {};
+  if (state_->lengths && state_->lengths->has(program)) { // one step a launch, and one launch at a time
+    chosen = steps[0];
+    if (Status status = state_->choose(program, executable, chosen); !status.ok())
+      return status;
+    steps = {&chosen, 1};
+  }
   for (size_t i = 0; i < steps.size(); ++i)
     if (Status status = state_->checkStep(*executable, steps[i], i); !status.ok())
       return status;
@@ -221,6 +245,8 @@ Status Session::finish(mtrun_results *results) {
   if (state_->inFlight == 0)
     return {MT_INVALID, "expected a step in flight, found none"};
   state_->group->finish();
+  if (state_->lengths)
+    state_->lengths->finish();
   --state_->inFlight;
   if (--state_->launches.front() == 0)
     state_->launches.erase(state_->launches.begin());
@@ -238,12 +264,16 @@ Status Session::run(std::string_view program, const void *const *tensors, int64_
   return finish(results);
 }
 
-int Session::maxInFlight() const { return state_->group->maxInFlight(); }
+int Session::maxInFlight() const { return state_->lengths ? 1 : state_->group->maxInFlight(); }
 
 int Session::stepsPerLaunch(std::string_view program) const {
   const Executable *executable = state_->find(program);
   bool traced = executable && executable->bound.tracer; // times are one step's
   return executable && !traced ? static_cast<int>(executable->runs.size()) : 1;
+}
+
+std::vector<int64_t> Session::lengthSteps() const {
+  return state_->lengths ? state_->lengths->steps() : std::vector<int64_t>();
 }
 
 size_t Session::inFlight() const { return state_->inFlight; }

@@ -46,6 +46,8 @@ public:
   // Steps that a launch of `program` may hold besides 1.
   int stepsPerLaunch(std::string_view program) const;
   size_t inFlight() const; // steps
+  // How many steps took each of the plan's lengths so far, of all programs; empty: it has one.
+  std::vector<int64_t> lengthSteps() const;
   // Begins a launch of one step or stepsPerLaunch(). MT_INVALID as run(). Failures of a device show in finish().
   Status begin(std::string_view program, std::span<const Step> steps);
   Status finish(mtrun_results *results);

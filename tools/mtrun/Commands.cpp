@@ -87,7 +87,7 @@ int predict(const Arguments &arguments) {
 }
 
 static std::string benchmarkJson(const Run &run, const Arguments &arguments, const mtrun_timing &timing, double loadUs,
-                                 int64_t rows) {
+                                 int64_t rows, const std::string &lengths) {
   mtrun_session_info info;
   mtrun_session_get_info(run.session.get(), &info);
   auto whole = [](const char *name, int64_t value) {
@@ -105,7 +105,8 @@ static std::string benchmarkJson(const Run &run, const Arguments &arguments, con
          whole("measured_bytes", info.taken_bytes) + real("queued_us", timing.queued_us) +
          real("resident_us", timing.resident_us) + real("resident_queued_us", timing.resident_queued_us) +
          real("floor_us", timing.floor_us) + whole("variables_bytes", info.variables_bytes) +
-         whole("collective_bytes", info.collective_bytes) + "}\n";
+         whole("collective_bytes", info.collective_bytes) +
+         (lengths.empty() ? "" : ", \"shorter\": [" + lengths + "]") + "}\n";
 }
 
 // What the steps take without the host, beside what they must, and memory beside the promise.
@@ -125,6 +126,23 @@ static std::string describeDevices(const Run &run, const mtrun_timing &timing) {
   return lines + (info.taken_bytes > 0 ? text : "");
 }
 
+// Of each of the plan's lengths but the largest, which is timed before.
+static std::string timeLengths(const Run &run, const Arguments &arguments, int64_t rows) {
+  std::string lines;
+  for (int32_t i = 0; i + 1 < mtrun_plan_length_count(run.plan.get()); ++i) {
+    int64_t length = mtrun_plan_length(run.plan.get(), i);
+    mtrun_timing timing = {};
+    check(mtrun_benchmark_length(run.session.get(), length, rows, arguments.warmup, arguments.steps, &timing));
+    char text[160];
+    snprintf(text, sizeof text,
+             arguments.json ? "%s{\"length\": %lld, \"median_us\": %.3f, \"min_us\": %.3f}"
+                            : "%slength %lld: median %.1f us, min %.1f us per step\n",
+             arguments.json && i ? ", " : "", static_cast<long long>(length), timing.median_us, timing.min_us);
+    lines += text;
+  }
+  return lines;
+}
+
 int benchmark(const Arguments &arguments) {
   commandline::OutputFolders folders;
   prepareFile(folders, tracePath(arguments));
@@ -136,10 +154,11 @@ int benchmark(const Arguments &arguments) {
   if (arguments.session.process == 0)
     startTrace(run, arguments, arguments.warmup, arguments.warmup + arguments.steps);
   check(mtrun_benchmark(run.session.get(), rows, arguments.warmup, arguments.steps, &timing));
+  std::string lengths = timeLengths(run, arguments, rows);
   if (arguments.session.process > 0)
     return MT_OK;
   if (arguments.json) {
-    print(benchmarkJson(run, arguments, timing, loadUs, rows));
+    print(benchmarkJson(run, arguments, timing, loadUs, rows, lengths));
     fputs(finishProfile(run, arguments).c_str(), stderr);
     finishTrace(run, arguments);
     return MT_OK;
@@ -151,6 +170,7 @@ int benchmark(const Arguments &arguments) {
            static_cast<long long>(rows), static_cast<long long>(timing.steps), timing.median_us, timing.min_us,
            timing.mean_us, (loadUs + timing.first_step_us) / 1e3);
   print(text);
+  print(lengths);
   print(describeDevices(run, timing));
   print(finishProfile(run, arguments));
   finishTrace(run, arguments);

@@ -137,8 +137,11 @@ std::string describe(const Run &run, const Arguments &arguments) {
   snprintf(text, sizeof text, " (%s, %d thread%s each, %.1f MiB): ", info.target ? info.target : "no code",
            info.threads_per_device, info.threads_per_device == 1 ? "" : "s",
            static_cast<double>(info.peak_bytes) / 0x1p20);
+  std::string lengths;
+  for (int32_t i = 0; i < mtrun_plan_length_count(run.plan.get()); ++i)
+    lengths += (i ? ", " : "; lengths ") + std::to_string(mtrun_plan_length(run.plan.get(), i));
   return "plan " + arguments.plan + ": " + mtrun_plan_model(run.plan.get()) + ", batch " + std::to_string(batch) +
-         ", " + std::to_string(allShards) + (allShards == 1 ? " shard\n" : " shards\n") + "devices " +
+         ", " + std::to_string(allShards) + (allShards == 1 ? " shard" : " shards") + lengths + "\ndevices " +
          arguments.devices + text + joined(shards) + (allShards == 1 ? " shard, " : " shards, ") + joined(rows) +
          " rows per step" + balance + "\n";
 }

@@ -93,6 +93,15 @@ static void checkTogether(const Arguments &arguments, const Outputs &outputs) {
 
 static const char *pointer(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
+// How many steps, of validation too, took each of the plan's lengths; "": it has one.
+static std::string lengthSteps(const Run &run) {
+  std::string text;
+  for (int32_t i = 0; i < mtrun_plan_length_count(run.plan.get()); ++i)
+    text += (i ? ", " : "steps of each length: ") + std::to_string(mtrun_plan_length(run.plan.get(), i)) + ": " +
+            std::to_string(mtrun_session_length_steps(run.session.get(), i));
+  return text;
+}
+
 static int finish(const Run &run, const Arguments &arguments, const Outputs &outputs, const mtrun_fit_result &result) {
   if (!outputs.save.empty())
     check(mtrun_save(run.session.get(), outputs.save.c_str()));
@@ -100,6 +109,8 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
   snprintf(text, sizeof text, "the devices waited for data %.0f%% of the time", 100 * result.input_wait);
   if (result.input_wait >= worthTelling && result.seconds >= longEnough)
     showNote(const_cast<Arguments *>(&arguments), text);
+  if (std::string lengths = lengthSteps(run); !lengths.empty())
+    showNote(const_cast<Arguments *>(&arguments), lengths.c_str());
   if (result.stopped) {
     std::string where = result.saved ? "; go on with --checkpoint " + outputs.checkpoints + " --resume auto"
                         : outputs.save.empty()

@@ -91,6 +91,31 @@ Value argument(LayerBuilder &layer, size_t index, llvm::StringRef name) {
   return index < layer.arguments().size() ? layer.arguments()[index].tensor : Value();
 }
 
+// Which steps of a tensor that the layer is called with are there, [?, S]; null: all.
+Value stepMask(LayerBuilder &layer, size_t index, const std::string &name) {
+  if (const Operand *given = layer.keyword(name + "_mask"); given && given->tensor)
+    return given->tensor;
+  if (const Operand *named = layer.keyword(name))
+    return named->mask;
+  return index < layer.arguments().size() ? layer.arguments()[index].mask : Value();
+}
+
+// A mask of scores, or null, and the masks of values and keys, which no query sees where they are not there. A query
+// that is not there itself may see the others: nothing reads its result.
+Value withStepMasks(LayerBuilder &layer, Value mask) {
+  Value value = stepMask(layer, 1, "value"), key = stepMask(layer, 2, "key");
+  for (Value steps : {value, key == value ? Value() : key}) {
+    if (!steps)
+      continue;
+    ArrayRef<int64_t> shape = layer.shapeOf(steps);
+    if (shape.size() != 2 || !layer.typeOf(steps).getElementType().isInteger(1))
+      return layer.fail("expected a mask of one flag for each step of a sample, found another");
+    Value seen = layer.reshape(steps, {batch, 1, 1, shape[1]});
+    mask = mask ? layer.binary<mt::AndOp>(mask, seen) : seen;
+  }
+  return mask;
+}
+
 // What a layer of attention is configured to be.
 struct Options {
   int64_t heads, keyHeads, keySize, valueSize;
@@ -187,10 +212,11 @@ Value buildAttention(LayerBuilder &layer) {
   options.valueSize = layer.config.find("value_dim") ? layer.size("value_dim", maxFactor) : options.keySize;
   options = readOptions(layer, options);
   const Operand *mask = layer.keyword("attention_mask");
-  if ((mask || options.causal || options.window) && (attended->axes.size() != 1 || attended->free != 1))
+  bool masked = mask || stepMask(layer, 1, "value") || stepMask(layer, 2, "key");
+  if ((masked || options.causal || options.window) && (attended->axes.size() != 1 || attended->free != 1))
     return layer.fail(
         "expected attention over axis 1 alone where there is a mask or a window, found other attention_axes");
-  Value maskValue = givenMask(layer, mask);
+  Value maskValue = withStepMasks(layer, givenMask(layer, mask));
   SmallVector<int64_t> output = outputShape(layer, layer.shapeOf(query).back());
   if (layer.config.failed())
     return {};
@@ -213,7 +239,7 @@ Value buildGroupedAttention(LayerBuilder &layer) {
     if (layer.typeOf(x).getRank() != 3)
       return layer.fail("expected tensors of 3 axes with the batch, found " +
                         std::to_string(layer.typeOf(x).getRank()));
-  Value maskValue = givenMask(layer, layer.keyword("attention_mask"));
+  Value maskValue = withStepMasks(layer, givenMask(layer, layer.keyword("attention_mask")));
   if (layer.config.failed())
     return {};
   return buildHeads(layer, options, {layer.toFloat(query), layer.toFloat(key), layer.toFloat(value)}, maskValue,
