@@ -123,7 +123,7 @@ TEST(Lengths, WrongStepsAreRefusedAsEver) {
             "expected 1 step per launch of a plan of several lengths, which each step chooses from, found 4");
 }
 
-struct Case {
+struct LengthFault {
   const char *message; // a part of it
   void (*change)(fb::PlanT &plan);
 };
@@ -135,7 +135,7 @@ fb::ProgramT &named(fb::PlanT &plan, const char *name) {
   std::abort();
 }
 
-const Case cases[] = {
+const LengthFault faults[] = {
     {"lengths: expected 2 to 64, found 1", [](fb::PlanT &p) { p.lengths.pop_back(); }},
     {"lengths: expected 2 to 64, found 65",
      [](fb::PlanT &p) {
@@ -182,7 +182,7 @@ const Case cases[] = {
 };
 
 TEST(Lengths, RefusesEachFaultOfTables) {
-  for (const Case &c : cases) {
+  for (const LengthFault &c : faults) {
     std::vector<uint8_t> bytes = makePlan({}, [&](fb::PlanT &plan) {
       addLengths(plan);
       c.change(plan);
