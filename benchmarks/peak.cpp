@@ -17,7 +17,7 @@
 
 namespace {
 
-constexpr int64_t kRounds = 4'000'000;
+constexpr int64_t rounds = 4'000'000;
 
 void pin(int cpu) {
   cpu_set_t set;
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
         for (++ready; ready < threads;) {
         }
         begin[t] = now();
-        flops[t] = mtrun_tool::multiplyAdd(kRounds);
+        flops[t] = mtrun_tool::multiplyAdd(rounds);
         end[t] = now();
       });
     double total = 0;

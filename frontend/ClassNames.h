@@ -5,6 +5,7 @@
 #ifndef FRONTEND_CLASSNAMES_H
 #define FRONTEND_CLASSNAMES_H
 
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace mtc {
 
-constexpr llvm::StringLiteral classNamesAttribute = "mt.class_names", vocabularyAttribute = "mt.vocabulary";
+using mlir::mt::classNamesAttribute, mlir::mt::vocabularyAttribute;
 
 // What is wrong with a list of names: one that is empty, over 1024 bytes, no UTF-8, has control characters, or stands
 // twice. Empty: nothing.

@@ -55,6 +55,9 @@ aarch64 = os.path.join(config.source_dir, "build", "aarch64", "bin", "mtrun")
 if os.path.exists(aarch64) and shutil.which("qemu-aarch64"):
     config.available_features.add("aarch64")
     config.substitutions.append(("%mtrun-aarch64", "qemu-aarch64 " + aarch64))
+# What pytest skips inside of a test, for tools/check.
+if os.environ.get("MTC_SKIPPED"):
+    config.environment["MTC_SKIPPED"] = os.environ["MTC_SKIPPED"]
 # A test of minutes, and all models of tests that try a part of them, which tools/check --long asks for.
 if lit_config.params.get("long"):
     config.environment["MTC_ALL_MODELS"] = "1"
@@ -64,10 +67,6 @@ else:
 if os.environ.get("MTC_GOLDEN_RUNS"):
     config.environment["MTC_GOLDEN_RUNS"] = os.path.abspath(os.environ["MTC_GOLDEN_RUNS"])
     config.available_features.add("golden-runs")
-# A Python that has TensorBoard.
-if os.environ.get("MTC_TENSORBOARD"):
-    config.environment["MTC_TENSORBOARD"] = os.environ["MTC_TENSORBOARD"]
-    config.available_features.add("tensorboard")
 # tools/setup has installed Keras.
 keras_python = os.path.join(config.source_dir, "build", "keras-venv", "bin", "python")
 config.substitutions.append(("%keras_python", keras_python))
@@ -80,8 +79,9 @@ if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "torch"
     config.available_features.add("frameworks")
 if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "tensorflow")):  # and Keras
     config.available_features.add("tensorflow")
-if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "keras_hub")):
-    config.available_features.add("keras_hub")
+for package in ("keras_hub", "tensorboard"):
+    if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", package)):
+        config.available_features.add(package)
 # R, and what calls Python from it.
 reticulate = ["Rscript", "-e", "library(reticulate)"]
 if shutil.which("Rscript") and subprocess.run(reticulate, capture_output=True).returncode == 0:

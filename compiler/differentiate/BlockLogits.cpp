@@ -11,6 +11,7 @@
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Simplify.h"
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 
@@ -20,11 +21,11 @@ namespace mtc {
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using mt::tensorOf;
 
 // `size` elements from `from` on along an axis of a value without a batch axis.
 Value partOf(OpBuilder &builder, Value whole, int64_t axis, int64_t from, int64_t size) {
-  SmallVector<int64_t> starts(typeOf(whole).getRank(), 0), sizes(typeOf(whole).getShape());
+  SmallVector<int64_t> starts(tensorOf(whole).getRank(), 0), sizes(tensorOf(whole).getShape());
   starts[axis] = from;
   sizes[axis] = size;
   return mt::SliceOp::create(builder, whole.getLoc(), whole, starts, sizes, ArrayRef<int64_t>{});
@@ -95,9 +96,9 @@ void Blocking::computeBlock(mt::SliceOp slice) {
 Value Blocking::sumOfProducts(mt::MatmulOp product, const Parts &parts) {
   OpBuilder builder(product);
   Value sum;
-  int64_t end = typeOf(product.getLhs()).getShape().back();
+  int64_t end = tensorOf(product.getLhs()).getShape().back();
   for (Value part : llvm::reverse(parts.values)) {
-    int64_t size = typeOf(part).getShape().back();
+    int64_t size = tensorOf(part).getShape().back();
     end -= size;
     Value matrix = partOf(builder, product.getRhs(), product.getTransposeB() ? 1 : 0, end, size);
     Value term = mt::MatmulOp::create(builder, product.getLoc(), part, matrix, false, product.getTransposeB());
@@ -112,7 +113,7 @@ std::optional<Parts> Blocking::productsOf(mt::MatmulOp product, Value whole, con
   if (left == (product.getRhs() == whole) || !product.getTransposeA() || product.getTransposeB())
     return std::nullopt;
   OpBuilder builder(product);
-  Parts products{{}, typeOf(product.getResult()).getRank() - (left ? 2 : 1)};
+  Parts products{{}, tensorOf(product.getResult()).getRank() - (left ? 2 : 1)};
   for (Value part : parts.values)
     products.values.push_back(mt::MatmulOp::create(builder, product.getLoc(), left ? part : product.getLhs(),
                                                    left ? product.getRhs() : part, true, false));
@@ -129,7 +130,7 @@ void Blocking::pushDown(Value whole, const Parts &parts) {
     OpBuilder builder(user);
     auto reduce = dyn_cast<mt::ReduceOp>(user);
     auto product = dyn_cast<mt::MatmulOp>(user);
-    bool lastAxis = parts.axis + 1 == typeOf(whole).getRank();
+    bool lastAxis = parts.axis + 1 == tensorOf(whole).getRank();
     std::optional<Parts> next;
     if (reduce && !llvm::is_contained(reduce.getDims(), parts.axis)) {
       next = Parts{{}, parts.axis - llvm::count_if(reduce.getDims(), [&](int64_t dim) { return dim < parts.axis; })};
@@ -137,7 +138,7 @@ void Blocking::pushDown(Value whole, const Parts &parts) {
         next->values.push_back(
             mt::ReduceOp::create(builder, reduce.getLoc(), reduce.getKind(), part, reduce.getDims()));
     } else if (product && lastAxis && product.getLhs() == whole && product.getRhs() != whole &&
-               !product.getTransposeA() && typeOf(product.getRhs()).getRank() == 2) {
+               !product.getTransposeA() && tensorOf(product.getRhs()).getRank() == 2) {
       product.replaceAllUsesWith(sumOfProducts(product, parts));
       product.erase();
       continue;

@@ -5,6 +5,7 @@
 #include "compiler/Passes.h"
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Types.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -16,7 +17,7 @@ namespace mtc {
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using mt::tensorOf;
 
 // With more blocks there is less and less to gain, and each product is narrower.
 constexpr int64_t mostBlocks = 16;
@@ -27,15 +28,15 @@ constexpr int64_t blockUnit = 64;
 
 // The logits that a product with a matrix of weights makes: its result, or that with a bias added.
 Value logitsOf(mt::MatmulOp product) {
-  RankedTensorType type = typeOf(product.getResult());
-  if (product.getTransposeA() || !mt::isSplit(type) || typeOf(product.getRhs()).getRank() != 2 ||
+  RankedTensorType type = tensorOf(product.getResult());
+  if (product.getTransposeA() || !mt::isSplit(type) || tensorOf(product.getRhs()).getRank() != 2 ||
       !product.getRhs().getDefiningOp<mt::VariableOp>())
     return {};
   auto add = product->hasOneUse() ? dyn_cast<mt::AddOp>(*product->user_begin()) : mt::AddOp();
   if (!add || add.getType() != type)
     return product.getResult();
   Value bias = add.getLhs() == product.getResult() ? add.getRhs() : add.getLhs();
-  bool fits = typeOf(bias).getShape() == ArrayRef<int64_t>{type.getShape().back()} &&
+  bool fits = tensorOf(bias).getShape() == ArrayRef<int64_t>{type.getShape().back()} &&
               bias.getDefiningOp<mt::VariableOp>();
   return fits ? add.getResult() : Value();
 }
@@ -76,7 +77,7 @@ struct BlockLosses : impl::BlockLossesBase<BlockLosses> {
       int64_t sequence = 0;
       for (auto product : model.getBody().front().getOps<mt::MatmulOp>()) {
         Value logits = logitsOf(product);
-        int64_t size = logits ? sizeOf(typeOf(logits), compilation.getBatch()) : 0;
+        int64_t size = logits ? sizeOf(tensorOf(logits), compilation.getBatch()) : 0;
         SmallVector<Operation *> criteria = size ? criteriaOf(logits) : SmallVector<Operation *>();
         for (Operation *op : criteria)
           mt::setBlocks(op, {sequence, size});

@@ -6,6 +6,7 @@
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/Expr.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using mlir::mt::Expr;
@@ -16,7 +17,7 @@ namespace mtc {
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using mt::tensorOf;
 
 class Decomposition {
 public:
@@ -51,21 +52,21 @@ private:
   }
   // The axes of places and heads, in the other order.
   Value exchanged(Value value) {
-    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(value).getRank()));
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(value).getRank()));
     std::swap(order[order.size() - 2], order[order.size() - 3]);
     return mt::TransposeOp::create(builder, op.getLoc(), value, order);
   }
   // [?, ..., places, heads * size] as [?, ..., heads, places, size].
   Value split(Value value, int64_t heads, int64_t size) {
-    SmallVector<int64_t> shape(typeOf(value).getShape().drop_back());
+    SmallVector<int64_t> shape(tensorOf(value).getShape().drop_back());
     llvm::append_range(shape, ArrayRef<int64_t>{heads, size});
-    return exchanged(reshape(value, typeOf(value).clone(shape)));
+    return exchanged(reshape(value, tensorOf(value).clone(shape)));
   }
   // The heads of keys or values, each for all heads of the queries that read it.
   Value repeated(Value value) {
     if (form.heads == form.keyHeads)
       return value;
-    RankedTensorType type = typeOf(value);
+    RankedTensorType type = tensorOf(value);
     SmallVector<int64_t> each(type.getShape()), all(type.getShape());
     each.insert(each.end() - 2, 1);
     SmallVector<int64_t> more(each);

@@ -13,6 +13,8 @@
 // (docs/exactness.md).
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Simplify.h"
+#include "dialects/mt/Compilation.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 
@@ -22,14 +24,14 @@ namespace mtc {
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using mt::tensorOf;
 constexpr int64_t dynamic = ShapedType::kDynamic;
 
 // Terms of fewer are left as they are: the values would only be copied.
 constexpr size_t fewest = 3;
 
 // A split row of a product: [?, N].
-bool isRow(Value value) { return mt::isSplit(value.getType()) && typeOf(value).getRank() == 2; }
+bool isRow(Value value) { return mt::isSplit(value.getType()) && tensorOf(value).getRank() == 2; }
 
 mt::MatmulOp asProduct(Value value) {
   auto product = value.getDefiningOp<mt::MatmulOp>();
@@ -99,7 +101,7 @@ private:
     Value row = mt::ConcatOp::create(builder, sum.getLoc(), rows, 1);
     auto size = static_cast<int64_t>(rows.size());
     return mt::ReshapeOp::create(builder, sum.getLoc(),
-                                 typeOf(row).clone({dynamic, size, typeOf(rows[0]).getDimSize(1)}), row);
+                                 tensorOf(row).clone({dynamic, size, tensorOf(rows[0]).getDimSize(1)}), row);
   }
 
   // The order in which the program's first concatenation of just these values has them; theirs without one.
@@ -150,25 +152,25 @@ bool Joining::joinParts() {
     if (part.getLow()[0] != end)
       return false;
     values.push_back(part.getOperand());
-    end += typeOf(part.getOperand()).getShape().back();
+    end += tensorOf(part.getOperand()).getShape().back();
   }
-  if (values.size() < fewest || end != typeOf(sum.getResult()).getShape().back())
+  if (values.size() < fewest || end != tensorOf(sum.getResult()).getShape().back())
     return false;
-  int64_t axis = typeOf(values[0]).getRank() - 1;
+  int64_t axis = tensorOf(values[0]).getRank() - 1;
   return replace(left, mt::ConcatOp::create(builder, sum.getLoc(), values, axis));
 }
 
 bool Joining::joinProducts() {
   SmallVector<Value> left;
   SmallVector<Value> lhs, rhs;
-  Attribute precision;
+  StringAttr precision;
   for (Value term : terms) {
     mt::MatmulOp product = asProduct(term);
-    if (!product || (!lhs.empty() && product->getDiscardableAttr("mt.precision") != precision)) {
+    if (!product || (!lhs.empty() && mt::precisionOf(product) != precision)) {
       left.push_back(term);
       continue;
     }
-    precision = product->getDiscardableAttr("mt.precision");
+    precision = mt::precisionOf(product);
     lhs.push_back(product.getLhs());
     rhs.push_back(product.getRhs());
   }
@@ -177,8 +179,7 @@ bool Joining::joinProducts() {
   SmallVector<size_t> order = knownOrder(rhs);
   auto each = mt::MatmulOp::create(builder, sum.getLoc(), stack(ordered(lhs, order)), stack(ordered(rhs, order)),
                                    /*transpose_a=*/true, /*transpose_b=*/false);
-  if (precision)
-    each->setDiscardableAttr("mt.precision", precision);
+  mt::setPrecision(each, precision);
   return replace(left,
                  mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, each, ArrayRef<int64_t>{0}));
 }

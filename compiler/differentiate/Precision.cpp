@@ -5,6 +5,7 @@
 #include "compiler/differentiate/Simplify.h"
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Types.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -15,7 +16,7 @@ namespace mtc {
 
 namespace {
 
-RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using mt::tensorOf;
 
 // Stored in f32 whatever reads it: the caller's, a variable, a constant.
 bool isGiven(Value value) {

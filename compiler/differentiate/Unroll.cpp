@@ -4,6 +4,7 @@
 // after one another, and stacked outputs are one concatenation of such rows: one op a step, where the step's values
 // have one axis.
 #include "compiler/Passes.h"
+#include "dialects/mt/Types.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -14,7 +15,7 @@ namespace mtc {
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using mt::tensorOf;
 
 // The number of ops that a loop becomes; nested loops multiply.
 int64_t countOps(mt::ScanOp scan) {
@@ -37,7 +38,7 @@ public:
     size_t inputs = scan.getInputs().size(), carried = scan.getCarries().size();
     SmallVector<Value> carries(scan.getCarries()), rows;
     for (Value input : scan.getInputs())
-      rows.push_back(reshape(input, rowType(typeOf(input))));
+      rows.push_back(reshape(input, rowType(tensorOf(input))));
     Block &body = scan.getBody().front();
     SmallVector<SmallVector<Value>> outputs(scan.getNumResults() - carried);
     for (SmallVector<Value> &parts : outputs)
@@ -46,7 +47,7 @@ public:
       int64_t step = scan.getReverse() ? steps - 1 - i : i;
       IRMapping values;
       for (auto [argument, row] : llvm::zip(body.getArguments(), rows))
-        values.map(argument, part(row, typeOf(argument), step));
+        values.map(argument, part(row, tensorOf(argument), step));
       for (auto [argument, carry] : llvm::zip_equal(body.getArguments().drop_front(inputs), carries))
         values.map(argument, carry);
       for (Operation &op : body.without_terminator())
@@ -55,7 +56,7 @@ public:
           llvm::map_to_vector(body.getTerminator()->getOperands(), [&](Value v) { return values.lookupOrDefault(v); });
       carries.assign(yielded.begin(), yielded.begin() + carried);
       for (auto [parts, value] : llvm::zip_equal(outputs, ArrayRef(yielded).drop_front(carried)))
-        parts[step] = reshape(value, rowType(typeOf(value)));
+        parts[step] = reshape(value, rowType(tensorOf(value)));
     }
     for (ArrayRef<Value> parts : outputs)
       carries.push_back(stack(parts, scan.getResultTypes()[carries.size()]));
@@ -83,7 +84,7 @@ private:
                    type);
   }
   Value stack(ArrayRef<Value> parts, Type type) {
-    int64_t axis = mt::ScanOp::stepAxis(typeOf(parts[0]));
+    int64_t axis = mt::ScanOp::stepAxis(tensorOf(parts[0]));
     Value row = parts.size() == 1 ? parts[0] : mt::ConcatOp::create(builder, scan.getLoc(), parts, axis).getResult();
     return reshape(row, cast<RankedTensorType>(type));
   }

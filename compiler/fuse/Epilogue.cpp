@@ -3,6 +3,7 @@
 // Epilogues: element-wise work on the result of a matmul or a convolution joins its kernel, where the result is still
 // in registers.
 #include "compiler/fuse/FusionGraph.h"
+#include "dialects/mt/Types.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
@@ -11,12 +12,12 @@ namespace mtc {
 using namespace mlir;
 using mt::KernelKind;
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using mt::tensorOf;
 
 // Operands that an epilogue can read next to an element of the result: the same element of another tensor, an element
 // of a vector along the last axis, or a scalar.
 static bool fitsTile(const FusionGraph &graph, Value operand, RankedTensorType tile) {
-  RankedTensorType type = typeOf(operand);
+  RankedTensorType type = tensorOf(operand);
   if (Operation *op = operand.getDefiningOp();
       graph.isRecomputed(operand) && type.getRank() != 0 && !isa<mt::ConstantOp>(op))
     return false;
@@ -25,14 +26,14 @@ static bool fitsTile(const FusionGraph &graph, Value operand, RankedTensorType t
 }
 
 static bool isEpilogueOp(const FusionGraph &graph, Operation *op, RankedTensorType tile) {
-  return isa<mt::ElementwiseOpInterface>(op) && typeOf(op->getResult(0)).getShape() == tile.getShape() &&
+  return isa<mt::ElementwiseOpInterface>(op) && tensorOf(op->getResult(0)).getShape() == tile.getShape() &&
          llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(graph, operand, tile); });
 }
 
 // Merges element-wise users of the product into its group, and producers that only this group reads, until there are no
 // more.
 void FusionGraph::extendEpilogue(unsigned matmul) {
-  RankedTensorType tile = typeOf((*llvm::find_if(groups[matmul].ops, isProduct))->getResult(0));
+  RankedTensorType tile = tensorOf((*llvm::find_if(groups[matmul].ops, isProduct))->getResult(0));
   // An operand of the product itself must be complete before the kernel starts.
   auto feedsProduct = [&](Operation *op) {
     return llvm::any_of(users(op), [&](Operation *user) { return isProduct(user) && groupOf(user) == matmul; });

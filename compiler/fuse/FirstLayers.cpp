@@ -5,6 +5,7 @@
 // cache.
 #include "compiler/fuse/FusionGraph.h"
 #include "compiler/fuse/Prepare.h"
+#include "dialects/mt/Types.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -12,7 +13,7 @@ namespace mtc {
 
 using namespace mlir;
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using mt::tensorOf;
 
 // Whether the result of a convolution is cheaper to recompute than to store and load, and fits into the L2 cache.
 static bool isSmallK(mt::Conv2DOp op) {
@@ -67,7 +68,7 @@ void recomputeSmallConvolutions(mt::ProgramOp program) {
 // Replaces the gradient of a small kernel by per-sample gradients and their sum, if the gradient of the layer's output
 // is read by nothing but such sums.
 static void splitKernelGradient(mt::Conv2DKernelGradientOp op) {
-  RankedTensorType kernel = typeOf(op.getResult());
+  RankedTensorType kernel = tensorOf(op.getResult());
   Value gradient = op.getGradient();
   Operation *from = gradient.getDefiningOp();
   bool rows = from && !isProduct(from);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/Prepare.h"
 #include "compiler/fuse/Computations.h"
+#include "dialects/mt/Types.h"
 
 namespace mtc {
 
 using namespace mlir;
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using mt::tensorOf;
 
 // The transpose that makes `matrix`, or null.
 static mt::TransposeOp transposedMatrix(Value matrix) {
@@ -28,7 +29,7 @@ static Value transposed(OpBuilder &builder, Location location, Value matrix, llv
 }
 
 static void removeTransposes(mt::MatmulOp op, llvm::DenseMap<Value, Value> &known) {
-  if (typeOf(op.getRhs()).getRank() != 2)
+  if (tensorOf(op.getRhs()).getRank() != 2)
     return;
   OpBuilder builder(op);
   // Code for products turns the right side while it packs it, so only a transpose that is there already goes.
@@ -36,7 +37,7 @@ static void removeTransposes(mt::MatmulOp op, llvm::DenseMap<Value, Value> &know
     op.getRhsMutable().assign(transpose.getOperand());
     op.setTransposeB(false);
   }
-  if (op.getTransposeA() && typeOf(op.getLhs()).getRank() == 2 && !mt::isSplit(op.getLhs().getType())) {
+  if (op.getTransposeA() && tensorOf(op.getLhs()).getRank() == 2 && !mt::isSplit(op.getLhs().getType())) {
     op.getLhsMutable().assign(transposed(builder, op.getLoc(), op.getLhs(), known));
     op.setTransposeA(false);
   }
@@ -50,13 +51,13 @@ static void bypassBroadcasts(Operation *op) {
     auto broadcast = operand.get().getDefiningOp<mt::BroadcastOp>();
     if (!broadcast)
       continue;
-    auto source = typeOf(broadcast.getOperand());
-    auto result = typeOf(op->getResult(0));
+    auto source = tensorOf(broadcast.getOperand());
+    auto result = tensorOf(op->getResult(0));
     // A split operand must keep the result's rank.
     if (mt::isSplit(source) && source.getRank() != result.getRank())
       continue;
     bool othersCover = llvm::any_of(op->getOpOperands(), [&](OpOperand &other) {
-      return &other != &operand && typeOf(other.get()).getShape() == result.getShape();
+      return &other != &operand && tensorOf(other.get()).getShape() == result.getShape();
     });
     if (othersCover)
       operand.set(broadcast.getOperand());
@@ -80,7 +81,8 @@ static bool isRecomputed(Operation *op) {
   auto computes = [](Operation *user) { return isa<mt::ElementwiseOpInterface, mt::ReduceOp>(user); };
   if (!split)
     return false;
-  return typeOf(split).getShape() == typeOf(op->getResult(0)).getShape() && mt::elementsPerRow(split.getType()) > 1 &&
+  return tensorOf(split).getShape() == tensorOf(op->getResult(0)).getShape() &&
+         mt::elementsPerRow(split.getType()) > 1 &&
          llvm::any_of(truncated(split).getUsers(), isSum) && llvm::all_of(op->getUsers(), computes);
 }
 
@@ -100,12 +102,12 @@ static Type halfOf(mt::SelectOp op) {
   Type half;
   for (Value choice : {op.getLhs(), op.getRhs()})
     if (Value from = extendedFrom(choice))
-      half = typeOf(from).getElementType();
+      half = tensorOf(from).getElementType();
   if (!half)
     return {};
   auto fits = [&](Value choice) {
     if (Value from = extendedFrom(choice))
-      return typeOf(from).getElementType() == half;
+      return tensorOf(from).getElementType() == half;
     SplatElementsAttr constant = mt::splatOf(choice);
     if (!constant)
       return false;
@@ -125,7 +127,7 @@ static void storeAsHalf(mt::SelectOp op) {
     return;
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
-  RankedTensorType type = typeOf(op.getResult());
+  RankedTensorType type = tensorOf(op.getResult());
   auto truncated = mt::CastOp::create(builder, op.getLoc(), type.clone(half), op.getResult());
   auto extended = mt::CastOp::create(builder, op.getLoc(), type, truncated);
   op.getResult().replaceAllUsesExcept(extended, truncated);
@@ -139,8 +141,8 @@ static bool foldIntoConstant(Operation *op) {
   if (!value)
     return false;
   OpBuilder builder(op);
-  auto splat = DenseElementsAttr::get(typeOf(op->getResult(0)), value.getSplatValue<Attribute>());
-  op->getResult(0).replaceAllUsesWith(mt::ConstantOp::create(builder, op->getLoc(), typeOf(op->getResult(0)), splat));
+  auto splat = DenseElementsAttr::get(tensorOf(op->getResult(0)), value.getSplatValue<Attribute>());
+  op->getResult(0).replaceAllUsesWith(mt::ConstantOp::create(builder, op->getLoc(), tensorOf(op->getResult(0)), splat));
   op->erase();
   return true;
 }

@@ -177,7 +177,7 @@ static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
   plan.fast = compilation.isFast();
   plan.precision = compilation.getPrecision().str();
   for (auto [attribute, strings] :
-       {std::pair("mt.class_names", &plan.class_names), {"mt.vocabulary", &plan.vocabulary}})
+       {std::pair(mlir::mt::classNamesAttribute, &plan.class_names), {mlir::mt::vocabularyAttribute, &plan.vocabulary}})
     if (auto list = module->getAttrOfType<mlir::ArrayAttr>(attribute))
       for (auto text : list.getAsRange<mlir::StringAttr>())
         strings->push_back(text.str());

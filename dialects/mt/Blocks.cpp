@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/Compilation.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-static constexpr llvm::StringLiteral blocksName = "mt.blocks", turnName = "mt.turn";
 
 static std::optional<std::pair<int64_t, int64_t>> pairOf(Operation *op, StringRef name) {
   auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(name);
@@ -17,25 +15,27 @@ static void setPair(Operation *op, StringRef name, int64_t first, int64_t second
 }
 
 std::optional<LogitBlocks> mlir::mt::blocksOf(Operation *op) {
-  auto found = pairOf(op, blocksName);
+  auto found = pairOf(op, blocksAttribute);
   return found ? std::optional(LogitBlocks{found->first, found->second}) : std::nullopt;
 }
-void mlir::mt::setBlocks(Operation *op, LogitBlocks blocks) { setPair(op, blocksName, blocks.sequence, blocks.size); }
+void mlir::mt::setBlocks(Operation *op, LogitBlocks blocks) {
+  setPair(op, blocksAttribute, blocks.sequence, blocks.size);
+}
 
 std::optional<Turn> mlir::mt::turnOf(Operation *op) {
-  auto found = pairOf(op, turnName);
+  auto found = pairOf(op, turnAttribute);
   return found ? std::optional(Turn{found->first, found->second}) : std::nullopt;
 }
 void mlir::mt::setTurn(Operation *op, std::optional<Turn> turn) {
   if (turn)
-    setPair(op, turnName, turn->sequence, turn->number);
+    setPair(op, turnAttribute, turn->sequence, turn->number);
   else
-    op->removeDiscardableAttr(turnName);
+    op->removeDiscardableAttr(turnAttribute);
 }
 
 SliceOp mlir::mt::slicedSide(MatmulOp product) {
   auto slice = product.getRhs().getDefiningOp<SliceOp>();
-  return slice && typeOf(slice.getResult()).getRank() == 2 && !isSplit(slice.getType()) &&
+  return slice && tensorOf(slice.getResult()).getRank() == 2 && !isSplit(slice.getType()) &&
                  llvm::all_of(slice.getStrides(), [](int64_t stride) { return stride == 1; })
              ? slice
              : SliceOp();
@@ -48,7 +48,7 @@ static Value sliceOf(Value value, int64_t axis, int64_t from, int64_t size) {
   if (!slice || isSplit(slice.getType()) || !slice.getStrides().empty())
     return {};
   for (auto [i, start, count, all] :
-       llvm::enumerate(slice.getStarts(), slice.getSizes(), typeOf(slice.getOperand()).getShape()))
+       llvm::enumerate(slice.getStarts(), slice.getSizes(), tensorOf(slice.getOperand()).getShape()))
     if (start != (static_cast<int64_t>(i) == axis ? from : 0) ||
         count != (static_cast<int64_t>(i) == axis ? size : all))
       return {};
@@ -62,7 +62,7 @@ std::optional<PlacedPart> mlir::mt::placedPartOf(Value result) {
   PlacedPart placed{{}, {}, static_cast<int64_t>(concat.getDim()), 0};
   int64_t at = 0;
   for (Value operand : concat.getOperands()) {
-    int64_t size = typeOf(operand).getDimSize(placed.axis);
+    int64_t size = tensorOf(operand).getDimSize(placed.axis);
     if (Value whole = sliceOf(operand, placed.axis, at, size)) {
       if (whole.getType() != result.getType() || (placed.whole && placed.whole != whole))
         return std::nullopt;
@@ -79,9 +79,9 @@ std::optional<PlacedPart> mlir::mt::placedPartOf(Value result) {
 }
 
 Value mlir::mt::placePart(OpBuilder &builder, Location location, const PlacedPart &placed) {
-  int64_t all = typeOf(placed.whole).getDimSize(placed.axis), size = typeOf(placed.part).getDimSize(placed.axis);
+  int64_t all = tensorOf(placed.whole).getDimSize(placed.axis), size = tensorOf(placed.part).getDimSize(placed.axis);
   auto rest = [&](int64_t from, int64_t count) {
-    SmallVector<int64_t> starts(typeOf(placed.whole).getRank(), 0), sizes(typeOf(placed.whole).getShape());
+    SmallVector<int64_t> starts(tensorOf(placed.whole).getRank(), 0), sizes(tensorOf(placed.whole).getShape());
     starts[placed.axis] = from;
     sizes[placed.axis] = count;
     return SliceOp::create(builder, location, placed.whole, starts, sizes, ArrayRef<int64_t>{}).getResult();

@@ -85,13 +85,13 @@ LogicalResult MtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
                : op->emitError("expected `mt.precision` to be a string at a contraction, found ") << value;
   if (name == bucketName)
     return isa<IntegerAttr>(value) ? success() : op->emitError("expected an integer mt.bucket, found ") << value;
-  if (name == "mt.blocks" || name == "mt.turn") {
+  if (name == blocksAttribute || name == turnAttribute) {
     auto numbers = dyn_cast<DenseI64ArrayAttr>(value);
     return numbers && numbers.size() == 2
                ? success()
                : op->emitError("expected two numbers in ") << name << ", found " << value;
   }
-  if (isa<ModuleOp>(op) && (name == "mt.class_names" || name == "mt.vocabulary"))
+  if (isa<ModuleOp>(op) && (name == classNamesAttribute || name == vocabularyAttribute))
     return success();
   return op->emitError("expected an attribute that the dialect mt has, found `") << name << '`';
 }

@@ -11,6 +11,11 @@
 
 namespace mlir::mt {
 
+// Of the module: names of a model's labels and characters of its tokens (frontend/ClassNames.h).
+inline constexpr llvm::StringLiteral classNamesAttribute = "mt.class_names", vocabularyAttribute = "mt.vocabulary";
+// Of ops: dialects/mt/Blocks.h reads and sets them.
+inline constexpr llvm::StringLiteral blocksAttribute = "mt.blocks", turnAttribute = "mt.turn";
+
 // The compilation that a module is part of: its `mt.compilation`, and what holds where it has none.
 class Compilation {
 public:

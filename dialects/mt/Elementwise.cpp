@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Elementwise.h"
-#include "dialects/mt/MtDialect.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
 
@@ -117,32 +116,4 @@ double mlir::mt::evaluateErfInv(double a) {
   for (int step = 0; step < 4; ++step)
     x -= (std::erf(x) - a) / (M_2_SQRTPI * std::exp(-x * x));
   return x;
-}
-
-Value mlir::mt::sumToShape(OpBuilder &builder, Location location, Value gradient, RankedTensorType type) {
-  if (!gradient || !isa<FloatType>(type.getElementType()))
-    return {};
-  auto from = cast<RankedTensorType>(gradient.getType());
-  int64_t lead = from.getRank() - type.getRank();
-  if (lead < 0 || from == type)
-    return from == type ? gradient : BroadcastOp::create(builder, location, type, gradient).getResult();
-  // A constant gradient may be smaller than the operand: it is repeated first.
-  SmallVector<int64_t> full(from.getShape()), batch, inner;
-  for (int64_t axis = 0; axis < from.getRank(); ++axis) {
-    int64_t extent = axis < lead ? 1 : type.getDimSize(axis - lead);
-    if (full[axis] == 1)
-      full[axis] = extent;
-    else if (axis < lead || extent == 1)
-      (ShapedType::isDynamic(full[axis]) ? batch : inner).push_back(axis);
-  }
-  if (ArrayRef<int64_t>(full) != from.getShape())
-    gradient = BroadcastOp::create(builder, location, from.clone(full), gradient);
-  // Inner axes first: each sample's own sum, then one sum over the batch.
-  if (!inner.empty())
-    gradient = ReduceOp::create(builder, location, Reduction::sum, gradient, inner);
-  if (!batch.empty())
-    gradient = ReduceOp::create(builder, location, Reduction::sum, gradient, batch);
-  if (gradient.getType() != type)
-    gradient = ReshapeOp::create(builder, location, type, gradient);
-  return gradient;
 }

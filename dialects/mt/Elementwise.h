@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What element-wise ops share: broadcasting, costs, loops, interpretation, the gradient of a broadcast.
+// What element-wise ops share: broadcasting, costs, loops, interpretation.
 #ifndef DIALECTS_MT_ELEMENTWISE_H
 #define DIALECTS_MT_ELEMENTWISE_H
 
@@ -55,10 +55,6 @@ Tensor interpretUnary(const EvalContext &context, Type type, const Tensor &a, do
 Tensor interpretBinary(const EvalContext &context, Type type, const Tensor &a, const Tensor &b,
                        double (*evaluate)(double, double));
 double evaluateErfInv(double a);
-
-// Undoes a broadcast from `type`: sums `gradient` over the axes that were repeated. Null where `gradient` is null or
-// `type` no float type.
-Value sumToShape(OpBuilder &builder, Location location, Value gradient, RankedTensorType type);
 
 } // namespace mlir::mt
 

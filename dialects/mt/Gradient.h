@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Reverse mode over ops, and what gradients of several ops have in common.
 #ifndef DIALECTS_MT_GRADIENT_H
 #define DIALECTS_MT_GRADIENT_H
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace mlir::mt {
@@ -19,6 +22,10 @@ LogicalResult backpropagate(OpBuilder &builder, ArrayRef<Operation *> ops, const
 // that `mt-decompose` makes, so that one of the two goes). The builder must be at the end of a block.
 void buildDecomposedGradient(OpBuilder &builder, Operation *composite, ValueRange resultGradients,
                              SmallVectorImpl<Value> &operandGradients);
+
+// Undoes a broadcast from `type`: sums `gradient` over the axes that were repeated. Null where `gradient` is null or
+// `type` no float type.
+Value sumToShape(OpBuilder &builder, Location location, Value gradient, RankedTensorType type);
 
 } // namespace mlir::mt
 

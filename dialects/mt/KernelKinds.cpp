@@ -4,12 +4,12 @@
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/Types.h"
 
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::mt {
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 static OperandRange yieldsOf(Block &body) { return body.getTerminator()->getOperands(); }
 static bool areArguments(ValueRange values) { return llvm::all_of(values, llvm::IsaPred<BlockArgument>); }
 
@@ -64,7 +64,7 @@ static LogicalResult verifySingle(Block &body, KernelError error) {
 
 // First values of variables; the kernels of samples and of scalars draw their numbers themselves.
 std::optional<KernelKind> RandomUniformOp::getKernelKind() {
-  bool alone = !getStep() && !isSplit(getType()) && typeOf(getResult()).getRank() > 0;
+  bool alone = !getStep() && !isSplit(getType()) && tensorOf(getResult()).getRank() > 0;
   return alone ? std::optional(KernelKind::elementwise) : std::nullopt;
 }
 bool RandomUniformOp::readsBuffers() { return false; }
@@ -72,14 +72,14 @@ bool RandomUniformOp::readsBuffers() { return false; }
 static LogicalResult verifyElementwise(Block &body, KernelError error) {
   if (yieldsOf(body).empty())
     return error() << "expected a result in a kernel of kind elementwise, found none";
-  RankedTensorType shape = typeOf(yieldsOf(body).front());
-  auto fits = [&](Value value) { return typeOf(value).getShape() == shape.getShape(); };
+  RankedTensorType shape = tensorOf(yieldsOf(body).front());
+  auto fits = [&](Value value) { return tensorOf(value).getShape() == shape.getShape(); };
   for (Value yield : yieldsOf(body))
     if (!fits(yield) || isSplit(yield.getType()))
       return error() << "expected results of one shape without a batch axis in a kernel of kind elementwise, found "
                      << yield.getType();
   for (Value argument : body.getArguments())
-    if (!fits(argument) && typeOf(argument).getRank() != 0)
+    if (!fits(argument) && tensorOf(argument).getRank() != 0)
       return error() << "expected operands of rank 0 or of the results' shape in a kernel of kind elementwise, found "
                      << argument.getType();
   for (Operation &op : body.without_terminator()) {
@@ -104,9 +104,9 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
   SliceOp slice = matmul ? slicedSide(matmul) : SliceOp(); // a part of a matrix is read where it lies
   if (!areArguments(product.getOperand(0)) || !areArguments(slice ? slice.getOperand() : product.getOperand(1)))
     return error() << "expected one " << expected;
-  ArrayRef<int64_t> shape = typeOf(product.getResult(0)).getShape();
+  ArrayRef<int64_t> shape = tensorOf(product.getResult(0)).getShape();
   auto fits = [&](Value value) {
-    ArrayRef<int64_t> other = typeOf(value).getShape();
+    ArrayRef<int64_t> other = tensorOf(value).getShape();
     bool ofLines = other.size() == shape.size() && other.back() == 1 && other.drop_back() == shape.drop_back();
     return other == shape || ofLines || (!isSplit(value.getType()) && elementsPerRow(value.getType()) == 1) ||
            (other.size() == 1 && other.back() == shape.back());
@@ -123,7 +123,7 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
                      << op.getName() << "'";
   }
   for (Value yield : yieldsOf(body))
-    if (typeOf(yield).getShape() != shape)
+    if (tensorOf(yield).getShape() != shape)
       return error() << "expected results of the product's shape, found " << yield.getType();
   return success();
 }
@@ -134,7 +134,7 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
 
 // A product over the batch is of kind matmul_wgrad.
 std::optional<KernelKind> MatmulOp::getKernelKind() {
-  auto isMatrix = [](Value value) { return typeOf(value).getRank() == 2; };
+  auto isMatrix = [](Value value) { return tensorOf(value).getRank() == 2; };
   if (!isMatrix(getRhs()) || (getTransposeA() && !isMatrix(getLhs())))
     return std::nullopt;
   bool overBatch = getTransposeA() && (isSplit(getLhs().getType()) || isSplit(getRhs().getType()));
@@ -145,7 +145,7 @@ static LogicalResult verifyMatmul(Block &body, KernelError error) {
   return verifyProduct(body, error, "mt.matmul of two operands, without transpose_a, in a kernel of kind matmul",
                        [](Operation &op) {
                          auto matmul = dyn_cast<MatmulOp>(op);
-                         return matmul && !matmul.getTransposeA() && typeOf(matmul.getRhs()).getRank() == 2;
+                         return matmul && !matmul.getTransposeA() && tensorOf(matmul.getRhs()).getRank() == 2;
                        });
 }
 
@@ -198,7 +198,7 @@ static LogicalResult verifyReduce(Block &body, KernelError error) {
 // ---- transpose: one mt.transpose by [1, 0] of a replicated matrix
 
 std::optional<KernelKind> TransposeOp::getKernelKind() {
-  bool isMatrix = typeOf(getOperand()).getRank() == 2 && !isSplit(getOperand().getType());
+  bool isMatrix = tensorOf(getOperand()).getRank() == 2 && !isSplit(getOperand().getType());
   return isMatrix ? std::optional(KernelKind::transpose) : std::nullopt;
 }
 
@@ -310,12 +310,12 @@ static_assert([] {
 const KernelKindInfo &infoOf(KernelKind kind) { return kinds[static_cast<size_t>(kind)]; }
 
 FailureOr<SmallVector<Operation *>> elementReaders(Value operand, Operation *except) {
-  ArrayRef<int64_t> shape = typeOf(operand).getShape();
+  ArrayRef<int64_t> shape = tensorOf(operand).getShape();
   llvm::SmallSetVector<Operation *, 16> readers;
   SmallVector<Value> values{operand};
   for (size_t i = 0; i < values.size(); ++i)
     for (Operation *user : values[i].getUsers()) {
-      bool pointwise = isa<ElementwiseOpInterface>(user) && typeOf(user->getResult(0)).getShape() == shape;
+      bool pointwise = isa<ElementwiseOpInterface>(user) && tensorOf(user->getResult(0)).getShape() == shape;
       if (!pointwise && !isa<ReduceOp>(user))
         return failure();
       if (readers.insert(user) && pointwise && user != except)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Lines.h"
+#include "dialects/mt/Types.h"
 
 namespace mlir::mt {
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 static int64_t product(ArrayRef<int64_t> sizes) { return ShapedType::getNumElements(sizes); }
 
 int64_t lineAxes(Type type, int64_t lines) {
@@ -57,7 +57,7 @@ static std::optional<LinePart> repeatedPart(Value operand, RankedTensorType resu
 bool isComputedByLine(Operation *op, int64_t lines, SmallVectorImpl<LinePart> &parts) {
   if (op->getNumResults() != 1 || op->getNumRegions() || !isSplit(op->getResult(0).getType()))
     return false;
-  auto result = typeOf(op->getResult(0));
+  auto result = tensorOf(op->getResult(0));
   int64_t axes = lineAxes(result, lines);
   if (axes < 0)
     return false;
@@ -98,7 +98,7 @@ bool isComputedByLine(Operation *op, int64_t lines, SmallVectorImpl<LinePart> &p
 
 // Whether the result of an op without a batch axis is the same for all lines, and has the shape that they read.
 static bool isSameForLines(Operation *op) {
-  auto type = typeOf(op->getResult(0));
+  auto type = tensorOf(op->getResult(0));
   return isa<ConstantOp>(op) || type.getNumElements() == 1 || (isa<IotaOp>(op) && type.getRank() == 1);
 }
 
@@ -128,7 +128,7 @@ bool areComputedByLine(ArrayRef<Operation *> ops, int64_t lines, llvm::DenseMap<
 }
 
 void becomeLine(Operation *op, int64_t axes) {
-  auto type = typeOf(op->getResult(0));
+  auto type = tensorOf(op->getResult(0));
   SmallVector<int64_t> shape{ShapedType::kDynamic};
   llvm::append_range(shape, sampleShape(type).drop_front(axes));
   op->getResult(0).setType(type.clone(shape));

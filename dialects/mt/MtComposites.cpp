@@ -3,11 +3,10 @@
 // Composites: types, loops, costs. Their meaning is their decomposition.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 // Predictions [?, ..., C] and targets -> [?, ...].
 static LogicalResult inferCriterion(std::optional<Location> location, Value predictions, Value targets, bool labels,

@@ -4,12 +4,11 @@
 // row, column and channel) of which each op keeps other axes.
 #include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 // The shapes that take part: x, w and what the output would be.
 static FailureOr<Convolution> convolutionOf(std::optional<Location> location, RankedTensorType x, RankedTensorType w,

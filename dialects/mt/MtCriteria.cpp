@@ -4,11 +4,11 @@
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 static double lastExtent(const Expr &a) { return a.type().getShape().back(); }
 
 // Keras' epsilon.

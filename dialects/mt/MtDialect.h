@@ -6,7 +6,6 @@
 
 #include "dialects/headers.h"
 #include "dialects/mt/Elementwise.h"
-#include "dialects/mt/Gradient.h"
 #include "dialects/mt/Moves.h"
 #include "dialects/mt/Tensor.h"
 #include "dialects/mt/Window.h"

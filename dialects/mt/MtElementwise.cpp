@@ -2,7 +2,9 @@
 //
 // Element-wise ops with integers, booleans or three operands.
 #include "dialects/mt/Expr.h"
+#include "dialects/mt/Gradient.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 #include "dialects/mt/VectorExpr.h"
 
 using namespace mlir;
@@ -19,8 +21,6 @@ MT_ELEMENTWISE(NotOp)
 MT_ELEMENTWISE(SelectOp)
 MT_ELEMENTWISE(CastOp)
 #undef MT_ELEMENTWISE
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
                                           SmallVectorImpl<Type> &types) {

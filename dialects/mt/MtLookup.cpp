@@ -2,12 +2,11 @@
 //
 // Rows of a table by index, and the sum of rows at indices.
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 // [I..., D...] of ids [I...] and a table [V, D...].
 static FailureOr<RankedTensorType> rowsType(std::optional<Location> location, RankedTensorType ids,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 namespace {
 // The axes of a product: leading (equal, or missing on the right), then rows x inner . inner x columns.

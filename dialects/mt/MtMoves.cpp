@@ -4,15 +4,11 @@
 // affine map of its loops, and all are interpreted by it.
 #include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-// Sizes up to here add, and multiply in pairs, without overflow.
-static constexpr int64_t maxExtent = int64_t{1} << 31;
 
 // Axes before those that lists speak of.
 static int64_t skippedAxes(RankedTensorType type) { return isSplit(type); }

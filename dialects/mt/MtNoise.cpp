@@ -3,13 +3,12 @@
 // Normal random numbers, and the layers that draw numbers while training.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Numbers.h"
 #include "dialects/mt/Random.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-static double number(const llvm::APFloat &x) { return x.convertToFloat(); }
 
 static Expr uniform(OpBuilder &builder, Location location, Type type, StringRef stream, Value step) {
   return Expr(builder, location, RandomUniformOp::create(builder, location, type, stream, step));

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Normalisation, and the layers that only act while training.
-#include "dialects/mt/Expr.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Expr.h"
+#include "dialects/mt/Gradient.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-static double number(const llvm::APFloat &x) { return x.convertToFloat(); }
 
 static LogicalResult verifyEpsilon(Operation *op, const llvm::APFloat &epsilon) {
   if (!(number(epsilon) >= 0 && epsilon.isFinite()))
@@ -258,7 +257,7 @@ Value NormalizeOp::decompose(OpBuilder &builder) {
 }
 // dx = (dy - mean dy - y mean(dy y)) / deviation
 void NormalizeOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
-                                  SmallVectorImpl<Value> &operandGradients) {
+                                SmallVectorImpl<Value> &operandGradients) {
   if (!resultGradients[0])
     return operandGradients.push_back({});
   Expr x(builder, getLoc(), getOperand()), y(builder, getLoc(), getResult());
@@ -267,8 +266,7 @@ void NormalizeOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
   Expr factor = rsqrt(meanOver(square(centred), getDims()) + number(getEpsilon()));
   operandGradients.push_back(((dy - meanOver(dy, getDims()) - y * meanOver(dy * y, getDims())) * factor).value());
 }
-LogicalResult NormalizeOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
-                                       SmallVectorImpl<Tensor> &results) {
+LogicalResult NormalizeOp::interpret(const EvalContext &, ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
   Tensor result = operands[0];
   SmallVector<int64_t> kept(result.shape);
   for (int64_t dim : getDims())

@@ -9,8 +9,6 @@
 using namespace mlir;
 using namespace mlir::mt;
 
-static double number(const APFloat &x) { return x.convertToFloat(); }
-
 static LogicalResult verifyFraction(Operation *op, StringRef name, const APFloat &value) {
   if (!(number(value) >= 0 && number(value) < 1))
     return op->emitOpError() << "expected " << name << " from 0 to less than 1, found " << number(value);

@@ -3,12 +3,11 @@
 // Pooling and its gradient.
 #include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 static FailureOr<Pooling> poolingOf(std::optional<Location> location, Reduction kind, RankedTensorType x,
                                     ArrayRef<int64_t> window, ArrayRef<int64_t> strides, ArrayRef<int64_t> padding) {
@@ -31,7 +30,7 @@ static SmallVector<AffineMap> maps(const Pooling &p, MLIRContext *context) {
   return {AffineMap::get(6, 0, {n, p.rows.at(oh, kh), p.columns.at(ow, kw), c}, context),
           AffineMap::get(6, 0, {n, oh, ow, c}, context)};
 }
-static SmallVector<IteratorType> parallelLoops(ArrayRef<int64_t> parallel) {
+static SmallVector<IteratorType> parallelPoolLoops(ArrayRef<int64_t> parallel) {
   SmallVector<IteratorType> loops(6, IteratorType::reduction);
   for (int64_t loop : parallel)
     loops[loop] = IteratorType::parallel;
@@ -83,7 +82,7 @@ Value PoolOp::foldElement(OpBuilder &builder, Value running, Value next) {
   return combine(builder, getLoc(), getKind(), running, next);
 }
 int64_t PoolOp::getFlops() { return elementsPerRow(getType()) * getWindow()[0] * getWindow()[1]; }
-SmallVector<IteratorType> PoolOp::getLoopIteratorTypes() { return parallelLoops({0, 1, 2, 3}); }
+SmallVector<IteratorType> PoolOp::getLoopIteratorTypes() { return parallelPoolLoops({0, 1, 2, 3}); }
 SmallVector<shard::ReductionKind> PoolOp::getReductionLoopIteratorKinds() {
   return SmallVector<shard::ReductionKind>(2, getKind() == Reduction::sum ? shard::ReductionKind::Sum
                                                                           : shard::ReductionKind::Max);
@@ -134,7 +133,7 @@ Pooling PoolGradientOp::getPooling() {
 int64_t PoolGradientOp::getFlops() {
   return elementsPerRow(getGradient().getType()) * (getKind() == Reduction::sum ? getWindow()[0] * getWindow()[1] : 1);
 }
-SmallVector<IteratorType> PoolGradientOp::getLoopIteratorTypes() { return parallelLoops({0, 3}); }
+SmallVector<IteratorType> PoolGradientOp::getLoopIteratorTypes() { return parallelPoolLoops({0, 3}); }
 SmallVector<shard::ReductionKind> PoolGradientOp::getReductionLoopIteratorKinds() {
   return SmallVector<shard::ReductionKind>(4, shard::ReductionKind::Sum);
 }

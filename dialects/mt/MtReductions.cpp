@@ -3,13 +3,12 @@
 // Reductions and products.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 float mlir::mt::startOf(Reduction kind) {
   constexpr float infinity = std::numeric_limits<float>::infinity();

@@ -2,11 +2,10 @@
 //
 // mt.scan: syntax, and the shapes of what it reads, carries and stacks.
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 RankedTensorType ScanOp::partOf(RankedTensorType stacked) {
   SmallVector<int64_t> shape(stacked.getShape());

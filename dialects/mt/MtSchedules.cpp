@@ -3,11 +3,10 @@
 // Schedules of the learning rate. A step past 2^24 is no longer exact in float32, in Keras as here.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Numbers.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static double number(const llvm::APFloat &x) { return x.convertToFloat(); }
 
 static LogicalResult verifyDecay(Operation *op, const llvm::APFloat &rate, const llvm::APFloat &steps) {
   if (!(number(rate) >= 0 && rate.isFinite()))

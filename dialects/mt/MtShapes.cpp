@@ -2,12 +2,12 @@
 //
 // Ops that move elements: broadcast, reshape, transpose.
 #include "dialects/mt/Expr.h"
+#include "dialects/mt/Gradient.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 LogicalResult BroadcastOp::verify() {
   RankedTensorType from = tensorOf(getOperand()), to = tensorOf(getResult());

@@ -2,6 +2,7 @@
 //
 // Verifiers of the ops that give a module its shape.
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ConvertUTF.h"
@@ -10,8 +11,6 @@
 
 using namespace mlir;
 using namespace mlir::mt;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 static LogicalResult verifyBatchAxis(Operation *op, Type type) {
   if (!isSplit(type))

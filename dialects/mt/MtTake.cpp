@@ -2,12 +2,11 @@
 //
 // Slices of each sample by index along an axis, and the sum of slices at indices.
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
-
-static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 // `taken`: the type of slices by `ids` along axis `dim` of `whole`.
 static FailureOr<RankedTensorType> takenType(std::optional<Location> location, RankedTensorType whole,

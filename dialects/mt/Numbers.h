@@ -8,6 +8,9 @@
 
 namespace mlir::mt {
 
+// An attribute of type float32.
+inline double number(const llvm::APFloat &x) { return x.convertToFloat(); }
+
 // 1 - x as Python computes it from the shortest decimal of x: Keras subtracts in double before it rounds to float32. (1
 // - 0.9f is not 0.1f.)
 inline double oneMinus(const llvm::APFloat &x) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Window.h"
 #include "dialects/mt/Elementwise.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-
-// Sizes up to here multiply in pairs, and add, without overflow.
-static constexpr int64_t maxExtent = int64_t{1} << 31;
 
 LogicalResult mlir::mt::verifyImages(std::optional<Location> location, RankedTensorType type) {
   if (type.getRank() != 4 || !isSplit(type) || !isa<FloatType>(type.getElementType()))

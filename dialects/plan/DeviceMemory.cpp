@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/plan/DeviceMemory.h"
 
-#include "llvm/Support/MathExtras.h"
-
 using namespace mlir;
 using mtrun::alignBuffer;
 
@@ -24,26 +22,14 @@ std::vector<mtrun::DeviceMemory> plan::deviceMemory(ModuleOp module, int64_t scr
             every.constants, buffer.getOffsets()[0] + alignBuffer(bytesOfType(buffer.getValue()->getType())));
   std::vector<mtrun::DeviceMemory> needs;
   for (auto program : module.getOps<plan::ProgramOp>()) {
-    size_t variants = program.getVariantArena().size();
-    needs.resize(variants, every);
-    int64_t partials = 0, pass = (int64_t{1} << (variants - 1)) / microBatches; // shards at once
+    mtrun::ProgramMemory memory;
+    memory.shared = static_cast<uint64_t>(program.getSharedBytes());
+    memory.arenas.assign(program.getVariantArena().begin(), program.getVariantArena().end());
     for (auto reduce : program.getOps<plan::AllReduceOp>())
-      partials = std::max<int64_t>(partials, reduce.getBytes());
-    for (size_t variant = 0; variant < variants; ++variant) {
-      int64_t shards = int64_t{1} << variant, atOnce = std::min(shards, pass);
-      uint64_t sums = 0, shared = static_cast<uint64_t>(program.getSharedBytes());
-      bool alone = atOnce == int64_t{1} << (variants - 1);
-      for (auto reduce : program.getOps<plan::AllReduceOp>()) {
-        auto bytes = static_cast<uint64_t>(reduce.getBytes());
-        sums += mtrun::microBatchSums(bytes, static_cast<uint64_t>(shards / atOnce));
-        shared -= alone ? mtrun::bytesOfLoneResult(bytes) : 0;
-      }
-      needs[variant].addProgram(shared,
-                                program.getVariantArena()[llvm::Log2_64(static_cast<uint64_t>(atOnce))],
-                                partials ? mtrun::maxStagingBytes(partials, uint64_t{1} << (variants - 1), variant)
-                                         : 0,
-                                sums);
-    }
+      memory.partials.push_back(static_cast<uint64_t>(reduce.getBytes()));
+    needs.resize(memory.arenas.size(), every);
+    for (size_t variant = 0; variant < needs.size(); ++variant)
+      needs[variant].addProgram(memory, static_cast<uint32_t>(variant), 0, static_cast<uint64_t>(microBatches));
   }
   return needs;
 }

@@ -16,10 +16,6 @@ namespace mtc::keras {
 static constexpr size_t maxCalls = 200000;
 static constexpr int64_t maxElements = int64_t{1} << 40;
 
-static Location locationOf(OpBuilder &builder, const Layer &layer) {
-  return NameLoc::get(builder.getStringAttr(layer.name));
-}
-
 static void forEachTensor(const Argument &argument, llvm::function_ref<void(const TensorRef &)> visit) {
   if (argument.kind == Argument::Kind::Tensor)
     visit(argument.tensor);

@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace mtc::keras {
 
-static Location locationOf(OpBuilder &builder, const Layer &layer) {
+Location locationOf(OpBuilder &builder, const Layer &layer) {
   return NameLoc::get(builder.getStringAttr(layer.name));
 }
 

@@ -22,8 +22,12 @@ struct Operand {
   mlir::Value mask = {};              // of the tensor: which steps of a sample are there, [?, T]; null: all
 };
 
+constexpr int64_t batch = mlir::ShapedType::kDynamic; // the size of its axis
 constexpr int64_t maxUnits = int64_t{1} << 31;  // of a layer's width
 constexpr int64_t maxFactor = int64_t{1} << 20; // of kernels, strides, paddings, repetitions
+
+// A location with the name of the layer.
+mlir::Location locationOf(mlir::OpBuilder &builder, const Layer &layer);
 
 class LayerBuilder {
 public:

@@ -784,8 +784,8 @@ typedef struct mtrun_timing {
   double floor_us;
 } mtrun_timing;
 
-/** Times `steps` training steps of n rows on random inputs, after `warmup` untimed ones. The variables change: use a
- * session of its own. */
+/** Times `steps` training steps of n rows on random inputs, after `warmup` untimed ones. An entry with a limit gets
+ * whole numbers below it; else floats are in [0, 1), integers 0 or 1. The variables change: use another session. */
 MT_API mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps,
                                   mtrun_timing *timing);
 /** The same with samples of `length`, one of the plan's; mtrun_benchmark() takes the largest. MT_INVALID: no such. */

@@ -15,15 +15,13 @@
 namespace mtrun {
 namespace {
 
-// Deflate turns a byte into at most 1032; a header that promises more is lying.
-constexpr uint64_t maxInflation = 1032;
 constexpr unsigned chunk = 1u << 20;
 
 // A gzFile reads plain files as they are and inflates others.
-struct Reader {
+struct IdxReader {
   gzFile file = nullptr;
   uint64_t fileSize = 0;
-  ~Reader() {
+  ~IdxReader() {
     if (file)
       gzclose_r(file);
   }
@@ -34,7 +32,7 @@ struct Reader {
 
 } // namespace
 
-Status Reader::open(const std::string &path, int descriptor) {
+Status IdxReader::open(const std::string &path, int descriptor) {
   struct stat facts;
   if (fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) {
     close(descriptor);
@@ -50,7 +48,7 @@ Status Reader::open(const std::string &path, int descriptor) {
   return {};
 }
 
-Status Reader::read(const std::string &path, uint8_t *data, uint64_t size, uint64_t &got) {
+Status IdxReader::read(const std::string &path, uint8_t *data, uint64_t size, uint64_t &got) {
   got = 0;
   while (got < size) {
     unsigned want = static_cast<unsigned>(std::min<uint64_t>(size - got, chunk));
@@ -73,7 +71,7 @@ Status Reader::read(const std::string &path, uint8_t *data, uint64_t size, uint6
   return {};
 }
 
-static Status openEither(const std::string &path, Reader &reader, std::string &opened) {
+static Status openEither(const std::string &path, IdxReader &reader, std::string &opened) {
   for (const char *suffix : {"", ".gz"}) {
     opened = path + suffix;
     int descriptor = ::open(opened.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -92,7 +90,7 @@ static std::string dimsText(const std::vector<uint64_t> &dims) {
   return text;
 }
 
-static Status readHeader(Reader &reader, int rank, IdxArray &array) {
+static Status readHeader(IdxReader &reader, int rank, IdxArray &array) {
   uint8_t header[4 + 4 * 8];
   uint64_t want = 4 + 4 * static_cast<uint64_t>(rank), got;
   if (Status s = reader.read(array.path, header, want, got); !s.ok())
@@ -124,7 +122,7 @@ static Status readHeader(Reader &reader, int rank, IdxArray &array) {
 
 Status readIdx(const std::string &path, int rank, IdxArray &array) {
   array = {};
-  Reader reader;
+  IdxReader reader;
   if (Status s = openEither(path, reader, array.path); !s.ok())
     return s;
   if (Status s = readHeader(reader, rank, array); !s.ok())

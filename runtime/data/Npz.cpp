@@ -3,6 +3,7 @@
 // .npz files: a zip archive of .npy files, stored or deflated. Of what a model does not take only names are read.
 #include "runtime/data/Npy.h"
 #include "runtime/data/SourceKind.h"
+#include "runtime/data/gzip_buffer.h"
 #include "runtime/device/AvailableMemory.h"
 #include "runtime/support/zip_read.h"
 
@@ -12,8 +13,6 @@
 #include <zlib.h>
 
 namespace mtrun {
-
-constexpr uint64_t maxInflation = 1032; // of deflate; a directory that promises more is lying
 
 static Status inflateMember(std::span<const uint8_t> packed, const std::string &where, std::vector<uint8_t> &bytes) {
   constexpr size_t most = size_t{1} << 30; // zlib counts in 32 bits

@@ -10,9 +10,9 @@ namespace {
 
 constexpr size_t maxValues = 1 << 22; // on the stack, in the memo and in lists, together
 
-class Reader {
+class PickleReader {
 public:
-  Reader(std::span<const uint8_t> bytes, const std::string &where, Pickle &pickle)
+  PickleReader(std::span<const uint8_t> bytes, const std::string &where, Pickle &pickle)
       : bytes_(bytes), where_(where), pickle_(pickle) {}
   Status read();
 
@@ -48,7 +48,7 @@ private:
   std::vector<size_t> marks_;
 };
 
-bool Reader::number(size_t size, uint64_t &value) {
+bool PickleReader::number(size_t size, uint64_t &value) {
   if (bytes_.size() - at_ < size)
     return false;
   value = 0;
@@ -58,7 +58,7 @@ bool Reader::number(size_t size, uint64_t &value) {
   return true;
 }
 
-bool Reader::take(uint64_t size, std::string &text) {
+bool PickleReader::take(uint64_t size, std::string &text) {
   if (bytes_.size() - at_ < size)
     return false;
   text.assign(reinterpret_cast<const char *>(bytes_.data()) + at_, size);
@@ -66,14 +66,14 @@ bool Reader::take(uint64_t size, std::string &text) {
   return true;
 }
 
-bool Reader::line(std::string &text) {
+bool PickleReader::line(std::string &text) {
   size_t end = at_;
   while (end < bytes_.size() && bytes_[end] != '\n')
     ++end;
   return end < bytes_.size() && take(end - at_, text) && ++at_;
 }
 
-bool Reader::pop(PickleValue *&value) {
+bool PickleReader::pop(PickleValue *&value) {
   if (stack_.size() <= (marks_.empty() ? 0 : marks_.back()))
     return false;
   value = stack_.back();
@@ -81,7 +81,7 @@ bool Reader::pop(PickleValue *&value) {
   return true;
 }
 
-bool Reader::popMark(std::vector<PickleValue *> &items) {
+bool PickleReader::popMark(std::vector<PickleValue *> &items) {
   if (marks_.empty() || marks_.back() > stack_.size())
     return false;
   auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
@@ -92,7 +92,7 @@ bool Reader::popMark(std::vector<PickleValue *> &items) {
 }
 
 // Indices count up from 0, or from 1 in what C code of Python 2 wrote.
-Status Reader::remember(uint64_t index) {
+Status PickleReader::remember(uint64_t index) {
   if (stack_.empty() || index > memo_.size() + 1)
     return corrupt("expected a value to remember, found index " + std::to_string(index));
   if (index >= memo_.size())
@@ -101,14 +101,14 @@ Status Reader::remember(uint64_t index) {
   return {};
 }
 
-Status Reader::recall(uint64_t index) {
+Status PickleReader::recall(uint64_t index) {
   if (index >= memo_.size() || !memo_[index])
     return corrupt("expected a value that was remembered, found index " + std::to_string(index));
   stack_.push_back(memo_[index]);
   return {};
 }
 
-Status Reader::constants(uint8_t code, bool &known) {
+Status PickleReader::constants(uint8_t code, bool &known) {
   uint64_t value = 0;
   std::string text;
   auto integer = [&](size_t size) { return number(size, value) ? Status() : corrupt("expected a number"); };
@@ -143,7 +143,7 @@ Status Reader::constants(uint8_t code, bool &known) {
   }
 }
 
-Status Reader::texts(uint8_t code, bool &known) {
+Status PickleReader::texts(uint8_t code, bool &known) {
   // Bytes of the length in front: U, C and SHORT_BINUNICODE 1; T, X and B 4; BINUNICODE8, BINBYTES8 and BYTEARRAY8 8.
   size_t size = code == 'U' || code == 'C' || code == 0x8c                     ? 1
                 : code == 'T' || code == 'X' || code == 'B'                   ? 4
@@ -158,7 +158,7 @@ Status Reader::texts(uint8_t code, bool &known) {
   return pushText(std::move(text)), Status();
 }
 
-Status Reader::collections(uint8_t code, bool &known) {
+Status PickleReader::collections(uint8_t code, bool &known) {
   PickleValue *target = nullptr;
   std::vector<PickleValue *> items;
   auto missing = [&] { return corrupt("expected values for a list, a tuple or a dictionary"); };
@@ -217,7 +217,7 @@ Status Reader::collections(uint8_t code, bool &known) {
   return {};
 }
 
-Status Reader::memo(uint8_t code, bool &known) {
+Status PickleReader::memo(uint8_t code, bool &known) {
   uint64_t index = 0;
   std::string text;
   switch (code) {
@@ -246,7 +246,7 @@ Status Reader::memo(uint8_t code, bool &known) {
 
 // numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b'b') and numpy.dtype('u1', 0, 1), whose BUILD says the rest;
 // _codecs.encode(text, 'latin1'), as protocol 2 writes bytes.
-Status Reader::call(const PickleValue &callee, const PickleValue *arguments) {
+Status PickleReader::call(const PickleValue &callee, const PickleValue *arguments) {
   const std::string &name = callee.text;
   if (name == "numpy.core.multiarray _reconstruct" || name == "numpy._core.multiarray _reconstruct")
     return push({.kind = PickleValue::Array}), Status();
@@ -273,7 +273,7 @@ Status Reader::call(const PickleValue &callee, const PickleValue *arguments) {
 }
 
 // An array's state is (version, shape, dtype, Fortran order, elements).
-Status Reader::build() {
+Status PickleReader::build() {
   PickleValue *state = nullptr, *target = nullptr;
   if (!pop(state) || !pop(target))
     return corrupt("expected an object and its state");
@@ -297,7 +297,7 @@ Status Reader::build() {
   return elements == target->text.size() ? Status() : corrupt("expected as many elements as the shape says");
 }
 
-Status Reader::step(uint8_t code) {
+Status PickleReader::step(uint8_t code) {
   uint64_t ignored = 0;
   PickleValue *callee = nullptr, *arguments = nullptr;
   switch (code) {
@@ -326,7 +326,8 @@ Status Reader::step(uint8_t code) {
   default:
     break;
   }
-  for (auto family : {&Reader::constants, &Reader::texts, &Reader::collections, &Reader::memo}) {
+  using This = PickleReader;
+  for (auto family : {&This::constants, &This::texts, &This::collections, &This::memo}) {
     bool known = true;
     if (Status s = (this->*family)(code, known); !s.ok() || known)
       return s;
@@ -335,7 +336,7 @@ Status Reader::step(uint8_t code) {
                           std::to_string(code) + " at byte " + std::to_string(at_ - 1)};
 }
 
-Status Reader::read() {
+Status PickleReader::read() {
   while (!done_) {
     uint64_t code = 0;
     if (!number(1, code))
@@ -355,7 +356,7 @@ Status Reader::read() {
 } // namespace
 
 Status readPickle(std::span<const uint8_t> bytes, const std::string &where, Pickle &pickle) {
-  return Reader(bytes, where, pickle).read();
+  return PickleReader(bytes, where, pickle).read();
 }
 
 const PickleValue *find(const PickleValue &dictionary, std::string_view key) {

@@ -8,7 +8,7 @@
 
 namespace mtrun {
 
-constexpr int32_t maxFields = 1024, maxRank = 32;
+constexpr int32_t maxFields = 1024, maxFieldRank = 32;
 
 Source::Source(const mtrun_source &source, const Table &table)
     : source_(source), threads_(source.samples < 0 ? 1 : std::clamp(source.threads, 1, 256)) {
@@ -61,8 +61,8 @@ static Status openField(const mtrun_field &from, int64_t samples, bool arrays, F
   std::memcpy(&dtype, &from.dtype, sizeof dtype);
   if (!storedAs(dtype, field.type))
     return {MT_INVALID, field.where + ": expected a dtype of mt.h, found " + std::to_string(dtype)};
-  if (from.rank < 0 || from.rank > maxRank || (from.rank > 0 && !from.shape))
-    return {MT_INVALID, field.where + ": expected the shape of a sample of 0 to " + std::to_string(maxRank) +
+  if (from.rank < 0 || from.rank > maxFieldRank || (from.rank > 0 && !from.shape))
+    return {MT_INVALID, field.where + ": expected the shape of a sample of 0 to " + std::to_string(maxFieldRank) +
                             " axes, found " + (from.rank > 0 && !from.shape ? "NULL" : std::to_string(from.rank))};
   uint64_t bytes = storedSize(field.type);
   for (int32_t i = 0; i < from.rank; ++i) {

@@ -95,7 +95,6 @@ Status GzipFile::read(const std::string &path, uint8_t *out, uint64_t size, uint
 
 // The bytes that the file holds, at most: counted where they could be more than there is room for.
 static Status measure(const std::string &path, uint64_t fileSize, const GzipFile &file, uint64_t &bytes) {
-  constexpr uint64_t maxInflation = 1032; // of deflate
   uint64_t got = 0;
   bytes = fileSize;
   if (gzdirect(file.file))

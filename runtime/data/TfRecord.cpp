@@ -24,9 +24,9 @@ struct Gathered {
   std::vector<Pictures::Place> places;
 };
 
-class Reader {
+class TfRecordReader {
 public:
-  explicit Reader(const DataSpec &spec) : spec_(spec) {}
+  explicit TfRecordReader(const DataSpec &spec) : spec_(spec) {}
   Status read(const std::vector<std::string> &paths);
   Status finish(Table &table);
 
@@ -55,7 +55,7 @@ const char *kindName(Feature::Kind kind) {
 
 } // namespace
 
-void Reader::begin(const Feature &feature) {
+void TfRecordReader::begin(const Feature &feature) {
   if (!wanted(feature.name))
     return;
   Gathered gathered;
@@ -74,7 +74,7 @@ void Reader::begin(const Feature &feature) {
 }
 
 // Empty, or why the feature does not go with those before.
-std::string Reader::append(const Feature &feature, Gathered &gathered, uint32_t file, uint64_t offset,
+std::string TfRecordReader::append(const Feature &feature, Gathered &gathered, uint32_t file, uint64_t offset,
                            std::span<const uint8_t> record) {
   if (feature.kind != gathered.kind)
     return std::string("has ") + kindName(feature.kind) + ", expected " + kindName(gathered.kind) +
@@ -108,7 +108,7 @@ std::string Reader::append(const Feature &feature, Gathered &gathered, uint32_t 
   return "";
 }
 
-Status Reader::add(uint32_t file, uint64_t, uint64_t offset, std::span<const uint8_t> record) {
+Status TfRecordReader::add(uint32_t file, uint64_t, uint64_t offset, std::span<const uint8_t> record) {
   if (Status s = parseExample(record, parsed_); !s.ok())
     return s;
   if (records_++ == 0)
@@ -132,7 +132,7 @@ Status Reader::add(uint32_t file, uint64_t, uint64_t offset, std::span<const uin
   return {};
 }
 
-Status Reader::read(const std::vector<std::string> &paths) {
+Status TfRecordReader::read(const std::vector<std::string> &paths) {
   if (Status s = pictures_->open(spec_); !s.ok())
     return s;
   for (const std::string &path : paths) {
@@ -150,7 +150,7 @@ Status Reader::read(const std::vector<std::string> &paths) {
   return {};
 }
 
-std::string Reader::names() const {
+std::string TfRecordReader::names() const {
   std::string text;
   for (const std::string &name : names_)
     text += (text.empty() ? "" : ", ") + name;
@@ -159,7 +159,7 @@ std::string Reader::names() const {
 
 // By the names that the user gave, or that the model has; else the only encoded picture is the input, and an integer
 // that is called label the target.
-Status Reader::setRoles(Table &table) const {
+Status TfRecordReader::setRoles(Table &table) const {
   uint64_t encoded = 0;
   for (const Field &field : table.fields)
     encoded += field.pictures != nullptr;
@@ -180,7 +180,7 @@ Status Reader::setRoles(Table &table) const {
   return {};
 }
 
-Status Reader::finish(Table &table) {
+Status TfRecordReader::finish(Table &table) {
   const std::string &where = spec_.paths[0];
   if (records_ == 0)
     return {MT_INVALID, where + ": expected records, found none"};
@@ -239,7 +239,7 @@ static Status openTfrecord(const DataSpec &spec, Table &table) {
     return {MT_IO, "cannot look for " + spec.paths[0]};
   if (paths.empty())
     return {MT_IO, "expected files that match " + spec.paths[0] + ", found none"};
-  Reader reader(spec);
+  TfRecordReader reader(spec);
   if (Status s = reader.read(paths); !s.ok())
     return s;
   return reader.finish(table);

@@ -14,7 +14,8 @@
 
 using namespace mtrun;
 
-// Random rows for one entry: floats in [0, 1), integers and flags 0 or 1, which are legal labels of any classifier.
+// Random rows for one entry: whole numbers below its limit; without one floats in [0, 1), and integers and flags 0
+// or 1.
 static std::vector<std::byte> randomRows(const mtrun_tensor_info &info, int64_t rows, uint64_t stream) {
   uint64_t elements = static_cast<uint64_t>(rows);
   for (int32_t d = 1; d < info.rank; ++d)
@@ -22,25 +23,27 @@ static std::vector<std::byte> randomRows(const mtrun_tensor_info &info, int64_t 
   size_t size = mt_dtype_size(info.dtype);
   std::vector<std::byte> bytes(elements * size);
   for (uint64_t i = 0; i < elements; ++i) {
-    uint32_t bits = philox(0, i, stream)[0];
+    uint32_t drawn = philox(0, i, stream)[0];
+    int64_t whole = info.limit > 0 ? drawn % info.limit : drawn & 1;
+    double fraction = info.limit > 0 ? static_cast<double>(whole) : (drawn >> 8) * 0x1p-24;
     std::byte *to = bytes.data() + i * size;
     auto put = [&](auto value) { memcpy(to, &value, sizeof value); };
     switch (info.dtype) {
     case MT_F32:
-      put(static_cast<float>(bits >> 8) * 0x1p-24f);
+      put(static_cast<float>(fraction));
       break;
     case MT_F64:
-      put(static_cast<double>(bits >> 8) * 0x1p-24);
+      put(fraction);
       break;
     case MT_I32:
-      put(static_cast<int32_t>(bits & 1));
+      put(static_cast<int32_t>(whole));
       break;
     case MT_I64:
-      put(static_cast<int64_t>(bits & 1));
+      put(whole);
       break;
     case MT_BOOL:
     case MT_U8:
-      put(static_cast<uint8_t>(bits & 1));
+      put(static_cast<uint8_t>(whole));
       break;
     case MT_BF16:
     case MT_F16:

@@ -74,8 +74,16 @@ inline uint64_t archivePieceBytes(const mt::plan::Plan &plan, const mt::plan::Ar
   return piece.kind() == mt::plan::PieceKind::Crc32 ? 4 : piece.size();
 }
 
+// Bytes of a buffer where a device has `shards` shards; false if they exceed the limit.
+bool bufferBytes(const mt::plan::Plan &plan, const mt::plan::Buffer &buffer, uint32_t shards, uint64_t &bytes);
+
+// Whether bytes lie inside a block of `limit` bytes. MT_CORRUPT.
+Status checkInside(const std::string &place, uint64_t offset, uint64_t bytes, uint64_t limit, const char *block);
+
 // The programs' part of verifyPlan; the rest of the plan is verified.
 Status verifyProgram(const mt::plan::Plan &plan, const mt::plan::Program &program, const std::string &place);
+// The steps' part of verifyProgram; the rest of the program is verified.
+Status verifySteps(const mt::plan::Plan &plan, const mt::plan::Program &program, const std::string &place);
 
 // Which programs belong to which length of sequences; each is verified.
 Status verifyLengths(const mt::plan::Plan &plan);

@@ -1,37 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Session.h"
 
-#include "runtime/device/Collectives.h"
-#include "runtime/device/ProcessGroup.h"
 #include "runtime/plan/Check.h"
 #include "runtime/session/Bind.h"
+#include "runtime/session/ChooseDevices.h"
 #include "runtime/session/LengthChoice.h"
 #include "runtime/session/Memory.h"
 #include "runtime/session/Metric.h"
-#include "runtime/session/UnitWeights.h"
 #include "runtime/session/StartTracer.h"
-#include "runtime/support/device_spec.h"
-#include "runtime/support/hash_text.h"
-#include "runtime/support/subtrees.h"
+#include "runtime/session/UnitWeights.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <limits>
-#include <set>
-#include <unistd.h>
 
 namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-struct Session::State {
+struct Session::State : SessionDevices {
   const Plan *plan = nullptr;
   mtrun_options options = {};
-  DeviceSpec spec;
-  std::unique_ptr<ProcessGroup> processGroup; // null: one process
-  std::unique_ptr<DeviceGroup> group;
-  DeviceLayout layout;
   Memory memory;
   std::vector<Executable> executables;
   std::unique_ptr<Tracer> tracer; // of train_step
@@ -51,12 +40,6 @@ struct Session::State {
       options.log(options.log_user, level, message.c_str());
   }
 
-  // Of the group: one where those of the spec share variables.
-  int devices() const { return static_cast<int>(layout.shards.size()); }
-
-  Status chooseDevices();
-  Status cutBatch();
-  Status chooseProcesses();
   Executable *find(std::string_view program);
   // What runs a step of `program`, whose tensors become those of one length of the plan's.
   Status choose(std::string_view program, Executable *&executable, Step &step);
@@ -88,147 +71,6 @@ void Session::State::report(const Executable &executable, const mtrun_results &r
   if (results.learning_rate)
     *results.learning_rate = executable.computesRate() ? static_cast<double>(executable.learningRate())
                                                        : std::numeric_limits<double>::quiet_NaN();
-}
-
-// One device a process: the GPU of the list that the process' number on its host says.
-static Status ownGpu(const mtrun_options &options, DeviceSpec &spec) {
-  if (!spec.onGpus())
-    return {MT_INVALID, "expected GPUs for a session of " + std::to_string(options.processes) +
-                            " processes, found devices of kind " + spec.kind};
-  if (options.process < 0 || options.process >= options.processes || !options.rendezvous)
-    return {MT_INVALID, "expected a process below " + std::to_string(options.processes) +
-                            " and a rendezvous address, found " + std::to_string(options.process) + " and " +
-                            (options.rendezvous ? options.rendezvous : "NULL")};
-  std::set<int> gpus(spec.gpus.begin(), spec.gpus.end());
-  if (gpus.size() < spec.gpus.size())
-    return {MT_INVALID, "expected a GPU of its own for each process, found one twice; several devices on a GPU are one "
-                        "process"};
-  auto own = static_cast<size_t>(std::max(options.local_process, 0));
-  if (own >= spec.gpus.size())
-    return {MT_NO_DEVICE, "expected a GPU for process " + std::to_string(own) + " of this host, found " +
-                              std::to_string(spec.gpus.size())};
-  spec.gpus = {spec.gpus[own]};
-  spec.devices = options.processes;
-  return {};
-}
-
-Status Session::State::chooseProcesses() {
-  if (options.processes <= 1)
-    return {};
-  ProcessGroupOptions groupOptions;
-  groupOptions.process = options.process;
-  groupOptions.processes = options.processes;
-  groupOptions.rendezvous = options.rendezvous;
-  groupOptions.secret = options.secret ? options.secret : "";
-  groupOptions.name = spec.kind + ":" + std::to_string(spec.gpus[0]);
-  char host[256] = "";
-  if (!groupOptions.rendezvous.starts_with("unix:") && !groupOptions.rendezvous.starts_with("fd:") &&
-      gethostname(host, sizeof host - 1) == 0)
-    groupOptions.name += std::string(" of ") + host;
-  if (options.timeout > 0)
-    groupOptions.timeout = options.timeout;
-  groupOptions.agreement = "plan: " + hashText(plan->hash()) + "\nseed: " + std::to_string(options.seed) +
-                    "\nversion: " MT_VERSION;
-  layout.first = options.process;
-  return ProcessGroup::open(groupOptions, processGroup);
-}
-
-static Status parseLibraries(const char *text, LibraryUse &use) {
-  std::string_view name = text ? text : "auto";
-  constexpr std::pair<std::string_view, LibraryUse> uses[] = {{"auto", LibraryUse::Auto},
-                                                              {"off", LibraryUse::Off},
-                                                              {"require", LibraryUse::Require},
-                                                              {"tune", LibraryUse::Tune}};
-  for (auto [known, value] : uses)
-    if (name == known) {
-      use = value;
-      return {};
-    }
-  return {MT_INVALID, "expected auto, off, require or tune for libraries, found " + std::string(name)};
-}
-
-// A device computes the shards of a micro-batch at once.
-Status Session::State::cutBatch() {
-  int64_t microBatches = options.micro_batches ? options.micro_batches : plan->tables().micro_batches();
-  int64_t shards = plan->shards();
-  if (microBatches < 1 || microBatches > shards || !std::has_single_bit(static_cast<uint64_t>(microBatches)))
-    return {MT_INVALID, "expected a power of two up to " + std::to_string(shards) +
-                            ", the shards of the plan, for micro-batches, found " + std::to_string(microBatches)};
-  layout.passShards = static_cast<int>(shards / microBatches);
-  for (int held : layout.shards)
-    layout.variants.push_back(std::countr_zero(static_cast<unsigned>(std::min(held, layout.passShards))));
-  if (layout.inMicroBatches() && spec.onGpus())
-    return {MT_INVALID, "expected CPUs for micro-batches that run one after another, found devices of kind " +
-                            spec.kind + "; " + std::to_string(microBatches) + " GPUs run one each"};
-  return {};
-}
-
-Status Session::State::chooseDevices() {
-  constexpr int64_t maxSteps = 1024;
-  if (options.steps_per_launch < 0 || options.steps_per_launch > maxSteps)
-    return {MT_INVALID, "expected 1 to " + std::to_string(maxSteps) + " steps per launch, found " +
-                            std::to_string(options.steps_per_launch)};
-  if (options.steps_per_launch > 1 && plan->tables().lengths())
-    return {MT_INVALID,
-            "expected 1 step per launch of a plan of several lengths, which each step chooses from, found " +
-                std::to_string(options.steps_per_launch)};
-  if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", spec); !status.ok())
-    return status;
-  if (options.processes > 1)
-    if (Status status = ownGpu(options, spec); !status.ok())
-      return status;
-  uint32_t devices = static_cast<uint32_t>(spec.devices);
-  if (uint32_t most = plan->shards(); devices > most) {
-    std::string shards = std::to_string(std::bit_ceil(devices));
-    bool larger = std::bit_ceil(devices) > plan->batch(); // a shard has a sample at least
-    return {MT_INVALID, "expected at most " + std::to_string(most) + (most == 1 ? " device" : " devices") +
-                            " for a plan of " + std::to_string(most) + (most == 1 ? " shard" : " shards") +
-                            ", found " + std::to_string(devices) + "; recompile it with: mtc compile MODEL " +
-                            (larger ? "--batch " + shards + " or more --shards " : "--shards ") + shards};
-  }
-  if (devices < plan->tables().min_devices())
-    return {MT_NO_MEMORY, "expected at least " + std::to_string(plan->tables().min_devices()) +
-                              " devices, the fewest on which the plan fits the memory it was compiled for, found " +
-                              std::to_string(devices)};
-  // Devices that share memory are one thread pool for all shards: each weight is then read, and each gradient written,
-  // by one thread and once, and shares are even for any number of devices. Only devices that own their variables split
-  // the tree.
-  bool together = options.private_variables == 0 && !spec.onGpus();
-  layout.shards = splitShards(static_cast<int>(plan->shards()), together ? 1 : spec.devices);
-  if (Status status = cutBatch(); !status.ok())
-    return status;
-
-  if (Status status = chooseProcesses(); !status.ok())
-    return status;
-  GroupOptions groupOptions;
-  groupOptions.processGroup = processGroup.get();
-  groupOptions.devices = together ? 1 : spec.devices;
-  groupOptions.threads = together ? spec.devices * spec.threads : spec.threads;
-  groupOptions.gpus = spec.gpus;
-  if (Status status = parseLibraries(options.libraries, groupOptions.libraries); !status.ok())
-    return status;
-  if (options.tuning && !spec.onGpus())
-    return {MT_INVALID,
-            std::string(options.tuning) + ": expected GPUs for a tuning file, found devices of kind " + spec.kind};
-  groupOptions.tuning = options.tuning ? options.tuning : "";
-  groupOptions.pin = !options.no_pin;
-  groupOptions.spin = !options.no_spin;
-  groupOptions.stepsPerLaunch = static_cast<int>(std::max<int64_t>(options.steps_per_launch, 1));
-  groupOptions.log = [this](int level, const std::string &message) { log(level, message); };
-  if (Status status = makeDeviceGroup(spec.kind, groupOptions, group); !status.ok())
-    return status;
-  if (Status status = group->loadCode(*plan, options.cpu); !status.ok())
-    return status;
-
-  layout.tree.sums = treeSums(layout.shards);
-  if (plan->tables().sum_kernel() < count(plan->tables().kernels())) {
-    layout.tree.sum = group->kernel(plan->tables().sum_kernel());
-    const fb::Kernel &sum = *plan->tables().kernels()->Get(plan->tables().sum_kernel());
-    uint64_t perTile = group->blocks() ? sum.gpu()->elements_per_tile() : sum.elements_per_tile();
-    layout.tree.elementsPerTile = std::max<int64_t>(1, static_cast<int64_t>(perTile));
-    layout.tree.threads = group->blocks() ? sum.gpu()->threads() : 0;
-  }
-  return {};
 }
 
 Executable *Session::State::find(std::string_view program) {
@@ -277,7 +119,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   if (options)
     state->options = *options;
   StartTimes times;
-  if (Status status = state->chooseDevices(); !status.ok())
+  auto log = [state = state.get()](int level, const std::string &message) { state->log(level, message); };
+  if (Status status = chooseDevices(plan, state->options, log, *state); !status.ok())
     return status;
   times.add("start and code");
   if (Status status = state->group->reserve(state->memory.measure(plan, *state->group, state->layout),

@@ -6,12 +6,22 @@
 #define MT_DEVICE_MEMORY_H
 
 #include <cstdint>
+#include <vector>
 
 namespace mtrun {
 
 inline constexpr int64_t bufferAlignment = 64; // bytes, of every offset and size of a plan's buffers
 
 inline int64_t alignBuffer(int64_t bytes) { return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment; }
+
+// What a program of a plan says of memory, in bytes.
+struct ProgramMemory {
+  uint64_t shared = 0;            // of the shared block
+  std::vector<uint64_t> arenas;   // by variant: 1, 2, 4 ... all shards
+  std::vector<uint64_t> partials; // partial sums of each all-reduce
+
+  uint64_t shards() const { return uint64_t{1} << (arenas.size() - 1); } // of the plan
+};
 
 struct DeviceMemory {
   uint64_t variables = 0;
@@ -22,8 +32,9 @@ struct DeviceMemory {
   uint64_t sums = 0;      // of micro-batches, beside the shared block
   uint64_t scratch = 0;   // of each thread of a CPU device
 
-  // Programs take turns in a device's memory.
-  void addProgram(uint64_t sharedBytes, uint64_t arenaBytes, uint64_t stagingBytes, uint64_t sumsBytes);
+  // Programs take turns in a device's memory. The device has 2^`variant` shards; `devices`: of the run, 0: as many as
+  // take most; `microBatches`: of the whole batch, a power of two that is at most its shards.
+  void addProgram(const ProgramMemory &program, uint32_t variant, uint64_t devices, uint64_t microBatches);
   // None wraps in a verified plan: at most six blocks of at most 2^46 bytes, sums of at most 2^58, 2^10 threads of at
   // most 2^30.
   uint64_t bytes(uint64_t threads = 1) const {
@@ -40,9 +51,6 @@ constexpr uint64_t bytesOfLoneResult(uint64_t partialBytes) { return partialByte
 
 // Floats of staging of one of `devices`, for an all-reduce of `elements`: as many for each of them. None of a lone one.
 uint64_t stagingElements(uint64_t elements, uint64_t devices);
-
-// The same in bytes, the most of all numbers of devices whose fullest holds 2^`variant` of the shards.
-uint64_t maxStagingBytes(uint64_t partialBytes, uint64_t shards, uint32_t variant);
 
 // Bytes of an all-reduce's sums over 1, 2, 4 ... of a device's micro-batches, a power of two. The result has room for
 // the last of them.

@@ -18,21 +18,21 @@ namespace {
 // Memories: the arena, the shared block, then a variable each.
 constexpr uint32_t arena = 0, shared = 1, firstVariable = 2;
 
-struct Bytes {
+struct Range {
   uint32_t memory;
   uint64_t begin, end;
-  bool overlaps(const Bytes &other) const { return memory == other.memory && begin < other.end && other.begin < end; }
+  bool overlaps(const Range &other) const { return memory == other.memory && begin < other.end && other.begin < end; }
 };
 
 struct Access {
   uint32_t step;
-  Bytes bytes;
+  Range bytes;
 };
 
 struct StepNode {
   bool repeated = false; // else an event
   bool output = false;   // writes rows of the caller's
-  std::vector<Bytes> reads, writes;
+  std::vector<Range> reads, writes;
   std::vector<uint32_t> producers; // repeated steps that write what it reads
   std::vector<uint32_t> events;    // repeated: events that write what it reads
   std::vector<uint32_t> readers;   // events: repeated steps before it that read bytes that it writes
@@ -69,7 +69,7 @@ public:
 private:
   const fb::Step &step(uint32_t index) const { return *program_.steps()->Get(index); }
 
-  Bytes bytesOf(const fb::Buffer &buffer) const {
+  Range bytesOf(const fb::Buffer &buffer) const {
     uint64_t rows = (uint64_t{1} << variant_) * plan_.shard_rows();
     uint64_t size = buffer.fixed_bytes() + buffer.row_bytes() * rows, begin = 0;
     if (buffer.space() == fb::Space::Variable)
@@ -109,34 +109,34 @@ private:
       addLaunch(node, step(index));
     else
       addAllReduce(node, step(index));
-    for (const Bytes &bytes : node.writes)
+    for (const Range &bytes : node.writes)
       if (node.repeated && bytes.memory != arena)
         return {MT_INVALID, program_.name()->str() + ": expected steps that write either temporary values or shared " +
                                 "ones, for micro-batches, found both in " + nameOf(index)};
-    for (const Bytes &bytes : node.reads)
+    for (const Range &bytes : node.reads)
       for (uint32_t writer : writersOf(bytes))
         insert(nodes_[writer].repeated ? node.producers : node.events, writer);
     if (!node.repeated)
-      for (const Bytes &bytes : node.writes)
+      for (const Range &bytes : node.writes)
         for (const Access &read : reads_[bytes.memory])
           if (read.bytes.overlaps(bytes))
             insert(node.readers, read.step);
-    for (const Bytes &bytes : node.writes)
+    for (const Range &bytes : node.writes)
       writes_[bytes.memory].push_back({index, bytes});
-    for (const Bytes &bytes : node.reads)
+    for (const Range &bytes : node.reads)
       if (node.repeated && bytes.memory != arena)
         reads_[bytes.memory].push_back({index, bytes});
     return {};
   }
 
   // The steps so far whose writes are what a read finds.
-  std::vector<uint32_t> writersOf(const Bytes &read) const {
+  std::vector<uint32_t> writersOf(const Range &read) const {
     std::vector<uint32_t> writers;
-    std::vector<Bytes> open = {read}, rest;
+    std::vector<Range> open = {read}, rest;
     const std::vector<Access> &writes = writes_[read.memory];
     for (auto write = writes.rbegin(); write != writes.rend() && !open.empty(); ++write) {
       rest.clear();
-      for (const Bytes &piece : open) {
+      for (const Range &piece : open) {
         if (!write->bytes.overlaps(piece)) {
           rest.push_back(piece);
           continue;

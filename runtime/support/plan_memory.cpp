@@ -2,36 +2,30 @@
 #include "runtime/support/plan_memory.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace mtrun {
 
+static ProgramMemory memoryOf(const mt::plan::Program &program) {
+  ProgramMemory memory;
+  memory.shared = program.shared_bytes();
+  for (const mt::plan::Variant *variant : *program.variants())
+    memory.arenas.push_back(variant->arena_bytes());
+  if (program.steps())
+    for (const mt::plan::Step *step : *program.steps())
+      if (step->kernel() < 0)
+        memory.partials.push_back(step->partial_bytes());
+  return memory;
+}
+
 DeviceMemory deviceMemory(const mt::plan::Plan &plan, uint32_t variant, uint64_t devices, uint64_t microBatches) {
-  uint64_t shards = uint64_t{1} << variant;
-  uint64_t pass = std::min<uint64_t>(shards, plan.shards() / (microBatches ? microBatches : plan.micro_batches()));
   DeviceMemory memory;
   memory.variables = plan.variables_bytes();
   if (plan.constants() >= 0)
     memory.constants = plan.sections()->Get(static_cast<uint32_t>(plan.constants()))->size();
-  if (!plan.programs()) // a plan may hold none
-    return memory;
-  for (const mt::plan::Program *program : *plan.programs()) {
-    uint64_t partialBytes = 0, sums = 0, shared = program->shared_bytes();
-    bool alone = pass == plan.shards();
-    if (program->steps())
-      for (const mt::plan::Step *step : *program->steps())
-        if (step->kernel() < 0) {
-          partialBytes = std::max(partialBytes, step->partial_bytes());
-          sums += microBatchSums(step->partial_bytes(), shards / pass);
-          shared -= alone ? bytesOfLoneResult(step->partial_bytes()) : 0; // results are inside, and do not overlap
-        }
-    uint64_t staging = partialBytes == 0 ? 0
-                       : devices == 0 ? maxStagingBytes(partialBytes, plan.shards(), variant)
-                                      : stagingElements(partialBytes / sizeof(float), devices) * sizeof(float);
-    const auto *arena = program->variants()->Get(static_cast<uint32_t>(std::countr_zero(pass)));
-    memory.addProgram(shared, arena->arena_bytes(), staging, sums);
-  }
-  if (plan.kernels())
+  if (plan.programs()) // a plan may hold none
+    for (const mt::plan::Program *program : *plan.programs())
+      memory.addProgram(memoryOf(*program), variant, devices, microBatches ? microBatches : plan.micro_batches());
+  if (plan.programs() && plan.kernels())
     for (const mt::plan::Kernel *kernel : *plan.kernels())
       memory.scratch = std::max(memory.scratch, kernel->scratch_bytes());
   return memory;

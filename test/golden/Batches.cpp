@@ -75,22 +75,22 @@ private:
   uint32_t half = 0;
 };
 
-constexpr int64_t kPixels = 784, kClasses = 10;
+constexpr int64_t pixels = 784, classes = 10;
 
 } // namespace
 
 Batch makeBatch(int64_t rows, uint32_t seed) {
-  std::vector<double> templates(kClasses * kPixels);
+  std::vector<double> templates(classes * pixels);
   Generator templateGenerator(99), generator(seed);
   for (double &value : templates)
     value = templateGenerator.uniform();
-  Batch batch{std::vector<float>(rows * kPixels), std::vector<int32_t>(rows), std::vector<float>(rows * kClasses)};
+  Batch batch{std::vector<float>(rows * pixels), std::vector<int32_t>(rows), std::vector<float>(rows * classes)};
   for (int64_t row = 0; row < rows; ++row) {
-    batch.labels[row] = generator.below(kClasses);
-    batch.oneHot[row * kClasses + batch.labels[row]] = 1;
+    batch.labels[row] = generator.below(classes);
+    batch.oneHot[row * classes + batch.labels[row]] = 1;
   }
-  for (int64_t i = 0; i < rows * kPixels; ++i) {
-    double value = 0.7 * templates[batch.labels[i / kPixels] * kPixels + i % kPixels] + 0.5 * generator.uniform();
+  for (int64_t i = 0; i < rows * pixels; ++i) {
+    double value = 0.7 * templates[batch.labels[i / pixels] * pixels + i % pixels] + 0.5 * generator.uniform();
     batch.images[i] = float(std::clamp(value, 0.0, 1.0));
   }
   return batch;

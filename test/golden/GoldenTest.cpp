@@ -20,7 +20,7 @@
 
 namespace {
 
-constexpr int64_t kBatch = 64;
+constexpr int64_t planBatch = 64;
 
 void check(mt_status *status) {
   if (!status)
@@ -53,7 +53,7 @@ protected:
     expected = golden::readFile(dataFolder() + "/" + model + ".golden");
     start = golden::readFile(dataFolder() + "/" + GetParam().start + ".golden");
     mtc_options options = mtc_options_init();
-    options.batch = kBatch;
+    options.batch = planBatch;
     mtc_result *result = nullptr;
     check(mtc_compile_file((MTC_SOURCE_DIR "/test/golden/models/" + model + ".mlir").c_str(), &options, &result));
     Owned<mtc_result> compiled(result);
@@ -125,9 +125,9 @@ protected:
     double rate = 0;
 
     double slack(size_t i) const {
-      constexpr double kEpsilon = 3.2e-6, kGradientError = 1e-9;
+      constexpr double epsilon = 3.2e-6, gradientError = 1e-9;
       double gradient = momentum ? 10 * std::fabs(momentum->values[i]) : 0;
-      return momentum ? kGradientError * rate * kEpsilon / ((gradient + kEpsilon) * (gradient + kEpsilon)) : 0;
+      return momentum ? gradientError * rate * epsilon / ((gradient + epsilon) * (gradient + epsilon)) : 0;
     }
   };
 
@@ -198,7 +198,7 @@ TEST_P(Golden, WholeRun) {
 TEST_P(Golden, ShortStep) {
   Owned<mtrun_session> session = makeSession();
   size_t last = expected.steps.size() - 1;
-  ASSERT_LT(expected.steps[last].rows, kBatch);
+  ASSERT_LT(expected.steps[last].rows, planBatch);
   train(session.get(), expected.steps[last].rows, 1000 + last);
   compareVariables(session.get(), "short1", 1e-6);
 }

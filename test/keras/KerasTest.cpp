@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr int64_t kBatch = 8;
+constexpr int64_t planBatch = 8;
 
 using kerastest::Expected;
 // Four times the rounding that Keras itself has, since both are samples of the same.
@@ -41,7 +41,7 @@ mtrun_plan *planOf(const std::string &stem, bool sampleWeights) {
   if (plan)
     return plan.get();
   mtc_options options = mtc_options_init();
-  options.batch = kBatch;
+  options.batch = planBatch;
   options.cpu = "native"; // half the time of a plan for all CPUs
   options.sample_weights = sampleWeights;
   mtc_result *result = nullptr;

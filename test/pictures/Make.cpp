@@ -18,7 +18,7 @@
 
 namespace {
 
-const char *const kClasses[] = {"across", "along", "down", "rings", "up"};
+const char *const classNames[] = {"across", "along", "down", "rings", "up"};
 
 struct Random {
   uint64_t state;
@@ -132,7 +132,7 @@ int main(int argc, char **argv) {
   std::string folder = argv[1];
   int count = atoi(argv[2]), shards = argc > 3 ? atoi(argv[3]) : 0;
   auto side = static_cast<uint32_t>(argc > 4 ? atoi(argv[4]) : 72);
-  for (const char *name : kClasses)
+  for (const char *name : classNames)
     std::filesystem::create_directories(folder + "/train/" + name);
   std::vector<std::ofstream> files;
   char name[64];
@@ -145,7 +145,7 @@ int main(int argc, char **argv) {
     for (int i = label; i < count; i += 5, ++done) {
       std::string picture = jpeg(i, label, side);
       snprintf(name, sizeof name, "/%06d.jpg", i);
-      std::ofstream(folder + "/train/" + kClasses[label] + name, std::ios::binary) << picture;
+      std::ofstream(folder + "/train/" + classNames[label] + name, std::ios::binary) << picture;
       if (shards)
         files[static_cast<size_t>(int64_t(done) * shards / count)] << record(picture, label);
     }

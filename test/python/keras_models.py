@@ -22,7 +22,6 @@ KINDS = (IMAGES.mean((1, 2, 3)) > 0.5).astype("int32")
 IDS = NUMBERS.integers(1, 12, (32, 7)).astype("int32")
 IDS[::3, 5:] = 0
 SERIES = NUMBERS.standard_normal((32, 6, 4)).astype("float32")
-SPARSE = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
 @dataclasses.dataclass
@@ -37,8 +36,13 @@ class Case:
     random: bool = False
 
 
-def compiled(model, loss=SPARSE, metrics=("accuracy",), optimizer=None, **options):
-    model.compile(optimizer or keras.optimizers.Adam(0.01), loss, metrics=list(metrics), **options)
+def cross_entropy():
+    """Of logits. A loss computes in the type that Keras has when it is made."""
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def compiled(model, loss=None, metrics=("accuracy",), optimizer=None, **options):
+    model.compile(optimizer or keras.optimizers.Adam(0.01), loss or cross_entropy(), metrics=list(metrics), **options)
     return model
 
 
@@ -181,8 +185,8 @@ def two_inputs():
             return {"number": self.number(both), "kind": self.kind(both)}
 
     model = Net()
-    model.compile(keras.optimizers.SGD(0.05), {"number": "mse", "kind": SPARSE}, metrics={"kind": ["accuracy"]},
-                  loss_weights={"number": 0.5, "kind": 2})
+    model.compile(keras.optimizers.SGD(0.05), {"number": "mse", "kind": cross_entropy()},
+                  metrics={"kind": ["accuracy"]}, loss_weights={"number": 0.5, "kind": 2})
     return Case(model, {"a": X[:, :4], "b": X[:, 2:]}, {"number": Y, "kind": LABELS})
 
 

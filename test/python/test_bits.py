@@ -29,8 +29,6 @@ def make(function, micro_batches):
         step = mtc.jax.compile(model.loss, model.params, model.some(4), state=model.state, optimizer=mtc.jax.adam(0.01),
                                **options)
         return step, [step._bind(model.some(BATCH)), step._bind(model.some(SHORT, BATCH))]
-    if "hf_" in function.__name__:
-        pytest.importorskip("transformers")
     module, example, loss = torch_models.build(function)
     step = mtc.torch.compile(module, example, loss=loss, optimizer="adam", **options)
     rows = jax.tree.map(lambda *parts: torch.cat(parts), example, *(torch_models.other(example, i) for i in (1, 2)))

@@ -5,17 +5,21 @@ Models of plain JAX are in test_jax.py, and the bits on several devices in test_
 all optimizers of optax, masks and metrics.
 """
 
+import contextlib
 import inspect
 
 import flax_models
+import interpreter
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 from flax_models import BATCH
+from jax_float64 import errors_in_float64, in_double
 
 import mtc.jax
+from mtc.jax._program import Program
 
 STEPS, MORE = 5, 2
 
@@ -89,6 +93,21 @@ def test_steps_are_those_of_jax(make, capsys):
     assert_like(step.opt_state, opt_state, 1e-4)
     if state is not None:
         assert_like(step.state, state, 1e-5)
+
+
+@pytest.mark.parametrize("make", [*flax_models.COMPARED, flax_models.noisy_vae, flax_models.discriminator,
+                                  flax_models.generator], ids=lambda make: make.__name__)
+def test_a_step_in_float64(make, tmp_path):
+    """The loss, all gradients and the state after a step in the interpreter are those of JAX in float64."""
+    model = make()
+
+    def program(change):
+        trees = (jax.tree.map(change, tree) for tree in (model.params, model.state, model.batch(0)))
+        return Program.of(model.loss, *trees, None)
+
+    errors = errors_in_float64(program(np.asarray), lambda: contextlib.nullcontext(program(in_double)),
+                               tmp_path / "model.mlir")
+    assert not {n: e for n, e in errors.items() if not e <= interpreter.TOLERANCE}
 
 
 def test_one_network_has_equal_losses_in_linen_nnx_equinox_and_plain_jax():

@@ -64,6 +64,25 @@ def test_state_is_that_of_the_step():
             np.testing.assert_allclose(step.state[name], wanted[name], rtol=1e-4, atol=1e-6)
 
 
+def test_a_state_of_the_names_of_the_parameters():
+    """A teacher, which the loss pulls the parameters to."""
+    def loss(params, teacher, batch):
+        pull = sum(jnp.sum((params[name] - teacher[name])**2) for name in params)
+        return jnp.mean((batch[0] @ params["w"] + params["b"] - batch[1])**2) + 0.1 * pull, teacher
+
+    x = np.random.default_rng(0).standard_normal((8, 3)).astype("f4")
+    batch = x, x[:, :1] - x[:, 1:2]
+    params = {"w": np.ones((3, 1), "f4"), "b": np.zeros(1, "f4")}
+    teacher = {"w": np.zeros((3, 1), "f4"), "b": np.ones(1, "f4")}
+    step = mtc.jax.compile(loss, params, batch, state=teacher, optimizer=mtc.jax.sgd(0.1), batch_size=8,
+                           devices="cpu:1", verbose=0)
+    (wanted, _), gradients = jax.value_and_grad(loss, has_aux=True)(params, teacher, batch)
+    assert step.train_on_batch(batch)["loss"] == pytest.approx(float(wanted), rel=1e-5)
+    for name in params:
+        np.testing.assert_allclose(step.params[name], params[name] - 0.1 * gradients[name], rtol=1e-5)
+        np.testing.assert_array_equal(step.state[name], teacher[name])
+
+
 def test_predict_save_and_assign(tmp_path):
     m = jax_models.mlp()
     step = mtc.jax.compile(m.loss, m.params, m.some(4), optimizer="adam", batch_size=16, predict=m.predict,

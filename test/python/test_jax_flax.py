@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mtc.jax with Flax (linen and nnx), Equinox and optax, where they are installed."""
+"""mtc.jax with Flax (linen and nnx), Equinox and optax."""
 
+import equinox as eqx
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+from flax import nnx
 
 import mtc
 import mtc.jax
@@ -30,8 +34,6 @@ def points(classes=3):
 
 
 def test_linen_resnet_with_batch_statistics():
-    nn, optax = pytest.importorskip("flax.linen"), pytest.importorskip("optax")
-
     class Block(nn.Module):
         @nn.compact
         def __call__(self, x, train):
@@ -66,8 +68,6 @@ def test_linen_resnet_with_batch_statistics():
 
 
 def test_linen_gpt_with_clip_schedule_and_mask():
-    nn, optax = pytest.importorskip("flax.linen"), pytest.importorskip("optax")
-
     class Net(nn.Module):
         @nn.compact
         def __call__(self, ids, train):
@@ -95,8 +95,6 @@ def test_linen_gpt_with_clip_schedule_and_mask():
 
 
 def test_nnx():
-    nnx, optax = pytest.importorskip("flax.nnx"), pytest.importorskip("optax")
-
     class Net(nnx.Module):
         def __init__(self, rngs):
             self.first = nnx.Linear(8, 16, rngs=rngs)
@@ -119,7 +117,6 @@ def test_nnx():
 
 
 def test_equinox():
-    eqx, optax = pytest.importorskip("equinox"), pytest.importorskip("optax")
     model = eqx.nn.MLP(8, 3, 16, 2, activation=jax.nn.tanh, key=jax.random.key(0))
 
     def loss(model, batch):
@@ -147,7 +144,7 @@ OPTIMIZERS = {
 
 def linear(name):
     """A linear model: its loss, parameters, data, the optimizer, and the compiled step."""
-    optimizer = OPTIMIZERS[name](pytest.importorskip("optax"))
+    optimizer = OPTIMIZERS[name](optax)
     x, _ = points()
     y = (x @ np.arange(16, dtype="float32").reshape(8, 2) / 8).astype("float32")
 
@@ -191,7 +188,6 @@ def test_steps_are_those_of_optax(name):
 
 
 def test_states_that_do_not_fit():
-    optax = pytest.importorskip("optax")
     _, params, _, _, step = linear("adam")
     with pytest.raises(mtc.DataError, match="another structure"):
         step.opt_state = optax.sgd(0.1, 0.9).init(params)
@@ -205,7 +201,6 @@ def test_states_that_do_not_fit():
 
 
 def test_parameters_that_the_loss_does_not_depend_on():
-    optax = pytest.importorskip("optax")
     params = {"w": np.ones((4, 1), "f4"), "head": np.full((4, 2), 3, "f4"), "stopped": np.ones(1, "f4")}
     x, y = np.random.default_rng(0).normal(size=(2, 8, 4)).astype("f4")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras models that are traced: the same losses, metrics, weights and outputs as Keras' own fit has."""
+"""Keras models that are traced: the same losses, metrics, weights and outputs as Keras' own fit has, and in float64 the
+same gradients."""
 
 import os
 import pathlib
@@ -7,8 +8,10 @@ import re
 import subprocess
 import sys
 
+import interpreter
 import jax
 import keras
+import keras_float64
 import keras_layers
 import keras_models
 import models
@@ -17,8 +20,10 @@ import numpy as np
 import pytest
 
 HERE = {"devices": "cpu:1", "cpu": "native"}
-# A model takes about five seconds, most of them in two compilers: every second one, or all with MTC_ALL_MODELS=1.
-MODELS = keras_models.ALL if os.environ.get("MTC_ALL_MODELS") else keras_models.ALL[::2]
+# A model takes about five seconds in each test, of two compilers or of the interpreter: every second one, or all with
+# MTC_ALL_MODELS=1.
+EVERY = bool(os.environ.get("MTC_ALL_MODELS"))
+MODELS, OTHERS = (keras_models.ALL if EVERY else keras_models.ALL[start::2] for start in (0, 1))
 
 
 def trained(function, **options):
@@ -59,6 +64,17 @@ def test_fit_is_that_of_keras(function, capsys):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("function", OTHERS, ids=lambda f: f.__name__)
+def test_a_step_in_float64(function, tmp_path):
+    """The loss, all gradients and the state after a step in the interpreter are those of Keras in float64."""
+    def make():
+        case = keras_models.make(function)
+        return case.model, case.x, case.y, case.sample_weight
+
+    errors = keras_float64.errors(make, tmp_path / "model.mlir")
+    assert not {n: e for n, e in errors.items() if not e <= interpreter.TOLERANCE}
+
+
 @pytest.mark.parametrize("function", [keras_models.mlp, keras_models.cnn, keras_models.transformer],
                          ids=lambda f: f.__name__)
 def test_the_same_gradients_both_ways(function):
@@ -66,7 +82,7 @@ def test_the_same_gradients_both_ways(function):
     slots = []
     for by in ("file", "trace"):
         case = keras_models.make(function)
-        case.model.compile(keras.optimizers.SGD(0.1, momentum=0.5), keras_models.SPARSE)
+        case.model.compile(keras.optimizers.SGD(0.1, momentum=0.5), keras_models.cross_entropy())
         mtc.fit(case.model, case.x[:8], case.y[:8], batch_size=8, shuffle=False, verbose=0, by=by, **HERE)
         slots.append([v.numpy() for v in [*case.model.optimizer.variables, *case.model.non_trainable_variables]])
     for a, b in zip(*slots, strict=True):

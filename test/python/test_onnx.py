@@ -3,15 +3,11 @@
 
 import os
 
+import mtc
 import numpy as np
+import onnx_models
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnx")
-pytest.importorskip("onnxscript")
-
-import mtc  # noqa: E402
-import onnx_models  # noqa: E402
+import torch
 
 BATCH, STEPS, RATE = 8, 5, 0.05
 LOSS = "sparse_categorical_crossentropy,from_logits=true"
@@ -21,11 +17,16 @@ def labels_for(y, generator):
     return torch.randint(0, y.shape[-1], y.shape[:-1], generator=generator)
 
 
-@pytest.mark.parametrize("dynamo", [False, True], ids=["script", "dynamo"])
-@pytest.mark.parametrize("name", list(onnx_models.MODELS))
+def exports():
+    """The models, and the exporters that they are tried with."""
+    for name in onnx_models.MODELS:
+        for dynamo, exporter in ((False, "script"), (True, "dynamo")):
+            if (name in onnx_models.SCRIPTED) != dynamo or os.environ.get("MTC_ALL_MODELS"):
+                yield pytest.param(name, dynamo, id=f"{name}-{exporter}")
+
+
+@pytest.mark.parametrize("name, dynamo", exports())
 def test_trains_as_pytorch(name, dynamo, tmp_path):
-    if (name in onnx_models.SCRIPTED) == dynamo and not os.environ.get("MTC_ALL_MODELS"):
-        pytest.skip("the other exporter is tried")
     module, sample = onnx_models.make(name)
     generator = torch.Generator().manual_seed(1)
     x = sample(BATCH, generator)

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops of ONNX, each beside ONNX' own reference evaluator. A family of ops is one model with an output for each."""
 
+import mtc
 import numpy as np
+import onnx
 import pytest
-
-pytest.importorskip("onnx")
-
-import mtc  # noqa: E402
-import onnx  # noqa: E402
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-from onnx.reference import ReferenceEvaluator  # noqa: E402
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 BATCH = 4
 
@@ -162,7 +160,6 @@ CELLS = {"LSTM": 4, "GRU": 3, "RNN": 1}
 @pytest.mark.parametrize("op", list(CELLS))
 def test_recurrent(op, direction, tmp_path):
     """Beside PyTorch's layers of the same weights; ONNX' evaluator has no reverse ones."""
-    torch = pytest.importorskip("torch")
     steps, width, units, gates = 5, 3, 4, CELLS[op]
     ways = 2 if direction == "bidirectional" else 1
     torch.manual_seed(2)

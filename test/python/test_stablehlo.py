@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of JAX in files of StableHLO: predictions and training beside JAX' own."""
 
+import jax
+import mtc
 import numpy as np
 import pytest
-
-jax = pytest.importorskip("jax")
-
-import mtc  # noqa: E402
-import stablehlo_text as texts  # noqa: E402
+import stablehlo_text as texts
 
 N, STEPS, RATE = 8, 5, 0.05
 

@@ -55,8 +55,6 @@ def assert_like(mine, theirs, bound):
 @pytest.mark.parametrize("make", models.OWN + models.HF, ids=lambda make: make.__name__)
 def test_training_is_that_of_pytorch(make):
     """The check passes; four steps have PyTorch's losses; PyTorch goes on from the weights and the state."""
-    if make in models.HF:
-        pytest.importorskip("transformers")
     step, (module, optimizer), (twin, twin_optimizer), example, loss = compiled(make)
     batches = [models.other(example, i) for i in range(6)]
     expected = train(twin, twin_optimizer, loss, batches)

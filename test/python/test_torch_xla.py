@@ -6,9 +6,8 @@ import pathlib
 import mtc
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-import torch_xla_models  # noqa: E402  needs torch
+import torch
+import torch_xla_models
 
 ROWS, STEPS, RATE = 8, 5, 0.05
 

@@ -11,7 +11,6 @@ MTC_ALL_MODELS=1, which takes ten minutes.
 
 import copy
 import os
-import subprocess
 
 import numpy as np
 import pytest
@@ -21,21 +20,18 @@ pytest.importorskip("torchvision")
 pytest.importorskip("timm")
 pytest.importorskip("transformers")
 
+import interpreter  # noqa: E402
 import mtc.torch  # noqa: E402
 import torch_zoo as zoo  # noqa: E402
-from conftest import BUILD  # noqa: E402
 from mtc.torch import _compile, _step  # noqa: E402
 
 torch.set_num_threads(1)
 
 MODELS = list(zoo.ALL) if os.environ.get("MTC_ALL_MODELS") else ["mobilenetv4", "qwen2", "hf_vit"]
 STEPS = 5
-TOLERANCE = 1e-5  # in float64
 # Small enough that PyTorch's own losses in float32 and float64 agree: these models learn four images in a step or two.
 RATES = {"resnet50": 1e-8, "dla34": 1e-8, "mobilenetv4": 1e-7, "swin_t": 1e-5, "convnext_t": 1e-5, "mixer": 1e-5}
-FLOOR = 1e-6  # of the largest gradient: some gradients are 0 but for roundings, such as those of the biases of keys
-# A momentum is half the one before minus the gradient.
-OPTIMIZER = "mt.sgd <{learning_rate = 1.0 : f32, momentum = 0.5 : f32}>"
+OPTIMIZER = f"mt.sgd <{{learning_rate = 1.0 : f32, momentum = {interpreter.MOMENTUM} : f32}}>"
 
 
 def loss_of(module, example, loss):
@@ -75,8 +71,8 @@ def test_training_is_that_of_pytorch(name, cache):
     assert difference.max() <= 1e-3, (found, expected)
 
 
-def in_double(module, example, loss):
-    """The loss, the gradients and the buffers of a step in PyTorch in float64."""
+def in_double(module, example, loss, variables):
+    """A step in PyTorch in float64, with the names and axes that the plan has."""
     twin = copy.deepcopy(module).double()
 
     def convert(tensor):
@@ -85,61 +81,25 @@ def in_double(module, example, loss):
     batch = {k: convert(v) for k, v in example.items()} if isinstance(example, dict) else tuple(map(convert, example))
     value = loss_of(twin, batch, loss)
     value.backward()
-    gradients = {n: p.grad.numpy() for n, p in twin.named_parameters() if p.grad is not None}
-    return float(value.detach()), gradients, {n: b.numpy() for n, b in twin.named_buffers()}
-
-
-def written(kind, name, array):
-    """A line that gives mt-interpret a tensor."""
-    elements = np.asarray(array, "f8").ravel().tolist()
-    return f"// {kind} {name} = " + "%.12g " * len(elements) % tuple(elements) + "\n"
+    gradients = {n: np.transpose(p.grad.numpy(), variables.stored[n]) for n, p in twin.named_parameters()
+                 if p.grad is not None}
+    buffers = dict(twin.named_buffers())
+    state = {variable: buffers[n].numpy() * share for n, (variable, share) in variables.statistics.items()}
+    return interpreter.Step(float(value.detach()), gradients, state)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_in_float64(name, tmp_path):
-    """The reference interpreter runs a step in float64: loss, gradients and buffers are within 1e-5 of PyTorch's.
-
-    The momentum of each parameter starts with twice PyTorch's gradient, so that the step leaves the difference of the
-    two gradients there. The interpreter prints six digits of it.
-    """
+    """The reference interpreter runs a step in float64: loss, gradients and buffers are within 1e-5 of PyTorch's."""
     module, example, loss = zoo.build(name)
-    expected, gradients, buffers = in_double(module, example, loss)
     work = _compile._Work(module, example, loss, False)
     model = work.convert(len(work.example.tensors[0]), set())
     variables = _step.Variables(model.stored, model.statistics)
-    slots = {f"sgd/{n.replace('/', '_')}_momentum": n for n in model.stored if n in gradients}
-    statistics = {variable: (n, share) for n, (variable, share) in model.statistics.items()}
-    path = tmp_path / "model.mlir"
-    with path.open("w") as file:
-        for key, tensor in zip(work.example.names, work.example.tensors):
-            file.write(written("INPUT", key, tensor))
-        for key in variables.names():
-            file.write(written("SET", *variables.to_plan(key, work.tensors[key])))
-        for slot, key in slots.items():
-            file.write(written("SET", slot, 2 * np.transpose(gradients[key], model.stored[key])))
-        file.write(_compile._text(model, {}, OPTIMIZER))
-    largest = max(np.abs(g).max() for g in gradients.values())
-    errors = {}
-    with subprocess.Popen([BUILD / "bin" / "mt-interpret", path], stdout=subprocess.PIPE, text=True) as run:
-        for line in run.stdout:
-            key, _, numbers = line.partition(" [")
-            if line.startswith("loss = "):
-                errors["loss"] = abs(float(line.split()[2]) - expected) / abs(expected)
-            elif key in slots or key in statistics:
-                found = np.fromstring(numbers.partition("] =")[2], sep=" ")
-                if key in slots:
-                    gradient = gradients[slots[key]]
-                    assert found.size == gradient.size
-                    errors[slots[key]] = np.abs(found).max() / (np.abs(gradient).max() + FLOOR * largest)
-                else:
-                    buffer, share = statistics[key]
-                    wanted = buffers[buffer].ravel()
-                    errors[buffer] = np.abs(found / share - wanted).max() / (np.abs(wanted).max() + FLOOR)
-    path.unlink()
-    assert run.returncode == 0
-    assert set(errors) == {"loss", *gradients, *model.statistics}
-    assert np.mean([np.abs(g).max() > 1e-6 * largest for g in gradients.values()]) > 0.8, "most gradients are not 0"
-    worst = max(gradients, key=errors.get)
-    print(f"{name}: loss {errors['loss']:.1e}, {len(gradients)} gradients {errors[worst]:.1e} ({worst}), "
-          f"{len(model.statistics)} buffers {max([errors[b] for b in model.statistics], default=0):.1e}")
-    assert not {k: e for k, e in errors.items() if not e <= TOLERANCE}
+    expected = in_double(module, example, loss, variables)
+    errors = interpreter.errors(
+        tmp_path / "model.mlir", _compile._text(model, {}, OPTIMIZER), zip(work.example.names, work.example.tensors),
+        (variables.to_plan(n, work.tensors[n]) for n in variables.names()), expected)
+    worst = max(expected.gradients, key=errors.get)
+    print(f"{name}: loss {errors['loss']:.1e}, {len(expected.gradients)} gradients {errors[worst]:.1e} ({worst}), "
+          f"{len(expected.state)} buffers {max([errors[b] for b in expected.state], default=0):.1e}")
+    assert not {k: e for k, e in errors.items() if not e <= interpreter.TOLERANCE}

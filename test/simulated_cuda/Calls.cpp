@@ -14,11 +14,8 @@ MTRUN_CUDA_FUNCTIONS(MTC_SIM_DECLARE)
 
 namespace {
 
-constexpr Result invalidDevice = 101, unknown = 999;
+constexpr Result invalidDevice = 101;
 constexpr int threadsOfProcessor = 2048, processors = 4;
-
-// What a call that fails returns: the error that its kind of call has most.
-Result refused() { return simulator().lost ? 719 : unknown; }
 
 CUctx_st &contextOf(Device device, const char *call) {
   Simulator &s = simulator();

@@ -204,6 +204,9 @@ private:
 
 MT_API Simulator &simulator();
 
+// What a call that fails returns: the error that its kind of call has most.
+inline int refused() { return simulator().lost ? 719 : 999; }
+
 // Runs a kernel: block after block, the threads of a block as fibers.
 void runKernel(const Operation &operation);
 

@@ -16,8 +16,6 @@ namespace {
 
 constexpr Result notSupported = 801;
 
-Result refused() { return simulator().lost ? 719 : 999; }
-
 CUstream_st &current(Stream stream, const char *call) {
   Simulator &s = simulator();
   CUstream_st &found = s.streams.get(stream);

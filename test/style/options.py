@@ -8,7 +8,7 @@ from tree import ROOT, files, name, text, verdict
 
 HEADERS = {"mtc_options": "runtime/abi/mtc.h", "mtrun_options": "runtime/abi/mtrun.h",
            "mtrun_checkpoint_options": "runtime/abi/mtrun.h", "mtrun_loop_options": "runtime/abi/mtrun.h"}
-MTC, MTRUN = "compiler/api/OptionTable.h", "tools/mtrun/main.cpp"
+MTC, MTRUN = "compiler/api/OptionTable.h", "tools/mtrun/Options.cpp"
 MEMBERS = {"mtrun_options": "session", "mtrun_checkpoint_options": "saving", "mtrun_loop_options": "loop"}
 CALLERS = {"struct_size", "log", "log_user"}  # of any struct: not what a command line could say
 SET_BY_MTRUN = {  # without a flag of that name, or of what another flag says

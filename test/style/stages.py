@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # RUN: %python %s
 """A stage of the compiler includes headers of its own and of earlier stages; no two files include each other in a
-circle."""
+circle; what stages tell each other by attributes is spelled in one file."""
 import re
 
-from tree import code, name, text, verdict
+from tree import ROOT, code, name, text, verdict
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 STAGES = ["frontend", "compiler/differentiate", "compiler/shard", "compiler/fuse", "compiler/recompute",
@@ -13,11 +13,6 @@ STAGES = ["frontend", "compiler/differentiate", "compiler/shard", "compiler/fuse
 # Inside of code generation: neither of CPUs and GPUs knows of the other.
 FORBIDDEN = {"compiler/codegen/common": ("compiler/codegen/cpu", "compiler/codegen/gpu"),
              "compiler/codegen/cpu": ("compiler/codegen/gpu",), "compiler/codegen/gpu": ("compiler/codegen/cpu",)}
-CIRCLES = {  # files in one folder, without suffix: why they may
-    # No header of these includes itself. That of all ops needs three others, and their sources need the ops.
-    "dialects/mt: Compilation Elementwise Gradient MtDialect Window":
-    "MLIR generates one header of all the dialect's ops",
-}
 
 
 def stage(path):
@@ -77,14 +72,13 @@ def components(edges):
     return found
 
 
-def title(members):
-    folders = {m.rsplit("/", 1)[0] for m in members}
-    if len(folders) > 1:
-        return ": " + " ".join(sorted(members))
-    return folders.pop() + ": " + " ".join(sorted(m.rsplit("/", 1)[1] for m in members))
+problems += sorted(f"expected no files that include each other, found {' '.join(sorted(c))}" for c in components(edges))
 
-
-circles = {title(c) for c in components(edges)}
-problems += [f"expected no files that include each other, found {c}" for c in sorted(circles - set(CIRCLES))]
-problems += [f"expected the circle {c}, which is an exception, found none" for c in sorted(set(CIRCLES) - circles)]
+# Facts between stages: no other file may have these words.
+SPELLING = "dialects/mt/Compilation"
+words = {w for p in sources if unit(p) == SPELLING for w in re.findall(r'"mt\.\w+"', text(ROOT / p))}
+problems += [f"{p}: expected no {w} outside of {SPELLING}.h" for p in sources if unit(p) != SPELLING
+             for w in sorted(words) if w in text(ROOT / p)]
+problems += [f"{p}: expected an attribute of {SPELLING}.h, found '{found}'" for p in sources if unit(p) != SPELLING
+             for found in re.findall(r'Attr(?:OfType<\w+>)?\("mt\.\w*', text(ROOT / p))]
 verdict(problems, f"{len(STAGES)} stages, {len(edges)} units")

@@ -14,7 +14,7 @@ namespace mtrun_tool {
 
 constexpr double flushSeconds = 5;
 
-static double now() {
+static double unixTime() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
@@ -27,15 +27,16 @@ void EventFile::add(const std::string &record) {
   if (path_.empty()) {
     char host[256] = "localhost", name[400];
     gethostname(host, sizeof host - 1);
-    snprintf(name, sizeof name, "/events.out.tfevents.%010lld.%s.%d.0", static_cast<long long>(now()), host, getpid());
+    snprintf(name, sizeof name, "/events.out.tfevents.%010lld.%s.%d.0", static_cast<long long>(unixTime()), host,
+             getpid());
     path_ = folder_ + name;
-    pending_ = versionRecord(now());
+    pending_ = versionRecord(unixTime());
   }
   pending_ += record;
 }
 
 void EventFile::add(int64_t step, const std::string &tag, double value) {
-  add(scalarRecord(now(), step, tag, static_cast<float>(value)));
+  add(scalarRecord(unixTime(), step, tag, static_cast<float>(value)));
 }
 
 std::string EventFile::flush() {
@@ -43,7 +44,7 @@ std::string EventFile::flush() {
     return "";
   if (descriptor_ < 0) {
     (void)mtrun::makeFolders(path_.substr(0, path_.rfind('/'))); // what is wrong with it, opening the file tells
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   }
   ssize_t written = descriptor_ < 0 ? -1 : write(descriptor_, pending_.data(), pending_.size());
   if (written != static_cast<ssize_t>(pending_.size()))
@@ -64,8 +65,8 @@ void EventLog::describe(const mtrun_plan *plan, const std::string &markdown) {
   if (mt_status *status = mtrun_plan_graph(plan, program, take, &nodes))
     mt_status_free(status); // a log without a graph is a log
   else
-    train_.add(graphRecord(now(), nodes));
-  train_.add(textRecord(now(), "run", markdown));
+    train_.add(graphRecord(unixTime(), nodes));
+  train_.add(textRecord(unixTime(), "run", markdown));
 }
 
 void EventLog::addHistograms(mtrun_session *session, int64_t epoch) {
@@ -87,7 +88,7 @@ void EventLog::addHistograms(mtrun_session *session, int64_t epoch) {
       mt_status_free(status);
       continue;
     }
-    train_.add(histogramRecord(now(), epoch, std::string(info.name) + "/histogram", histogramOf(values)));
+    train_.add(histogramRecord(unixTime(), epoch, std::string(info.name) + "/histogram", histogramOf(values)));
   }
 }
 
@@ -109,9 +110,9 @@ std::string EventLog::update(const mtrun_progress &progress) {
     if (session_)
       addHistograms(session_, progress.epoch);
   }
-  if (!progress.epoch_end && now() - lastFlush_ < flushSeconds)
+  if (!progress.epoch_end && unixTime() - lastFlush_ < flushSeconds)
     return "";
-  lastFlush_ = now();
+  lastFlush_ = unixTime();
   std::string problem = train_.flush();
   return problem.empty() ? validation_.flush() : problem;
 }

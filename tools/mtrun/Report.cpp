@@ -18,7 +18,7 @@ using mtrun::append;
 
 constexpr double writesPart = 50; // of the time since the last page, writing took at most one part in so many
 
-static double now() {
+static double steadyTime() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -79,7 +79,7 @@ void Report::update(const mtrun_progress &progress) {
     training_ = progress.seconds;
   if (progress.epoch_end)
     return endEpoch(progress);
-  if (due_ && now() - lastWrite_ >= writesPart * writeTook_) {
+  if (due_ && steadyTime() - lastWrite_ >= writesPart * writeTook_) {
     std::string state;
     append(state, "running: %lld of %lld epochs were complete at %s", static_cast<long long>(complete_),
            static_cast<long long>(epochs_), utcNow().c_str());
@@ -224,7 +224,7 @@ ReportFacts Report::facts() const {
 void Report::write(const std::string &state, bool failed, bool complete) {
   if (folder_.empty())
     return;
-  double begin = now();
+  double begin = steadyTime();
   ReportFacts facts = this->facts();
   facts.state = state;
   facts.failed = failed;
@@ -239,7 +239,7 @@ void Report::write(const std::string &state, bool failed, bool complete) {
   if (!status.ok())
     warn(status.message());
   due_ = false;
-  lastWrite_ = now();
+  lastWrite_ = steadyTime();
   writeTook_ = lastWrite_ - begin;
 }
 

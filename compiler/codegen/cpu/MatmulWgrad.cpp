@@ -329,7 +329,7 @@ void TreeEmitter::run() {
 bool mtc::isTransposed(int64_t height, int64_t columns) { return columns <= lanes && height > columns; }
 
 // The product whose sum over the batch a value is, or a part of it.
-static mt::MatmulOp productOf(Value sum) {
+static mt::MatmulOp summedProduct(Value sum) {
   if (std::optional<mt::PlacedPart> placed = mt::placedPartOf(sum))
     sum = placed->part;
   while (auto reduce = sum.getDefiningOp<mt::ReduceOp>())
@@ -344,7 +344,7 @@ static TreeEmitter::Position positionOf(Value result) {
 }
 
 LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
-  mt::MatmulOp product = productOf(kernel.yields()[0]);
+  mt::MatmulOp product = summedProduct(kernel.yields()[0]);
   auto sideOf = [&](Value value) {
     return TreeEmitter::Side{kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()), elementOf(value)};
   };

@@ -2,14 +2,13 @@
 //
 // Products of two tensors of a sample: attention, dot products.
 #include "frontend/keras/LayerTable.h"
+#include "frontend/keras/layers/AttendedAxes.h"
 
 using namespace mlir;
 using mlir::mt::Expr;
 
 namespace mtc::keras {
 namespace {
-
-constexpr int64_t batch = ShapedType::kDynamic;
 
 // The product of all sizes; at most 2^40 in a tensor that exists.
 int64_t countOf(ArrayRef<int64_t> sizes) {
@@ -18,27 +17,6 @@ int64_t countOf(ArrayRef<int64_t> sizes) {
     count *= size;
   return count;
 }
-
-// Which axes of a sample are attended over, as one: [?, free, attended, channels]. Scores are the free axes' each by
-// itself.
-struct Places {
-  SmallVector<int64_t> axes;          // 1 and up, in order
-  SmallVector<int64_t> freeShape;     // of the other axes but the last
-  SmallVector<int64_t> attendedShape; // of the query
-  int64_t free = 1;
-
-  // The batch, the free axes, the attended ones, and `behind` axes more.
-  SmallVector<int64_t> order(int64_t rank, int64_t behind) const {
-    SmallVector<int64_t> order = {0};
-    for (int64_t axis = 1; axis < rank - 1; ++axis)
-      if (!llvm::is_contained(axes, axis))
-        order.push_back(axis);
-    llvm::append_range(order, axes);
-    for (int64_t axis = 0; axis < behind; ++axis)
-      order.push_back(rank - 1 + axis);
-    return order;
-  }
-};
 
 // A dense layer of its own inside the attention: over the last axes of x, `from` altogether; new axes `to`, which the
 // kernel and the bias have.
@@ -54,74 +32,6 @@ Value project(LayerBuilder &layer, Value x, llvm::StringRef name, llvm::StringRe
   Value product = mt::MatmulOp::create(layer.builder, layer.location, x,
                                        layer.reshape(kernel, {countOf(from), countOf(to)}), false, false);
   return bias ? layer.binary<mt::AddOp>(product, layer.reshape(bias, {countOf(to)})) : product;
-}
-
-// The attention_axes option for a query and a value; none after an error.
-std::optional<Places> readPlaces(LayerBuilder &layer, Value query, Value value) {
-  Places places;
-  int64_t rank = layer.typeOf(query).getRank();
-  if (rank < 3 || rank > 6 || layer.typeOf(value).getRank() != rank) {
-    layer.fail("expected tensors of 3 to 6 axes with the batch, and as many of each, found " + std::to_string(rank) +
-               " and " + std::to_string(layer.typeOf(value).getRank()));
-    return std::nullopt;
-  }
-  if (const Json *axisList = layer.config.find("attention_axes")) {
-    std::optional<SmallVector<int64_t>> axes =
-        sampleAxes(layer, query, layer.config.integers("attention_axes", axisList->is_array() ? -1 : 1));
-    if (!axes)
-      return std::nullopt;
-    places.axes = *axes;
-  } else {
-    for (int64_t axis = 1; axis < rank - 1; ++axis)
-      places.axes.push_back(axis);
-  }
-  if (places.axes.empty() || places.axes.back() == rank - 1) {
-    layer.fail("expected attention_axes between the batch and the last axis, found another");
-    return std::nullopt;
-  }
-  for (int64_t axis = 1; axis < rank - 1; ++axis) {
-    int64_t size = layer.shapeOf(query)[axis];
-    if (llvm::is_contained(places.axes, axis)) {
-      places.attendedShape.push_back(size);
-      continue;
-    }
-    places.freeShape.push_back(size);
-    places.free *= size;
-    if (layer.shapeOf(value)[axis] != size) {
-      layer.fail("expected axes beside attention_axes of equal sizes, found " + std::to_string(size) + " and " +
-                 std::to_string(layer.shapeOf(value)[axis]));
-      return std::nullopt;
-    }
-  }
-  return places;
-}
-
-Value permuted(LayerBuilder &layer, Value x, ArrayRef<int64_t> order) {
-  return llvm::is_sorted(order) ? x : mt::TransposeOp::create(layer.builder, layer.location, x, order).getResult();
-}
-
-// As [?, F, T, C]; [?, T, C] where F is 1.
-Value arrange(LayerBuilder &layer, Value x, const Places &places) {
-  int64_t rank = layer.typeOf(x).getRank(), attended = 1;
-  for (int64_t axis : places.axes)
-    attended *= layer.shapeOf(x)[axis];
-  SmallVector<int64_t> shape = {batch, places.free, attended, layer.shapeOf(x).back()};
-  if (places.free == 1)
-    shape.erase(shape.begin() + 1);
-  return layer.reshape(permuted(layer, layer.toFloat(x), places.order(rank, 1)), shape);
-}
-
-// [?, F, T, O], or [?, T, O], with the query's axes again, and those of the output.
-Value restore(LayerBuilder &layer, Value x, const Places &places, ArrayRef<int64_t> output) {
-  SmallVector<int64_t> shape = {batch};
-  llvm::append_range(shape, places.freeShape);
-  llvm::append_range(shape, places.attendedShape);
-  int64_t rank = static_cast<int64_t>(shape.size()) + 1;
-  llvm::append_range(shape, output);
-  SmallVector<int64_t> order = places.order(rank, static_cast<int64_t>(output.size())), back;
-  for (size_t axis = 0; axis < order.size(); ++axis)
-    back.push_back(llvm::find(order, static_cast<int64_t>(axis)) - order.begin());
-  return permuted(layer, layer.reshape(x, shape), back);
 }
 
 // The call's attention_mask, [?, T, S] or [?, heads or 1, T, S], as booleans of four axes; null without one.
@@ -288,14 +198,14 @@ Value buildAttention(LayerBuilder &layer) {
   if (!query || !value)
     return layer.fail("expected a call with a query and a value");
   key = key ? key : value;
-  std::optional<Places> places = readPlaces(layer, query, value);
-  if (!places)
+  std::optional<AttendedAxes> attended = readAttendedAxes(layer, query, value);
+  if (!attended)
     return {};
   if (layer.shapeOf(key).drop_back() != layer.shapeOf(value).drop_back())
     return layer.fail("expected as many keys as values, found other sizes");
-  query = arrange(layer, query, *places);
-  value = arrange(layer, value, *places);
-  key = arrange(layer, key, *places);
+  query = attended->arrange(layer, query);
+  value = attended->arrange(layer, value);
+  key = attended->arrange(layer, key);
   Options options;
   options.heads = options.keyHeads = layer.size("num_heads", maxFactor);
   options.keySize = layer.size("key_dim", maxFactor);
@@ -303,7 +213,7 @@ Value buildAttention(LayerBuilder &layer) {
   options = readOptions(layer, options);
   const Operand *mask = layer.keyword("attention_mask");
   bool masked = mask || stepMask(layer, 1, "value") || stepMask(layer, 2, "key");
-  if ((masked || options.causal || options.window) && (places->axes.size() != 1 || places->free != 1))
+  if ((masked || options.causal || options.window) && (attended->axes.size() != 1 || attended->free != 1))
     return layer.fail(
         "expected attention over axis 1 alone where there is a mask or a window, found other attention_axes");
   Value maskValue = withStepMasks(layer, givenMask(layer, mask));
@@ -311,7 +221,7 @@ Value buildAttention(LayerBuilder &layer) {
   if (layer.config.failed())
     return {};
   Value result = buildHeads(layer, options, {query, key, value}, maskValue, output, "");
-  return result ? restore(layer, result, *places, output) : result;
+  return result ? attended->restore(layer, result, output) : result;
 }
 
 // Heads of the queries share those of the keys.

@@ -12,8 +12,6 @@ using mlir::mt::Expr;
 namespace mtc::keras {
 namespace {
 
-constexpr int64_t batch = ShapedType::kDynamic;
-
 Expr toInteger(const Expr &x) {
   return x.make(
       mt::CastOp::create(x.getBuilder(), x.getLocation(), x.type().clone(x.getBuilder().getI32Type()), x.value()));

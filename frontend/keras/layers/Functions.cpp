@@ -58,7 +58,7 @@ template <Reducer reducer> Value buildReduction(LayerBuilder &layer) {
   return keep ? result : layer.reshape(result, shape);
 }
 
-Value buildSoftmax(LayerBuilder &layer) {
+Value buildSoftmaxFunction(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   SmallVector<int64_t> axes = readAxes(layer);
   return x && !layer.config.failed() ? softmaxOver(layer, x, axes) : Value();
@@ -137,8 +137,10 @@ template <typename Op> Value buildUnaryWith(LayerBuilder &layer, llvm::StringRef
   double value = layer.config.real(name, otherwise);
   return x ? layer.made<Op>({x}, {layer.number(name, value)}, x.getType()) : x;
 }
-Value buildLeakyRelu(LayerBuilder &layer) { return buildUnaryWith<mt::LeakyReluOp>(layer, "negative_slope", 0.2); }
-Value buildElu(LayerBuilder &layer) { return buildUnaryWith<mt::EluOp>(layer, "alpha", 1); }
+Value buildLeakyReluFunction(LayerBuilder &layer) {
+  return buildUnaryWith<mt::LeakyReluOp>(layer, "negative_slope", 0.2);
+}
+Value buildEluFunction(LayerBuilder &layer) { return buildUnaryWith<mt::EluOp>(layer, "alpha", 1); }
 
 Value buildReciprocal(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
@@ -237,7 +239,7 @@ llvm::ArrayRef<LayerEntry> functionLayers() {
       {"Var", buildReduction<variance>},
       {"Std", buildReduction<deviation>},
       {"Logsumexp", buildReduction<logSumExp>},
-      {"Softmax", buildSoftmax},
+      {"Softmax", buildSoftmaxFunction},
       {"Greater", buildCompare<mt::Compare::gt>},
       {"GreaterEqual", buildCompare<mt::Compare::ge>},
       {"Less", buildCompare<mt::Compare::lt>},
@@ -250,8 +252,8 @@ llvm::ArrayRef<LayerEntry> functionLayers() {
       {"Clip", buildClip},
       {"Power", buildPower},
       {"Gelu", buildGelu},
-      {"LeakyRelu", buildLeakyRelu},
-      {"Elu", buildElu},
+      {"LeakyRelu", buildLeakyReluFunction},
+      {"Elu", buildEluFunction},
       {"Reciprocal", buildReciprocal},
       {"Cast", buildCast},
       {"LogicalAnd", buildLogical<false>},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recurrent layers. The product of all inputs with the kernel stands before the loop, as one product; the loop is an
-// mt.scan over what is left of a cell: the product of the state with the recurrent kernel, and the gates.
+// Recurrent layers: which cells run over which steps, and what is returned of them.
 #include "frontend/keras/LayerTable.h"
+#include "frontend/keras/layers/RecurrentCell.h"
 
 using namespace mlir;
 using mlir::mt::Expr;
@@ -10,267 +10,7 @@ using mlir::mt::Expr;
 namespace mtc::keras {
 namespace {
 
-constexpr int64_t batch = ShapedType::kDynamic;
-
-enum class Kind { Simple, Lstm, Gru };
-
-// A class of cells, or of layers with such a cell.
-struct CellClass {
-  const char *layer, *cell, *cellName;
-  Kind kind;
-  int64_t gates, states;
-};
-constexpr CellClass classes[] = {{"SimpleRNN", "SimpleRNNCell", "simple_rnn_cell", Kind::Simple, 1, 1},
-                                 {"LSTM", "LSTMCell", "lstm_cell", Kind::Lstm, 4, 2},
-                                 {"GRU", "GRUCell", "gru_cell", Kind::Gru, 3, 1}};
-
-const CellClass *findClass(llvm::StringRef name) {
-  for (const CellClass &known : classes)
-    if (name == known.layer || name == known.cell)
-      return &known;
-  return nullptr;
-}
-
-// What a recurrent layer does with its steps, beside the cell.
-struct Order {
-  bool sequences, state, backward, zeroMasked;
-};
-
-// Of all steps, where they stand in the input; after the last step of the loop.
-struct Result {
-  Value outputs, last;
-  SmallVector<Value> states;
-};
-
-// One cell over all steps of its input. The layer's config is the cell's.
-class Loop {
-public:
-  Loop(LayerBuilder &layer, const CellClass &cell, Order order, Value mask)
-      : layer(layer), cell(cell), order(order), mask(mask) {}
-
-  // x [?, T, C]; `states`: before the first step, none for zeros. No outputs after an error.
-  Result run(Value x, SmallVector<Value> states);
-
-private:
-  LayerBuilder &layer;
-  const CellClass &cell;
-  const Order order;
-  const Value mask; // [?, T], or null
-  int64_t units = 0;
-  bool resetAfter = true;
-  double dropout = 0, recurrentDropout = 0;
-  Value recurrent, recurrentBias;  // the bias that a product with the state has: GRU with reset_after
-  SmallVector<Value> dropoutMasks; // of the state, of each gate: what recurrent_dropout multiplies it by
-
-  bool readOptions();
-  Value project(Value x);
-  Value productOf(Value state, int64_t firstGate, int64_t gates);
-  SmallVector<Value> step(Value x, ArrayRef<Value> states);
-  Value scanned(Value x, ArrayRef<Value> before, SmallVectorImpl<Value> &results);
-
-  Expr expr(Value value) { return layer.expr(value); }
-  RankedTensorType rowType(int64_t size) { return RankedTensorType::get({batch, size}, layer.builder.getF32Type()); }
-  Expr filled(RankedTensorType type, double value) {
-    Value one = mt::ConstantOp::create(layer.builder, layer.location, static_cast<float>(value));
-    return expr(mt::BroadcastOp::create(layer.builder, layer.location, type, one));
-  }
-  // Of a value [?, gates * units], or of a matrix or vector with such a last axis.
-  Value gate(Value value, int64_t first, int64_t count = 1) {
-    ArrayRef<int64_t> shape = layer.shapeOf(value).drop_front(mt::isSplit(value.getType()));
-    SmallVector<int64_t> starts(shape.size(), 0), sizes(shape);
-    starts.back() = first * units;
-    sizes.back() = count * units;
-    if (sizes.back() == shape.back())
-      return value;
-    return mt::SliceOp::create(layer.builder, layer.location, value, starts, sizes);
-  }
-  Value activated(Value value, llvm::StringRef key) { return activate(layer, value, key); }
-  Value dropped(Value value, double rate, ArrayRef<int64_t> shared) {
-    NamedAttribute attributes[] = {
-        layer.builder.getNamedAttr("stream", layer.builder.getStringAttr(layer.stream())),
-        layer.number("rate", rate), layer.integers("shared", shared)};
-    return layer.made<mt::DropoutOp>({value}, attributes, value.getType());
-  }
-};
-
-bool Loop::readOptions() {
-  units = layer.size("units");
-  layer.config.ignore({"seed", "implementation", "unroll"});
-  layer.config.expectAbsent({"kernel_constraint", "recurrent_constraint", "bias_constraint"});
-  dropout = layer.config.real("dropout", 0);
-  recurrentDropout = layer.config.real("recurrent_dropout", 0);
-  for (double rate : {dropout, recurrentDropout})
-    if (!(rate >= 0 && rate < 1))
-      layer.fail("expected a rate from 0 to less than 1, found " + std::to_string(rate));
-  if (cell.kind == Kind::Gru)
-    resetAfter = layer.config.boolean("reset_after", true);
-  if (cell.kind == Kind::Lstm && layer.config.boolean("unit_forget_bias", true) && !layer.hasWeights)
-    layer.fail("expected the model's weights, which a bias of ones and zeros needs, found none: save the model with "
-               "its weights, as model.keras");
-  return !layer.config.failed();
-}
-
-// The input's part of all gates at all steps, with its bias.
-Value Loop::project(Value x) {
-  int64_t all = cell.gates * units;
-  Value kernel = layer.variable("kernel", {layer.shapeOf(x).back(), all}, "kernel_initializer");
-  recurrent = layer.variable("recurrent_kernel", {units, all}, "recurrent_initializer");
-  Value bias;
-  bool two = cell.kind == Kind::Gru && resetAfter;
-  if (layer.config.boolean("use_bias", true))
-    bias = layer.variable("bias", two ? ArrayRef<int64_t>{2, all} : ArrayRef<int64_t>{all}, "bias_initializer");
-  else
-    layer.config.ignore({"bias_initializer", "bias_regularizer"});
-  if (!kernel || !recurrent || layer.config.failed())
-    return {};
-  if (two && bias) {
-    auto part = [&](int64_t row) {
-      return layer.reshape(mt::SliceOp::create(layer.builder, layer.location, bias, ArrayRef<int64_t>{row, 0},
-                                               ArrayRef<int64_t>{1, all}),
-                           {all});
-    };
-    recurrentBias = part(1);
-    bias = part(0);
-  }
-  auto product = [&](Value a, Value b) {
-    return mt::MatmulOp::create(layer.builder, layer.location, a, b, false, false).getResult();
-  };
-  Value projected;
-  if (dropout > 0 && recurrentDropout > 0 && cell.gates > 1) {
-    // Keras then drops for each gate by itself.
-    SmallVector<Value> parts;
-    for (int64_t i = 0; i < cell.gates; ++i)
-      parts.push_back(product(dropped(x, dropout, {1}), gate(kernel, i)));
-    projected = mt::ConcatOp::create(layer.builder, layer.location, parts, 2);
-  } else {
-    projected = product(dropout > 0 ? dropped(x, dropout, {1}) : x, kernel);
-  }
-  // Elements are dropped alike at all steps.
-  for (int64_t i = 0; recurrentDropout > 0 && i < cell.gates; ++i)
-    dropoutMasks.push_back(dropped(filled(rowType(units), 1).value(), recurrentDropout, {}));
-  return bias ? layer.binary<mt::AddOp>(projected, bias) : projected;
-}
-
-Value Loop::productOf(Value state, int64_t firstGate, int64_t gates) {
-  auto product = [&](Value a, int64_t first, int64_t count) {
-    return mt::MatmulOp::create(layer.builder, layer.location, a, gate(recurrent, first, count), false, false)
-        .getResult();
-  };
-  if (dropoutMasks.empty())
-    return product(state, firstGate, gates);
-  SmallVector<Value> parts;
-  for (int64_t i = firstGate; i < firstGate + gates; ++i)
-    parts.push_back(product((expr(state) * expr(dropoutMasks[i])).value(), i, 1));
-  return gates == 1 ? parts[0] : mt::ConcatOp::create(layer.builder, layer.location, parts, 1).getResult();
-}
-
-// The states after a step, of which the first is the output. Empty after an error.
-SmallVector<Value> Loop::step(Value x, ArrayRef<Value> states) {
-  constexpr llvm::StringRef outer = "activation", inner = "recurrent_activation";
-  Value before = states[0];
-  if (cell.kind == Kind::Simple) {
-    Value after = activated((expr(productOf(before, 0, 1)) + expr(x)).value(), outer);
-    return after ? SmallVector<Value>{after} : SmallVector<Value>();
-  }
-  if (cell.kind == Kind::Lstm) {
-    Value z = (expr(productOf(before, 0, 4)) + expr(x)).value();
-    Value in = activated(gate(z, 0), inner), forget = activated(gate(z, 1), inner);
-    Value next = activated(gate(z, 2), outer), out = activated(gate(z, 3), inner);
-    if (!in || !forget || !next || !out)
-      return {};
-    Value carry = (expr(forget) * expr(states[1]) + expr(in) * expr(next)).value();
-    return {(expr(out) * expr(activated(carry, outer))).value(), carry};
-  }
-  Value gates = productOf(before, 0, resetAfter ? 3 : 2);
-  if (recurrentBias)
-    gates = layer.binary<mt::AddOp>(gates, recurrentBias);
-  Value update = activated((expr(gate(x, 0)) + expr(gate(gates, 0))).value(), inner);
-  Value reset = activated((expr(gate(x, 1)) + expr(gate(gates, 1))).value(), inner);
-  if (!update || !reset)
-    return {};
-  Expr inside = resetAfter ? expr(reset) * expr(gate(gates, 2))
-                           : expr(productOf((expr(reset) * expr(before)).value(), 2, 1));
-  Value next = activated((expr(gate(x, 2)) + inside).value(), outer);
-  if (!next)
-    return {};
-  return {(expr(update) * expr(before) + (1.0 - expr(update)) * expr(next)).value()};
-}
-
-// The loop. Where the mask is false the states stay as they are.
-Value Loop::scanned(Value x, ArrayRef<Value> before, SmallVectorImpl<Value> &results) {
-  OpBuilder &builder = layer.builder;
-  SmallVector<Value> inputs{x};
-  if (mask)
-    inputs.push_back(layer.reshape(mask, {batch, layer.shapeOf(mask)[1], 1}));
-  bool stacks = order.sequences || order.zeroMasked;
-  SmallVector<Type> types(before.size(), rowType(units));
-  if (stacks)
-    types.push_back(mt::ScanOp::stackOf(rowType(units), layer.shapeOf(x)[1]));
-  auto scan = mt::ScanOp::create(builder, layer.location, TypeRange(types), inputs, before, IntegerAttr(),
-                                 order.backward ? builder.getUnitAttr() : UnitAttr());
-  Block &body = scan.getBody().emplaceBlock();
-  SmallVector<Value> arguments;
-  for (Value input : inputs)
-    arguments.push_back(body.addArgument(mt::ScanOp::partOf(layer.typeOf(input)), layer.location));
-  SmallVector<Value> states;
-  for (Value state : before)
-    states.push_back(body.addArgument(state.getType(), layer.location));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(&body);
-  SmallVector<Value> yielded = step(arguments[0], states);
-  if (yielded.empty())
-    return {};
-  Value output = yielded[0];
-  if (mask) {
-    Expr seen = expr(arguments[1]);
-    if (stacks)
-      output = (order.zeroMasked ? select(seen, expr(output), 0.0) : select(seen, expr(output), expr(states[0])))
-                   .value();
-    for (auto [after, state] : llvm::zip_equal(yielded, states))
-      after = select(seen, expr(after), expr(state)).value();
-  }
-  if (stacks)
-    yielded.push_back(output);
-  mt::YieldOp::create(builder, layer.location, yielded);
-  llvm::append_range(results, scan.getResults());
-  return results[0];
-}
-
-Result Loop::run(Value x, SmallVector<Value> states) {
-  Value projected = readOptions() ? project(x) : Value();
-  if (!projected)
-    return {};
-  if (states.empty())
-    states.assign(cell.states, filled(rowType(units), 0).value());
-  for (Value &state : states) {
-    state = layer.toFloat(state);
-    if (states.size() != static_cast<size_t>(cell.states) || state.getType() != rowType(units)) {
-      layer.fail("expected " + std::to_string(cell.states) + " initial states of " + std::to_string(units) +
-                 " numbers a sample, found " + std::to_string(states.size()) + ", or others");
-      return {};
-    }
-  }
-  SmallVector<Value> results;
-  if (!scanned(projected, states, results))
-    return {};
-  Result result;
-  result.states.assign(results.begin(), results.begin() + cell.states);
-  result.last = results[0];
-  if (results.size() == result.states.size())
-    return result;
-  result.outputs = results.back();
-  if (mask && order.zeroMasked) {
-    int64_t steps = layer.shapeOf(x)[1], at = order.backward ? 0 : steps - 1;
-    result.last = layer.reshape(mt::SliceOp::create(layer.builder, layer.location, result.outputs,
-                                                    ArrayRef<int64_t>{at, 0}, ArrayRef<int64_t>{1, units}),
-                                {batch, units});
-  }
-  return result;
-}
-
-// ---- layers
-
-Order readOrder(LayerBuilder &layer) {
+StepOrder readOrder(LayerBuilder &layer) {
   layer.config.expect("stateful", false);
   layer.config.expect("time_major", false);
   layer.config.ignore({"unroll", "use_cudnn", "cudnn"});
@@ -302,8 +42,8 @@ Value stepMask(LayerBuilder &layer, ArrayRef<Value> states) {
 }
 
 // Cells of one layer, each of which reads what the one before it has computed.
-Result runCells(LayerBuilder &layer, const Json &object, const std::string &name, const std::string &weights,
-                Order order, Value mask, Value x, ArrayRef<Value> states) {
+StepResult runCells(LayerBuilder &layer, const Json &object, const std::string &name, const std::string &weights,
+                    StepOrder order, Value mask, Value x, ArrayRef<Value> states) {
   std::string className = textMember(object, "class_name");
   const Json *config = member(object, "config");
   SmallVector<const Json *> cells;
@@ -313,10 +53,10 @@ Result runCells(LayerBuilder &layer, const Json &object, const std::string &name
       cells.push_back(&cell);
   else
     cells.push_back(&object);
-  Result result;
+  StepResult result;
   std::map<std::string, int> folderCounts;
   for (const Json *each : cells) {
-    const CellClass *cell = findClass(textMember(*each, "class_name"));
+    const CellClass *cell = findCell(textMember(*each, "class_name"));
     const Json *own = member(*each, "config");
     if (!cell || !own) {
       layer.fail("expected a cell of class SimpleRNNCell, LSTMCell or GRUCell, found " + describe(*each));
@@ -332,11 +72,11 @@ Result runCells(LayerBuilder &layer, const Json &object, const std::string &name
       return {};
     }
     bool last = each == cells.back();
-    Order inner = {order.sequences || !last, order.state, order.backward, order.zeroMasked && last};
+    StepOrder inner = {order.sequences || !last, order.state, order.backward, order.zeroMasked && last};
     SmallVector<Value> before(states.take_front(states.empty() ? 0 : cell->states));
     states = states.drop_front(before.size());
     InnerConfig scope(layer, *own);
-    Result next = Loop(layer, *cell, inner, mask).run(x, before);
+    StepResult next = runCell(layer, *cell, inner, mask, x, before);
     if (!next.last)
       return {};
     llvm::append_range(result.states, next.states);
@@ -347,14 +87,14 @@ Result runCells(LayerBuilder &layer, const Json &object, const std::string &name
 }
 
 // The layer's own config has the cell's options too.
-Result runLayer(LayerBuilder &layer, const CellClass &cell, const std::string &name, const std::string &weights,
-                Order order, Value mask, Value x, ArrayRef<Value> states) {
+StepResult runLayer(LayerBuilder &layer, const CellClass &cell, const std::string &name, const std::string &weights,
+                    StepOrder order, Value mask, Value x, ArrayRef<Value> states) {
   layer.part(name + cell.cellName, weights + "cell");
-  return Loop(layer, cell, order, mask).run(x, SmallVector<Value>(states));
+  return runCell(layer, cell, order, mask, x, SmallVector<Value>(states));
 }
 
 // What the layer returns of it.
-Value returned(LayerBuilder &layer, const Result &result, Order order) {
+Value returned(LayerBuilder &layer, const StepResult &result, StepOrder order) {
   if (!result.last)
     return {};
   if (order.state)
@@ -370,16 +110,16 @@ Value returned(LayerBuilder &layer, const Result &result, Order order) {
 template <int index> Value buildRecurrent(LayerBuilder &layer) {
   SmallVector<Value> states = initialStates(layer);
   Value x = layer.toFloat(layer.input(3));
-  Order order = readOrder(layer);
+  StepOrder order = readOrder(layer);
   if (!x || layer.config.failed())
     return {};
-  return returned(layer, runLayer(layer, classes[index], "", "", order, stepMask(layer, states), x, states), order);
+  return returned(layer, runLayer(layer, cellClasses[index], "", "", order, stepMask(layer, states), x, states), order);
 }
 
 Value buildRnn(LayerBuilder &layer) {
   SmallVector<Value> states = initialStates(layer);
   Value x = layer.toFloat(layer.input(3));
-  Order order = readOrder(layer);
+  StepOrder order = readOrder(layer);
   const Json *cell = layer.config.find("cell");
   const Json *config = cell ? member(*cell, "config") : nullptr;
   if (!config)
@@ -387,16 +127,16 @@ Value buildRnn(LayerBuilder &layer) {
   if (!x || layer.config.failed())
     return {};
   return returned(
-      layer, runCells(layer, *cell, textMember(*config, "name") + "/", "cell", order, stepMask(layer, states), x,
-               states),
+      layer,
+      runCells(layer, *cell, textMember(*config, "name") + "/", "cell", order, stepMask(layer, states), x, states),
       order);
 }
 
 // One direction of a Bidirectional layer.
-Result runDirection(LayerBuilder &layer, const Json &object, const std::string &folder, Value x,
-                    ArrayRef<Value> states, Order &order) {
+StepResult runDirection(LayerBuilder &layer, const Json &object, const std::string &folder, Value x,
+                        ArrayRef<Value> states, StepOrder &order) {
   const Json *own = member(object, "config");
-  const CellClass *cell = findClass(textMember(object, "class_name"));
+  const CellClass *cell = findCell(textMember(object, "class_name"));
   bool general = textMember(object, "class_name") == "RNN";
   if (!own || (!cell && !general)) {
     layer.fail("expected a layer of class LSTM, GRU, SimpleRNN or RNN, found " + describe(object));
@@ -441,11 +181,11 @@ Value buildBidirectional(LayerBuilder &layer) {
   if (!x || layer.config.failed())
     return {};
   ArrayRef<Value> before(states);
-  Order order, back;
-  Result one = runDirection(layer, *forward, "forward_layer", x, before.take_front(before.size() / 2), order);
+  StepOrder order, back;
+  StepResult one = runDirection(layer, *forward, "forward_layer", x, before.take_front(before.size() / 2), order);
   if (!one.last)
     return {};
-  Result other = runDirection(layer, *backward, "backward_layer", x, before.drop_front(before.size() / 2), back);
+  StepResult other = runDirection(layer, *backward, "backward_layer", x, before.drop_front(before.size() / 2), back);
   if (!other.last)
     return {};
   if (order.backward == back.backward || order.sequences != back.sequences || order.state != back.state)
@@ -483,12 +223,9 @@ Value buildMasking(LayerBuilder &layer) {
 } // namespace
 
 llvm::ArrayRef<LayerEntry> recurrentLayers() {
-  static constexpr LayerEntry entries[] = {{"Masking", buildMasking},
-                                           {"SimpleRNN", buildRecurrent<0>},
-                                           {"LSTM", buildRecurrent<1>},
-                                           {"GRU", buildRecurrent<2>},
-                                           {"RNN", buildRnn},
-                                           {"Bidirectional", buildBidirectional}};
+  static constexpr LayerEntry entries[] = {{"Masking", buildMasking},   {"SimpleRNN", buildRecurrent<0>},
+                                           {"LSTM", buildRecurrent<1>}, {"GRU", buildRecurrent<2>},
+                                           {"RNN", buildRnn},           {"Bidirectional", buildBidirectional}};
   return entries;
 }
 

@@ -8,8 +8,6 @@ using namespace mlir;
 namespace mtc::keras {
 namespace {
 
-constexpr int64_t batch = ShapedType::kDynamic;
-
 int64_t rankOf(Value x) { return LayerBuilder::typeOf(x).getRank(); }
 
 Value transpose(LayerBuilder &layer, Value x, ArrayRef<int64_t> order) {
@@ -53,7 +51,7 @@ Value buildMatmul(LayerBuilder &layer) {
   return layer.inferred<mt::MatmulOp>(tensors, {});
 }
 
-Value buildReshape(LayerBuilder &layer) {
+Value buildReshapeFunction(LayerBuilder &layer) {
   Value x = layer.input();
   if (!x)
     return {};
@@ -289,7 +287,7 @@ Value buildSplit(LayerBuilder &layer) {
 
 llvm::ArrayRef<LayerEntry> tensorPartLayers() {
   static constexpr LayerEntry entries[] = {
-      {"Matmul", buildMatmul},           {"Reshape", buildReshape},
+      {"Matmul", buildMatmul},           {"Reshape", buildReshapeFunction},
       {"Transpose", buildTranspose},     {"Swapaxes", buildMoved<true>},
       {"Moveaxis", buildMoved<false>},   {"ExpandDims", buildExpandDims},
       {"Squeeze", buildSqueeze},         {"Stack", buildStack},

@@ -14,7 +14,7 @@ from mtc._trace import BATCH, Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
 from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
-from mtc.jax._rules import logic, maximum
+from mtc.jax._rules import extremum, logic
 
 UNROLLED = 256  # the most steps of a loop that become operations
 
@@ -53,7 +53,7 @@ def _log_add_exp(r: Reader, first: Any, second: Any) -> Value:
     a, b = r.value(first), r.value(second)
     difference = e.binary("sub", a, b)
     rest = e.unary("log1p", e.unary("exp", e.unary("neg", e.unary("abs", difference))))
-    made = e.binary("add", maximum(a, b), rest)
+    made = e.binary("add", extremum("maximum", a, b), rest)
     return e.select(e.compare("ne", difference, difference), e.binary("add", a, b), made)
 
 

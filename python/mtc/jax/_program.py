@@ -85,8 +85,10 @@ class Program:
         training = next((n for n in TRAINING_NAMES if n in known), None)
         tree = Tree.of(batch)
         tree.names = _batch_names(tree.names)
-        stateful = None if state is None else Tree.of(state, "")
-        return Program(function, Tree.of(params), stateful, tree, key, training, predict)
+        learned, stateful = Tree.of(params), None if state is None else Tree.of(state)
+        if stateful is not None:  # a moving average of parameters has their names
+            stateful.names = [f"state/{name}" if name in learned.names else name for name in stateful.names]
+        return Program(function, learned, stateful, tree, key, training, predict)
 
     @property
     def predicts_with_key(self) -> bool:
@@ -201,7 +203,7 @@ def _freeze_unused(graph: Graph, decayed: dict[str, bool], optimizer: Optimizer)
 def _check(reader: Reader, program: Program, made: Sequence[Any], metrics: dict[str, Any]) -> None:
     """Raises what cannot be taken; of metrics alone by their names, or not at all where they may be dropped."""
     unknown = [name for name, value in metrics.items() if value is UNKNOWN]
-    if program.exact and unknown and UNKNOWN not in made:
+    if program.exact and unknown and not any(value is UNKNOWN for value in made):
         reasons = [f"metric {name}: {'; '.join(reader.problems)}" for name in unknown]
         if program.dropped is None:
             raise ModelError("\n".join(reasons))

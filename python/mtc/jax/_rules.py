@@ -44,10 +44,10 @@ def _binary(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("max", "min")
 def _extreme(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return maximum(r.value(inputs[0]), r.value(inputs[1]), "maximum" if equation.primitive.name == "max" else "minimum")
+    return extremum("maximum" if equation.primitive.name == "max" else "minimum", *map(r.value, inputs))
 
 
-def maximum(a: Value, b: Value, op: str = "maximum") -> Value:
+def extremum(op: str, a: Value, b: Value) -> Value:
     """The larger or, with `minimum`, the smaller one."""
     if a.dtype == "i1":
         return e.logical_or(a, b) if op == "maximum" else e.logical_and(a, b)

@@ -6,8 +6,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import operator
-import os
-import re
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
@@ -16,11 +14,12 @@ from mtc._errors import ModelError
 from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
+from mtc.torch import _nodes
 from mtc.torch._export import Exported
 from mtc.torch._framework import torch
+from mtc.torch._nodes import dtype_of, shape_of, size_of
 
 SAMPLES = 3  # of the batch with which PyTorch computes what depends on no array and no parameter
-_OWN = (os.path.dirname(torch.__file__), os.path.dirname(__file__))  # whose lines are not the caller's
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
@@ -64,6 +63,10 @@ class State:
 
 class _Failed:
     """The result of an operation that was refused."""
+
+
+class _Subgraph:
+    """A function that is an operand of an operation, such as a branch of torch.cond."""
 
 
 @dataclasses.dataclass
@@ -110,7 +113,7 @@ class Converter:
         self._undecayed = undecayed
         self._values: dict[Any, Any] = {}
         self._problems: list[tuple[str, str, str]] = []
-        self._stored = _stored_orders(exported)
+        self._stored = _nodes.stored_orders(exported)
         self._streams = 0
 
     def convert(self) -> Model:
@@ -120,17 +123,17 @@ class Converter:
             ModelError: with a line for each operation that is refused.
         """
         exported = self.exported
-        wanted = _needed([exported.loss, *exported.outputs.values()])
-        inputs = _needed(list(exported.outputs.values())) or wanted  # what only the loss reads is a target
+        wanted = _nodes.needed([exported.loss, *exported.outputs.values()])
+        inputs = _nodes.needed(list(exported.outputs.values())) or wanted  # what only the loss reads is a target
         for node in exported.nodes:
             if node not in wanted:
                 continue
             self._node = node
             try:
                 self._values[node] = (self._place(node, node in inputs) if node.op == "placeholder"
-                                      else self._convert_node(node))
+                                      else _Subgraph() if node.op == "get_attr" else self._convert_node(node))
             except Refused as refused:
-                self._problems.append((_name(node.target), str(refused), _where(node)))
+                self._problems.append((_nodes.name_of(node.target), str(refused), _nodes.where(node)))
                 self._values[node] = _Failed()
         if self._problems:
             raise ModelError(self._report())
@@ -159,7 +162,7 @@ class Converter:
 
     def name(self) -> str:
         """The name of the operation that is converted."""
-        return _name(self._node.target)
+        return _nodes.name_of(self._node.target)
 
     def shape(self) -> Shape:
         """The logical shape of its result, or of the first of several."""
@@ -179,7 +182,7 @@ class Converter:
 
     def layer(self) -> str:
         """The path of the layer of the operation that is converted."""
-        return _layer(self._node)
+        return _nodes.layer_of(self._node)
 
     def stream(self) -> str:
         """A name for the random numbers of the operation, unlike any before."""
@@ -212,28 +215,31 @@ class Converter:
     def _convert_node(self, node: Any) -> Any:
         positional, keywords = torch.fx.node.map_arg((list(node.args), dict(node.kwargs)), self._values.__getitem__)
         flat = _flatten([positional, list(keywords.values())])
-        name = _name(node.target)
+        name = _nodes.name_of(node.target)
         if name in IGNORED:
             return None
         if any(isinstance(a, _Failed) for a in flat):
             return _Failed()
+        if any(isinstance(a, _Subgraph) for a in flat):
+            raise Refused("MTC has nothing for it")
         if node.target is operator.getitem:
             return positional[0][positional[1]]
         if isinstance(node.meta.get("val"), (int, float, torch.SymInt)):
             return size_of(node.meta["val"])
-        if isinstance(node.meta.get("val"), torch.Tensor) and _is_empty(node.meta["val"]):
+        if isinstance(node.meta.get("val"), torch.Tensor) and _nodes.is_empty(node.meta["val"]):
             shape = shape_of(node.meta["val"])  # no elements, as the rest behind a rotary embedding of all
             return Known(torch.empty([_plain(n) for n in shape]), shape)
         if name in FILLS and isinstance(positional[-1], Batch):
             return layout.broadcast(e.cast(self.graph.count(positional[-1]), self.dtype()), self.shape())
         counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
-        known = not _is_random(node.target) and not counts and not any(isinstance(a, (Value, State)) for a in flat)
+        random = _nodes.is_random(node.target)
+        known = not random and not counts and not any(isinstance(a, (Value, State)) for a in flat)
         if known or name in OF_SHAPE:
             return _computed(node, positional, keywords)
         if name not in HANDLERS:
             raise Refused("MTC has nothing for it")
         with self.graph.at(self.layer()):
-            return HANDLERS[name](self, *_bound(node.target, positional, keywords))
+            return HANDLERS[name](self, *_nodes.bound(node.target, positional, keywords))
 
     def _lift(self, known: Known) -> Value:
         """A tensor that PyTorch computed, as a value. Along the batch its elements must be equal."""
@@ -270,85 +276,9 @@ class Converter:
         return "\n".join([f"{self.graph.name}: {len(self._problems)} operations cannot be taken:", *listed])
 
 
-# Shapes and types
-
-
-def size_of(size: Any) -> Any:
-    """A size of a trace: an integer, or a multiple of the batch."""
-    if not isinstance(size, torch.SymInt):
-        return size
-    expression = size.node.expr
-    if expression.is_number:
-        return int(expression)
-    times, symbol = expression.as_coeff_Mul()
-    if not symbol.is_Symbol or not times.is_Integer:
-        raise Refused(f"a size of {expression}")
-    return Batch(int(times))
-
-
-def shape_of(tensor: Any) -> Shape:
-    """The logical shape of a tensor of the trace."""
-    return tuple(size_of(n) for n in tensor.shape)
-
-
-def dtype_of(dtype: Any) -> str:
-    """The element type of `mt` for one of PyTorch."""
-    if dtype == torch.bool:
-        return "i1"
-    if dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
-        return "f32"
-    if dtype.is_complex:
-        raise Refused("complex numbers")
-    return "i32"
-
-
-def _stored_orders(exported: Exported) -> dict[str, tuple[int, ...]]:
-    """Kernels of convolutions are stored as `mt` reads them: [H, W, in, out]."""
-    orders = {}
-    for node in exported.nodes:
-        if _name(node.target) in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"):
-            kernel = node.args[1]
-            if kernel.name in exported.parameters:
-                rank = kernel.meta["val"].ndim
-                orders[exported.parameters[kernel.name]] = (*range(2, rank), 1, 0)
-    return orders
-
-
-# Nodes of PyTorch's graph
-
-
-def _needed(results: Sequence[Any]) -> set[Any]:
-    found: set[Any] = set()
-    waiting = list(results)
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting += node.all_input_nodes
-    return found
-
-
 def is_known(name: str) -> bool:
     """Whether an operation has a handler, or needs none."""
     return name in HANDLERS or name in IGNORED or name in OF_SHAPE
-
-
-def _name(target: Any) -> str:
-    if isinstance(target, torch._ops.OpOverload):
-        return str(target._schema.name).rpartition("::")[2]
-    return str(getattr(target, "__name__", target))
-
-
-def _is_random(target: Any) -> bool:
-    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
-
-
-def _bound(target: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
-    """All arguments in the order of the schema, with their defaults."""
-    if not isinstance(target, torch._ops.OpOverload):
-        return [*positional, *keywords.values()]
-    given = dict(zip([a.name for a in target._schema.arguments], positional), **keywords)
-    return [given.get(a.name, a.default_value) for a in target._schema.arguments]
 
 
 def _plain(given: Any) -> Any:
@@ -359,11 +289,6 @@ def _plain(given: Any) -> Any:
         kind = {"f32": torch.float32, "i32": torch.int64, "i1": torch.bool}[given.dtype]
         return torch.empty([_plain(n) for n in given.shape], dtype=kind)
     return given.tensor if isinstance(given, Known) else given
-
-
-def _is_empty(tensor: torch.Tensor) -> bool:
-    """Whether it has no elements. A size that depends on the data is not 0."""
-    return any(isinstance(n, int) and n == 0 for n in tensor.shape)
 
 
 def _computed(node: Any, positional: Any, keywords: Any) -> Any:
@@ -386,23 +311,6 @@ def _mapped(function: Callable[[Any], Any], given: Any) -> Any:
 
 def _flatten(given: Any) -> list[Any]:
     return [a for g in given for a in _flatten(g)] if isinstance(given, (list, tuple)) else [given]
-
-
-def _layer(node: Any) -> str:
-    stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
-    path = str(stack[-1]) if stack else ""
-    path = path.removeprefix("L['self']").lstrip(".")
-    return path.removeprefix("module").lstrip(".") if "[" not in path and "metadata_hook" not in path else ""
-
-
-def _where(node: Any) -> str:
-    """The caller's line: the innermost one that is not PyTorch's own."""
-    frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*(?:\n\s+([^\n]*))?', node.meta.get("stack_trace") or "")
-    outside = [f for f in frames if not f[0].startswith(_OWN)] or frames
-    if not outside:
-        return _layer(node) or "?"
-    file, line, text = outside[-1]
-    return f"{file}:{line}" + (f": {text.strip()}" if text else "")
 
 
 def product(sizes: Sequence[Any]) -> int:

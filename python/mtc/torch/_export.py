@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional
 
 from mtc._errors import DataError, ModelError
 from mtc._trace import places
+from mtc.torch import _nodes
 from mtc.torch._framework import pytree, torch
 
 
@@ -243,7 +244,11 @@ def _refuse_frozen_regions(program: Any, name: str) -> None:
             while waiting:
                 given = waiting.pop()
                 if given.op == "placeholder" and given.name in signature.inputs_to_parameters:
-                    raise ModelError(f"{name}: torch.no_grad() around what reads {given.name}: use .detach() there")
+                    inside = getattr(program.graph_module, node.args[1].target).graph.nodes
+                    where = next((_nodes.where(n) for n in inside if n.op == "call_function"), name)
+                    raise ModelError(f"{where}: torch.no_grad() around what reads "
+                                     f"{signature.inputs_to_parameters[given.name].removeprefix('module.')}: "
+                                     "use .detach() there")
                 waiting += [n for n in given.all_input_nodes if n not in seen]
                 seen.update(given.all_input_nodes)
 
@@ -261,6 +266,9 @@ def _read(program: Any, example: Example, firsts: Mapping[str, str]) -> Exported
             found[spec.kind][spec.arg.name] = firsts[_in_state_dict(spec.target)]
         elif spec.kind == kinds.InputKind.CONSTANT_TENSOR:
             constants[spec.arg.name] = program.constants[spec.target]
+    for node in nodes:  # a check of PyTorch's own comes after an operation that is refused
+        if _nodes.name_of(node.target) == "with_effects" and _nodes.name_of(node.args[1]) != "_linalg_check_errors":
+            raise ModelError(f"{_nodes.where(node)}: {_nodes.name_of(node.args[1])}: an effect beside its result")
     results = next(n for n in nodes if n.op == "output").args[0]
     changed: dict[str, Any] = {}
     given = []
@@ -269,8 +277,9 @@ def _read(program: Any, example: Example, firsts: Mapping[str, str]) -> Exported
             changed[firsts[_in_state_dict(spec.target)]] = node
         elif spec.kind == kinds.OutputKind.USER_OUTPUT:
             given.append(node)
-        else:
-            raise ModelError(f"expected a step that changes no array of the caller's, found {spec.target} changed")
+        elif spec.kind != kinds.OutputKind.TOKEN:  # of an effect
+            raise ModelError(f"{_nodes.where(node)}: expected a step that changes no array of the caller's, found "
+                             f"{arrays.get(spec.target, spec.target)} changed")
     _, outputs = pytree.tree_unflatten(given, program.call_spec.out_spec)
     buffers = found[kinds.InputKind.BUFFER]
     return Exported(nodes, arrays, found[kinds.InputKind.PARAMETER],

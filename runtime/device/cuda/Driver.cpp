@@ -13,7 +13,7 @@ std::string versionText(int version) {
 
 namespace {
 
-Status tooOld(const std::string &place, const std::string &found) {
+Status tooOldDriver(const std::string &place, const std::string &found) {
   return {MT_NO_DEVICE, "expected an NVIDIA driver for CUDA " + versionText(oldestDriver) + " or newer, found " +
                             place + " " + found + "; install a newer driver"};
 }
@@ -27,12 +27,12 @@ Status open(Driver &driver) {
 #define MTRUN_CUDA_FIND(member, symbol, parameters)                                                                    \
   driver.member = reinterpret_cast<decltype(driver.member)>(dlsym(library, #symbol));                                  \
   if (!driver.member)                                                                                                  \
-    return tooOld(place, "without " #symbol);
+    return tooOldDriver(place, "without " #symbol);
   MTRUN_CUDA_FUNCTIONS(MTRUN_CUDA_FIND)
 #undef MTRUN_CUDA_FIND
   int found = 0;
   if (driver.driverGetVersion(&found) == success && found < oldestDriver)
-    return tooOld(place, "for " + versionText(found));
+    return tooOldDriver(place, "for " + versionText(found));
   Result result = driver.init(0);
   if (result == noDevice)
     return {MT_NO_DEVICE, "expected an NVIDIA GPU, the driver finds none"};

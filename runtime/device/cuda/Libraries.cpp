@@ -31,7 +31,7 @@ struct Tables {
 constexpr double minFlops = 0x1p28;
 constexpr int64_t minLines = 16;
 
-uint64_t aligned(uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+uint64_t alignedBuffer(uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 int64_t ceilDiv(uint64_t a, uint64_t b) { return static_cast<int64_t>((a + b - 1) / b); }
 
@@ -205,12 +205,12 @@ Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice
 
 Libraries::Cut Libraries::cut(const Choice &choice, int64_t shards) const {
   Cut cut;
-  uint64_t kernel = aligned(kernelElements(choice) * sizeof(float));
+  uint64_t kernel = alignedBuffer(kernelElements(choice) * sizeof(float));
   cut.partials = isConvolution(*choice.call) ? kernel : 0;
   cut.library = cut.partials;
   if (isTree(*choice.call)) // at most 2^16 shards of 2^42 bytes
-    cut.library += aligned(choice.sizes.result * sizeof(float) * static_cast<uint64_t>(shards));
-  cut.end = cut.library + aligned(choice.algorithm.workspace);
+    cut.library += alignedBuffer(choice.sizes.result * sizeof(float) * static_cast<uint64_t>(shards));
+  cut.end = cut.library + alignedBuffer(choice.algorithm.workspace);
   return cut;
 }
 
@@ -237,7 +237,7 @@ uint64_t Libraries::tableBytes(const fb::Program &program) const {
   for (const fb::Step *step : Each(program.steps()))
     if (auto found = choices_.find(static_cast<uint32_t>(step->kernel())); found != choices_.end())
       calls += found->second.call != nullptr;
-  return aligned(calls * sizeof(Tables));
+  return alignedBuffer(calls * sizeof(Tables));
 }
 
 Status Libraries::layOut(int device, const DeviceProgram &program, const Memory &memory,

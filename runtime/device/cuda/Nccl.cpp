@@ -10,7 +10,7 @@
 namespace mtrun::cuda {
 namespace {
 
-Status tooOld(const std::string &place, const std::string &found) {
+Status tooOldNccl(const std::string &place, const std::string &found) {
   return {MT_NO_DEVICE, "expected NCCL 2.18 or newer for a process a GPU, found " + place + " " + found +
                             "; install a newer one (Debian, Ubuntu: libnccl2; pip: nvidia-nccl-cu12), or use "
                             "--processes 1"};
@@ -42,9 +42,9 @@ Status open(Nccl &nccl) {
   find(nccl.getErrorString, "ncclGetErrorString");
   find(nccl.getLastError, "ncclGetLastError");
   if (!nccl.getVersion || nccl.getVersion(&nccl.version) != ncclOk)
-    return tooOld(place, "without a version");
+    return tooOldNccl(place, "without a version");
   if (nccl.version < oldestNccl || !complete)
-    return tooOld(place, ncclVersion(nccl.version));
+    return tooOldNccl(place, ncclVersion(nccl.version));
   return {};
 }
 

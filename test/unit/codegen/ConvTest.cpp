@@ -12,7 +12,7 @@ using namespace codegentest;
 
 namespace {
 
-struct Shape {
+struct ConvolutionShape {
   int64_t h, w, c, kh, kw, f;
   int64_t stride[2] = {1, 1}, padding[4] = {0, 0, 0, 0}, dilation[2] = {1, 1}, groups = 1;
 
@@ -24,7 +24,7 @@ struct Shape {
 };
 
 // Odd sizes, each attribute apart and together, more than one panel, more than one block, first layers.
-const std::vector<Shape> shapes = {
+const std::vector<ConvolutionShape> shapes = {
     {28, 28, 1, 3, 3, 12, {1, 1}, {1, 1, 1, 1}},
     {13, 13, 12, 6, 6, 24, {2, 2}},
     {12, 12, 24, 6, 6, 32, {2, 2}, {2, 2, 2, 2}},
@@ -54,7 +54,7 @@ const std::vector<Shape> shapes = {
 
 // Calls use(x, w, y, inside) for every product of a sample: those of an element of y, of x and of w each in the order
 // of its chain.
-template <typename Use> void forEachProduct(const Shape &s, const Use &use) {
+template <typename Use> void forEachProduct(const ConvolutionShape &s, const Use &use) {
   int64_t cg = s.c / s.groups, fg = s.f / s.groups;
   for (int64_t oh = 0; oh < s.oh(); ++oh)
     for (int64_t f = 0; f < s.f; ++f)
@@ -76,21 +76,21 @@ std::string list(const int64_t *numbers, int count) {
     text += (i ? ", " : "") + std::to_string(numbers[i]);
   return text + "]";
 }
-std::string attributes(const Shape &s) {
+std::string attributes(const ConvolutionShape &s) {
   return " strides = " + list(s.stride, 2) + " padding = " + list(s.padding, 4) + " dilation = " + list(s.dilation, 2) +
          " groups = " + std::to_string(s.groups) + " : ";
 }
 std::string tensor(const std::string &first, int64_t a, int64_t b, int64_t c) {
   return "tensor<" + first + "x" + std::to_string(a) + "x" + std::to_string(b) + "x" + std::to_string(c) + "xf32>";
 }
-std::string images(const Shape &s) { return tensor("?", s.h, s.w, s.c); }
-std::string outputs(const Shape &s) { return tensor("?", s.oh(), s.ow(), s.f); }
-std::string kernel(const Shape &s) { return tensor(std::to_string(s.kh), s.kw, s.c / s.groups, s.f); }
+std::string images(const ConvolutionShape &s) { return tensor("?", s.h, s.w, s.c); }
+std::string outputs(const ConvolutionShape &s) { return tensor("?", s.oh(), s.ow(), s.f); }
+std::string kernel(const ConvolutionShape &s) { return tensor(std::to_string(s.kh), s.kw, s.c / s.groups, s.f); }
 
 class Conv : public testing::TestWithParam<size_t> {};
 
 TEST_P(Conv, EqualsTheChain) {
-  const Shape &s = shapes[GetParam()];
+  const ConvolutionShape &s = shapes[GetParam()];
   auto codes = compile(kernelText("forward", "conv",
                                   "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + "):\n%0 = mt.conv2d %x, %w" +
                                       attributes(s) + images(s) + ", " + kernel(s) + "\nmt.yield %0 : " + outputs(s)));
@@ -117,7 +117,7 @@ TEST_P(Conv, EqualsTheChain) {
 }
 
 TEST_P(Conv, InputGradientEqualsTheChain) {
-  const Shape &s = shapes[GetParam()];
+  const ConvolutionShape &s = shapes[GetParam()];
   auto codes = compile(kernelText("gradient", "conv",
                                   "^bb0(%y: " + outputs(s) + ", %w: " + kernel(s) +
                                       "):\n%0 = mt.conv2d_input_gradient %y, %w" + attributes(s) + outputs(s) + ", " +
@@ -142,7 +142,7 @@ TEST_P(Conv, InputGradientEqualsTheChain) {
 }
 
 TEST_P(Conv, KernelGradientEqualsTheTree) {
-  const Shape &s = shapes[GetParam()];
+  const ConvolutionShape &s = shapes[GetParam()];
   std::string text = kernelText("tree", "conv_wgrad",
                                 "^bb0(%x: " + images(s) + ", %y: " + outputs(s) +
                                     "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + attributes(s) + images(s) + ", " +
@@ -176,7 +176,7 @@ TEST_P(Conv, KernelGradientEqualsTheTree) {
 
 // The image of a step stays in the kernel; the kernel's gradient is each sample's own.
 TEST_P(Conv, StepsOfRowsEqualTheChain) {
-  const Shape &s = shapes[GetParam()];
+  const ConvolutionShape &s = shapes[GetParam()];
   bool forward = s.groups == 1 && s.kernel() < 1 << 16;
   std::string each = "tensor<?x" + kernel(s).substr(7), bias = "tensor<" + std::to_string(s.f) + "xf32>";
   std::string text = "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + ", %b: " + bias + ", %y: " + outputs(s) + "):\n";
@@ -225,7 +225,7 @@ TEST_P(Conv, StepsOfRowsEqualTheChain) {
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv, testing::Range<size_t>(0, shapes.size()));
 
 TEST(ConvEpilogue, RunsOnTheResult) {
-  Shape s{6, 5, 3, 3, 3, 21, {1, 1}, {1, 1, 1, 1}};
+  ConvolutionShape s{6, 5, 3, 3, 3, 21, {1, 1}, {1, 1, 1, 1}};
   auto codes = compile(
       kernelText("forward", "conv",
                  "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + ", %b: tensor<21xf32>, %r: " + outputs(s) +

@@ -29,20 +29,20 @@ std::vector<float> product(const std::vector<float> &a, const std::vector<float>
   return c;
 }
 
-struct Shape {
+struct ProductShape {
   int64_t depth, columns;
 };
 
 // Also of a right side that lies transposed. The last shape's panel is packed in parts; it is three vectors wide with
 // AVX-512.
 TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
-  std::vector<Shape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {300, 64}, {1, 33},
+  std::vector<ProductShape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {300, 64}, {1, 33},
                                {1500, 48}};
-  auto nameOf = [](Shape s, bool transposed) {
+  auto nameOf = [](ProductShape s, bool transposed) {
     return "m" + std::to_string(s.depth) + "x" + std::to_string(s.columns) + (transposed ? "t" : "");
   };
   std::string text;
-  for (Shape s : shapes)
+  for (ProductShape s : shapes)
     for (bool transposed : {false, true}) {
       std::string x = tensor("?", s.depth), y = tensor("?", s.columns);
       std::string w =
@@ -52,7 +52,7 @@ TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
                              (transposed ? "transpose_b" : "") + " : " + x + ", " + w + "\nmt.yield %0 : " + y);
     }
   auto codes = compile(text);
-  for (Shape s : shapes) {
+  for (ProductShape s : shapes) {
     std::vector<float> w = randoms(s.depth * s.columns, 2), transposed(w.size());
     for (int64_t i = 0; i < s.depth; ++i)
       for (int64_t j = 0; j < s.columns; ++j)
@@ -129,9 +129,10 @@ TEST(Matmul, TakesStaticRows) {
 }
 
 TEST(MatmulWgrad, EqualsTheTreeForAnyRowsAndShards) {
-  std::vector<Shape> shapes = {{200, 128}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {1, 33}, {33, 64}}; // M, N
+  // M, N
+  std::vector<ProductShape> shapes = {{200, 128}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {1, 33}, {33, 64}};
   std::string text;
-  for (Shape s : shapes)
+  for (ProductShape s : shapes)
     text += kernelText("t" + std::to_string(s.depth) + "x" + std::to_string(s.columns), "matmul_wgrad",
                        "^bb0(%x: " + tensor("?", s.depth) + ", %y: " + tensor("?", s.columns) +
                            "):\n%0 = mt.matmul %x, %y transpose_a : " + tensor("?", s.depth) + ", " +
@@ -139,7 +140,7 @@ TEST(MatmulWgrad, EqualsTheTreeForAnyRowsAndShards) {
   for (bool fast : {false, true})
     for (int64_t shardRows : {1, 4, 13, 64, 300}) {
       auto codes = compile(text, {shardRows, 8, fast});
-      for (Shape s : shapes)
+      for (ProductShape s : shapes)
         for (int64_t rows : {1, 5, 26, 32, 100, 400}) {
           if (rows > shardRows * 8 || (rows > 32 && s.depth > 100 && shardRows != 64))
             continue;

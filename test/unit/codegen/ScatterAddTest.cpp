@@ -11,7 +11,7 @@ using namespace codegentest;
 
 namespace {
 
-struct Shape {
+struct ScatterShape {
   int64_t entries, width, ids; // ids: of a sample
   Options options;
 };
@@ -20,7 +20,7 @@ using Choice = std::function<int32_t(int64_t position)>; // the id at a position
 
 class ScatterAdd {
 public:
-  ScatterAdd(const Shape &shape, int64_t rows, const Choice &choice)
+  ScatterAdd(const ScatterShape &shape, int64_t rows, const Choice &choice)
       : shape(shape), rows(rows), updates(randoms(rows * shape.ids * shape.width, 7)) {
     for (int64_t i = 0; i < rows * shape.ids; ++i)
       ids.push_back(choice(i));
@@ -64,13 +64,13 @@ private:
     return sums;
   }
 
-  Shape shape;
+  ScatterShape shape;
   int64_t rows;
   std::vector<int32_t> ids;
   std::vector<float> updates;
 };
 
-void expectBits(const Shape &shape, const std::vector<int64_t> &batches, const Choice &choice) {
+void expectScatters(const ScatterShape &shape, const std::vector<int64_t> &batches, const Choice &choice) {
   std::string each = "tensor<?x" + std::to_string(shape.ids), width = std::to_string(shape.width);
   std::string ids = each + "xi32>", updates = each + "x" + width + "xf32>";
   std::string table = "tensor<" + std::to_string(shape.entries) + "x" + width + "xf32>";
@@ -106,9 +106,9 @@ TEST(ScatterAdd, TakesShardsByTheTree) {
     std::vector<int64_t> batches = {1, 2, 3, 3 * shards};
     if (shards > 1)
       batches.insert(batches.end(), {4, 3 * shards - 4, 3 * shards - 1});
-    expectBits({65, 48, 6, {3, shards, false}}, batches, scattered(65, shards));
+    expectScatters({65, 48, 6, {3, shards, false}}, batches, scattered(65, shards));
   }
-  expectBits({9, 35, 1, {2, 8, true}}, {1, 15, 16}, scattered(9, 3));
+  expectScatters({9, 35, 1, {2, 8, true}}, {1, 15, 16}, scattered(9, 3));
 }
 
 TEST(ScatterAdd, TakesRowsThatFewShardsName) {
@@ -117,12 +117,12 @@ TEST(ScatterAdd, TakesRowsThatFewShardsName) {
   for (int64_t shard = 0; shard < 8; ++shard)
     for (int64_t row = 0; row < 256; ++row)
       ids.push_back(row >> shard & 1 ? static_cast<int32_t>(row) : 256);
-  expectBits({257, 17, 256, {1, 8, false}}, {1, 2, 3, 4, 5, 6, 7, 8}, [&](int64_t i) { return ids[i]; });
+  expectScatters({257, 17, 256, {1, 8, false}}, {1, 2, 3, 4, 5, 6, 7, 8}, [&](int64_t i) { return ids[i]; });
 }
 
 TEST(ScatterAdd, TakesOneRowAlone) {
   for (int32_t id : {0, 64, 999, -7, 70})
-    expectBits({65, 272, 33, {2, 8, false}}, {1, 3, 16}, [=](int64_t) { return id; });
+    expectScatters({65, 272, 33, {2, 8, false}}, {1, 3, 16}, [=](int64_t) { return id; });
 }
 
 TEST(ScatterAdd, CutsTheTableWhereBlocksEnd) {
@@ -130,17 +130,17 @@ TEST(ScatterAdd, CutsTheTableWhereBlocksEnd) {
   for (int64_t width : {1, 15, 16, 17, 255, 256, 257, 768, 1500})
     for (int64_t entries : {1, 2, 63, 64, 65}) {
       SCOPED_TRACE(std::to_string(entries) + " rows of " + std::to_string(width));
-      expectBits({entries, width, 5, {2, 4, false}}, {1, 8}, scattered(entries, 11));
+      expectScatters({entries, width, 5, {2, 4, false}}, {1, 8}, scattered(entries, 11));
     }
   // The rows where blocks begin and end.
   for (int64_t entries : {255, 256, 4097, 9000})
     for (int64_t rows : {4, 64, 128, 141}) {
       SCOPED_TRACE(std::to_string(entries) + " rows, " + std::to_string(rows));
-      expectBits({entries, 40, 64, {1, 4, false}}, {4},
-                 [=](int64_t i) { return static_cast<int32_t>((i / 2 * rows - i % 2) % entries); });
+      expectScatters({entries, 40, 64, {1, 4, false}}, {4},
+                    [=](int64_t i) { return static_cast<int32_t>((i / 2 * rows - i % 2) % entries); });
     }
 }
 
-TEST(ScatterAdd, TakesNoIds) { expectBits({7, 20, 0, {2, 4, false}}, {1, 8}, scattered(7, 1)); }
+TEST(ScatterAdd, TakesNoIds) { expectScatters({7, 20, 0, {2, 4, false}}, {1, 8}, scattered(7, 1)); }
 
 } // namespace

@@ -34,17 +34,17 @@ float chain(const Matrix &a, const Matrix &b, int64_t i, int64_t j) {
   return sum;
 }
 
-struct Shape {
+struct SequenceShape {
   int64_t lines, depth, columns;
   std::string name(const char *kind) const {
     return kind + std::to_string(lines) + "x" + std::to_string(depth) + "x" + std::to_string(columns);
   }
 };
-const std::vector<Shape> shapes = {{1, 5, 3}, {3, 7, 70}, {6, 40, 1}, {8, 19, 33}, {21, 64, 64}};
+const std::vector<SequenceShape> sequences = {{1, 5, 3}, {3, 7, 70}, {6, 40, 1}, {8, 19, 33}, {21, 64, 64}};
 
 TEST(Sequence, ProductsEqualTheChain) {
   std::string text;
-  for (const Shape &s : shapes)
+  for (const SequenceShape &s : sequences)
     for (bool transposed : {false, true}) {
       std::string x = tensor({s.lines, s.depth}, true), y = tensor({s.lines, s.columns}, true),
                   w = transposed ? tensor({s.columns, s.depth}, false) : tensor({s.depth, s.columns}, false),
@@ -55,7 +55,7 @@ TEST(Sequence, ProductsEqualTheChain) {
                              ", " + b + "\n%2 = mt.mul %1, %r : " + y + ", " + y + "\nmt.yield %2 : " + y);
     }
   auto codes = compile(text);
-  for (const Shape &s : shapes)
+  for (const SequenceShape &s : sequences)
     for (bool transposed : {false, true})
       for (int64_t rows : {1, 2, 3, 17}) {
         std::vector<float> x = randoms(rows * s.lines * s.depth, 1), w = randoms(s.depth * s.columns, 2),
@@ -78,7 +78,7 @@ TEST(Sequence, ProductsEqualTheChain) {
 // Shards are of samples, chains of their rows in order; axes between are summed on the way.
 TEST(Sequence, GradientsEqualTheTree) {
   std::string text;
-  for (const Shape &s : shapes) {
+  for (const SequenceShape &s : sequences) {
     std::string x = tensor({2, s.lines, s.depth}, true), y = tensor({2, s.lines, s.columns}, true),
                 each = tensor({2, s.depth, s.columns}, true), sum = tensor({s.depth, s.columns}, true);
     text +=
@@ -90,7 +90,7 @@ TEST(Sequence, GradientsEqualTheTree) {
   for (bool fast : {false, true})
     for (int64_t shardRows : fast ? std::vector<int64_t>{3} : std::vector<int64_t>{1, 3, 40}) {
       auto codes = compile(text, {shardRows, 8, fast});
-      for (const Shape &s : shapes)
+      for (const SequenceShape &s : sequences)
         for (int64_t rows : {1, 3, 8, 20}) {
           if (rows > shardRows * 8)
             continue;
@@ -119,10 +119,10 @@ TEST(Sequence, GradientsEqualTheTree) {
 
 // Two matrices a sample. Those of few elements are loops, the others tiles.
 TEST(Sequence, MatricesOfASampleEqualTheChain) {
-  const std::vector<Shape> pairs = {{3, 5, 7}, {64, 16, 64}, {40, 70, 19}, {150, 9, 70}, {9, 300, 16}};
+  const std::vector<SequenceShape> pairs = {{3, 5, 7}, {64, 16, 64}, {40, 70, 19}, {150, 9, 70}, {9, 300, 16}};
   std::string text;
-  auto nameOf = [](const Shape &s, int form) { return s.name("m") + "_" + std::to_string(form); };
-  for (const Shape &s : pairs)
+  auto nameOf = [](const SequenceShape &s, int form) { return s.name("m") + "_" + std::to_string(form); };
+  for (const SequenceShape &s : pairs)
     for (int form = 0; form < 4; ++form) {
       bool transposedA = form & 1, transposedB = form & 2;
       std::string x = transposedA ? tensor({2, s.depth, s.lines}, true) : tensor({2, s.lines, s.depth}, true),
@@ -133,7 +133,7 @@ TEST(Sequence, MatricesOfASampleEqualTheChain) {
                              ", " + y + "\nmt.yield %0 : " + tensor({2, s.lines, s.columns}, true));
     }
   auto codes = compile(text);
-  for (const Shape &s : pairs)
+  for (const SequenceShape &s : pairs)
     for (int form = 0; form < 4; ++form) {
       int64_t rows = 3, left = s.lines * s.depth, right = s.depth * s.columns, size = s.lines * s.columns;
       std::vector<float> x = randoms(rows * 2 * left, 1), y = randoms(rows * 2 * right, 2), expected;

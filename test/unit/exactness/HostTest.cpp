@@ -34,7 +34,7 @@ mt.model @small {
   mt.adam <{learning_rate = 1.0e-2 : f32}>
 })";
 
-constexpr int64_t kBatch = 10, kRows = 23; // 23 = 10 + 10 + 3
+constexpr int64_t planBatch = 10, sampleCount = 23; // 23 = 10 + 10 + 3
 
 void check(mt_status *status) {
   ASSERT_EQ(status, nullptr) << mt_status_message(status);
@@ -44,16 +44,16 @@ class Host : public testing::Test {
 protected:
   void SetUp() override {
     mtc_options options = mtc_options_init();
-    options.batch = kBatch;
+    options.batch = planBatch;
     options.shards = 8;
     mtc_result *result = nullptr;
     check(mtc_compile_text(model, strlen(model), "small.mlir", &options, &result));
     ASSERT_NE(result, nullptr);
     check(mtrun_plan_load_memory(mtc_result_data(result), mtc_result_size(result), &plan));
     mtc_result_free(result);
-    for (int64_t i = 0; i < kRows * 5; ++i)
+    for (int64_t i = 0; i < sampleCount * 5; ++i)
       x.push_back(static_cast<float>(i * 37 % 101 - 50) * (i % 3 ? 0.02f : 1e-38f));
-    for (int64_t i = 0; i < kRows; ++i)
+    for (int64_t i = 0; i < sampleCount; ++i)
       y.push_back(static_cast<int32_t>(i * 7 % 3));
   }
   void TearDown() override { mtrun_plan_free(plan); }
@@ -71,8 +71,8 @@ protected:
     mtrun_session *session = nullptr;
     check(mtrun_session_create(plan, &options, &session));
     for (int epoch = 0; epoch < 4; ++epoch)
-      for (int64_t first = 0; first < kRows; first += kBatch)
-        step(session, first, std::min(kBatch, kRows - first));
+      for (int64_t first = 0; first < sampleCount; first += planBatch)
+        step(session, first, std::min(planBatch, sampleCount - first));
     std::vector<float> variables(35 + 7 + 21);
     check(mtrun_get_variable(session, "dense/kernel", variables.data(), 35 * 4));
     check(mtrun_get_variable(session, "dense/bias", variables.data() + 35, 7 * 4));
@@ -100,17 +100,17 @@ bool same(const std::vector<float> &a, const std::vector<float> &b) {
 class GuardedRows {
 public:
   GuardedRows(const void *data, size_t bytes) {
-    memory_ =
-        static_cast<std::byte *>(mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(memory_ + kPage, kPage, PROT_NONE);
-    start_ = memory_ + kPage - bytes;
+    memory_ = static_cast<std::byte *>(
+        mmap(nullptr, 2 * pageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(memory_ + pageBytes, pageBytes, PROT_NONE);
+    start_ = memory_ + pageBytes - bytes;
     memcpy(start_, data, bytes);
   }
-  ~GuardedRows() { munmap(memory_, 2 * kPage); }
+  ~GuardedRows() { munmap(memory_, 2 * pageBytes); }
   const void *start() const { return start_; }
 
 private:
-  static constexpr size_t kPage = 4096;
+  static constexpr size_t pageBytes = 4096;
   std::byte *memory_, *start_;
 };
 
@@ -146,8 +146,8 @@ TEST_F(Host, NansBehindTheValidRows) {
   for (const char *devices : {"cpu:1", "cpu:5"})
     EXPECT_TRUE(same(train(devices,
                            [&](mtrun_session *session, int64_t first, int64_t rows) {
-                             std::vector<float> inputs(kBatch * 5, NAN);
-                             std::vector<int32_t> labels(kBatch, -1);
+                             std::vector<float> inputs(planBatch * 5, NAN);
+                             std::vector<int32_t> labels(planBatch, -1);
                              std::copy_n(x.begin() + first * 5, rows * 5, inputs.begin());
                              std::copy_n(y.begin() + first, rows, labels.begin());
                              const void *tensors[] = {inputs.data(), labels.data()};

@@ -63,7 +63,7 @@ std::vector<mtrun_tensor_info> Execution::signature(const char *program) {
   return infos;
 }
 
-int64_t elementsPerRow(const mtrun_tensor_info &info) {
+int64_t elementsOfRow(const mtrun_tensor_info &info) {
   int64_t count = 1;
   for (int32_t axis = 0; axis < info.rank; ++axis)
     count *= info.shape[axis] < 0 ? 1 : info.shape[axis];
@@ -72,7 +72,7 @@ int64_t elementsPerRow(const mtrun_tensor_info &info) {
 
 // A whole batch, with what nobody may read behind the samples.
 Execution::Words Execution::bytes(const mtrun_tensor_info &info, const Step &step) {
-  Words words(step.batch * elementsPerRow(info), untouched);
+  Words words(step.batch * elementsOfRow(info), untouched);
   auto found = step.inputs.find(info.name);
   if (found == step.inputs.end())
     return words;
@@ -96,7 +96,7 @@ void Execution::readVariables(const std::string &key) {
   for (int32_t i = 0; i < mtrun_plan_variable_count(plan); ++i) {
     mtrun_tensor_info info;
     failed(mtrun_plan_variable(plan, i, &info), outcome.problem);
-    Words words(elementsPerRow(info));
+    Words words(elementsOfRow(info));
     failed(mtrun_get_variable(session, info.name, words.data(), words.size() * 4), outcome.problem);
     outcome.values[key + info.name] = tensor(info, words, 0);
   }
@@ -136,7 +136,7 @@ void Execution::predict() {
     if (info.role != MTRUN_OUTPUT)
       continue;
     outcome.values[std::string("predict ") + info.name] = tensor(info, words, step.samples);
-    for (size_t i = step.samples * elementsPerRow(info); i < words.size(); ++i)
+    for (size_t i = step.samples * elementsOfRow(info); i < words.size(); ++i)
       if (words[i] != untouched)
         outcome.problem += std::string("wrote past the samples of ") + info.name;
   }

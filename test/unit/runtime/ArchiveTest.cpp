@@ -41,11 +41,11 @@ void addArchive(fb::PlanT &plan) {
   plan.variables[1]->average = 2;
 }
 
-struct Case {
+struct ArchiveCase {
   const char *message; // a part of it
   void (*change)(fb::PlanT &plan);
 };
-const Case cases[] = {
+const ArchiveCase archiveCases[] = {
     {"archive: expected a section below 2, found 2", [](fb::PlanT &p) { p.archive->section = 2; }},
     {"archive: expected a name of 1 to 1024 bytes", [](fb::PlanT &p) { p.archive->suffix = ""; }},
     {"archive: expected pieces of the section's 16 bytes, found 15",
@@ -70,7 +70,7 @@ const Case cases[] = {
 };
 
 TEST(Archive, RefusesEachFault) {
-  for (const Case &c : cases) {
+  for (const ArchiveCase &c : archiveCases) {
     std::vector<uint8_t> bytes = makePlan({}, [&](fb::PlanT &plan) {
       addArchive(plan);
       c.change(plan);

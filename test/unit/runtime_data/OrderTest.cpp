@@ -53,21 +53,21 @@ TEST(Order, EveryPlaceIsEquallyLikely) {
 }
 
 TEST(Order, Window) {
-  constexpr int64_t kSize = 1000, kWindow = 16;
-  std::vector<int64_t> order(kSize), sorted, all(kSize), again(kSize);
-  mtrun::windowOrder(5, 2, kSize, kWindow, order.data());
+  constexpr int64_t size = 1000, window = 16;
+  std::vector<int64_t> order(size), sorted, all(size), again(size);
+  mtrun::windowOrder(5, 2, size, window, order.data());
   int64_t moved = 0;
-  for (int64_t i = 0; i < kSize; ++i) {
-    EXPECT_LT(order[static_cast<size_t>(i)], i + kWindow); // only what has entered can be drawn
+  for (int64_t i = 0; i < size; ++i) {
+    EXPECT_LT(order[static_cast<size_t>(i)], i + window); // only what has entered can be drawn
     moved += order[static_cast<size_t>(i)] != i;
   }
-  EXPECT_GT(moved, kSize / 2);
+  EXPECT_GT(moved, size / 2);
   sorted = order;
   std::sort(sorted.begin(), sorted.end());
   std::iota(all.begin(), all.end(), int64_t(0));
   EXPECT_EQ(sorted, all);
-  mtrun::windowOrder(5, 3, kSize, kWindow, again.data());
+  mtrun::windowOrder(5, 3, size, window, again.data());
   EXPECT_NE(order, again);
-  mtrun::windowOrder(5, 2, kSize, 1, again.data());
+  mtrun::windowOrder(5, 2, size, 1, again.data());
   EXPECT_EQ(again, all);
 }

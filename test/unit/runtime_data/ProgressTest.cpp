@@ -9,8 +9,8 @@ using namespace mtrun_tool;
 
 namespace {
 
-const char *const kNames[] = {"loss", "accuracy", "val_loss", "val_accuracy"};
-const double kValues[] = {1.22949, 0.55, 0.85292, 0.5};
+const char *const metricNames[] = {"loss", "accuracy", "val_loss", "val_accuracy"};
+const double metricValues[] = {1.22949, 0.55, 0.85292, 0.5};
 
 mtrun_progress at(int64_t step, int64_t steps, double seconds, bool validation = false) {
   mtrun_progress p = {};
@@ -19,8 +19,8 @@ mtrun_progress at(int64_t step, int64_t steps, double seconds, bool validation =
   p.steps = steps;
   p.seconds = seconds;
   p.metrics = validation ? 4 : 2;
-  p.names = kNames;
-  p.values = kValues;
+  p.names = metricNames;
+  p.values = metricValues;
   p.validation = validation;
   p.epoch_end = step == steps;
   return p;

@@ -18,13 +18,13 @@ static std::string file(const std::string &json, const std::string &data) {
   return result + json + data;
 }
 
-static std::string problem(const std::string &bytes) {
+static std::string problemOf(const std::string &bytes) {
   std::vector<SafeTensor> tensors;
   return text(parseSafetensors(bytesOf(bytes), "f", tensors));
 }
 
 static std::string headerProblem(const std::string &json, size_t dataBytes = 0) {
-  return problem(file(json, std::string(dataBytes, 'x')));
+  return problemOf(file(json, std::string(dataBytes, 'x')));
 }
 
 TEST(Safetensors, HeaderBytes) {
@@ -72,8 +72,8 @@ TEST(Safetensors, Accepts) {
 }
 
 TEST(Safetensors, Messages) {
-  EXPECT_EQ(problem("abc"), "3: f: expected at least 8 bytes, found 3");
-  EXPECT_EQ(problem(std::string(8, '\xff')),
+  EXPECT_EQ(problemOf("abc"), "3: f: expected at least 8 bytes, found 3");
+  EXPECT_EQ(problemOf(std::string(8, '\xff')),
             "3: f: expected a header of at most 0 bytes, found a length of 18446744073709551615");
   EXPECT_EQ(headerProblem(" {}"), "3: f: expected a header that starts with '{'");
   EXPECT_EQ(headerProblem("{\"a\":1}"), "3: f: header: expected an object as \"a\", found 1");
@@ -139,14 +139,14 @@ TEST(Safetensors, HostileHeaders) {
 // Any truncation of a good file is refused, and no bytes whatever are a crash.
 TEST(Safetensors, Truncations) {
   std::string good = file("{\"a\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[0,8]}}", "12345678");
-  ASSERT_EQ(problem(good), "0");
+  ASSERT_EQ(problemOf(good), "0");
   for (size_t size = 0; size < good.size(); ++size)
-    EXPECT_EQ(problem(good.substr(0, size)).substr(0, 2), "3:") << size;
+    EXPECT_EQ(problemOf(good.substr(0, size)).substr(0, 2), "3:") << size;
   for (size_t at = 0; at < good.size() - 8; ++at)
     for (int bit = 0; bit < 8; ++bit) {
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ 1 << bit);
-      problem(bad);
+      problemOf(bad);
     }
 }
 

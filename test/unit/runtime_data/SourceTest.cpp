@@ -13,8 +13,9 @@ using namespace mtrun;
 
 namespace {
 
-const int64_t kImage[] = {2, 3};
-const mtrun_field kFields[] = {{"label", MT_I64, 0, nullptr, nullptr, 0}, {"image", MT_U8, 2, kImage, nullptr, 0}};
+const int64_t imageShape[] = {2, 3};
+const mtrun_field labelAndImage[] = {{"label", MT_I64, 0, nullptr, nullptr, 0},
+                                     {"image", MT_U8, 2, imageShape, nullptr, 0}};
 
 // Samples as the small MNIST of the fixtures has them: pixel p of sample s is 6 s + p, the label s % 4.
 struct Numbers {
@@ -48,7 +49,7 @@ struct Numbers {
 class SourceData : public testing::Test {
 protected:
   Owned<mtrun_dataset> open(int64_t samples, int32_t threads = 1, const char *keys = nullptr) {
-    mtrun_source source = {samples, kFields, 2, Numbers::read, &numbers, threads};
+    mtrun_source source = {samples, labelAndImage, 2, Numbers::read, &numbers, threads};
     mtrun_dataset *data = nullptr;
     EXPECT_EQ(text(mtrun_dataset_open_source(plan.get(), &source, keys, &data)), "0");
     return Owned<mtrun_dataset>(data);
@@ -278,7 +279,7 @@ TEST_F(SourceData, Arrays) {
       rows[s].pixels[p] = static_cast<float>(6 * s + p);
     rows[s].label = s % 4;
   }
-  mtrun_field fields[] = {{"image", MT_F32, 2, kImage, rows[0].pixels, sizeof(Row)},
+  mtrun_field fields[] = {{"image", MT_F32, 2, imageShape, rows[0].pixels, sizeof(Row)},
                           {"label", MT_I32, 0, nullptr, &rows[0].label, sizeof(Row)}};
   auto opening = [&](int64_t count) {
     mtrun_dataset *data = nullptr;
@@ -313,7 +314,7 @@ TEST_F(SourceData, Arrays) {
 }
 
 TEST_F(SourceData, Messages) {
-  mtrun_source source = {7, kFields, 2, Numbers::read, &numbers, 0};
+  mtrun_source source = {7, labelAndImage, 2, Numbers::read, &numbers, 0};
   EXPECT_EQ(opening(source), "0");
   EXPECT_EQ(opening(source, "scale"), "1: source: data: expected key=value, found \"scale\" in \"scale\"");
   EXPECT_EQ(opening(source, "class-weight=1:2"),
@@ -328,11 +329,11 @@ TEST_F(SourceData, Messages) {
   EXPECT_EQ(opening(source), "1: source: expected 1 to 1024 fields, found 0");
   source.field_count = 2;
   int64_t empty[] = {2, 0};
-  mtrun_field fields[] = {kFields[0], {"image", MT_U8, 2, empty, nullptr, 0}};
+  mtrun_field fields[] = {labelAndImage[0], {"image", MT_U8, 2, empty, nullptr, 0}};
   source.fields = fields;
   EXPECT_EQ(opening(source),
             "1: source: source \"image\": expected axes of at least 1 and samples of at most 2^46 bytes, found 0");
-  fields[1] = {"image", static_cast<mt_dtype>(17), 2, kImage, nullptr, 0};
+  fields[1] = {"image", static_cast<mt_dtype>(17), 2, imageShape, nullptr, 0};
   EXPECT_EQ(opening(source), "1: source: source \"image\": expected a dtype of mt.h, found 17");
   source.read = nullptr;
   EXPECT_EQ(opening(source),

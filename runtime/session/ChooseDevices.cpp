@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/ChooseDevices.h"
+
+#include "runtime/device/Collectives.h"
+#include "runtime/plan/Check.h"
+#include "runtime/support/hash_text.h"
+#include "runtime/support/subtrees.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <unistd.h>
+
+namespace mtrun {
+
+namespace fb = ::mt::plan;
+
+// One device a process: the GPU of the list that the process' number on its host says.
+static Status ownGpu(const mtrun_options &options, DeviceSpec &spec) {
+  if (!spec.onGpus())
+    return {MT_INVALID, "expected GPUs for a session of " + std::to_string(options.processes) +
+                            " processes, found devices of kind " + spec.kind};
+  if (options.process < 0 || options.process >= options.processes || !options.rendezvous)
+    return {MT_INVALID, "expected a process below " + std::to_string(options.processes) +
+                            " and a rendezvous address, found " + std::to_string(options.process) + " and " +
+                            (options.rendezvous ? options.rendezvous : "NULL")};
+  std::set<int> gpus(spec.gpus.begin(), spec.gpus.end());
+  if (gpus.size() < spec.gpus.size())
+    return {MT_INVALID, "expected a GPU of its own for each process, found one twice; several devices on a GPU are one "
+                        "process"};
+  auto own = static_cast<size_t>(std::max(options.local_process, 0));
+  if (own >= spec.gpus.size())
+    return {MT_NO_DEVICE, "expected a GPU for process " + std::to_string(own) + " of this host, found " +
+                              std::to_string(spec.gpus.size())};
+  spec.gpus = {spec.gpus[own]};
+  spec.devices = options.processes;
+  return {};
+}
+
+static Status chooseProcesses(const Plan &plan, const mtrun_options &options, SessionDevices &chosen) {
+  if (options.processes <= 1)
+    return {};
+  ProcessGroupOptions groupOptions;
+  groupOptions.process = options.process;
+  groupOptions.processes = options.processes;
+  groupOptions.rendezvous = options.rendezvous;
+  groupOptions.secret = options.secret ? options.secret : "";
+  groupOptions.name = chosen.spec.kind + ":" + std::to_string(chosen.spec.gpus[0]);
+  char host[256] = "";
+  if (!groupOptions.rendezvous.starts_with("unix:") && !groupOptions.rendezvous.starts_with("fd:") &&
+      gethostname(host, sizeof host - 1) == 0)
+    groupOptions.name += std::string(" of ") + host;
+  if (options.timeout > 0)
+    groupOptions.timeout = options.timeout;
+  groupOptions.agreement =
+      "plan: " + hashText(plan.hash()) + "\nseed: " + std::to_string(options.seed) + "\nversion: " MT_VERSION;
+  chosen.layout.first = options.process;
+  return ProcessGroup::open(groupOptions, chosen.processGroup);
+}
+
+static Status parseLibraries(const char *text, LibraryUse &use) {
+  std::string_view name = text ? text : "auto";
+  constexpr std::pair<std::string_view, LibraryUse> uses[] = {{"auto", LibraryUse::Auto},
+                                                              {"off", LibraryUse::Off},
+                                                              {"require", LibraryUse::Require},
+                                                              {"tune", LibraryUse::Tune}};
+  for (auto [known, value] : uses)
+    if (name == known) {
+      use = value;
+      return {};
+    }
+  return {MT_INVALID, "expected auto, off, require or tune for libraries, found " + std::string(name)};
+}
+
+// A device computes the shards of a micro-batch at once.
+static Status cutBatch(const Plan &plan, const mtrun_options &options, SessionDevices &chosen) {
+  int64_t microBatches = options.micro_batches ? options.micro_batches : plan.tables().micro_batches();
+  int64_t shards = plan.shards();
+  if (microBatches < 1 || microBatches > shards || !std::has_single_bit(static_cast<uint64_t>(microBatches)))
+    return {MT_INVALID, "expected a power of two up to " + std::to_string(shards) +
+                            ", the shards of the plan, for micro-batches, found " + std::to_string(microBatches)};
+  chosen.layout.passShards = static_cast<int>(shards / microBatches);
+  for (int held : chosen.layout.shards)
+    chosen.layout.variants.push_back(std::countr_zero(static_cast<unsigned>(std::min(held, chosen.layout.passShards))));
+  if (chosen.layout.inMicroBatches() && chosen.spec.onGpus())
+    return {MT_INVALID, "expected CPUs for micro-batches that run one after another, found devices of kind " +
+                            chosen.spec.kind + "; " + std::to_string(microBatches) + " GPUs run one each"};
+  return {};
+}
+
+Status chooseDevices(const Plan &plan, const mtrun_options &options,
+                     std::function<void(int level, const std::string &message)> log, SessionDevices &chosen) {
+  constexpr int64_t maxSteps = 1024;
+  if (options.steps_per_launch < 0 || options.steps_per_launch > maxSteps)
+    return {MT_INVALID, "expected 1 to " + std::to_string(maxSteps) + " steps per launch, found " +
+                            std::to_string(options.steps_per_launch)};
+  if (options.steps_per_launch > 1 && plan.tables().lengths())
+    return {MT_INVALID,
+            "expected 1 step per launch of a plan of several lengths, which each step chooses from, found " +
+                std::to_string(options.steps_per_launch)};
+  if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", chosen.spec); !status.ok())
+    return status;
+  if (options.processes > 1)
+    if (Status status = ownGpu(options, chosen.spec); !status.ok())
+      return status;
+  uint32_t devices = static_cast<uint32_t>(chosen.spec.devices);
+  if (uint32_t most = plan.shards(); devices > most) {
+    std::string shards = std::to_string(std::bit_ceil(devices));
+    bool larger = std::bit_ceil(devices) > plan.batch(); // a shard has a sample at least
+    return {MT_INVALID, "expected at most " + std::to_string(most) + (most == 1 ? " device" : " devices") +
+                            " for a plan of " + std::to_string(most) + (most == 1 ? " shard" : " shards") + ", found " +
+                            std::to_string(devices) + "; recompile it with: mtc compile MODEL " +
+                            (larger ? "--batch " + shards + " or more --shards " : "--shards ") + shards};
+  }
+  if (devices < plan.tables().min_devices())
+    return {MT_NO_MEMORY, "expected at least " + std::to_string(plan.tables().min_devices()) +
+                              " devices, the fewest on which the plan fits the memory it was compiled for, found " +
+                              std::to_string(devices)};
+  // Devices that share memory are one thread pool for all shards: each weight is then read, and each gradient written,
+  // by one thread and once, and shares are even for any number of devices. Only devices that own their variables split
+  // the tree.
+  bool together = options.private_variables == 0 && !chosen.spec.onGpus();
+  chosen.layout.shards = splitShards(static_cast<int>(plan.shards()), together ? 1 : chosen.spec.devices);
+  if (Status status = cutBatch(plan, options, chosen); !status.ok())
+    return status;
+
+  if (Status status = chooseProcesses(plan, options, chosen); !status.ok())
+    return status;
+  GroupOptions groupOptions;
+  groupOptions.processGroup = chosen.processGroup.get();
+  groupOptions.devices = together ? 1 : chosen.spec.devices;
+  groupOptions.threads = together ? chosen.spec.devices * chosen.spec.threads : chosen.spec.threads;
+  groupOptions.gpus = chosen.spec.gpus;
+  if (Status status = parseLibraries(options.libraries, groupOptions.libraries); !status.ok())
+    return status;
+  if (options.tuning && !chosen.spec.onGpus())
+    return {MT_INVALID, std::string(options.tuning) + ": expected GPUs for a tuning file, found devices of kind " +
+                            chosen.spec.kind};
+  groupOptions.tuning = options.tuning ? options.tuning : "";
+  groupOptions.pin = !options.no_pin;
+  groupOptions.spin = !options.no_spin;
+  groupOptions.stepsPerLaunch = static_cast<int>(std::max<int64_t>(options.steps_per_launch, 1));
+  groupOptions.log = std::move(log);
+  if (Status status = makeDeviceGroup(chosen.spec.kind, groupOptions, chosen.group); !status.ok())
+    return status;
+  if (Status status = chosen.group->loadCode(plan, options.cpu); !status.ok())
+    return status;
+
+  chosen.layout.tree.sums = treeSums(chosen.layout.shards);
+  if (plan.tables().sum_kernel() < count(plan.tables().kernels())) {
+    chosen.layout.tree.sum = chosen.group->kernel(plan.tables().sum_kernel());
+    const fb::Kernel &sum = *plan.tables().kernels()->Get(plan.tables().sum_kernel());
+    uint64_t perTile = chosen.group->blocks() ? sum.gpu()->elements_per_tile() : sum.elements_per_tile();
+    chosen.layout.tree.elementsPerTile = std::max<int64_t>(1, static_cast<int64_t>(perTile));
+    chosen.layout.tree.threads = chosen.group->blocks() ? sum.gpu()->threads() : 0;
+  }
+  return {};
+}
+
+} // namespace mtrun

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session runs on, by its options: processes, devices, and which shards each of them has.
+#pragma once
+
+#include "runtime/abi/mtrun.h"
+#include "runtime/device/DeviceGroup.h"
+#include "runtime/device/ProcessGroup.h"
+#include "runtime/session/Memory.h"
+#include "runtime/support/device_spec.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace mtrun {
+
+struct SessionDevices {
+  DeviceSpec spec;
+  std::unique_ptr<ProcessGroup> processGroup; // null: one process
+  std::unique_ptr<DeviceGroup> group;
+  DeviceLayout layout;
+
+  // Of the group: one where those of the spec share variables.
+  int devices() const { return static_cast<int>(layout.shards.size()); }
+};
+
+// Meets the other processes, starts the devices, which keep `log`, and loads the plan's code for them. MT_INVALID,
+// MT_NO_DEVICE, MT_NO_MEMORY, MT_LOST, MT_IO.
+Status chooseDevices(const Plan &plan, const mtrun_options &options,
+                     std::function<void(int level, const std::string &message)> log, SessionDevices &chosen);
+
+} // namespace mtrun
