@@ -15,7 +15,7 @@ namespace mtrun_tool {
 // Of mtc, where a command is given a model in place of a plan.
 struct CompileArguments {
   int64_t batch = 0;
-  std::string optimizer, loss, metrics, precision, vocabulary;
+  std::string optimizer, loss, metrics, precision, vocabulary, lengths, lengthInput;
   std::vector<std::string> inputShapes;
   bool sampleWeights = false;
 };

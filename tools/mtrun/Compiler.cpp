@@ -136,6 +136,8 @@ std::vector<std::string> flagsOf(const Arguments &arguments) {
   add("--precision", c.precision);
   for (const std::string &shape : c.inputShapes)
     add("--input-shape", shape);
+  add("--lengths", c.lengths);
+  add("--length-input", c.lengthInput);
   add("--vocabulary", c.vocabulary);
   if (c.sampleWeights)
     flags.push_back("--sample-weights");

@@ -79,6 +79,8 @@ static void addCompiler(CLI::App *app, Arguments &a) {
   app->add_option("--input-shape", a.compile.inputShapes, "of a sample, for models without sizes, as 224,224,3")
       ->type_name("[NAME=]SIZES")
       ->allow_extra_args(false);
+  app->add_option("--lengths", a.compile.lengths, "of sequences, as 64,128,256")->type_name("L,...");
+  app->add_option("--length-input", a.compile.lengthInput, "says how long a sample is")->type_name("NAME");
   app->add_option("--vocabulary", a.compile.vocabulary,
                   "a text whose distinct characters are the tokens of text:FILE; without it these are bytes")
       ->type_name("FILE");

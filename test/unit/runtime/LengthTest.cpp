@@ -10,13 +10,13 @@ namespace {
 
 namespace fb = ::mt::plan;
 
-constexpr uint64_t features = 37, most = 74;
+constexpr uint64_t shortLength = 37, largestLength = 74;
 
 // The programs of the model have length 37; the new ones behind them, of twice the length, have the names.
 void addLengths(fb::PlanT &plan) {
   auto shorter = std::make_unique<fb::LengthT>(), largest = std::make_unique<fb::LengthT>();
-  shorter->length = features;
-  largest->length = most;
+  shorter->length = shortLength;
+  largest->length = largestLength;
   for (auto [name, index] : {std::pair("train_step", &fb::LengthT::train_step), {"predict", &fb::LengthT::predict}}) {
     size_t at = 0;
     while (plan.programs[at]->name != name)
@@ -25,12 +25,12 @@ void addLengths(fb::PlanT &plan) {
     plan.programs[at]->name += "_37";
     for (auto &entry : longer->signature)
       if (entry->name == "x") {
-        entry->shape[1] = most;
-        entry->row_bytes = most * sizeof(float);
+        entry->shape[1] = largestLength;
+        entry->row_bytes = largestLength * sizeof(float);
       }
     for (auto &buffer : longer->buffers)
       if (buffer->space == fb::Space::Signature && longer->signature[buffer->index]->name == "x")
-        buffer->row_bytes = most * sizeof(float);
+        buffer->row_bytes = largestLength * sizeof(float);
     (*shorter).*index = static_cast<int32_t>(at);
     (*largest).*index = static_cast<int32_t>(plan.programs.size());
     plan.programs.push_back(std::move(longer));
@@ -42,10 +42,10 @@ void addLengths(fb::PlanT &plan) {
 
 // The rows of samples, with zeros behind.
 std::vector<float> padded(const Samples &samples, uint64_t rows) {
-  std::vector<float> x(rows * most);
+  std::vector<float> x(rows * largestLength);
   for (uint64_t row = 0; row < rows; ++row)
-    std::copy_n(samples.x.begin() + static_cast<std::ptrdiff_t>(row * features), features,
-                x.begin() + static_cast<std::ptrdiff_t>(row * most));
+    std::copy_n(samples.x.begin() + static_cast<std::ptrdiff_t>(row * shortLength), shortLength,
+                x.begin() + static_cast<std::ptrdiff_t>(row * largestLength));
   return x;
 }
 
@@ -67,10 +67,10 @@ TEST(Lengths, AStepTakesTheSmallestThatHoldsItsSamples) {
         const void *tensors[] = {x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
         // A row behind the step's says nothing.
         if (sizes[step] < shape.batch)
-          x[sizes[step] * most + most - 1] = 1;
+          x[sizes[step] * largestLength + largestLength - 1] = 1;
         ASSERT_TRUE(session->run("train_step", tensors, static_cast<int64_t>(sizes[step]), &results).ok());
         if (sizes[step] < shape.batch)
-          x[sizes[step] * most + most - 1] = 0;
+          x[sizes[step] * largestLength + largestLength - 1] = 0;
         model.losses.push_back(loss);
         model.losses.push_back(weight);
       }
@@ -84,7 +84,7 @@ TEST(Lengths, TheLastElementThatIsNotZeroDecides) {
   TestPlanShape shape;
   Loaded loaded(shape, addLengths);
   std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:2");
-  std::vector<float> x(shape.batch * most), out(shape.batch);
+  std::vector<float> x(shape.batch * largestLength), out(shape.batch);
   const void *tensors[] = {x.data(), out.data()};
   auto longSteps = [&] {
     EXPECT_TRUE(session->run("predict", tensors, static_cast<int64_t>(shape.batch), nullptr).ok());
@@ -93,16 +93,16 @@ TEST(Lengths, TheLastElementThatIsNotZeroDecides) {
   EXPECT_EQ(longSteps(), 0); // samples of no positions at all
   for (uint64_t row : {uint64_t{0}, shape.batch / 2, shape.batch - 1}) {
     int64_t before = session->lengthSteps()[1];
-    x[row * most + features - 1] = 1;
+    x[row * largestLength + shortLength - 1] = 1;
     EXPECT_EQ(longSteps(), before) << row;
-    x[row * most + features] = -0.0f;
+    x[row * largestLength + shortLength] = -0.0f;
     EXPECT_EQ(longSteps(), before) << row;
-    x[row * most + features] = 1e-45f;
+    x[row * largestLength + shortLength] = 1e-45f;
     EXPECT_EQ(longSteps(), before + 1) << row;
-    x[row * most + features] = 0;
-    x[row * most + most - 1] = std::numeric_limits<float>::quiet_NaN();
+    x[row * largestLength + shortLength] = 0;
+    x[row * largestLength + largestLength - 1] = std::numeric_limits<float>::quiet_NaN();
     EXPECT_EQ(longSteps(), before + 2) << row;
-    x[row * most + most - 1] = 0;
+    x[row * largestLength + largestLength - 1] = 0;
   }
 }
 
@@ -110,7 +110,7 @@ TEST(Lengths, WrongStepsAreRefusedAsEver) {
   TestPlanShape shape;
   Loaded loaded(shape, addLengths);
   std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:1");
-  std::vector<float> x(shape.batch * most);
+  std::vector<float> x(shape.batch * largestLength);
   const void *tensors[] = {x.data(), nullptr};
   EXPECT_EQ(session->run("predict", tensors, 1, nullptr).message(), "expected a pointer for out, found null");
   EXPECT_EQ(session->run("predict", tensors, 22, nullptr).message(), "expected 1 to 21 samples, found 22");
@@ -123,7 +123,7 @@ TEST(Lengths, WrongStepsAreRefusedAsEver) {
             "expected 1 step per launch of a plan of several lengths, which each step chooses from, found 4");
 }
 
-struct LengthFault {
+struct LengthCase {
   const char *message; // a part of it
   void (*change)(fb::PlanT &plan);
 };
@@ -135,7 +135,7 @@ fb::ProgramT &named(fb::PlanT &plan, const char *name) {
   std::abort();
 }
 
-const LengthFault faults[] = {
+const LengthCase lengthCases[] = {
     {"lengths: expected 2 to 64, found 1", [](fb::PlanT &p) { p.lengths.pop_back(); }},
     {"lengths: expected 2 to 64, found 65",
      [](fb::PlanT &p) {
@@ -150,7 +150,8 @@ const LengthFault faults[] = {
     {"length_input: expected a name without control characters", [](fb::PlanT &p) { p.length_input = "\n"; }},
     {"program train_step: expected an input that says how long a sample is, found y",
      [](fb::PlanT &p) { p.length_input = "y"; }},
-    {"length 1: expected more than 74 and at most 2^24, found 74", [](fb::PlanT &p) { p.lengths[0]->length = most; }},
+    {"length 1: expected more than 74 and at most 2^24, found 74",
+     [](fb::PlanT &p) { p.lengths[0]->length = largestLength; }},
     {"length 0: expected more than 0 and at most 2^24, found 0", [](fb::PlanT &p) { p.lengths[0]->length = 0; }},
     {"length 1: expected more than 37 and at most 2^24, found 4294967296",
      [](fb::PlanT &p) { p.lengths[1]->length = uint64_t{1} << 32; }},
@@ -182,7 +183,7 @@ const LengthFault faults[] = {
 };
 
 TEST(Lengths, RefusesEachFaultOfTables) {
-  for (const LengthFault &c : faults) {
+  for (const LengthCase &c : lengthCases) {
     std::vector<uint8_t> bytes = makePlan({}, [&](fb::PlanT &plan) {
       addLengths(plan);
       c.change(plan);
