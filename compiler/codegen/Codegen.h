@@ -44,7 +44,7 @@ struct TargetCode {
   std::vector<char> elf;             // a shared object that needs none, a cubin, or PTX; kernels by their symbols
   std::string device = "cpu";        // or gpuDevice
   std::vector<KernelUsage> usage;    // of the kernels and mt_sum, where it is known
-  std::vector<int64_t> scratch;      // of the kernels, bytes: of CPUs alone
+  std::vector<int64_t> scratch = {}; // of the kernels, bytes: of CPUs alone
 };
 
 // Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile). An error at a kernel

@@ -27,10 +27,10 @@ struct FusionGroup {
   std::optional<mlir::mt::KernelKind> kind; // none: an op that stays between kernels
   std::vector<mlir::Operation *> ops;       // in program order; empty once merged into another group
   unsigned reductionDepth = 0;              // all-reduces on the longest path to here
-  std::optional<bool> livesByLine;          // cached result of FusionGraph::livesByLine
+  std::optional<bool> livesByLine = {};     // cached result of FusionGraph::livesByLine
   bool afterProduct = false;                // it depends on a matrix product
   bool early = false;                       // it does not, and an all-reduce that others wait for depends on it
-  std::optional<mlir::mt::Turn> turn;       // the block of classes that its ops belong to
+  std::optional<mlir::mt::Turn> turn = {};  // the block of classes that its ops belong to
 };
 
 class FusionGraph {

@@ -21,7 +21,7 @@ struct MoveAxis {
 struct Move {
   Value operand;
   int64_t start = 0;
-  SmallVector<MoveAxis> axes;
+  SmallVector<MoveAxis> axes = {};
 };
 
 // Lines of `width` elements that ids name. With whole [outer, entries, width] and lines [outer, count, width]:

@@ -78,7 +78,7 @@ struct BoundAllReduce {
   std::vector<float *> partials;
   std::vector<float *> results;
   // Of each device: sums of 1, 2, 4 ... of its micro-batches, while the others run. The last is the result's memory.
-  std::vector<std::vector<float *>> sums;
+  std::vector<std::vector<float *>> sums = {};
 };
 
 // node(left) becomes node(left) + node(right); nodes are named by their leftmost device.

@@ -22,7 +22,8 @@ using Change = std::function<void(fb::PlanT &, const std::string &)>;
 static fb::StepT *launch(fb::PlanT &plan, bool map) {
   for (auto &program : plan.programs)
     for (auto &step : program->steps)
-      if (program->name == "train_step" && step->kernel < plan.kernels.size() && !step->segments.empty() &&
+      if (program->name == "train_step" && static_cast<size_t>(step->kernel) < plan.kernels.size() &&
+          !step->segments.empty() &&
           (plan.kernels[step->kernel]->kind == fb::KernelKind::Elementwise) == map)
         return step.get();
   return nullptr;

@@ -35,7 +35,7 @@ llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<Object> objects
   static std::mutex one;
   std::lock_guard<std::mutex> guard(one);
   std::vector<std::string> inputs;
-  auto remove = llvm::make_scope_exit([&] {
+  auto remove = llvm::scope_exit([&] {
     for (const std::string &path : inputs)
       llvm::sys::fs::remove(path);
   });
