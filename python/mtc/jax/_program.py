@@ -86,7 +86,7 @@ class Program:
         tree = Tree.of(batch)
         tree.names = _batch_names(tree.names)
         learned, stateful = Tree.of(params), None if state is None else Tree.of(state)
-        if stateful is not None:  # a moving average of parameters has their names
+        if stateful is not None:  # a teacher's parameters have the names of the learner's
             stateful.names = [f"state/{name}" if name in learned.names else name for name in stateful.names]
         return Program(function, learned, stateful, tree, key, training, predict)
 
