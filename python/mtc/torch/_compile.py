@@ -101,7 +101,7 @@ class _Work:
         """A line about how well a step of the example fits PyTorch's. ModelError where it differs."""
         rows = len(self.example.tensors[0])
         model = self.convert(rows, set(), random=False)
-        plan = self.compile(_text(model, {}, _check.OPTIMIZER), {"batch": rows})
+        plan = self.compile(_text(model, {}, _check.OPTIMIZER), {"batch": rows, "cpu": "native"})
         variables = Variables(model.stored, model.statistics)
         with Session(plan) as session:
             for name in variables.names():
