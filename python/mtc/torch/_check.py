@@ -110,9 +110,9 @@ def run(name: str, step: Any, arrays: Any, parameters: Mapping[str, Any], ours: 
     """Compares a step with PyTorch's. Returns a line that names the worst tensor.
 
     A tensor may differ from PyTorch's step in float32 by the tolerance and a few times what the same step with weights
-    that differ by roundings does: some gradients are ill-conditioned, and those behind a ReLU jump where its argument is
-    nearly 0. Where that does not explain a difference, PyTorch's step in float64 is the truth, and what its own step in
-    float32 and steps with larger changes differ from it by counts.
+    that differ by roundings does: some gradients are ill-conditioned, and those behind a ReLU jump where its argument
+    is nearly 0. Where that does not explain a difference, PyTorch's step in float64 is the truth, and a tensor may
+    differ from it by the tolerance and a few times what PyTorch's step in float32, or one with changed weights, does.
 
     Raises:
         ModelError: something differs by more.
