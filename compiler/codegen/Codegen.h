@@ -31,9 +31,9 @@ struct CodegenOptions {
 // With rows of a shard and mode of the module.
 CodegenOptions codegenOptions(mlir::ModuleOp module, std::vector<std::string> targets);
 
-// What a kernel takes of a GPU: of a thread, workgroup memory of a block.
+// What a kernel takes of a GPU: of a thread, workgroup memory of a block, all of it or none given by the launch.
 struct KernelUsage {
-  int64_t registers = 0, sharedBytes = 0, stackBytes = 0, spillBytes = 0;
+  int64_t registers = 0, sharedBytes = 0, stackBytes = 0, spillBytes = 0, dynamicSharedBytes = 0;
 };
 
 // Machine code of all kernels for one instruction set.

@@ -130,6 +130,7 @@ private:
         json.attribute("shared_bytes", usage->shared_bytes());
         json.attribute("stack_bytes", usage->stack_bytes());
         json.attribute("spill_bytes", usage->spill_bytes());
+        json.attribute("dynamic_shared_bytes", usage->dynamic_shared_bytes());
       });
   }
 

@@ -58,6 +58,7 @@ static std::unique_ptr<tables::TargetT> makeTarget(const TargetCode &target, uin
     added->shared_bytes = usage.sharedBytes;
     added->stack_bytes = usage.stackBytes;
     added->spill_bytes = usage.spillBytes;
+    added->dynamic_shared_bytes = usage.dynamicSharedBytes;
   }
   return entry;
 }

@@ -106,6 +106,11 @@ typedef struct mt_sim_thread {
    * the block call it. */
   void (*load_matrices)(const struct mt_sim_thread *, const void *row, uint32_t count, uint32_t transposed,
                         uint32_t *words);
+  /** PTX's wgmma.mma_async, the steps of a panel: `words` are `count` sums, to which the product is added, and behind
+   * them the numbers of the product's form (WarpgroupForm of compiler/codegen/gpu/TensorCores.h). `left` and `right`
+   * are where the sides lie in shared memory. */
+  void (*multiply_by_warpgroup)(const struct mt_sim_thread *, const void *left, const void *right, uint32_t *words,
+                                uint32_t count);
 } mt_sim_thread;
 
 /** The function NAME of simulated code. It is called once for each thread of each block. */

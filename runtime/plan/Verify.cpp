@@ -245,6 +245,9 @@ Status verifyDevice(const fb::Plan &plan, const fb::Target &target, const std::s
     return differs(place, "a device " + deviceKindNames(/*withCode=*/true), std::string(device));
   if (count(target.usage()) != 0 && count(target.usage()) != count(plan.kernels()))
     return differs(place, "the usage of " + std::to_string(count(plan.kernels())) + " kernels", count(target.usage()));
+  for (uint32_t i = 0; i < count(target.usage()); ++i)
+    if (uint32_t bytes = target.usage()->Get(i)->dynamic_shared_bytes(); bytes > maxGpuDynamicBytes)
+      return differs(place, "at most 227 KiB of workgroup memory", bytes);
   for (uint32_t i = 0; kind->gpu && i < count(plan.kernels()); ++i)
     if (!plan.kernels()->Get(i)->gpu())
       return differs(place, "a GPU grid of each kernel", "kernel " + std::to_string(i) + " without one");

@@ -19,6 +19,8 @@ struct GpuArchitecture {
   int multiprocessors; // of one GPU of this architecture
 
   constexpr bool hasTensorCores() const { return tf32 > 0; }
+  // wgmma: PTX ISA has it for sm_90a alone.
+  constexpr bool hasWarpgroups() const { return capability == 90; }
 };
 
 // Lowest first. float32 and sharedBytes: CUDA C++ Programming Guide, arithmetic instructions and technical

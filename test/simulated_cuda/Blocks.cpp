@@ -180,7 +180,7 @@ void Block::begin(const Operation &kernel, size_t tile) {
   for (unsigned t = 0; t < threads; ++t) {
     fibers[t].state = State::Ready;
     mt_sim_thread &thread = fibers[t].thread;
-    thread = {t, x, y, threads, shared, barrier, shuffle, nullptr, misaligned, nullptr, nullptr};
+    thread = {t, x, y, threads, shared, barrier, shuffle, nullptr, misaligned, nullptr, nullptr, nullptr};
     setTensorCores(thread);
     fibers[t].place.begin(stacks + t * stackBytes);
   }

@@ -53,6 +53,14 @@ Result cuModuleGetFunction(Function *function, Module module, const char *name) 
   return success;
 }
 
+// Simulated code needs no memory from its launches.
+Result cuFuncSetAttribute(Function function, int attribute, int value) {
+  Simulator &s = simulator();
+  const CUfunc_st &called = s.functions.get(function);
+  fatal("cuFuncSetAttribute of " + called.name + ": attribute " + std::to_string(attribute) + ", " +
+        std::to_string(value));
+}
+
 Result cuStreamCreateWithPriority(Stream *stream, unsigned flags, int priority) {
   Simulator &s = simulator();
   int device = s.device("cuStreamCreate");

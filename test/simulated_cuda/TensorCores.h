@@ -76,11 +76,45 @@ void loadMatrices(const mt_sim_thread *thread, const void *row, uint32_t count, 
   std::memcpy(words, loaded, 4 * count);
 }
 
+// Where a descriptor (its two words, without the address) and an address from a multiple of 1024 bytes on say that
+// number (line, k) of a side lies (PTX ISA, wgmma, swizzle of 128 bytes).
+inline uint16_t numberAt(const char *from, uint32_t low, uint32_t high, bool across, uint32_t line, uint32_t k) {
+  uint32_t lines = (low >> 16 & 0x3fff) * 16, rows = (high & 0x3fff) * 16;
+  auto address = reinterpret_cast<uintptr_t>(from);
+  address += across ? line / 64 * lines + k / 8 * rows + k % 8 * 128 + line % 64 * 2
+                    : line / 8 * rows + line % 8 * 128 + k * 2;
+  address ^= (address >> 7 & 7) << 4;
+  uint16_t bits;
+  std::memcpy(&bits, reinterpret_cast<const void *>(address), 2);
+  return bits;
+}
+
+// mt_sim_thread::multiply_by_warpgroup. Sums are chains in order of k.
+inline void multiplyByWarpgroup(const mt_sim_thread *thread, const void *left, const void *right, uint32_t *words,
+                                uint32_t count) {
+  const uint32_t *form = words + count;
+  uint32_t columns = form[1], steps = form[2], each = columns / 2, lane = thread->thread % 32;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t place = i % each, row = thread->thread / 32 % 4 * 16 + lane / 4 + place % 4 / 2 * 8;
+    uint32_t column = place / 4 * 8 + lane % 4 * 2 + place % 2;
+    float sum = std::bit_cast<float>(words[i]);
+    for (uint32_t step = 0; step < steps; ++step) {
+      const char *a = static_cast<const char *>(left) + i / each * form[8] + step * form[6];
+      const char *b = static_cast<const char *>(right) + step * form[7];
+      for (uint32_t k = 0; k < 16; ++k)
+        sum = std::fma(halfOf(numberAt(a, form[3], form[5], form[9], row, k), form[11]),
+                       halfOf(numberAt(b, form[4], form[5], form[10], column, k), form[11]), sum);
+    }
+    words[i] = std::bit_cast<uint32_t>(sum);
+  }
+}
+
 // Sets the calls of a thread.
 template <int block = 0> void setTensorCores(mt_sim_thread &thread) {
   thread.multiply = multiplyPieces<block>;
   thread.multiply_halves = multiplyHalves<block>;
   thread.load_matrices = loadMatrices<block>;
+  thread.multiply_by_warpgroup = multiplyByWarpgroup;
 }
 
 } // namespace simulated

@@ -108,7 +108,7 @@ static llvm::Expected<Cubin> finish(Run &run, const std::string &ptxas, llvm::Ar
 }
 
 llvm::Expected<std::vector<Cubin>> mtc::assemble(const std::string &ptxas, const std::string &ptx,
-                                                 llvm::ArrayRef<std::string> architectures,
+                                                 llvm::ArrayRef<std::string> architectures, const std::string &suffix,
                                                  llvm::ArrayRef<std::string> kernels) {
   TemporaryFile source;
   if (std::error_code error = source.make("ptx"))
@@ -128,7 +128,7 @@ llvm::Expected<std::vector<Cubin>> mtc::assemble(const std::string &ptxas, const
   std::list<Run> runs;
   llvm::Error problem = llvm::Error::success();
   for (const std::string &architecture : architectures) {
-    runs.emplace_back().architecture = architecture;
+    runs.emplace_back().architecture = architecture + suffix;
     if (llvm::Error error = start(runs.back(), ptxas, source)) {
       runs.pop_back();
       problem = llvm::joinErrors(std::move(problem), std::move(error));

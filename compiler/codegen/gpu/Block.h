@@ -37,6 +37,8 @@ struct BlockKernel : Kernel {
 
   GpuGrid gpu;
   Precision precision = Precision::f32;
+  // Whether a warpgroup (four warps) may compute products together, by wgmma: the architecture has it.
+  bool warpgroups = false;
   // Blocks that a multiprocessor should have room for in its registers; 0: whatever the assembler makes of it.
   int64_t residentBlocks = 0;
   // Threads that work together: the block's, or with `warp`, its number in the block, those of a warp, of which each

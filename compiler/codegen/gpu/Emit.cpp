@@ -78,7 +78,7 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                       emit.getI32IntegerAttr(static_cast<int32_t>(kernel.residentBlocks)));
   entry.getArgument(2).setType(memoryOf(kernel.gpu.sharedBytes));
-  if (succeeded(status) && kernel.gpu.sharedBytes > maxSharedBytes)
+  if (succeeded(status) && !kernel.warpgroups && kernel.gpu.sharedBytes > maxSharedBytes)
     return kernel.op.emitError("expected a kernel of at most ")
            << maxSharedBytes << " bytes of workgroup memory for a GPU, found @" << name << " with "
            << kernel.gpu.sharedBytes;
@@ -113,7 +113,7 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
 }
 
 FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, const CodegenOptions &options,
-                                                     bool tensor) {
+                                                     MatrixUnit unit) {
   ModuleOp normal = *whole.module;
   bool reduced = mt::Compilation(normal).getPrecision() != "f32";
   OwningOpRef<ModuleOp> code(ModuleOp::create(normal.getLoc()));
@@ -128,7 +128,8 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, 
     const LineForm &form = whole.forms.at(op);
     grid.innerTiles *= form.lines;
     BlockKernel kernel({emit, op, op.getKind(), {}, options.shardRows, options.fast, {}, {}, {}, {}, form}, grid);
-    kernel.precision = !reduced ? Precision::f32 : tensor ? Precision::tensor : Precision::reduced;
+    kernel.precision = !reduced ? Precision::f32 : unit == MatrixUnit::fma ? Precision::reduced : Precision::tensor;
+    kernel.warpgroups = unit == MatrixUnit::wgmma;
     if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()))))
       return failure();
     op.setGpuGridAttr(attributeOf(op.getContext(), kernel.gpu));

@@ -14,14 +14,22 @@ namespace mtc {
 // The device of its targets, in --target and in plans.
 inline constexpr llvm::StringLiteral gpuDevice = "cuda";
 
-inline constexpr llvm::StringLiteral simulatedName = "simulated";
+// In CodegenOptions::gpus: kernels with mma, and for tests with wgmma, as code for the host.
+inline constexpr llvm::StringLiteral simulatedName = "simulated", simulatedWarpgroupsName = "simulated-wgmma";
 // Compute capabilities that code can be made for, lowest first: "sm_75" ... "sm_120".
 llvm::ArrayRef<llvm::StringRef> gpuArchitectures();
 
-// The kernels of a module, and mt_sum, in one gpu.module; sets `gpu_grid` of every plan.kernel.
-// With `tensor` products run on tensor cores where the module's precision (mt.precision) is not f32: sm_80 and newer.
+// What computes products where the module's precision (mt.precision) is not f32.
+enum class MatrixUnit {
+  fma,   // no tensor cores
+  mma,   // those of a warp: sm_80 and newer
+  wgmma, // those of four warps, for 16-bit operands, else as mma: sm_90
+};
+
+// The kernels of a module, and mt_sum, in one gpu.module; sets `gpu_grid` of every plan.kernel. It is the same for all
+// units, but for the workgroup memory of wgmma.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-emitGpuKernels(const NormalModule &normal, const CodegenOptions &options, bool tensor = true);
+emitGpuKernels(const NormalModule &normal, const CodegenOptions &options, MatrixUnit unit = MatrixUnit::mma);
 
 // llvm.funcs in place of the gpu.funcs: for NVPTX, or for the host with mt_sim_thread (runtime/abi/gpu_kernel.h).
 mlir::OwningOpRef<mlir::ModuleOp> lowerToNvvm(mlir::ModuleOp kernels);
@@ -36,9 +44,9 @@ struct Cubin {
   std::vector<char> bytes;
   std::vector<KernelUsage> usage; // of `kernels`
 };
-// One for each architecture; the assembler runs for all at once.
+// One for each architecture, with the suffix of its name ("a" for what only it has); the assembler runs for all at once.
 llvm::Expected<std::vector<Cubin>> assemble(const std::string &ptxas, const std::string &ptx,
-                                            llvm::ArrayRef<std::string> architectures,
+                                            llvm::ArrayRef<std::string> architectures, const std::string &suffix,
                                             llvm::ArrayRef<std::string> kernels);
 
 } // namespace mtc

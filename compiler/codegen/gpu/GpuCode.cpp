@@ -24,10 +24,14 @@ using Kernels = std::shared_ptr<OwningOpRef<ModuleOp>>;
 // As plans have it: "cuda:sm_90".
 static std::string targetName(StringRef code) { return (gpuDevice + ":" + code).str(); }
 
-static bool hasTensorCores(StringRef architecture) {
-  return llvm::any_of(mtrun::gpuArchitectures, [&](const mtrun::GpuArchitecture &known) {
-    return architecture == StringRef(known.name) && known.hasTensorCores();
+// What computes products on an architecture. wgmma takes 16-bit operands.
+static MatrixUnit unitOf(StringRef architecture, StringRef precision) {
+  const mtrun::GpuArchitecture *found = llvm::find_if(mtrun::gpuArchitectures, [&](const auto &known) {
+    return architecture == StringRef(known.name);
   });
+  if (found == std::end(mtrun::gpuArchitectures) || !found->hasTensorCores())
+    return MatrixUnit::fma;
+  return found->hasWarpgroups() && precision != "tf32" ? MatrixUnit::wgmma : MatrixUnit::mma;
 }
 
 static llvm::Expected<Codes> simulate(const OwningOpRef<ModuleOp> &kernels) {
@@ -43,25 +47,70 @@ static llvm::Expected<Codes> simulate(const OwningOpRef<ModuleOp> &kernels) {
   return Codes{TargetCode{targetName(simulatedName), {simulatedName.str()}, std::move(*elf), gpuDevice.str(), {}, {}}};
 }
 
-// A cubin for each architecture if there is an assembler, then PTX if it is asked for.
-static llvm::Expected<Codes> makeCode(ModuleOp kernels, const std::string &ptxas, ArrayRef<std::string> architectures,
-                                      ArrayRef<std::string> names, bool text) {
+namespace {
+// Code that is made together: of the same kernels.
+struct Group {
+  MatrixUnit unit;
+  std::vector<std::string> cubins; // architectures, lowest first
+  std::string text;                // the architecture that PTX is for; empty: none in the plan
+};
+} // namespace
+
+// The memory that launches give the kernels that were emitted last: all that these have, where it is more than every
+// GPU gives.
+static std::vector<int64_t> memoryOfLaunches(ModuleOp normal) {
+  std::vector<int64_t> bytes;
+  for (auto op : normal.getOps<plan::KernelOp>()) {
+    int64_t shared = op.getGpuGridAttr().getSharedBytes();
+    bytes.push_back(shared > maxSharedBytes ? shared : 0);
+  }
+  bytes.push_back(0); // the kernel of sums
+  return bytes;
+}
+
+// A cubin for each architecture, then PTX.
+static llvm::Expected<Codes> makeCode(ModuleOp kernels, const std::string &ptxas, const Group &group,
+                                      ArrayRef<std::string> names, ArrayRef<int64_t> memory) {
   Codes codes;
-  auto ptx = compilePtx(kernels, architectures.front());
+  // What has wgmma runs on no other architecture, which the assembler wants to be told.
+  std::string suffix = group.unit == MatrixUnit::wgmma ? "a" : "";
+  auto ptx = compilePtx(kernels, (group.cubins.empty() ? group.text : group.cubins.front()) + suffix);
   if (!ptx)
     return ptx.takeError();
-  if (!ptxas.empty()) {
-    auto cubins = assemble(ptxas, *ptx, architectures, names);
-    if (!cubins)
-      return cubins.takeError();
-    for (auto [architecture, cubin] : llvm::zip_equal(architectures, *cubins))
-      codes.push_back(
-          {targetName(architecture), {architecture}, std::move(cubin.bytes), gpuDevice.str(), std::move(cubin.usage)});
+  auto cubins = assemble(ptxas, *ptx, group.cubins, suffix, names);
+  if (!cubins)
+    return cubins.takeError();
+  for (auto [architecture, cubin] : llvm::zip_equal(group.cubins, *cubins)) {
+    for (auto [usage, bytes] : llvm::zip_equal(cubin.usage, memory))
+      usage.dynamicSharedBytes = bytes;
+    codes.push_back(
+        {targetName(architecture), {architecture}, std::move(cubin.bytes), gpuDevice.str(), std::move(cubin.usage)});
   }
-  std::string lowest = "compute_" + architectures.front().substr(3);
-  if (text)
-    codes.push_back({targetName("ptx"), {lowest}, {ptx->begin(), ptx->end()}, gpuDevice.str(), {}});
+  if (!group.text.empty())
+    codes.push_back({targetName("ptx"), {"compute_" + group.text.substr(3)}, {ptx->begin(), ptx->end()},
+                     gpuDevice.str(), {}});
   return codes;
+}
+
+// The groups of the architectures, lowest first. PTX is for the lowest that has tensor cores, if one has, and uses what
+// all newer ones have.
+static SmallVector<Group> groupsOf(ArrayRef<std::string> architectures, StringRef precision, bool assembles) {
+  SmallVector<Group> groups{{MatrixUnit::fma, {}, ""}, {MatrixUnit::wgmma, {}, ""}, {MatrixUnit::mma, {}, ""}};
+  auto groupOf = [&](MatrixUnit unit) -> Group & {
+    return *llvm::find_if(groups, [&](const Group &group) { return group.unit == unit; });
+  };
+  for (const std::string &architecture : architectures) {
+    MatrixUnit unit = precision == "f32" ? MatrixUnit::fma : unitOf(architecture, precision);
+    if (assembles)
+      groupOf(unit).cubins.push_back(architecture);
+    Group &newer = groupOf(unit == MatrixUnit::fma ? MatrixUnit::fma : MatrixUnit::mma);
+    if (newer.text.empty())
+      newer.text = architecture;
+  }
+  if (!groups[2].text.empty())
+    groups[0].text.clear();
+  llvm::erase_if(groups, [](const Group &group) { return group.cubins.empty() && group.text.empty(); });
+  return groups;
 }
 
 FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const CodegenOptions &options) {
@@ -72,7 +121,8 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
   registerLLVMDialectTranslation(*context);
   registerNVVMDialectTranslation(*context);
   NormalModule normal = normalised(module, gpuLineForm);
-  auto kernels = emitGpuKernels(normal, options);
+  bool simulatesWarpgroups = llvm::is_contained(options.gpus, simulatedWarpgroupsName);
+  auto kernels = emitGpuKernels(normal, options, simulatesWarpgroups ? MatrixUnit::wgmma : MatrixUnit::mma);
   if (failed(kernels))
     return failure();
   std::vector<std::string> names, architectures;
@@ -95,26 +145,16 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
     if (ptxas.empty())
       emitRemark((*kernels)->getLoc())
           << "PTX only for GPUs: expected ptxas on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin, found none";
-    // Without tensor cores there is other code for products of a lower precision.
-    auto newer = llvm::find_if(architectures, hasTensorCores);
-    if (mt::Compilation(module).getPrecision() == "f32")
-      newer = architectures.begin();
-    std::vector<std::string> older(architectures.begin(), newer);
-    architectures.erase(architectures.begin(), newer);
-    auto add = [&](ModuleOp of, const std::vector<std::string> &some, bool text) {
-      Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToNvvm(of));
-      tasks.push_back([=] { return makeCode(**lowered, ptxas, some, names, text); });
-    };
-    if (!older.empty()) {
-      auto without = emitGpuKernels(normal, options, /*tensor=*/false);
-      if (failed(without))
+    for (const Group &group : groupsOf(architectures, mt::Compilation(module).getPrecision(), !ptxas.empty())) {
+      auto own = emitGpuKernels(normal, options, group.unit);
+      if (failed(own))
         return failure();
-      add(**without, older, /*text=*/architectures.empty());
+      Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToNvvm(**own));
+      std::vector<int64_t> memory = memoryOfLaunches(*normal.module);
+      tasks.push_back([=] { return makeCode(**lowered, ptxas, group, names, memory); });
     }
-    if (!architectures.empty())
-      add(**kernels, architectures, /*text=*/true);
   }
-  if (llvm::is_contained(options.gpus, simulatedName)) {
+  if (simulatesWarpgroups || llvm::is_contained(options.gpus, simulatedName)) {
     Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToSimulated(**kernels));
     tasks.push_back([=] { return simulate(*lowered); });
   }

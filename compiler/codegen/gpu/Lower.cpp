@@ -3,6 +3,7 @@
 // The two lowerings of kernels: gpu ops as nvvm ops, or as fields and calls of mt_sim_thread.
 #include "compiler/codegen/common/Emitter.h"
 #include "compiler/codegen/gpu/Gpu.h"
+#include "compiler/codegen/gpu/GpuTarget.h"
 #include "compiler/codegen/gpu/TensorCores.h"
 #include "dialects/mt/VectorExpr.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -31,6 +32,7 @@ public:
   virtual void assume(LLVM::AssumeOp op) {}
   virtual void access(Operation *op, Value address, Type type, std::optional<uint64_t> alignment) {}
   virtual void multiply(NVVM::MmaOp op) {}
+  virtual void assembly(LLVM::InlineAsmOp op) {}
   virtual void loadMatrices(NVVM::LdMatrixOp op) {}
   virtual void copy(NVVM::CpAsyncOp op) {}
   virtual void orderCopies(Operation *op) {}
@@ -60,19 +62,23 @@ public:
     return NVVM::BlockIdYOp::create(builder, builder.getI32Type());
   }
   Value memory(ImplicitLocOpBuilder &builder, MemRefType type) override {
-    auto array = LLVM::LLVMArrayType::get(type.getElementType(), type.getDimSize(0));
+    // More than what every GPU gives is given by the launch. wgmma counts from multiples of 1024 bytes.
+    bool given = type.getDimSize(0) > maxSharedBytes;
+    auto array = LLVM::LLVMArrayType::get(type.getElementType(), given ? 0 : type.getDimSize(0));
+    int64_t alignment = type.getDimSize(0) < 1024 ? 16 : 1024;
     LLVM::GlobalOp global;
     {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPoint(function);
-      global = LLVM::GlobalOp::create(builder, array, /*isConstant=*/false, LLVM::Linkage::Internal,
-                                      ("shared_" + function.getSymName()).str(), Attribute(), /*alignment=*/16,
+      global = LLVM::GlobalOp::create(builder, array, /*isConstant=*/false, given ? LLVM::Linkage::External : LLVM::Linkage::Internal,
+                                      ("shared_" + function.getSymName()).str(), Attribute(), alignment,
                                       /*addrSpace=*/3);
     }
     Value address = LLVM::AddressOfOp::create(builder, global);
     return LLVM::AddrSpaceCastOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext()), address);
   }
   void barrier(ImplicitLocOpBuilder &builder) override { NVVM::Barrier0Op::create(builder); }
+  void assembly(LLVM::InlineAsmOp op) override { op->removeAttr(WarpgroupForm::name); }
 
 private:
   LLVM::LLVMFuncOp function;
@@ -133,6 +139,22 @@ public:
       call(builder, 56, {words, number(builder, isBf16)});
     }
     replace(builder, op, words, 6, 4, builder.getF32Type());
+  }
+  // The sums in memory, then the numbers of the form. A fence does nothing.
+  void assembly(LLVM::InlineAsmOp op) override {
+    auto form = op->getAttrOfType<DenseI64ArrayAttr>(WarpgroupForm::name);
+    if (!form)
+      return op->erase();
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    auto count = static_cast<int32_t>(op.getNumOperands() - 2);
+    Value words = wordsOf(op, count + static_cast<int32_t>(form.size()));
+    for (int32_t i = 0; i < count; ++i)
+      LLVM::StoreOp::create(builder, op.getOperand(i), wordAt(builder, words, i));
+    for (auto [i, value] : llvm::enumerate(form.asArrayRef()))
+      LLVM::StoreOp::create(builder, number(builder, value), wordAt(builder, words, count + static_cast<int32_t>(i)));
+    call(builder, 72,
+         {sourceOf(op.getOperand(count)), sourceOf(op.getOperand(count + 1)), words, number(builder, count)});
+    replace(builder, op, words, 0, count, builder.getF32Type());
   }
   void loadMatrices(NVVM::LdMatrixOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
@@ -316,6 +338,8 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.access(op, store.getAddr(), store.getValue().getType(), store.getAlignment());
   if (auto multiply = dyn_cast<NVVM::MmaOp>(op))
     return lowering.multiply(multiply);
+  if (auto assembly = dyn_cast<LLVM::InlineAsmOp>(op))
+    return lowering.assembly(assembly);
   if (auto load = dyn_cast<NVVM::LdMatrixOp>(op))
     return lowering.loadMatrices(load);
   if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op))

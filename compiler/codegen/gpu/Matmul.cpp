@@ -23,6 +23,24 @@ static Emitter::Values coordinatesOf(BlockKernel &kernel, Value product, Value i
   return at;
 }
 
+// Whether reading an operand once for each tile of rows is to be avoided: it is more than a cache of a GPU keeps beside
+// what else a kernel reads (50 MiB of an H100).
+static bool isLarge(Value operand) {
+  constexpr int64_t kept = 16 << 20;
+  return !isSplit(operand) && innerCount(operand) * Emitter::bytes(elementOf(operand)) > kept;
+}
+
+// Which rows and columns of tiles a tile has. There are `down` rows of them of a sample, or of some samples. Blocks that
+// run at the same time are adjacent tiles, which share a side: the left one's rows, or, if the right side is large, its
+// columns.
+static std::pair<Value, Value> placeOf(Emitter &emit, Value tile, int64_t down, int64_t across, bool isLarge) {
+  if (!isLarge || down == 1)
+    return {emit.div(tile, emit.integer(across)), emit.rem(tile, emit.integer(across))};
+  Value sample = emit.div(tile, emit.integer(down * across)), inSample = emit.rem(tile, emit.integer(down * across));
+  Value row = emit.add(emit.mul(sample, down), emit.rem(inSample, emit.integer(down)));
+  return {row, emit.div(inSample, emit.integer(down))};
+}
+
 LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   mt::MatmulOp product = productOf(kernel.op);
@@ -32,8 +50,8 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
   int64_t columns = tensorOf(right).getDimSize(transposed ? 0 : 1);
   ProductTile tile = withDepth(kernel, matmulTile(kernel.op), elementOf(left));
   int64_t across = (columns + tile.columns - 1) / tile.columns, down = kernel.gpu.innerTiles / across;
-  Value block = emit.div(kernel.tile, emit.integer(across)), rows = emit.integer(lines);
-  Value firstColumn = emit.mul(emit.rem(kernel.tile, emit.integer(across)), tile.columns);
+  auto [block, blockColumn] = placeOf(emit, kernel.tile, down, across, isLarge(right));
+  Value rows = emit.integer(lines), firstColumn = emit.mul(blockColumn, tile.columns);
   Value firstRow = emit.mul(block, tile.rows);
   if (isSplit(left)) {
     Value sample = emit.mul(emit.div(block, emit.integer(down)), kernel.gpu.rowsPerTile);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/gpu/Product.h"
 #include "compiler/codegen/gpu/Sizes.h"
+#include "compiler/codegen/gpu/TensorCores.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -26,9 +27,16 @@ void mtc::storeChunk(Emitter &emit, ValueRange values, Value address) {
   LLVM::StoreOp::create(emit, vector, address, 4 * values.size());
 }
 
+// Whether wgmma takes such a tile.
+static bool isWarpgroupTile(const BlockKernel &kernel, const ProductTile &tile, Type element) {
+  return kernel.warpgroups && kernel.precision == Precision::tensor && Emitter::isHalf(element) &&
+         tile.rows % warpgroupLines == 0 && tile.columns % warpgroupLines == 0;
+}
+bool ProductBlock::isByWarpgroup() const { return isWarpgroupTile(kernel, tile, element); }
+
 ProductTile mtc::withDepth(const BlockKernel &kernel, ProductTile tile, Type element) {
   if (kernel.precision == Precision::tensor)
-    tile.depth = panelRowBytes / Emitter::bytes(element);
+    tile.depth = (isWarpgroupTile(kernel, tile, element) ? warpgroupRowBytes : panelRowBytes) / Emitter::bytes(element);
   return tile;
 }
 
@@ -199,7 +207,9 @@ void ProductBlock::stage(ValueRange sums, int64_t firstRow, int64_t rows) {
 
 // With tensor cores a warp stores eight rows at once: the padding puts them into other banks.
 int64_t ProductBlock::stagedStride() const { return tile.columns + (isTensor() ? 8 : 0); }
-int64_t ProductBlock::stagedBytes() const { return maxStagedBytes + (isTensor() ? 4 * 8 * tile.rows : 0); }
+int64_t ProductBlock::stagedBytes() const {
+  return isByWarpgroup() ? stages() * stageBytes() : maxStagedBytes + (isTensor() ? 4 * 8 * tile.rows : 0);
+}
 int64_t ProductBlock::passes() const { return ceilDiv(4 * tile.rows * stagedStride(), stagedBytes()); }
 
 void ProductBlock::finish(ValueRange sums, int64_t together, llvm::function_ref<void(Value, Value, ValueRange)> each) {

@@ -94,12 +94,18 @@ private:
   // Tensor cores (TensorProduct.cpp).
   mlir::Value lane, lineInWarp, pairInWarp; // i64; lane / 4, lane % 4
   bool isTensor() const { return kernel.precision == Precision::tensor; }
-  int64_t warpColumns() const { return std::min<int64_t>(tile.columns, count() < 16 ? 16 : 32); }
+  int64_t warpColumns() const {
+    return isByWarpgroup() ? tile.columns : std::min<int64_t>(tile.columns, count() < 16 ? 16 : 32);
+  }
   int64_t warpRows() const { return 32 * count() / warpColumns(); }
   int64_t elementBytes() const { return emit.bytes(element); }
   int64_t panelBytes(bool left) const { return lines(left) * tile.depth * elementBytes(); }
   int64_t stageBytes() const { return panelBytes(true) + panelBytes(false); }
   int64_t stages() const;
+  // Of four warps together, by wgmma.
+  bool isByWarpgroup() const;
+  int64_t warpgroupRows() const { return 4 * tile.rows * warpThreads / tile.threads(); }
+  Emitter::Values multiplyByWarpgroup(bool leftDeep, bool rightDeep, mlir::Value stage, mlir::ValueRange sums);
   int64_t rowBytes(bool deep, bool left) const { return (deep ? tile.depth : lines(left)) * elementBytes(); }
   void divideAmongWarps();
   mlir::Value offsetOf(bool deep, bool left, mlir::Value row, mlir::Value byte);
@@ -114,10 +120,11 @@ private:
                                  mlir::ValueRange rightOffsets, mlir::ValueRange sums);
   Emitter::Values addPieces(const ProductSide &left, const ProductSide &right, const ProductPanels &panels,
                             mlir::ValueRange sums);
+  int64_t pieceRow(int64_t piece) const;
   void stagePieces(mlir::ValueRange sums, int64_t firstRow, int64_t rows);
 };
 
-// A tile with the depth of its panels: of FMAs, or with tensor cores as many positions as 64 bytes hold.
+// A tile with the depth of its panels: of FMAs, or with tensor cores as many positions as 64 bytes hold, or 128.
 ProductTile withDepth(const BlockKernel &kernel, ProductTile tile, mlir::Type element);
 
 // `count` elements at an address on their boundary, as f32 where they are of 16 bits.

@@ -36,11 +36,13 @@ constexpr int64_t maxKeptBytes = leastSharedBytes() / 4;
 constexpr int64_t maxFoldedBytes = 2 * maxBlockThreads * 4;
 // Bytes of a product's tile that pass through workgroup memory at once, so that two blocks fit.
 constexpr int64_t maxStagedBytes = leastSharedBytes() / 2;
-// With tensor cores: bytes of successive k of a line that a panel holds, and the most panels that are in workgroup
-// memory or on their way there.
-constexpr int64_t panelRowBytes = 64, maxStages = 4;
+// With tensor cores: bytes of successive k of a line that a panel holds, with wgmma as many as its widest swizzle, and
+// the most panels that are in workgroup memory or on their way there.
+constexpr int64_t panelRowBytes = 64, warpgroupRowBytes = 128, maxStages = 4;
 // Threads of such products on a multiprocessor: 128 of its 65536 registers for each.
 constexpr int64_t residentThreads = 512;
+// Workgroup memory that their blocks share with wgmma, of the 228 KiB of sm_90, of which each block takes 1 KiB more.
+constexpr int64_t warpgroupSharedBytes = 224 << 10;
 // Columns of a block of a sum over the batch, adjacent ones a warp's, and its warps.
 constexpr int64_t reduceColumns = warpThreads, reduceWarps = 16;
 // Rows of a slice of such a sum, and slices of all shards at most: their sums lie in workgroup memory. Bits depend on

@@ -38,6 +38,83 @@ static Value inSpace(Emitter &emit, Value pointer, unsigned space) {
 }
 constexpr unsigned deviceSpace = 1, workgroupSpace = 3; // of NVPTX
 
+static WarpgroupForm formOf(const WarpgroupProduct &product) {
+  // Matrix descriptors (PTX ISA, wgmma, matrix descriptor): in units of 16 bytes, from bit 16 the distance of 64 lines
+  // where a side is across, from bit 32 that of 8 rows; bit 62: the swizzle of 128 bytes.
+  constexpr int64_t rowBytes = 128, unit = 16;
+  int64_t lines = product.depth * rowBytes;
+  auto low = [&](bool across) { return (across ? lines / unit : 1) << 16; };
+  auto step = [&](bool across) { return across ? 16 * rowBytes : int64_t(32); };
+  return {product.rows / warpgroupLines,
+          product.columns,
+          product.depth / 16,
+          low(product.leftAcross),
+          low(product.rightAcross),
+          (int64_t(1) << 30) | 8 * rowBytes / unit,
+          step(product.leftAcross),
+          step(product.rightAcross),
+          product.leftAcross ? lines : warpgroupLines * rowBytes,
+          product.leftAcross,
+          product.rightAcross,
+          product.half.isBF16()};
+}
+
+// One piece of PTX from the first instruction to the wait, so that nothing touches the sums while they are computed.
+static std::string textOf(const WarpgroupForm &form) {
+  int64_t each = form.columns / 2, all = form.blocks * each; // sums of 64 rows, of all
+  auto operand = [](int64_t number) { return "$" + std::to_string(number); };
+  auto text = [](auto number) { return std::to_string(number); };
+  std::string code = "{\n.reg .b32 address;\n.reg .b64 left, right, a, b;\n";
+  for (auto [name, low, number] : {std::tuple("left", form.leftLow, 2 * all), {"right", form.rightLow, 2 * all + 1}})
+    code += "cvt.u32.u64 address, " + operand(number) + ";\nshr.u32 address, address, 4;\nor.b32 address, address, " +
+            text(low) + ";\nmov.b64 " + name + ", {address, " + text(form.high) + "};\n";
+  code += "wgmma.fence.sync.aligned;\n";
+  const char *type = form.isBf16 ? ".bf16.bf16 {" : ".f16.f16 {";
+  for (int64_t block = 0; block < form.blocks; ++block)
+    for (int64_t step = 0; step < form.steps; ++step) {
+      code += "add.s64 a, left, " + text((block * form.block + step * form.leftStep) / 16) + ";\nadd.s64 b, right, " +
+              text(step * form.rightStep / 16) + ";\nwgmma.mma_async.sync.aligned.m64n" + text(form.columns) +
+              "k16.f32" + type;
+      for (int64_t i = 0; i < each; ++i)
+        code += (i ? ", " : "") + operand(block * each + i);
+      code += "}, a, b, 1, 1, 1, " + text(form.leftAcross) + ", " + text(form.rightAcross) + ";\n";
+    }
+  return code + "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n}";
+}
+
+static LLVM::InlineAsmOp assembly(Emitter &emit, Type type, ValueRange operands, const std::string &text,
+                                  const std::string &constraints) {
+  return LLVM::InlineAsmOp::create(emit, type, operands, text, constraints, /*has_side_effects=*/true,
+                                   /*is_align_stack=*/false, LLVM::TailCallKind::None, LLVM::AsmDialectAttr(),
+                                   ArrayAttr());
+}
+
+Emitter::Values mtc::multiplyByWarpgroup(Emitter &emit, const WarpgroupProduct &product, Value left, Value right,
+                                         ValueRange sums) {
+  WarpgroupForm form = formOf(product);
+  SmallVector<Value> operands(sums);
+  operands.append({inSpace(emit, left, workgroupSpace), inSpace(emit, right, workgroupSpace)});
+  std::string constraints;
+  for (size_t i = 0; i < sums.size(); ++i)
+    constraints += "=f,";
+  for (size_t i = 0; i < sums.size(); ++i)
+    constraints += std::to_string(i) + ",";
+  auto type = LLVM::LLVMStructType::getLiteral(emit.getContext(), SmallVector<Type>(sums.size(), emit.getF32Type()));
+  auto made = assembly(emit, type, operands, textOf(form), constraints + "l,l,~{memory}");
+  made->setAttr(WarpgroupForm::name,
+                emit.getDenseI64ArrayAttr({form.blocks, form.columns, form.steps, form.leftLow, form.rightLow,
+                                           form.high, form.leftStep, form.rightStep, form.block, form.leftAcross,
+                                           form.rightAcross, form.isBf16}));
+  Emitter::Values next;
+  for (size_t i = 0; i < sums.size(); ++i)
+    next.push_back(LLVM::ExtractValueOp::create(emit, made.getResult(0), static_cast<int64_t>(i)));
+  return next;
+}
+
+void mtc::showToWarpgroups(Emitter &emit) {
+  assembly(emit, {}, {}, "fence.proxy.async.shared::cta;", "~{memory}");
+}
+
 Emitter::Values mtc::loadMatrices(Emitter &emit, Value address, int64_t count, bool transposed) {
   Type i32 = emit.getI32Type();
   Type type = count == 1 ? i32 : LLVM::LLVMStructType::getLiteral(emit.getContext(), SmallVector<Type>(count, i32));

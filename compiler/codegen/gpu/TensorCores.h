@@ -19,6 +19,34 @@ Emitter::Values multiplyHalves(Emitter &emit, mlir::Type half, mlir::ValueRange 
 // (row g + 8, k t + 4); b has two, (k t, column g), (k t + 4, column g).
 Emitter::Values multiplySingles(Emitter &emit, mlir::ValueRange a, mlir::ValueRange b, mlir::ValueRange sums);
 
+// Lines of the left side of an instruction of a warpgroup: four warps, of which the first is a multiple of four.
+constexpr int64_t warpgroupLines = 64;
+// A product of a warpgroup (PTX ISA, wgmma.mma_async) of `rows` (a multiple of 64) x `columns` (a multiple of 8, at most
+// 256), by `depth` positions of k (a multiple of 16). Sides are in workgroup memory from a multiple of 1024 bytes on,
+// with the swizzle of 128 bytes: rows of 64 k of a line, or, `across`, for each 64 lines rows of them for each k. The
+// 16-byte part p of row r lies at part p ^ (r % 8).
+struct WarpgroupProduct {
+  mlir::Type half; // bf16 or f16
+  int64_t rows, columns, depth;
+  bool leftAcross, rightAcross;
+};
+// sums + left . right: as many sums as are the thread's, for each 64 rows and each 8 columns those of multiplyHalves, of
+// the 16 rows of its warp. Returns when they are there. All threads of the warpgroup together.
+Emitter::Values multiplyByWarpgroup(Emitter &emit, const WarpgroupProduct &product, mlir::Value left, mlir::Value right,
+                                    mlir::ValueRange sums);
+// What this thread has stored in workgroup memory, or has copied there, can be read by multiplyByWarpgroup behind the
+// next barrier.
+void showToWarpgroups(Emitter &emit);
+// The numbers of a product that its code is made from, in an attribute of its operation: for the simulated code.
+struct WarpgroupForm {
+  static constexpr llvm::StringLiteral name = "mtc.warpgroup";
+  int64_t blocks, columns, steps;   // of 64 rows; of 16 k
+  int64_t leftLow, rightLow, high;  // words of the descriptors, without the address
+  int64_t leftStep, rightStep;      // bytes from step to step
+  int64_t block;                    // bytes of the left side from 64 rows to the next
+  int64_t leftAcross, rightAcross, isBf16;
+};
+
 // `count` (1, 2, 4) matrices of 8 x 8 numbers of 16 bits from workgroup memory (ldmatrix). Thread 8 i + j of the warp
 // passes the address of row j of matrix i, 16 bytes on their boundary. A thread gets an i32 of each matrix: columns 2t
 // and 2t + 1 of row g; transposed: rows 2t and 2t + 1 of column g.

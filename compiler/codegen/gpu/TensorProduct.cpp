@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of panels by tensor cores: pieces of 16 x 8 sums, by 16 positions of k of 16-bit numbers (m16n8k16) or 8 of
-// TF32 (m16n8k8). A panel holds 64 bytes of k of every line. Several panels are in workgroup memory or on their way
-// there, copied without passing through registers.
+// TF32 (m16n8k8), or 64 lines by four warps together (wgmma). A panel holds 64 bytes of k of every line, 128 for wgmma.
+// Several panels are in workgroup memory or on their way there, copied without passing through registers.
 //
 // A side lies in a panel as in memory: rows of successive k (deep), or of successive lines. The 16-byte parts of a row
 // are swapped with one another by the row's number, so that what a warp reads at once lies in different banks: eight
 // parts at one position in eight rows for ldmatrix, or words of four rows for TF32 sides that are not deep (ldmatrix
-// transposes numbers of 16 bits alone).
+// transposes numbers of 16 bits alone). wgmma has the same order with rows of 128 bytes: a side that is not deep is cut
+// into panels of 64 lines, one behind the other.
 #include "compiler/codegen/gpu/Product.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/TensorCores.h"
@@ -21,13 +22,20 @@ using namespace mtc;
 constexpr int64_t pieceRows = 16, pieceColumns = 8, pieceBytes = 32;
 constexpr int64_t partBytes = 16;
 
-int64_t ProductBlock::stages() const { return std::min(maxStages, maxSharedBytes / stageBytes()); }
+int64_t ProductBlock::stages() const {
+  int64_t blocks = residentThreads / tile.threads();
+  return std::min(maxStages, (isByWarpgroup() ? warpgroupSharedBytes / blocks : maxSharedBytes) / stageBytes());
+}
 
 void ProductBlock::divideAmongWarps() {
   lane = emit.rem(kernel.thread, emit.integer(warpThreads));
   Value warp = emit.div(kernel.thread, emit.integer(warpThreads));
   Value across = emit.integer(tile.columns / warpColumns());
-  row = emit.mul(emit.div(warp, across), warpRows());
+  if (isByWarpgroup())
+    row = emit.add(emit.mul(emit.div(warp, emit.integer(4)), warpgroupRows()),
+                   emit.mul(emit.rem(warp, emit.integer(4)), pieceRows));
+  else
+    row = emit.mul(emit.div(warp, across), warpRows());
   column = emit.mul(emit.rem(warp, across), warpColumns());
   lineInWarp = emit.div(lane, emit.integer(4));
   pairInWarp = emit.rem(lane, emit.integer(4));
@@ -38,6 +46,13 @@ static bool isByWord(bool deep, int64_t elementBytes) { return !deep && elementB
 
 // Where byte `byte` of row `row` lies in a side's panel.
 Value ProductBlock::offsetOf(bool deep, bool left, Value row, Value byte) {
+  if (isByWarpgroup() && !deep) {
+    Value before = emit.mul(emit.div(byte, emit.integer(warpgroupRowBytes)), tile.depth * warpgroupRowBytes);
+    byte = emit.rem(byte, emit.integer(warpgroupRowBytes));
+    Value part = arith::XOrIOp::create(emit, emit.div(byte, emit.integer(partBytes)), emit.rem(row, emit.integer(8)));
+    Value inRow = emit.add(emit.mul(part, partBytes), emit.rem(byte, emit.integer(partBytes)));
+    return emit.add(before, emit.add(emit.mul(row, warpgroupRowBytes), inRow));
+  }
   int64_t parts = rowBytes(deep, left) / partBytes, most = std::min<int64_t>(parts, 8);
   Value swap = isByWord(deep, elementBytes()) ? emit.mul(emit.rem(row, emit.integer(most / 2)), 2)
                                               : emit.rem(emit.div(row, emit.integer(8 / most)), emit.integer(most));
@@ -171,7 +186,11 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
   Type i8 = emit.getI8Type();
   Kept keptLeft = prepare(left, true), keptRight = prepare(right, false);
   Emitter::Values leftOffsets = offsetsOf(left, true), rightOffsets = offsetsOf(right, false);
-  Emitter::Values leftFragments = fragmentOffsets(left.deep, true), rightFragments = fragmentOffsets(right.deep, false);
+  Emitter::Values leftFragments, rightFragments;
+  if (!isByWarpgroup()) {
+    leftFragments = fragmentOffsets(left.deep, true);
+    rightFragments = fragmentOffsets(right.deep, false);
+  }
   int64_t ahead = stages() - 1, all = stages() * stageBytes();
   auto isCopied = [&](const ProductSide &side) { return side.chunk * elementBytes() >= 4; };
   // The epilogue, which runs once, must not take registers from the blocks beside; chunks on their way need them.
@@ -214,11 +233,16 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
     ValueRange position = now.drop_front(count() + 2);
     // The panel is there for all threads, and all are done with the one before it, whose stage is free now.
     awaitCopies(emit, ahead - 1);
+    if (isByWarpgroup())
+      showToWarpgroups(emit);
     kernel.barrier();
     Value to = emit.address(memory, i8, free);
     auto loaded = start(position, to, emit.less(emit.add(number, ahead), panels.count));
-    Emitter::Values next = multiplyPieces(left.deep, right.deep, emit.address(memory, i8, current), leftFragments,
-                                          rightFragments, now.take_front(count()));
+    Value stage = emit.address(memory, i8, current);
+    ValueRange before = now.take_front(count());
+    Emitter::Values next =
+        isByWarpgroup() ? multiplyByWarpgroup(left.deep, right.deep, stage, before)
+                        : multiplyPieces(left.deep, right.deep, stage, leftFragments, rightFragments, before);
     store(loaded, to);
     next.append({following(current), following(free)});
     next.append(panels.following(position));
@@ -228,6 +252,21 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
   kernel.barrier();
   results.resize(count());
   return results;
+}
+
+// sums + what the panels of a stage add, by warpgroups that are each given some of the tile's rows.
+Emitter::Values ProductBlock::multiplyByWarpgroup(bool leftDeep, bool rightDeep, Value stage, ValueRange sums) {
+  Value group = emit.div(kernel.thread, emit.integer(4 * warpThreads));
+  int64_t lineBytes = tile.depth * elementBytes();
+  Value left = emit.address(stage, emit.getI8Type(), emit.mul(group, warpgroupRows() * lineBytes));
+  Value right = emit.address(stage, emit.getI8Type(), panelBytes(true));
+  WarpgroupProduct product{element, warpgroupRows(), tile.columns, tile.depth, !leftDeep, !rightDeep};
+  return mtc::multiplyByWarpgroup(emit, product, left, right, sums);
+}
+
+// Of the warp's first row: the first row of a piece, in order of the sums.
+int64_t ProductBlock::pieceRow(int64_t piece) const {
+  return piece / (warpColumns() / pieceColumns) * (isByWarpgroup() ? warpgroupLines : pieceRows);
 }
 
 // All rows of a warp, or none.
@@ -240,7 +279,7 @@ void ProductBlock::stagePieces(ValueRange sums, int64_t firstRow, int64_t rows) 
     Value start = emit.add(column, emit.mul(pairInWarp, 2));
     Value to = emit.address(memory, f32, emit.add(emit.mul(emit.add(line, lineInWarp), stagedStride()), start));
     for (int64_t i = 0; i < count(); i += 2) {
-      int64_t piece = i / 4, down = piece / across * pieceRows + i % 4 / 2 * 8, right = piece % across * pieceColumns;
+      int64_t piece = i / 4, down = pieceRow(piece) + i % 4 / 2 * 8, right = piece % across * pieceColumns;
       storeChunk(emit, sums.slice(i, 2), emit.address(to, f32, down * stagedStride() + right));
     }
   });

@@ -143,10 +143,11 @@ bool CapturedProgram::launch(int device, Stream stream, KernelHandle kernel, int
   }
   const std::byte *params = sides_[static_cast<size_t>(device)].tables;
   void *arguments[] = {&params, &table};
+  const LoadedKernel &loaded = group_.loaded(device, kernel);
   const char *what = "cannot record a kernel";
   return (!stamps_ || good(stamps_->before(device, stream == group_.device(device).links, false), device, what)) &&
-         good(driver_.launchKernel(group_.function(device, kernel), static_cast<unsigned>(tiles),
-                                   static_cast<unsigned>(segments), 1, threads, 1, 1, 0, stream, arguments, nullptr),
+         good(driver_.launchKernel(loaded.function, static_cast<unsigned>(tiles), static_cast<unsigned>(segments), 1,
+                                   threads, 1, 1, loaded.sharedBytes, stream, arguments, nullptr),
               device, what) &&
          (!stamps_ || good(stamps_->after(device), device, what));
 }

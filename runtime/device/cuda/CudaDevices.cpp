@@ -125,7 +125,7 @@ uint64_t CudaDevices::availableMemory() const {
 // Handles are indices, from 1: a kernel has one function a GPU.
 KernelHandle CudaDevices::kernel(uint32_t index) const { return reinterpret_cast<KernelHandle>(uintptr_t{index} + 1); }
 
-Function CudaDevices::function(int device, KernelHandle kernel) const {
+const LoadedKernel &CudaDevices::loaded(int device, KernelHandle kernel) const {
   return devices_[static_cast<size_t>(device)].gpu->kernels[reinterpret_cast<uintptr_t>(kernel) - 1];
 }
 

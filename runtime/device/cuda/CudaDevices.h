@@ -51,7 +51,7 @@ public:
   const Driver &driver() const { return driver_; }
   bool peersReach() const { return peersReach_; }
   CudaDevice &device(int index) { return devices_[static_cast<size_t>(index)]; }
-  Function function(int device, KernelHandle kernel) const;
+  const LoadedKernel &loaded(int device, KernelHandle kernel) const;
   bool makeCurrent(int device);
   // Keeps the failure, if it is one and the first.
   bool check(Result result, int device, const char *what);

@@ -35,7 +35,8 @@ using GraphExec = CUgraphExec_st *;
 // Of enum cudaError_enum.
 inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidImage = 200, noBinaryForGpu = 209,
                         invalidPtx = 218, unsupportedPtx = 222, functionNotFound = 500, notReady = 600;
-// Of other enums: CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags, CUstreamCaptureMode.
+// Of other enums: CUfunction_attribute, CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags, CUstreamCaptureMode.
+inline constexpr int maxDynamicSharedBytes = 8;
 inline constexpr int capabilityMajor = 75, capabilityMinor = 76, jitErrorLog = 5, jitErrorLogBytes = 6;
 inline constexpr int clockRate = 13, multiprocessors = 16, memoryClockRate = 36, memoryBusWidth = 37; // kHz, bits
 inline constexpr int threadsPerMultiprocessor = 39, stackLimit = 0; // CUlimit: bytes of a thread's stack
@@ -88,6 +89,7 @@ inline constexpr int oldestDriver = 11040;
     (Module * module, const void *image, unsigned options, int *option, void **values))                                \
   X(moduleUnload, cuModuleUnload, (Module module))                                                                     \
   X(moduleGetFunction, cuModuleGetFunction, (Function * function, Module module, const char *name))                    \
+  X(funcSetAttribute, cuFuncSetAttribute, (Function function, int attribute, int value))                               \
   X(launchKernel, cuLaunchKernel,                                                                                      \
     (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,              \
      unsigned blockZ, unsigned sharedBytes, Stream stream, void **parameters, void **extra))                           \

@@ -171,12 +171,20 @@ Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Gpu &g
   }
   for (uint32_t i = 0; i < count(plan.tables().kernels()); ++i) {
     std::string name = kernelSymbol(plan.tables().kernels()->Get(i)->name()->string_view());
-    gpu.kernels.push_back(nullptr);
-    if (Result found = driver.moduleGetFunction(&gpu.kernels.back(), gpu.module, name.c_str()); found != success)
-      return failure(driver, found,
-                     gpu.title() + ": target " + target.name()->str() + ": expected a function " + name +
-                         " in its code",
+    std::string where = gpu.title() + ": target " + target.name()->str() + ": ";
+    LoadedKernel &kernel = gpu.kernels.emplace_back();
+    if (Result found = driver.moduleGetFunction(&kernel.function, gpu.module, name.c_str()); found != success)
+      return failure(driver, found, where + "expected a function " + name + " in its code",
                      found == functionNotFound ? MT_CORRUPT : MT_DEVICE);
+    kernel.sharedBytes = i < count(target.usage()) ? target.usage()->Get(i)->dynamic_shared_bytes() : 0;
+    if (kernel.sharedBytes == 0)
+      continue;
+    if (Result set = driver.funcSetAttribute(kernel.function, maxDynamicSharedBytes,
+                                             static_cast<int>(kernel.sharedBytes));
+        set != success)
+      return failure(driver, set,
+                     where + "cannot give " + name + " " + std::to_string(kernel.sharedBytes) +
+                         " bytes of workgroup memory");
   }
   return {};
 }

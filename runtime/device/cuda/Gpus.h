@@ -12,6 +12,12 @@
 
 namespace mtrun::cuda {
 
+// A kernel of a loaded module, and the workgroup memory of a block that its launch gives.
+struct LoadedKernel {
+  Function function = nullptr;
+  unsigned sharedBytes = 0;
+};
+
 struct Gpu {
   int ordinal = 0; // the driver's number of it
   Device device = 0;
@@ -24,7 +30,7 @@ struct Gpu {
   uint64_t residentThreads = 0; // that it runs at once, at most
   Context context = nullptr;
   Module module = nullptr;
-  std::vector<Function> kernels; // as Plan.kernels
+  std::vector<LoadedKernel> kernels; // as Plan.kernels
 
   std::string title() const { return "cuda:" + std::to_string(ordinal) + " (" + name + ")"; }
 };

@@ -35,11 +35,13 @@ protected:
     ASSERT_TRUE(module);
     for (int64_t rows : {1, 21})
       if (rows <= shardRows * shards || fast)
-        EXPECT_EQ(compareKernels(*module, shardRows, fast, rows, static_cast<unsigned>(rows)).problems, "")
+        EXPECT_EQ(compareKernels(*module, shardRows, fast, rows, static_cast<unsigned>(rows), -1, simulated).problems,
+                  "")
             << "rows " << rows;
   }
   mlir::MLIRContext context;
   std::string precision; // an attribute, or nothing
+  std::string simulated = mtc::simulatedName.str();
 };
 
 } // namespace codegentest

@@ -43,7 +43,7 @@ public:
   Block(mt_sim_kernel_fn kernel, const mt_kernel_params &params, const mt_gpu_segment &segment, int64_t threads,
         int64_t sharedBytes)
       : kernel(kernel), params(params), segment(segment), fibers(threads), stacks(threads * stackBytes),
-        memory(sharedBytes / sizeof(std::max_align_t) + 1), sharedBytes(sharedBytes) {}
+        memory(sharedBytes / sizeof(Line) + 1), sharedBytes(sharedBytes) {}
   void run(uint32_t tile);
 
 private:
@@ -52,7 +52,10 @@ private:
   const mt_gpu_segment &segment;
   std::vector<Fiber> fibers;
   std::vector<char> stacks;
-  std::vector<std::max_align_t> memory; // of 16 bytes
+  struct alignas(1024) Line {
+    char bytes[1024] = {};
+  };
+  std::vector<Line> memory;
   char *shared = reinterpret_cast<char *>(memory.data());
   size_t sharedBytes;
   ucontext_t scheduler = {};
@@ -106,6 +109,7 @@ void Block::run(uint32_t tile) {
                     shuffle,
                     nullptr,
                     misaligned,
+                    nullptr,
                     nullptr,
                     nullptr};
     simulated::setTensorCores(fiber.thread);
@@ -315,10 +319,10 @@ static std::string compareKernel(mlir::plan::KernelOp op, bool exact, const Load
 }
 
 KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t shardRows, bool fast, int64_t rows,
-                                             unsigned seed, int64_t beyond) {
+                                             unsigned seed, int64_t beyond, const std::string &simulated) {
   mtc::CodegenOptions options;
   options.targets = {"x86-64-v3"};
-  options.gpus = {"simulated"};
+  options.gpus = {simulated};
   options.shardRows = shardRows;
   options.fast = fast;
   KernelComparison result;

@@ -30,9 +30,10 @@ struct KernelComparison {
 // Every plan.kernel of the module on random operands of `rows` rows: simulated GPU code and CPU code agree within 1e-5,
 // and to the bit where no sum inside a row is involved. Buffers of the GPU begin at a multiple of 16 and end less than
 // 16 bytes before an unreadable page, or, with `beyond` of 0 or more, begin so many bytes beyond a multiple of 4096:
-// then an access that is not aligned ends the process with exit code 7 and a message.
+// then an access that is not aligned ends the process with exit code 7 and a message. `simulated` is which simulated
+// code (compiler/codegen/gpu/Gpu.h).
 KernelComparison compareKernels(mlir::ModuleOp module, int64_t shardRows, bool fast, int64_t rows, unsigned seed,
-                                int64_t beyond = -1);
+                                int64_t beyond = -1, const std::string &simulated = "simulated");
 
 } // namespace codegentest
 
