@@ -140,12 +140,19 @@ public:
     }
     replace(builder, op, words, 6, 4, builder.getF32Type());
   }
-  // The sums in memory, then the numbers of the form. A fence does nothing.
+  // The sums in memory, then the numbers of the form. A fence does nothing, nor does a wait for sums.
   void assembly(LLVM::InlineAsmOp op) override {
-    auto form = op->getAttrOfType<DenseI64ArrayAttr>(WarpgroupForm::name);
-    if (!form)
-      return op->erase();
     ImplicitLocOpBuilder builder(op.getLoc(), op);
+    auto form = op->getAttrOfType<DenseI64ArrayAttr>(WarpgroupForm::name);
+    if (!form) {
+      for (OpResult result : op->getResults()) {
+        Value sums = LLVM::PoisonOp::create(builder, result.getType());
+        for (auto [i, sum] : llvm::enumerate(op.getOperands()))
+          sums = LLVM::InsertValueOp::create(builder, sums, sum, static_cast<int64_t>(i));
+        result.replaceAllUsesWith(sums);
+      }
+      return op->erase();
+    }
     auto count = static_cast<int32_t>(op.getNumOperands() - 2);
     Value words = wordsOf(op, count + static_cast<int32_t>(form.size()));
     for (int32_t i = 0; i < count; ++i)

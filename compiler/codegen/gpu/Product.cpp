@@ -262,8 +262,8 @@ ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, 
     return {emit.address(base, element, orZero(emit, there, row)), there, k};
   };
   auto locate = [&emit, element, width, end](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
-    Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, end));
-    return {emit.address(kept[0], element, emit.mul(orZero(emit, there, k), width)), there};
+    Value k = emit.add(position[0], kept[2]), before = emit.less(k, end);
+    return {emit.address(kept[0], element, emit.mul(orZero(emit, before, k), width)), both(emit, kept[1], before)};
   };
   return {/*deep=*/false, chunk, element, prepare, locate};
 }
@@ -278,8 +278,8 @@ ProductSide mtc::matrixAlong(BlockKernel &kernel, Value matrix, int64_t depth, L
     return {emit.address(base, element, emit.mul(orZero(emit, there, row), depth)), there, k};
   };
   auto locate = [&emit, element, depth](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
-    Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, emit.integer(depth)));
-    return {emit.address(kept[0], element, orZero(emit, there, k)), there};
+    Value k = emit.add(position[0], kept[2]), before = emit.less(k, emit.integer(depth));
+    return {emit.address(kept[0], element, orZero(emit, before, k)), both(emit, kept[1], before)};
   };
   return {/*deep=*/true, chunk, element, prepare, locate};
 }

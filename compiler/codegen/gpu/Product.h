@@ -105,7 +105,7 @@ private:
   // Of four warps together, by wgmma.
   bool isByWarpgroup() const;
   int64_t warpgroupRows() const { return 4 * tile.rows * warpThreads / tile.threads(); }
-  Emitter::Values multiplyByWarpgroup(bool leftDeep, bool rightDeep, mlir::Value stage, mlir::ValueRange sums);
+  Emitter::Values startByWarpgroup(bool leftDeep, bool rightDeep, mlir::Value stage, mlir::ValueRange sums);
   int64_t rowBytes(bool deep, bool left) const { return (deep ? tile.depth : lines(left)) * elementBytes(); }
   void divideAmongWarps();
   mlir::Value offsetOf(bool deep, bool left, mlir::Value row, mlir::Value byte);

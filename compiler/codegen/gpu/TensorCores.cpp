@@ -59,7 +59,6 @@ static WarpgroupForm formOf(const WarpgroupProduct &product) {
           product.half.isBF16()};
 }
 
-// One piece of PTX from the first instruction to the wait, so that nothing touches the sums while they are computed.
 static std::string textOf(const WarpgroupForm &form) {
   int64_t each = form.columns / 2, all = form.blocks * each; // sums of 64 rows, of all
   auto operand = [](int64_t number) { return "$" + std::to_string(number); };
@@ -79,7 +78,7 @@ static std::string textOf(const WarpgroupForm &form) {
         code += (i ? ", " : "") + operand(block * each + i);
       code += "}, a, b, 1, 1, 1, " + text(form.leftAcross) + ", " + text(form.rightAcross) + ";\n";
     }
-  return code + "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n}";
+  return code + "wgmma.commit_group.sync.aligned;\n}";
 }
 
 static LLVM::InlineAsmOp assembly(Emitter &emit, Type type, ValueRange operands, const std::string &text,
@@ -89,26 +88,42 @@ static LLVM::InlineAsmOp assembly(Emitter &emit, Type type, ValueRange operands,
                                    ArrayAttr());
 }
 
-Emitter::Values mtc::multiplyByWarpgroup(Emitter &emit, const WarpgroupProduct &product, Value left, Value right,
-                                         ValueRange sums) {
-  WarpgroupForm form = formOf(product);
+// Assembly that changes the sums in their registers, and takes more operands.
+static LLVM::InlineAsmOp assemblyOn(Emitter &emit, ValueRange sums, ValueRange more, const std::string &text) {
   SmallVector<Value> operands(sums);
-  operands.append({inSpace(emit, left, workgroupSpace), inSpace(emit, right, workgroupSpace)});
+  operands.append(more.begin(), more.end());
   std::string constraints;
   for (size_t i = 0; i < sums.size(); ++i)
     constraints += "=f,";
   for (size_t i = 0; i < sums.size(); ++i)
     constraints += std::to_string(i) + ",";
+  for (size_t i = 0; i < more.size(); ++i)
+    constraints += "l,";
   auto type = LLVM::LLVMStructType::getLiteral(emit.getContext(), SmallVector<Type>(sums.size(), emit.getF32Type()));
-  auto made = assembly(emit, type, operands, textOf(form), constraints + "l,l,~{memory}");
+  return assembly(emit, type, operands, text, constraints + "~{memory}");
+}
+
+static Emitter::Values partsOf(Emitter &emit, LLVM::InlineAsmOp made, size_t count) {
+  Emitter::Values parts;
+  for (size_t i = 0; i < count; ++i)
+    parts.push_back(LLVM::ExtractValueOp::create(emit, made.getResult(0), static_cast<int64_t>(i)));
+  return parts;
+}
+
+Emitter::Values mtc::startByWarpgroup(Emitter &emit, const WarpgroupProduct &product, Value left, Value right,
+                                      ValueRange sums) {
+  WarpgroupForm form = formOf(product);
+  auto made = assemblyOn(emit, sums, {inSpace(emit, left, workgroupSpace), inSpace(emit, right, workgroupSpace)},
+                         textOf(form));
   made->setAttr(WarpgroupForm::name,
                 emit.getDenseI64ArrayAttr({form.blocks, form.columns, form.steps, form.leftLow, form.rightLow,
                                            form.high, form.leftStep, form.rightStep, form.block, form.leftAcross,
                                            form.rightAcross, form.isBf16}));
-  Emitter::Values next;
-  for (size_t i = 0; i < sums.size(); ++i)
-    next.push_back(LLVM::ExtractValueOp::create(emit, made.getResult(0), static_cast<int64_t>(i)));
-  return next;
+  return partsOf(emit, made, sums.size());
+}
+
+Emitter::Values mtc::awaitWarpgroup(Emitter &emit, ValueRange sums) {
+  return partsOf(emit, assemblyOn(emit, sums, {}, "wgmma.wait_group.sync.aligned 0;"), sums.size());
 }
 
 void mtc::showToWarpgroups(Emitter &emit) {

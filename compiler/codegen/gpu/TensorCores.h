@@ -30,12 +30,14 @@ struct WarpgroupProduct {
   int64_t rows, columns, depth;
   bool leftAcross, rightAcross;
 };
-// sums + left . right: as many sums as are the thread's, for each 64 rows and each 8 columns those of multiplyHalves, of
-// the 16 rows of its warp. Returns when they are there. All threads of the warpgroup together.
-Emitter::Values multiplyByWarpgroup(Emitter &emit, const WarpgroupProduct &product, mlir::Value left, mlir::Value right,
-                                    mlir::ValueRange sums);
-// What this thread has stored in workgroup memory, or has copied there, can be read by multiplyByWarpgroup behind the
-// next barrier.
+// Starts to compute sums + left . right: as many sums as are the thread's, for each 64 rows and each 8 columns those of
+// multiplyHalves, of the 16 rows of its warp. They are there after awaitWarpgroup, which takes them and gives them back;
+// nothing else may use them before it. All threads of the warpgroup together.
+Emitter::Values startByWarpgroup(Emitter &emit, const WarpgroupProduct &product, mlir::Value left, mlir::Value right,
+                                 mlir::ValueRange sums);
+Emitter::Values awaitWarpgroup(Emitter &emit, mlir::ValueRange sums);
+// What this thread has stored in workgroup memory, or has copied there, can be read by startByWarpgroup behind the next
+// barrier.
 void showToWarpgroups(Emitter &emit);
 // The numbers of a product that its code is made from, in an attribute of its operation: for the simulated code.
 struct WarpgroupForm {

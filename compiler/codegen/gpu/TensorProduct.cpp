@@ -236,13 +236,13 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
     if (isByWarpgroup())
       showToWarpgroups(emit);
     kernel.barrier();
-    Value to = emit.address(memory, i8, free);
+    Value to = emit.address(memory, i8, free), stage = emit.address(memory, i8, current);
+    Emitter::Values next(now.take_front(count()));
+    if (isByWarpgroup()) // it goes on while the copies are started
+      next = startByWarpgroup(left.deep, right.deep, stage, next);
     auto loaded = start(position, to, emit.less(emit.add(number, ahead), panels.count));
-    Value stage = emit.address(memory, i8, current);
-    ValueRange before = now.take_front(count());
-    Emitter::Values next =
-        isByWarpgroup() ? multiplyByWarpgroup(left.deep, right.deep, stage, before)
-                        : multiplyPieces(left.deep, right.deep, stage, leftFragments, rightFragments, before);
+    next = isByWarpgroup() ? awaitWarpgroup(emit, next)
+                           : multiplyPieces(left.deep, right.deep, stage, leftFragments, rightFragments, next);
     store(loaded, to);
     next.append({following(current), following(free)});
     next.append(panels.following(position));
@@ -254,14 +254,14 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
   return results;
 }
 
-// sums + what the panels of a stage add, by warpgroups that are each given some of the tile's rows.
-Emitter::Values ProductBlock::multiplyByWarpgroup(bool leftDeep, bool rightDeep, Value stage, ValueRange sums) {
+// Starts sums + what the panels of a stage add, by warpgroups that are each given some of the tile's rows.
+Emitter::Values ProductBlock::startByWarpgroup(bool leftDeep, bool rightDeep, Value stage, ValueRange sums) {
   Value group = emit.div(kernel.thread, emit.integer(4 * warpThreads));
   int64_t lineBytes = tile.depth * elementBytes();
   Value left = emit.address(stage, emit.getI8Type(), emit.mul(group, warpgroupRows() * lineBytes));
   Value right = emit.address(stage, emit.getI8Type(), panelBytes(true));
   WarpgroupProduct product{element, warpgroupRows(), tile.columns, tile.depth, !leftDeep, !rightDeep};
-  return mtc::multiplyByWarpgroup(emit, product, left, right, sums);
+  return mtc::startByWarpgroup(emit, product, left, right, sums);
 }
 
 // Of the warp's first row: the first row of a piece, in order of the sums.
