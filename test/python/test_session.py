@@ -155,6 +155,28 @@ def test_times(plan, session, mnist, tmp_path):
         session.tune(tmp_path / "tuning.json")
 
 
+CLASSES_OF_WORDS = """mt.model @words {
+  %ids = mt.input "ids" : tensor<?xi32>
+  %label = mt.target "label" : tensor<?xi32>
+  %table = mt.variable "table" init(glorot_uniform) : tensor<50x10xf32>
+  %scores = mt.gather %table, %ids : tensor<50x10xf32>, tensor<?xi32>
+  %loss = mt.sparse_categorical_crossentropy %scores, %label from_logits : tensor<?x10xf32>, tensor<?xi32>
+  mt.loss "loss", %loss : tensor<?xf32>
+  mt.sgd <{learning_rate = 1.0 : f32}>
+}"""
+
+
+def test_a_benchmark_draws_from_all_ids_and_classes(tmp_path):
+    """They were 0 and 1: a gradient of two rows is another one than that of text."""
+    (tmp_path / "words.mlir").write_text(CLASSES_OF_WORDS)
+    with mtc.compile(tmp_path / "words.mlir", batch_size=256, cpu="native").session("cpu:1") as session:
+        before = session.variables["table"].copy()
+        session.benchmark(warmup=0, steps=1)
+        change = session.variables["table"] - before
+    assert set(np.nonzero(change)[0]) == set(range(50))  # a row that is not named stays
+    assert set(np.nonzero(change > 0)[1]) == set(range(10))  # the score of a label rises
+
+
 def test_files_of_variables(plan, session, tmp_path):
     session.save(tmp_path / "w.safetensors")
     assert session.load(tmp_path / "w.safetensors") == []

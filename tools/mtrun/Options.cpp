@@ -344,7 +344,9 @@ static void addBenchmark(CLI::App &app, Arguments &a) {
   addDeviceOptions(sub, a);
   addTrace(sub, a);
   addCompiler(sub, a);
-  sub->footer("Example:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json");
+  sub->footer("Inputs are the same batch each step. Ids and labels are drawn from all rows and classes, where the\n"
+              "plan knows their number; other integers are 0 or 1, numbers lie in [0, 1).\n\n"
+              "Example:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json");
 }
 
 static void addTune(CLI::App &app, Arguments &a) {

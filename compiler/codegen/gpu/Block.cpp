@@ -62,6 +62,9 @@ Value BlockKernel::shuffle(Value value, int64_t mask) {
   return NVVM::ShflOp::create(emit, value.getType(), number(emit, -1), value, number(emit, mask),
                               number(emit, warpThreads - 1), NVVM::ShflKind::bfly, UnitAttr());
 }
+Value BlockKernel::ballot(Value condition) {
+  return NVVM::VoteSyncOp::create(emit, emit.getI32Type(), number(emit, -1), condition, NVVM::VoteSyncKind::ballot);
+}
 
 void BlockKernel::forThreads(Value from, Value to, llvm::function_ref<void(Value)> each) {
   emit.loop(emit.add(from, thread), to, together(), each);

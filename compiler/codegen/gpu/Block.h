@@ -70,6 +70,8 @@ struct BlockKernel : Kernel {
   void warpBarrier(); // where the threads of a warp do
   // What thread `thread ^ mask` of the warp has: an f32 or an i32. All threads of the warp together.
   mlir::Value shuffle(mlir::Value value, int64_t mask);
+  // For which threads of the warp the condition holds: bits of an i32. All threads of the warp together.
+  mlir::Value ballot(mlir::Value condition);
   // Elements from + thread, from + thread + threads, ... below `to`.
   void forThreads(mlir::Value from, mlir::Value to, llvm::function_ref<void(mlir::Value index)> each);
   void forThreads(int64_t count, llvm::function_ref<void(mlir::Value index)> each);

@@ -38,6 +38,7 @@ public:
   virtual void orderCopies(Operation *op) {}
   virtual void round(NVVM::ConvertFloatToTF32Op op) {}
   virtual void shuffle(NVVM::ShflOp op) {}
+  virtual void vote(NVVM::VoteSyncOp op) {}
   virtual void meet(NVVM::SyncWarpOp op) {}
   virtual void pack(Operation *op, Type half) {}
   virtual void approximateExp2(LLVM::CallIntrinsicOp op) {}
@@ -207,6 +208,17 @@ public:
     op.replaceAllUsesWith(isFloat ? Value(LLVM::BitcastOp::create(builder, op.getType(), found)) : found);
     op.erase();
   }
+  // A thread has its own bit, then those of 2, 4 ... 32 threads.
+  void vote(NVVM::VoteSyncOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    Value lane = LLVM::AndOp::create(builder, threadId(builder), number(builder, warpThreads - 1));
+    Value bit = LLVM::ShlOp::create(builder, number(builder, 1), lane);
+    Value bits = LLVM::SelectOp::create(builder, op.getPred(), bit, number(builder, 0));
+    for (int64_t mask = 1; mask < warpThreads; mask *= 2)
+      bits = LLVM::OrOp::create(builder, bits, exchange(builder, bits, number(builder, mask)));
+    op.replaceAllUsesWith(bits);
+    op.erase();
+  }
   // Each thread gets a number of its own.
   void meet(NVVM::SyncWarpOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
@@ -357,6 +369,8 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.round(round);
   if (auto shuffle = dyn_cast<NVVM::ShflOp>(op))
     return lowering.shuffle(shuffle);
+  if (auto vote = dyn_cast<NVVM::VoteSyncOp>(op))
+    return lowering.vote(vote);
   if (auto meet = dyn_cast<NVVM::SyncWarpOp>(op))
     return lowering.meet(meet);
   if (isa<NVVM::ConvertF32x2ToBF16x2Op, NVVM::ConvertF32x2ToF16x2Op>(op))

@@ -1,132 +1,233 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of rows at indices over the batch: a thread has one element of the table. A block looks at a group of ids at
-// once, a thread at some of them, and leaves out the groups that name none of its rows.
+// Sums of rows at indices over the batch. A block is one warp, which has some rows of the table and 32 of their
+// columns: a thread has one column. It looks at many ids at once, lists the positions whose ids name its rows, and
+// loads many updates before it adds the first: a chain of additions is then not a chain of accesses to memory.
 #include "compiler/codegen/common/Rules.h"
+#include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/gpu/Block.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
-#include "compiler/codegen/gpu/Tree.h"
+#include "dialects/mt/Compilation.h"
+#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Ids of a group, of which a thread loads so many; and those that it compares at once.
-constexpr int64_t idsPerThread = 4, groupIds = idsPerThread * convThreads, idsAtOnce = elementsPerThread;
+// Ids that a thread loads at once, and a warp; positions that it lists before it adds their updates; updates that it
+// then loads at once, and what is left of a list behind the last of these. Bits depend on none of these numbers.
+constexpr int64_t idsPerThread = 16, idsAtOnce = idsPerThread * warpThreads, listed = 2 * idsAtOnce;
+constexpr int64_t updatesAtOnce = 2 * warpThreads, fewUpdates = 16;
+// Sums of a warp in workgroup memory, with finished left siblings; warps that are enough for a GPU.
+constexpr int64_t maxSumBytes = 8 << 10, enoughWarps = 8 * usualMultiprocessors;
 
 namespace {
+// How the table is cut. Group g of `groups`, a power of two, has the rows g, g + groups, g + 2 groups ...: ids that are
+// often named are often small, and this way they are different warps' work.
+struct ScatterShape {
+  int64_t entries, width; // of the table
+  int64_t chunks;         // of a row's columns
+  int64_t levels;         // of the tree where left siblings wait
+  int64_t groups, rows;   // rows: of a group at most
+
+  explicit ScatterShape(mt::ScatterAddOp op)
+      : entries(op.getType().getDimSize(0)), width(innerCount(op.getResult()) / entries),
+        chunks(ceilDiv(width, warpThreads)), levels(llvm::Log2_64_Ceil(mt::Compilation(op).getShards())) {
+    int64_t most = maxSumBytes / (4 * warpThreads * (1 + levels));
+    int64_t wanted = std::max(ceilDiv(enoughWarps, chunks), ceilDiv(entries, most));
+    auto power = [](int64_t value) { return static_cast<uint64_t>(value); };
+    groups = static_cast<int64_t>(std::min(llvm::bit_ceil(power(wanted)), llvm::bit_floor(power(entries))));
+    rows = ceilDiv(entries, groups);
+  }
+};
+
 class BlockScatter {
 public:
   BlockScatter(BlockKernel &kernel, mt::ScatterAddOp op);
   void run();
 
 private:
-  Value entryAt(Value position);
-  Value named(Value first, Value end, Value group);
-  Value sumOf(Value first, Value end, Value group, Value sum);
-  Value entriesOf(Value group) {
-    return emit.address(names, i32, emit.mul(emit.rem(group, emit.integer(2)), groupIds));
+  Value narrow(Value number) { return arith::TruncIOp::create(emit, i32, number); }
+  Value wide(Value number) { return arith::ExtUIOp::create(emit, emit.getI64Type(), number); }
+  // Where the thread's sum of a row of the group lies.
+  Value sumAt(Value row) { return emit.address(sums, f32, emit.add(emit.mul(row, warpThreads), kernel.thread)); }
+  Value siblingAt(Value level, Value row) {
+    Value line = emit.add(emit.mul(level, shape.rows), row);
+    return emit.address(siblings, f32, emit.add(emit.mul(line, warpThreads), kernel.thread));
   }
+  void forRows(llvm::function_ref<void(Value row)> body) {
+    emit.loop(emit.integer(0), emit.integer(shape.rows), 1, body);
+  }
+  void sumShard(Value from, Value to);
+  Value list(Value first, Value end, Value count);
+  void addListed(Value count);
+  void addSome(Value first, Value count, int64_t some);
+  void finish();
 
   BlockKernel &kernel;
   Emitter &emit;
-  int64_t entries, count, width, each; // rows and elements of the table, columns, ids of a sample
+  ScatterShape shape;
+  int64_t each; // ids of a sample
   Type f32, i32;
   Value ids, updates;
-  Value marks;                        // two: the last group that names a row of the block, by the group's parity
-  Value names;                        // the rows that the ids of a group name, likewise; -1 behind the last
-  Value entry, column, lowest, above; // of the thread's element; the block's first row, the one behind its last
+  Value group, own, column; // of the block; of the thread, and the last one where that is behind it
+  Value sums, siblings;     // in workgroup memory, as what follows
+  Value positions, rows;    // that are listed: i32 of the device, below 2^32; i8 of the group
 };
 } // namespace
 
 BlockScatter::BlockScatter(BlockKernel &kernel, mt::ScatterAddOp op)
-    : kernel(kernel), emit(kernel.emit), entries(op.getType().getDimSize(0)), count(innerCount(op.getResult())),
-      width(count / entries), each(innerCount(op.getIds())), f32(emit.getF32Type()), i32(emit.getI32Type()),
-      ids(kernel.argument(cast<BlockArgument>(op.getIds()).getArgNumber())),
+    : kernel(kernel), emit(kernel.emit), shape(op), each(innerCount(op.getIds())), f32(emit.getF32Type()),
+      i32(emit.getI32Type()), ids(kernel.argument(cast<BlockArgument>(op.getIds()).getArgNumber())),
       updates(kernel.argument(cast<BlockArgument>(op.getUpdates()).getArgNumber())),
-      marks(kernel.allocateShared(i32, 2)), names(kernel.allocateShared(i32, 2 * groupIds)) {}
+      group(emit.div(kernel.tile, emit.integer(shape.chunks))),
+      own(emit.add(emit.mul(emit.rem(kernel.tile, emit.integer(shape.chunks)), warpThreads), kernel.thread)),
+      column(emit.least(own, emit.integer(shape.width - 1))),
+      sums(kernel.allocateShared(f32, shape.rows * warpThreads)),
+      siblings(kernel.allocateShared(f32, shape.levels * shape.rows * warpThreads)),
+      positions(kernel.allocateShared(i32, listed)), rows(kernel.allocateShared(emit.getI8Type(), listed)) {}
 
-Value BlockScatter::entryAt(Value position) {
-  return entryOf(emit, emit.load(i32, emit.address(ids, i32, position)), entries);
-}
-
-// Whether one of the ids at [first, end) names a row of the block: the same for all its threads. Group after group
-// takes the other mark, so that one barrier a group is enough.
-Value BlockScatter::named(Value first, Value end, Value group) {
-  Value mark = emit.address(marks, i32, emit.rem(group, emit.integer(2))), last = emit.add(end, -1);
-  Value number = arith::TruncIOp::create(emit, i32, emit.add(group, 1)), entries = entriesOf(group), any;
+// Appends those of the positions at `first` and behind it, before `end`, whose ids name a row of the group to a list of
+// `count`; returns how many it then has.
+Value BlockScatter::list(Value first, Value end, Value count) {
+  Emitter::Values at, row, named;
+  Value last = emit.add(end, -1), any;
   for (int64_t i = 0; i < idsPerThread; ++i) {
-    Value index = emit.add(kernel.thread, i * convThreads), position = emit.add(first, index);
-    Value found = entryAt(emit.least(position, last));
-    found = arith::SelectOp::create(emit, emit.less(position, end), found, emit.integer(-1));
-    emit.store(arith::TruncIOp::create(emit, i32, found), emit.address(entries, i32, index));
-    Value inside = both(emit, emit.less(found, above), emit.less(emit.add(lowest, -1), found));
-    any = any ? Value(arith::OrIOp::create(emit, any, inside)) : inside;
+    Value position = emit.add(first, emit.add(kernel.thread, i * warpThreads));
+    Value id = emit.load(i32, emit.address(ids, i32, emit.least(position, last)));
+    Value entry = entryOf(emit, id, shape.entries), groups = emit.integer(shape.groups);
+    at.push_back(position);
+    row.push_back(emit.div(entry, groups));
+    named.push_back(both(emit, emit.less(position, end), emit.equal(emit.rem(entry, groups), group)));
+    any = any ? Value(arith::OrIOp::create(emit, any, named.back())) : named.back();
   }
-  emit.when(any, [&] { emit.store(number, mark); });
-  kernel.barrier();
-  return emit.equal(emit.load(i32, mark), number);
-}
-
-// sum + the updates at [first, end) of the thread's row, in order.
-Value BlockScatter::sumOf(Value first, Value end, Value group, Value sum) {
-  Value entries = entriesOf(group), own = arith::TruncIOp::create(emit, i32, entry);
-  return emit.loop(emit.integer(0), emit.sub(end, first), idsAtOnce, sum, [&](Value index, ValueRange sum) {
-    Value some = LLVM::LoadOp::create(emit, VectorType::get({idsAtOnce}, i32), emit.address(entries, i32, index),
-                                      idsAtOnce * emit.bytes(i32));
-    Emitter::Values same;
-    Value any;
-    for (int64_t i = 0; i < idsAtOnce; ++i) {
-      same.push_back(emit.equal(emit.extract(some, i), own));
-      any = any ? Value(arith::OrIOp::create(emit, any, same[i])) : same[i];
+  auto append = [&] {
+    Value below = narrow(emit.add(arith::ShLIOp::create(emit, emit.integer(1), kernel.thread), -1)), behind = count;
+    for (int64_t i = 0; i < idsPerThread; ++i) {
+      Value bits = kernel.ballot(named[i]);
+      auto ones = [&](Value bits) { return wide(LLVM::CtPopOp::create(emit, i32, bits)); };
+      Value index = emit.add(behind, ones(arith::AndIOp::create(emit, bits, below)));
+      emit.when(named[i], [&] {
+        emit.store(narrow(at[i]), emit.address(positions, i32, index));
+        Type i8 = emit.getI8Type();
+        emit.store(arith::TruncIOp::create(emit, i8, row[i]), emit.address(rows, i8, index));
+      });
+      behind = emit.add(behind, ones(bits));
     }
-    auto addAll = [&] {
-      Value total = sum[0];
-      for (int64_t i = 0; i < idsAtOnce; ++i) {
-        auto add = [&]() -> Value {
-          Value position = emit.add(first, emit.add(index, i));
-          Value taken = emit.load(f32, emit.address(updates, f32, emit.add(emit.mul(position, width), column)));
-          return arith::AddFOp::create(emit, total, taken);
-        };
-        total = choose(emit, same[i], add, total);
-      }
-      return total;
-    };
-    return Emitter::Values{choose(emit, any, addAll, sum[0])};
-  })[0];
+    return behind;
+  };
+  Value some = arith::CmpIOp::create(emit, arith::CmpIPredicate::ne, kernel.ballot(any), emit.zeros(i32));
+  return choose(emit, some, append, count);
 }
 
-void BlockScatter::run() {
-  // Threads behind the last element compute it too: they take part in barriers.
-  Value begin = emit.mul(kernel.tile, convThreads), own = emit.add(begin, kernel.thread);
-  Value index = emit.least(own, emit.integer(count - 1)), columns = emit.integer(width);
-  entry = emit.div(index, columns), column = emit.rem(index, columns);
-  lowest = emit.div(begin, columns);
-  above = emit.add(emit.div(emit.add(begin, convThreads - 1), columns), 1);
-  kernel.forThreads(2, [&](Value mark) { emit.store(emit.zeros(i32), emit.address(marks, i32, mark)); });
-  kernel.barrier();
-  // All shards before one are full, and have as many groups each.
-  Shards shards = shardsOf(kernel);
-  Value groups = emit.ceilDiv(emit.mul(shards.size, each), groupIds);
-  auto shard = [&](Value from, Value to) {
-    Value first = emit.mul(from, each), end = emit.mul(to, each);
-    Value before = emit.mul(emit.div(from, shards.size), groups);
-    return emit.loop(first, end, groupIds, emit.zeros(f32), [&](Value position, ValueRange sum) {
-      Value groupEnd = emit.least(emit.add(position, groupIds), end);
-      Value group = emit.add(before, emit.div(emit.sub(position, first), emit.integer(groupIds)));
-      auto add = [&] { return sumOf(position, groupEnd, group, sum[0]); };
-      return Emitter::Values{choose(emit, named(position, groupEnd, group), add, sum[0])};
-    });
+// Adds the updates at `some` positions of the list from `first` to the sums, in order: those below `count`.
+void BlockScatter::addSome(Value first, Value count, int64_t some) {
+  Type i8 = emit.getI8Type();
+  auto vectors = [&](Value base, Type element) {
+    int64_t together = maxAccessBytes / emit.bytes(element);
+    Emitter::Values elements;
+    for (int64_t i = 0; i < some; i += together) {
+      Value vector = LLVM::LoadOp::create(emit, VectorType::get({together}, element),
+                                          emit.address(base, element, first, i), maxAccessBytes);
+      for (int64_t j = 0; j < together; ++j)
+        elements.push_back(emit.extract(vector, j));
+    }
+    return elements;
   };
-  emitBlockTree(kernel, 1, shard, [&](ValueRange root) {
-    emit.when(emit.less(own, emit.integer(count)),
-              [&] { emit.store(root[0], emit.address(kernel.result(0), f32, index)); });
+  bool all = some == updatesAtOnce;
+  Emitter::Values at = vectors(positions, i32), row = vectors(rows, i8), there, taken;
+  for (int64_t i = 0; i < some; ++i) {
+    there.push_back(all ? Value() : emit.less(emit.add(first, i), count));
+    Value position = wide(all || !i ? at[i] : Value(arith::SelectOp::create(emit, there[i], at[i], at[0])));
+    taken.push_back(emit.load(f32, emit.address(updates, f32, emit.add(emit.mul(position, shape.width), column))));
+  }
+  auto add = [&](int64_t i) {
+    Value sum = sumAt(wide(row[i]));
+    emit.store(arith::AddFOp::create(emit, emit.load(f32, sum), taken[i]), sum);
+  };
+  if (!all) {
+    for (int64_t i = 0; i < some; ++i)
+      emit.when(there[i], [&] { add(i); });
+    return;
+  }
+  // Where all are of one row, its sum stays in a register.
+  Value differs;
+  for (int64_t i = 0; i < some; i += warpThreads) {
+    Value other = emit.load(i8, emit.address(rows, i8, emit.add(first, kernel.thread), i));
+    Value unequal = arith::CmpIOp::create(emit, arith::CmpIPredicate::ne, other, row[0]);
+    differs = differs ? Value(arith::OrIOp::create(emit, differs, unequal)) : unequal;
+  }
+  Value isOne = emit.equal(kernel.ballot(differs), emit.zeros(i32));
+  emit.when(
+      isOne,
+      [&] {
+        Value sum = sumAt(wide(row[0])), total = emit.load(f32, sum);
+        for (Value value : taken)
+          total = arith::AddFOp::create(emit, total, value);
+        emit.store(total, sum);
+      },
+      [&] {
+        for (int64_t i = 0; i < some; ++i)
+          add(i);
+      });
+}
+
+void BlockScatter::addListed(Value count) {
+  kernel.warpBarrier(); // the list is written
+  Value whole = emit.sub(count, emit.rem(count, emit.integer(updatesAtOnce)));
+  emit.loop(emit.integer(0), whole, updatesAtOnce, [&](Value first) { addSome(first, count, updatesAtOnce); });
+  emit.loop(whole, count, fewUpdates, [&](Value first) { addSome(first, count, fewUpdates); });
+  kernel.warpBarrier(); // it is read, and may be written again
+}
+
+void BlockScatter::sumShard(Value from, Value to) {
+  forRows([&](Value row) { emit.store(emit.zeros(f32), sumAt(row)); });
+  Value first = emit.mul(from, each), end = emit.mul(to, each), zero = emit.integer(0);
+  emit.loop(first, end, idsAtOnce, zero, [&](Value position, ValueRange carried) {
+    Value count = list(position, end, carried[0]);
+    Value isFull = emit.less(emit.integer(listed - idsAtOnce), count);
+    Value isLast = emit.less(emit.add(end, -1), emit.add(position, idsAtOnce));
+    auto addAll = [&] {
+      addListed(count);
+      return zero;
+    };
+    return Emitter::Values{choose(emit, arith::OrIOp::create(emit, isFull, isLast), addAll, count)};
   });
 }
 
+// A thread writes its column of all rows, so adjacent threads write adjacent elements.
+void BlockScatter::finish() {
+  emit.when(emit.less(own, emit.integer(shape.width)), [&] {
+    forRows([&](Value row) {
+      Value entry = emit.add(emit.mul(row, shape.groups), group);
+      emit.when(emit.less(entry, emit.integer(shape.entries)), [&] {
+        Value to = emit.address(kernel.result(0), f32, emit.add(emit.mul(entry, shape.width), column));
+        emit.store(emit.load(f32, sumAt(row)), to);
+      });
+    });
+  });
+}
+
+void BlockScatter::run() {
+  auto shard = [&](Value from, Value to) { sumShard(from, to); };
+  auto combine = [&](Value level) {
+    forRows([&](Value row) {
+      Value sum = sumAt(row), left = emit.load(f32, siblingAt(level, row));
+      emit.store(arith::AddFOp::create(emit, left, emit.load(f32, sum)), sum);
+    });
+  };
+  // The root has no sibling to wait for.
+  auto push = [&](Value level) {
+    emit.when(emit.less(level, emit.integer(shape.levels)),
+              [&] { forRows([&](Value row) { emit.store(emit.load(f32, sumAt(row)), siblingAt(level, row)); }); });
+  };
+  emitTreeInMemory(emit, shardsOf(kernel), shard, combine, push);
+  finish();
+}
+
 GpuGrid mtc::scatterAddGpuGrid(plan::KernelOp op, int64_t) {
-  Value table = op.getBody().front().getTerminator()->getOperand(0);
-  return {convThreads, 0, ceilDiv(innerCount(table), convThreads), 0, 0};
+  ScatterShape shape(op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::ScatterAddOp>());
+  return {warpThreads, 0, shape.groups * shape.chunks, 0, 0};
 }
 
 LogicalResult mtc::emitBlockScatterAdd(BlockKernel &kernel) {

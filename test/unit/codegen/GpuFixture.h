@@ -35,7 +35,9 @@ protected:
     ASSERT_TRUE(module);
     for (int64_t rows : {1, 21})
       if (rows <= shardRows * shards || fast)
-        EXPECT_EQ(compareKernels(*module, shardRows, fast, rows, static_cast<unsigned>(rows), -1, simulated).problems,
+        EXPECT_EQ(compareKernels(*module, shardRows, fast, rows, static_cast<unsigned>(rows), /*beyond=*/-1,
+                                 /*integers=*/nullptr, simulated)
+                      .problems,
                   "")
             << "rows " << rows;
   }

@@ -172,6 +172,8 @@ void codegentest::runSimulated(mt_sim_kernel_fn kernel, const GpuGrid &grid, con
     block.run(static_cast<uint32_t>(tile));
 }
 
+using Integers = std::function<int32_t(int64_t)>;
+
 namespace {
 // A tensor of a kernel in memory that ends at an unreadable page.
 struct Operand {
@@ -181,7 +183,8 @@ struct Operand {
   char *gpu;
 
   // Of as many bits as the tensor cores' formats have.
-  Operand(mlir::Value value, int64_t rows, std::mt19937 *random, int64_t beyond, int shift = 8)
+  Operand(mlir::Value value, int64_t rows, std::mt19937 *random, int64_t beyond, int shift = 8,
+          const Integers &integers = nullptr)
       : element(mtc::elementOf(value)), count(mtc::innerCount(value) * (mtc::isSplit(value) ? rows : 1)), cpu(bytes()),
         memory(beyond < 0 ? (bytes() + 15) / 16 * 16 : bytes() + beyond, /*atEnd=*/beyond < 0),
         gpu(memory.as<char>() + std::max<int64_t>(0, beyond)) {
@@ -197,7 +200,7 @@ struct Operand {
       else if (element.isInteger(1))
         cpu.as<uint8_t>()[i] = bits & 1;
       else
-        cpu.as<int32_t>()[i] = static_cast<int32_t>(bits % 13) - 1;
+        cpu.as<int32_t>()[i] = integers ? integers(i) : static_cast<int32_t>(bits % 13) - 1;
     }
     std::memcpy(gpu, cpu.as<char>(), bytes());
   }
@@ -274,12 +277,13 @@ static float toleranceOf(mlir::plan::KernelOp op) {
 }
 
 static std::string compareKernel(mlir::plan::KernelOp op, bool exact, const Loaded &cpu, const Loaded &gpu,
-                                 int64_t rows, void *scratch, std::mt19937 &random, int64_t beyond) {
+                                 int64_t rows, void *scratch, std::mt19937 &random, int64_t beyond,
+                                 const Integers &integers) {
   mlir::Block &body = op.getBody().front();
   bool rounded = mlir::mt::Compilation(op).getPrecision() != "f32";
   std::vector<Operand> operands;
   for (mlir::Value argument : body.getArguments())
-    operands.emplace_back(argument, rows, &random, beyond, rounded ? 24 : 8);
+    operands.emplace_back(argument, rows, &random, beyond, rounded ? 24 : 8, integers);
   for (mlir::Value yield : body.getTerminator()->getOperands())
     operands.emplace_back(yield, rows, nullptr, beyond);
   std::vector<void *> cpuBuffers, gpuBuffers;
@@ -319,7 +323,8 @@ static std::string compareKernel(mlir::plan::KernelOp op, bool exact, const Load
 }
 
 KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t shardRows, bool fast, int64_t rows,
-                                             unsigned seed, int64_t beyond, const std::string &simulated) {
+                                             unsigned seed, int64_t beyond, const Integers &integers,
+                                             const std::string &simulated) {
   mtc::CodegenOptions options;
   options.targets = {"x86-64-v3"};
   options.gpus = {simulated};
@@ -341,7 +346,7 @@ KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t shar
   checksAlignment = beyond >= 0;
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {
     bool exact = isExact(op, options);
-    result.problems += compareKernel(op, exact, cpuCode, gpuCode, rows, scratch.as<void>(), random, beyond);
+    result.problems += compareKernel(op, exact, cpuCode, gpuCode, rows, scratch.as<void>(), random, beyond, integers);
     ++result.kernels;
     result.exact += exact;
   }

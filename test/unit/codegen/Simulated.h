@@ -7,6 +7,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/abi/gpu_kernel.h"
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,11 @@ struct KernelComparison {
 // Every plan.kernel of the module on random operands of `rows` rows: simulated GPU code and CPU code agree within 1e-5,
 // and to the bit where no sum inside a row is involved. Buffers of the GPU begin at a multiple of 16 and end less than
 // 16 bytes before an unreadable page, or, with `beyond` of 0 or more, begin so many bytes beyond a multiple of 4096:
-// then an access that is not aligned ends the process with exit code 7 and a message. `simulated` is which simulated
-// code (compiler/codegen/gpu/Gpu.h).
+// then an access that is not aligned ends the process with exit code 7 and a message. `integers` gives the elements of
+// operands of integers, where random ones are not enough. `simulated` is which simulated code (codegen/gpu/Gpu.h).
 KernelComparison compareKernels(mlir::ModuleOp module, int64_t shardRows, bool fast, int64_t rows, unsigned seed,
-                                int64_t beyond = -1, const std::string &simulated = "simulated");
+                                int64_t beyond = -1, const std::function<int32_t(int64_t index)> &integers = nullptr,
+                                const std::string &simulated = "simulated");
 
 } // namespace codegentest
 
