@@ -6,13 +6,20 @@
 using namespace mlir;
 using namespace mtc;
 
-// Steps of k in the body of the inner loop: docs/gpu-code.md, "Products". Tiles of few sums per thread have few warps,
-// so each has all loads of a panel on their way.
-constexpr int64_t stepsOfLargeTiles = 2;
+// Positions of k of a line that adjacent threads load: the 32 bytes that device memory gives at least. What a warp
+// then stores of 16 lines at once goes to different banks.
+constexpr int64_t adjacentDepth = 8;
+// A warp's threads along rows and columns of its sums: near a square, they read the fewest words.
+constexpr int64_t lanesDown = 4, lanesAcross = 8;
+
+// As in memory.
+static Value loadStored(Emitter &emit, Type element, Value address, int64_t count) {
+  Type stored = emit.stored(element), type = count == 1 ? stored : Type(VectorType::get({count}, stored));
+  return LLVM::LoadOp::create(emit, type, address, emit.bytes(element) * count);
+}
 
 Value mtc::loadChunk(Emitter &emit, Type element, Value address, int64_t count) {
-  Type stored = emit.stored(element), type = count == 1 ? stored : Type(VectorType::get({count}, stored));
-  return emit.extend(element, LLVM::LoadOp::create(emit, type, address, emit.bytes(element) * count));
+  return emit.extend(element, loadStored(emit, element, address, count));
 }
 
 void mtc::storeChunk(Emitter &emit, ValueRange values, Value address) {
@@ -49,22 +56,39 @@ ProductBlock::ProductBlock(BlockKernel &kernel, const ProductTile &tile, Type el
     divideAmongWarps();
     return;
   }
-  int64_t across = tile.columns / tile.perColumn;
-  row = emit.mul(emit.div(kernel.thread, emit.integer(across)), together(tile.perRow));
-  column = emit.mul(emit.rem(kernel.thread, emit.integer(across)), together(tile.perColumn));
+  divideAmongThreads();
+}
+
+// FMAs: which sums a thread has. A read of 16 bytes by a warp takes half the time if lanes that differ in their lowest
+// bit alone, or in the one above it, read the same; so one of these bits counts columns, and the other rows.
+void ProductBlock::divideAmongThreads() {
+  Value lane = emit.rem(kernel.thread, emit.integer(warpThreads));
+  Value warp = emit.div(kernel.thread, emit.integer(warpThreads));
+  auto bits = [&](int64_t divisor, int64_t count) {
+    return emit.rem(emit.div(lane, emit.integer(divisor)), emit.integer(count));
+  };
+  Value inColumns = emit.add(bits(1, 2), emit.mul(bits(4, 4), 2));
+  Value inRows = emit.add(bits(2, 2), emit.mul(bits(16, 2), 2));
+  Value across = emit.integer(tile.columns / tile.perColumn / lanesAcross);
+  Value down = emit.div(warp, across), right = emit.rem(warp, across);
+  row = emit.mul(emit.add(emit.mul(down, lanesDown), inRows), together(tile.perRow));
+  column = emit.mul(emit.add(emit.mul(right, lanesAcross), inColumns), together(tile.perColumn));
 }
 
 Emitter::Values ProductBlock::zeros() { return Emitter::Values(count(), emit.zeros(emit.getF32Type())); }
 
 // Line and k of the thread's chunk of this number.
 std::pair<Value, Value> ProductBlock::chunkPosition(const ProductSide &side, bool left, int64_t number) {
-  int64_t along = (side.deep ? tile.depth : lines(left)) / side.chunk;
+  int64_t depth = isTensor() ? tile.depth : adjacentDepth, along = (side.deep ? depth : lines(left)) / side.chunk;
   Value index = emit.add(kernel.thread, number * tile.threads());
   Value inner = emit.mul(emit.rem(index, emit.integer(along)), side.chunk),
         outer = emit.div(index, emit.integer(along));
-  if (side.deep)
+  if (!side.deep)
+    return {inner, outer};
+  if (depth == tile.depth)
     return {outer, inner};
-  return {inner, outer};
+  Value line = emit.rem(outer, emit.integer(lines(left))), before = emit.div(outer, emit.integer(lines(left)));
+  return {line, emit.add(emit.mul(before, depth), inner)};
 }
 
 ProductBlock::Kept ProductBlock::prepare(const ProductSide &side, bool left) {
@@ -76,13 +100,22 @@ ProductBlock::Kept ProductBlock::prepare(const ProductSide &side, bool left) {
   return kept;
 }
 
-Emitter::Values ProductBlock::load(const ProductSide &side, const Kept &kept, ValueRange position) {
-  Emitter::Values loaded;
+// Of each of the thread's chunks what lies in memory, and whether it is there. A thread waits for a load where anything
+// is computed of it.
+Emitter::Values ProductBlock::fetch(const ProductSide &side, const Kept &kept, ValueRange position) {
+  Emitter::Values fetched;
   for (const Emitter::Values &chunk : kept) {
     auto [address, there] = side.locate(chunk, position);
-    loaded.push_back(orZero(emit, there, loadChunk(emit, side.element, address, side.chunk)));
+    fetched.append({loadStored(emit, side.element, address, side.chunk), there});
   }
-  return loaded;
+  return fetched;
+}
+
+Emitter::Values ProductBlock::arrived(const ProductSide &side, ValueRange fetched) {
+  Emitter::Values chunks;
+  for (size_t i = 0; i < fetched.size(); i += 2)
+    chunks.push_back(orZero(emit, fetched[i + 1], emit.extend(side.element, fetched[i])));
+  return chunks;
 }
 
 Value ProductBlock::hasChunk(const ProductSide &side, bool left, int64_t number) {
@@ -92,9 +125,9 @@ Value ProductBlock::hasChunk(const ProductSide &side, bool left, int64_t number)
   return emit.less(emit.add(kernel.thread, first), emit.integer(all));
 }
 
-void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, Value panels) {
+void ProductBlock::store(const ProductSide &side, bool left, ValueRange fetched, Value panels) {
   Type f32 = emit.getF32Type();
-  for (auto [i, chunk] : llvm::enumerate(loaded)) {
+  for (auto [i, chunk] : llvm::enumerate(arrived(side, fetched))) {
     auto [line, k] = chunkPosition(side, left, static_cast<int64_t>(i));
     Value to = emit.address(panels, f32, emit.add(emit.mul(k, stride(left)), line)), taken = chunk;
     auto put = [&] {
@@ -113,38 +146,57 @@ void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, 
   }
 }
 
-// Panels that are on their way to registers while one is multiplied. Tiles of many sums per thread have no registers
-// for more than one, and work enough to wait for it.
-int64_t ProductBlock::panelsAhead() const { return count() <= 32 ? 3 : 1; }
-
-// The thread's elements of one k of a panel.
+// The thread's elements of one k of a panel. Volatile where they are read ahead: else LLVM makes one load at the start
+// of each turn of the two whose results meet there.
 Emitter::Values ProductBlock::fragment(Value panels, int64_t each, int64_t threads) {
+  Type f32 = emit.getF32Type();
+  int64_t count = together(each);
   Emitter::Values elements;
-  for (int64_t i = 0; i < each; i += together(each)) {
-    Value chunk = loadChunk(emit, emit.getF32Type(), emit.address(panels, emit.getF32Type(), offset(i, each, threads)),
-                            together(each));
-    for (int64_t j = 0; j < together(each); ++j)
-      elements.push_back(together(each) == 1 ? chunk : emit.extract(chunk, j));
+  for (int64_t i = 0; i < each; i += count) {
+    Value from = emit.address(panels, f32, offset(i, each, threads));
+    Type type = count == 1 ? f32 : Type(VectorType::get({count}, f32));
+    Value chunk = LLVM::LoadOp::create(emit, type, from, 4 * count, /*isVolatile=*/readsAhead());
+    for (int64_t j = 0; j < count; ++j)
+      elements.push_back(count == 1 ? chunk : emit.extract(chunk, j));
   }
   return elements;
 }
 
-Emitter::Values ProductBlock::multiply(Value panels, ValueRange sums) {
+// Those of step `step` of a turn that begins at `k`: the left side's, then the right side's.
+Emitter::Values ProductBlock::fragments(Value panels, Value k, int64_t step) {
   Type f32 = emit.getF32Type();
-  int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
-  int64_t stepsAtOnce = count() <= 16 ? tile.depth : stepsOfLargeTiles;
-  return emit.loop(emit.integer(0), emit.integer(tile.depth), stepsAtOnce, sums, [&](Value k, ValueRange carried) {
-    Emitter::Values next(carried);
-    Value left = emit.address(panels, f32, emit.add(emit.mul(k, stride(true)), row));
-    Value right = emit.address(panels, f32, emit.add(emit.mul(k, stride(false)), column), tile.depth * stride(true));
-    for (int64_t step = 0; step < stepsAtOnce; ++step) {
-      Emitter::Values a = fragment(emit.address(left, f32, step * stride(true)), tile.perRow, down);
-      Emitter::Values b = fragment(emit.address(right, f32, step * stride(false)), tile.perColumn, across);
+  Value left = emit.address(panels, f32, emit.add(emit.mul(k, stride(true)), row));
+  Value right = emit.address(panels, f32, emit.add(emit.mul(k, stride(false)), column), tile.depth * stride(true));
+  Emitter::Values elements =
+      fragment(emit.address(left, f32, step * stride(true)), tile.perRow, tile.rows / tile.perRow);
+  elements.append(
+      fragment(emit.address(right, f32, step * stride(false)), tile.perColumn, tile.columns / tile.perColumn));
+  return elements;
+}
+
+Emitter::Values ProductBlock::multiply(Value panels, ValueRange sums) {
+  int64_t steps = stepsAtOnce(), each = tile.perRow + tile.perColumn;
+  Emitter::Values carried(sums);
+  for (int64_t step = 0; readsAhead() && step < steps; ++step)
+    carried.append(fragments(panels, emit.integer(0), step));
+  Value depth = emit.integer(tile.depth);
+  Emitter::Values results = emit.loop(emit.integer(0), depth, steps, carried, [&](Value k, ValueRange now) {
+    Emitter::Values next(now.take_front(count())), ahead;
+    Value further = emit.add(k, steps); // in the last turn any that is there
+    further = arith::SelectOp::create(emit, emit.less(further, depth), further, emit.integer(0));
+    for (int64_t step = 0; step < steps; ++step) {
+      Emitter::Values elements =
+          readsAhead() ? Emitter::Values(now.slice(count() + step * each, each)) : fragments(panels, k, step);
       for (auto [index, sum] : llvm::enumerate(next))
-        sum = emit.fma(a[index / tile.perColumn], b[index % tile.perColumn], sum);
+        sum = emit.fma(elements[index / tile.perColumn], elements[tile.perRow + index % tile.perColumn], sum);
+      if (readsAhead())
+        ahead.append(fragments(panels, further, step));
     }
+    next.append(ahead);
     return next;
   });
+  results.resize(count());
+  return results;
 }
 
 Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &right, const ProductPanels &panels,
@@ -153,36 +205,34 @@ Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &ri
     return addPieces(left, right, panels, sums);
   Type f32 = emit.getF32Type();
   Kept keptLeft = prepare(left, true), keptRight = prepare(right, false);
-  // What a thread loads of both sides; the left side's come first.
-  auto fetch = [&](ValueRange position) {
-    Emitter::Values loaded = load(left, keptLeft, position);
-    loaded.append(load(right, keptRight, position));
-    return loaded;
+  // What a thread fetches of both sides; the left side's comes first.
+  auto load = [&](ValueRange position) {
+    Emitter::Values fetched = fetch(left, keptLeft, position);
+    fetched.append(fetch(right, keptRight, position));
+    return fetched;
   };
-  auto put = [&](ValueRange loaded, Value panels) {
-    store(left, true, loaded.take_front(keptLeft.size()), panels);
-    store(right, false, loaded.drop_front(keptLeft.size()), emit.address(panels, f32, tile.depth * stride(true)));
-    kernel.barrier();
+  auto put = [&](ValueRange fetched, Value panels) {
+    store(left, true, fetched.take_front(2 * keptLeft.size()), panels);
+    store(right, false, fetched.drop_front(2 * keptLeft.size()), emit.address(panels, f32, tile.depth * stride(true)));
   };
-  Emitter::Values position(panels.first), waiting = fetch(position);
-  put(waiting, memory);
-  size_t each = waiting.size();
-  waiting.clear();
-  for (int64_t i = 1; i < panelsAhead(); ++i)
-    waiting.append(fetch(position = panels.following(position)));
-  Emitter::Values carried(sums);
+  Emitter::Values position(panels.first);
+  put(load(position), memory);
+  kernel.barrier();
+  position = panels.following(position);
+  Emitter::Values waiting = load(position), carried(sums);
   carried.push_back(emit.integer(0));
   carried.append(waiting);
   carried.append(position);
   Emitter::Values results = emit.loop(emit.integer(0), panels.count, 1, carried, [&](Value, ValueRange now) {
     Value current = now[count()], other = emit.sub(emit.integer(panel()), current);
-    Emitter::Values position = panels.following(now.drop_front(count() + 1 + waiting.size()));
-    Emitter::Values loaded(now.slice(count() + 1, waiting.size()));
-    loaded.append(fetch(position));
+    // The panel that follows leaves the registers before the one after it comes there, which then has as long as a
+    // panel is multiplied.
+    put(now.slice(count() + 1, waiting.size()), emit.address(memory, f32, other));
+    Emitter::Values position = panels.following(now.drop_front(count() + 1 + waiting.size())), fetched = load(position);
     Emitter::Values next = multiply(emit.address(memory, f32, current), now.take_front(count()));
-    put(ValueRange(loaded).take_front(each), emit.address(memory, f32, other));
+    kernel.barrier();
     next.push_back(other);
-    next.append(loaded.begin() + static_cast<ptrdiff_t>(each), loaded.end());
+    next.append(fetched);
     next.append(position);
     return next;
   });

@@ -8,6 +8,8 @@
 
 #include "compiler/codegen/gpu/Block.h"
 
+#include <numeric>
+
 namespace mtc {
 
 // Elements of float32 that one load brings where they lie together and on their boundary.
@@ -70,7 +72,12 @@ private:
   // Whether the thread has a chunk of this number; null: all threads have.
   mlir::Value hasChunk(const ProductSide &side, bool left, int64_t number);
   Kept prepare(const ProductSide &side, bool left);
-  Emitter::Values load(const ProductSide &side, const Kept &kept, mlir::ValueRange position);
+  Emitter::Values fetch(const ProductSide &side, const Kept &kept, mlir::ValueRange position);
+  // The chunks fetched, as f32 where FMAs take them.
+  Emitter::Values arrived(const ProductSide &side, mlir::ValueRange fetched);
+  Emitter::Values load(const ProductSide &side, const Kept &kept, mlir::ValueRange position) {
+    return arrived(side, fetch(side, kept, position));
+  }
   // Bytes of sums that are in workgroup memory at once at most; elements from row to row there.
   int64_t stagedBytes() const;
   int64_t stagedStride() const;
@@ -82,13 +89,19 @@ private:
   int64_t stride(bool left) const { return lines(left) + 4; }
   int64_t panel() const { return tile.depth * (stride(true) + stride(false)); }
   // Successive elements of the thread's along rows or columns.
-  int64_t together(int64_t each) const { return each % chunkElements ? 1 : chunkElements; }
+  int64_t together(int64_t each) const { return std::gcd(each, chunkElements); }
   int64_t offset(int64_t index, int64_t each, int64_t threads) const {
     return index / together(each) * together(each) * threads + index % together(each);
   }
-  int64_t panelsAhead() const;
-  void store(const ProductSide &side, bool left, mlir::ValueRange loaded, mlir::Value panels);
+  void divideAmongThreads();
+  // Tiles of few sums per thread have few warps, and registers to read the elements of a turn of the inner loop in the
+  // turn before it. Steps of k of a turn; those of large tiles are few because ptxas takes longer for more.
+  bool readsAhead() const { return count() <= 32; }
+  int64_t stepsAtOnce() const { return count() <= 8 ? 8 : readsAhead() ? 4 : 2; }
+  void store(const ProductSide &side, bool left, mlir::ValueRange fetched, mlir::Value panels);
   Emitter::Values fragment(mlir::Value panels, int64_t each, int64_t threads);
+  Emitter::Values fragments(mlir::Value panels, mlir::Value k, int64_t step);
+  // Sums + what a panel adds.
   Emitter::Values multiply(mlir::Value panels, mlir::ValueRange sums);
 
   // Tensor cores (TensorProduct.cpp).

@@ -16,15 +16,16 @@ static_assert(minTiles <= usualMultiprocessors);
 
 // Of `count` results [rows, columns], so that there are `enough` tiles. With 8 x 8 elements per thread, nearly all
 // tiles take 120 to 128 of the 255 registers that a thread can have, so two blocks of 256 threads share the 65536 of a
-// multiprocessor (docs/gpu-code.md).
+// multiprocessor (docs/gpu-code.md). Panels of FMAs are the deeper the fewer sums a thread has: a panel on its way to
+// registers has as long as one is multiplied.
 static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int64_t enough = minTiles) {
-  constexpr ProductTile tiles[] = {{128, 128, 8, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 8, 8, 4}};
+  constexpr ProductTile tiles[] = {{128, 128, 8, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 16, 8, 4}};
   if (columns <= 16)
-    return {64, 16, 8, 4, 2};
+    return {64, 16, 32, 4, 2};
   for (const ProductTile &tile : tiles)
     if (2 * rows > tile.rows && 2 * columns > tile.columns && tilesOf(tile, rows, columns) * count >= enough)
       return tile;
-  return {32, 32, 8, 4, 2};
+  return {32, 32, 32, 4, 2};
 }
 
 static int64_t shardRows(plan::KernelOp op) {
@@ -47,7 +48,7 @@ ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isL
   if (!isLong)
     return tileFor(rows, columns, count);
   ProductTile tile = tileFor(rows, columns, count * blocksPerTile, /*enough=*/2 * usualMultiprocessors);
-  return tile.rows == 32 && rows > 32 && columns > 32 ? ProductTile{64, 64, 8, 8, 4} : tile;
+  return tile.rows == 32 && rows > 32 && columns > 32 ? ProductTile{64, 64, 16, 8, 4} : tile;
 }
 
 ProductTile mtc::imageTile(plan::KernelOp op, const ImageProduct &product) {
