@@ -26,6 +26,10 @@ def BlockLosses : Pass<"mt-block-losses", "::mlir::ModuleOp"> {
                         "the most bytes of logits of the whole batch that are stored as a whole, and of a block's">];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
+def PadClasses : Pass<"mt-pad-classes", "::mlir::ModuleOp"> {
+  let summary = "With the precision bf16 or f16: give logits of labels classes up to a multiple of 8";
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def Differentiate : Pass<"mt-differentiate", "::mlir::ModuleOp"> {
   let summary = "Turn the model into declarations and the programs init, train_step, eval_step and predict";
   let dependentDialects = ["::mlir::mt::MtDialect"];
@@ -36,6 +40,10 @@ def Decompose : Pass<"mt-decompose", "::mlir::ModuleOp"> {
 }
 def BlockLogits : Pass<"mt-block-logits", "::mlir::ModuleOp"> {
   let summary = "Compute logits of which only blocks of classes are read by blocks, and what becomes of their gradient";
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
+def CropGradients : Pass<"mt-crop-gradients", "::mlir::ModuleOp"> {
+  let summary = "Compute no more of a product over the batch than the part of it that is read";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def JoinSums : Pass<"mt-join-sums", "::mlir::ModuleOp"> {

@@ -25,9 +25,12 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   blocks.blockBytes = compilation.logitBytes;
   if (compilation.gpus.empty()) // their kernels read no part of a matrix in place
     passes.addPass(createBlockLosses(blocks));
+  else
+    passes.addPass(createPadClasses());
   passes.addPass(createDifferentiate());
   passes.addPass(createDecompose());
   passes.addPass(createBlockLogits());
+  passes.addPass(createCropGradients());
   passes.addPass(createJoinSums());
   passes.addPass(createPrecision());
   passes.addPass(createCSEPass());

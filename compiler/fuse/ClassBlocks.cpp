@@ -5,6 +5,7 @@
 #include "compiler/fuse/FusionGraph.h"
 #include "compiler/fuse/Prepare.h"
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/KernelKinds.h"
 
 namespace mtc {
 
@@ -59,14 +60,20 @@ void prepareBlocks(mt::ProgramOp program) {
       placeParts(concat);
 }
 
-// Slices become part of the products that read them, and the placing of a part of the product that makes it.
+// Slices become part of the products that read them where they lie, and the placing of a part of the product that makes
+// it.
 void FusionGraph::mergeBlocks() {
   for (Operation &op : *body) {
     if (std::optional<mt::Turn> turn = mt::turnOf(&op))
       turns[*turn].push_back(&op);
-    if (auto product = dyn_cast<mt::MatmulOp>(op); product && mt::turnOf(product))
+    auto product = dyn_cast<mt::MatmulOp>(op);
+    if (product && mt::turnOf(product))
       if (mt::SliceOp slice = mt::slicedSide(product))
         merge(*groupOf(product), *groupOf(slice));
+    if (product && groups[*groupOf(product)].kind == KernelKind::matmul_wgrad)
+      for (Value side : product->getOperands())
+        if (mt::holderOf(side) != side && side.hasOneUse())
+          merge(*groupOf(product), *producer(side));
     std::optional<mt::PlacedPart> placed = op.getNumResults() == 1 ? mt::placedPartOf(op.getResult(0)) : std::nullopt;
     if (!placed)
       continue;

@@ -27,6 +27,13 @@ bool FusionGraph::isElementwise(Operation *op) const {
   });
 }
 
+// Whether an op rounds to 16 bits what a move makes for it alone: one kernel makes the copy in 16 bits.
+static bool roundsCopy(Operation *op) {
+  Operation *copy = op->getOperand(0).getDefiningOp();
+  return mt::isHalf(cast<RankedTensorType>(op->getResult(0).getType()).getElementType()) && copy &&
+         copy->hasTrait<mt::Moves>() && !isa<mt::KernelOpInterface>(copy) && copy->hasOneUse();
+}
+
 // A sum computes what it adds: the squares of a norm are not stored.
 static bool isOnlySummed(Operation *op) {
   return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) { return isa<mt::ReduceOp>(user); });
@@ -50,7 +57,8 @@ FailureOr<std::optional<KernelKind>> FusionGraph::kindOf(Operation *op) const {
   if (llvm::any_of(op->getOperandTypes(), mt::isSplit))
     return op->emitOpError("expected a result with a batch axis or a sum over it, found ")
            << op->getResult(0).getType();
-  return std::optional(isElementwise(op) && !isOnlySummed(op) ? KernelKind::elementwise : KernelKind::single);
+  bool alone = isElementwise(op) && !isOnlySummed(op) && !roundsCopy(op);
+  return std::optional(alone ? KernelKind::elementwise : KernelKind::single);
 }
 
 // The product of each sample that this sum over the batch is of, where nothing else reads it: the gradient of a matrix

@@ -163,8 +163,19 @@ static LogicalResult verifyConv(Block &body, KernelError error) {
 }
 
 // ---- matmul_wgrad: one mt.matmul with transpose_a, (? x M)^T . (? x N), or (? x T x M)^T . (? x T x N) and sums over
-// T and ?: each shard in order, shards in tree order. It may replace a part of an operand, by a mt.concat with slices
-// of the rest: the result lies where that operand does (Blocks.h)
+// T and ?: each shard in order, shards in tree order. A side may be a mt.slice of the first elements of each line. The
+// kernel may replace a part of an operand, by a mt.concat with slices of the rest: the result lies where that operand
+// does (Blocks.h)
+
+Value holderOf(Value side) {
+  auto slice = side.getDefiningOp<SliceOp>();
+  if (!slice || !slice.getStrides().empty() || !isSplit(slice.getType()) ||
+      !llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; }))
+    return side;
+  Value whole = slice.getOperand();
+  ArrayRef<int64_t> all = tensorOf(whole).getShape(), shape = tensorOf(side).getShape();
+  return all.drop_back() == shape.drop_back() ? whole : side;
+}
 
 static LogicalResult verifyMatmulWgrad(Block &body, KernelError error) {
   Value sum = yieldsOf(body).size() == 1 ? yieldsOf(body).front() : Value();
@@ -173,7 +184,8 @@ static LogicalResult verifyMatmulWgrad(Block &body, KernelError error) {
   while (auto reduce = sum ? sum.getDefiningOp<ReduceOp>() : ReduceOp())
     sum = reduce.getKind() == Reduction::sum ? reduce.getOperand() : Value();
   auto product = sum ? sum.getDefiningOp<MatmulOp>() : MatmulOp();
-  if (!product || !product.getTransposeA() || product.getTransposeB() || !areArguments(product->getOperands()))
+  if (!product || !product.getTransposeA() || product.getTransposeB() ||
+      !areArguments({holderOf(product.getLhs()), holderOf(product.getRhs())}))
     return error() << "expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_wgrad";
   return success();
 }

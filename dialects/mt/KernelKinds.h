@@ -36,6 +36,10 @@ bool isPointwise(Operation &op);
 // The op whose result the rest of a body works on, element by element; null for none.
 Operation *productOf(Block &body);
 
+// What holds a side of a product over the batch: the operand of a slice that takes the first elements of each line,
+// which is read where it lies; else the side itself.
+Value holderOf(Value side);
+
 // Whether a kernel of this body may write result number `result` over the operand of argument number `argument`.
 bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result);
 

@@ -9,6 +9,7 @@
 #include "compiler/codegen/cpu/Tile.h"
 #include "compiler/codegen/cpu/WholeTree.h"
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/KernelKinds.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -25,10 +26,11 @@ static constexpr int64_t longShard = 16;
 namespace {
 class TreeEmitter {
 public:
-  // A side of the product: its buffer and what lies in it.
+  // A side of the product: its buffer, what lies in it, and elements from sample to sample.
   struct Side {
     Value buffer;
     Type element;
+    int64_t stride;
   };
   // Where the result lies in the kernel's: floats before it, and between its rows.
   struct Position {
@@ -37,9 +39,9 @@ public:
   TreeEmitter(Kernel &kernel, Side left, Side right, Position position, int64_t height, int64_t columns, int64_t lines,
               bool transposed)
       : kernel(kernel), emit(kernel.emit), shards(shardsOf(kernel)), left(left.buffer), right(right.buffer),
-        leftElement(left.element), rightElement(right.element), result(kernel.resultBuffer(0)),
-        resultStride(position.stride), shardRows(kernel.shardRows * lines), height(height), columns(columns),
-        transposed(transposed),
+        leftElement(left.element), rightElement(right.element), leftStride(left.stride), rightStride(right.stride),
+        result(kernel.resultBuffer(0)), resultStride(position.stride), shardRows(kernel.shardRows * lines),
+        height(height), columns(columns), transposed(transposed),
         blockRows(kernel.fast || shardRows > packedSamples ? longBlock : shortBlock) {
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
@@ -54,6 +56,7 @@ private:
   Shards shards;
   Value left, right; // buffers
   Type leftElement, rightElement;
+  int64_t leftStride, rightStride;
   Value result;
   int64_t resultStride;
   Value copied; // a block of the left side
@@ -151,8 +154,8 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
 }
 
 void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Value packed) {
-  Value b = emit.address(emit.address(right, rightElement, emit.mul(sample, columns)), rightElement, column);
-  emitPack(emit, panel, b, columns, part, packed, rightElement);
+  Value b = emit.address(emit.address(right, rightElement, emit.mul(sample, rightStride)), rightElement, column);
+  emitPack(emit, panel, b, rightStride, part, packed, rightElement);
 }
 
 // Where `count` rows from `row` on of the left side lie, of `part` samples, and the floats between samples. Samples
@@ -160,15 +163,16 @@ void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Valu
 std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value row, Value count) {
   Type f32 = emit.getF32Type();
   Type element = leftElement;
-  Value a = emit.address(emit.address(left, element, emit.mul(sample, height)), element, row);
+  Value a = emit.address(emit.address(left, element, emit.mul(sample, leftStride)), element, row);
   constexpr int64_t setFloats = 256; // samples this far apart, or a multiple, share sets with every fourth other
-  if (height % setFloats != 0 && !Emitter::isHalf(element))
-    return {a, emit.integer(height)};
+  if (leftStride % setFloats != 0 && !Emitter::isHalf(element))
+    return {a, emit.integer(leftStride)};
   if (!copied)
     copied = emit.array(f32, packedSamples * blockRows);
   Value whole = emit.mul(emit.div(count, emit.integer(lanes)), lanes), rest = emit.maskBelow(emit.sub(count, whole));
   emit.loop(emit.integer(0), part, 1, [&](Value i) {
-    Value from = emit.address(a, element, emit.mul(i, height)), to = emit.address(copied, f32, emit.mul(i, blockRows));
+    Value from = emit.address(a, element, emit.mul(i, leftStride)),
+          to = emit.address(copied, f32, emit.mul(i, blockRows));
     emit.loop(emit.integer(0), whole, lanes, [&](Value k) {
       emit.storeLanes(emit.loadLanes(element, emit.address(from, element, k)), emit.address(to, f32, k));
     });
@@ -244,11 +248,11 @@ void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value cou
     emit.loop(first, end, packedSamples, [&](Value sample) {
       Value part = emit.least(emit.integer(packedSamples), emit.sub(end, sample));
       pack(panel, column, sample, part, packed);
-      Value a, stride = emit.integer(height);
+      Value a, stride = emit.integer(leftStride);
       if (Emitter::isHalf(leftElement))
         std::tie(a, stride) = leftBlock(sample, part, row, count);
       else
-        a = emit.address(emit.address(left, f32, emit.mul(sample, height)), f32, row);
+        a = emit.address(emit.address(left, f32, emit.mul(sample, leftStride)), f32, row);
       emitProduct(emit, Layout::columns, panel, a, stride, packed, part, sums, count);
     });
   };
@@ -346,7 +350,9 @@ static TreeEmitter::Position positionOf(Value result) {
 LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
   mt::MatmulOp product = summedProduct(kernel.yields()[0]);
   auto sideOf = [&](Value value) {
-    return TreeEmitter::Side{kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()), elementOf(value)};
+    Value whole = mt::holderOf(value);
+    return TreeEmitter::Side{kernel.argumentBuffer(cast<BlockArgument>(whole).getArgNumber()), elementOf(whole),
+                             tensorOf(whole).getShape().back()};
   };
   TreeEmitter::Side left = sideOf(product.getLhs()), right = sideOf(product.getRhs());
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();

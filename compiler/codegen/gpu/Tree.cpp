@@ -6,6 +6,7 @@
 #include "compiler/codegen/gpu/Product.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/KernelKinds.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;
@@ -100,9 +101,12 @@ LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
   Value firstRow = emit.mul(emit.div(number, emit.integer(across)), tile.rows);
   Value firstColumn = emit.mul(emit.rem(number, emit.integer(across)), tile.columns);
   ProductBlock block(kernel, tile, element);
+  auto sideOf = [&](Value side, Value first, int64_t end, Value to) {
+    Value whole = mt::holderOf(side);
+    return matrixAcross(kernel, whole, tensorOf(whole).getShape().back(), {first, emit.integer(end)}, to);
+  };
   auto sum = [&](Value, Value from, Value to) {
-    return block.add(matrixAcross(kernel, product.getLhs(), height, {firstRow, emit.integer(height)}, to),
-                     matrixAcross(kernel, product.getRhs(), columns, {firstColumn, emit.integer(columns)}, to),
+    return block.add(sideOf(product.getLhs(), firstRow, height, to), sideOf(product.getRhs(), firstColumn, columns, to),
                      panelsOf(emit, tile, from, to), block.zeros());
   };
   emitProductTree(kernel, block, tree, sum, [&](ValueRange root) {

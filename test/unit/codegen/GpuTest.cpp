@@ -54,12 +54,15 @@ std::string dense(int64_t depth, int64_t columns, bool transposed, const std::st
                         ", " + bias + "\n%2 = mt.relu %1 : " + out + "\nmt.yield %2 : " + out);
 }
 
-std::string gradient(int64_t height, int64_t columns, const std::string &element = "f32") {
-  std::string x = "tensor<?x" + std::to_string(height) + "x" + element + ">",
-              g = "tensor<?x" + std::to_string(columns) + "x" + element + ">";
+// `more`: the left side is the first elements of lines of so many more.
+std::string gradient(int64_t height, int64_t columns, const std::string &element = "f32", int64_t more = 0) {
+  auto type = [&](int64_t size) { return "tensor<?x" + std::to_string(size) + "x" + element + ">"; };
+  std::string rows = std::to_string(height), x = type(height), all = type(height + more), g = type(columns);
+  std::string part = more ? "%x = mt.slice %all starts = [0] sizes = [" + rows + "] : " + all + "\n" : "";
   return kernelText("gradient_" + std::to_string(columns), "matmul_wgrad",
-                    "^bb0(%x: " + x + ", %g: " + g + "):\n%0 = mt.matmul %x, %g transpose_a : " + x + ", " + g +
-                        "\nmt.yield %0 : tensor<" + std::to_string(height) + "x" + std::to_string(columns) + "xf32>");
+                    (more ? "^bb0(%all: " : "^bb0(%x: ") + all + ", %g: " + g + "):\n" + part +
+                        "%0 = mt.matmul %x, %g transpose_a : " + x + ", " + g + "\nmt.yield %0 : tensor<" + rows + "x" +
+                        std::to_string(columns) + "xf32>");
 }
 
 const std::string sums = kernelText("sums", "reduce", R"(^bb0(%x: tensor<?x70xf32>, %y: tensor<?xf32>):
@@ -101,7 +104,7 @@ TEST_F(Gpu, MisalignedAccess) {
 TEST_F(Gpu, Products) { expectEqual(dense(37, 10, false) + dense(50, 100, true) + dense(3, 65, false)); }
 
 TEST_F(Gpu, SumsOverTheBatch) {
-  expectEqual(gradient(40, 33) + gradient(7, 10) + sums);
+  expectEqual(gradient(40, 33) + gradient(7, 10) + gradient(13, 70, "f32", 3) + sums);
   expectEqual(gradient(40, 33) + sums, 24, /*fast=*/true);
   expectEqual(gradient(9, 5) + sums, 1, false, 4096);
   // Shards of several slices, the last of them short, and of more rows than there are slices for.
@@ -238,7 +241,7 @@ TEST_F(Gpu, Halves) {
       expectEqual(dense(21, columns, columns == 60, half) + dense(72, columns, columns != 60, half), 3, false, 8,
                   /*batch=*/1 << 20);
     expectEqual(dense(37, 30, true, half) + dense(136, 34, false, half) + gradient(40, 33, half) +
-                gradient(130, 140, half) +
+                gradient(130, 140, half) + gradient(101, 24, half, 3) +
                 convolution("pad", {6, 5, 8, 3, 3, 12, "padding = [1, 1, 1, 1]", 6, 5}, half) +
                 convolution("deep", {4, 4, 64, 3, 3, 40, "padding = [1, 1, 1, 1]", 4, 4}, half) +
                 convolution("half", {6, 6, 12, 3, 3, 40, "strides = [2, 2] padding = [0, 1, 0, 1]", 3, 3}, half));

@@ -204,6 +204,46 @@ TEST(MatmulWgrad, SumsSamplesOfSeveralRows) {
     }
 }
 
+// Sides that are the first elements of longer lines, which lie further apart: of short shards and of long ones, and of
+// a result that is computed transposed.
+TEST(MatmulWgrad, ReadsTheFirstElementsOfLines) {
+  constexpr int64_t more = 4, shards = 4;
+  for (int64_t shardRows : {3, 70}) {
+    std::vector<ProductShape> shapes = {{20, 64}, {40, 5}};
+    std::string text;
+    for (ProductShape s : shapes) {
+      std::string x = tensor("?", s.depth), y = tensor("?", s.columns);
+      std::string wideX = tensor("?", s.depth + more), wideY = tensor("?", s.columns + more);
+      text += kernelText("t" + std::to_string(s.columns), "matmul_wgrad",
+                         "^bb0(%x: " + wideX + ", %y: " + wideY + "):\n%0 = mt.slice %x starts = [0] sizes = [" +
+                             std::to_string(s.depth) + "] : " + wideX + "\n%1 = mt.slice %y starts = [0] sizes = [" +
+                             std::to_string(s.columns) + "] : " + wideY + "\n%2 = mt.matmul %0, %1 transpose_a : " + x +
+                             ", " + y + "\nmt.yield %2 : " + tensor(std::to_string(s.depth), s.columns));
+    }
+    auto codes = compile(text, {shardRows, shards, false});
+    for (ProductShape s : shapes) {
+      int64_t rows = shards * shardRows - 1, left = s.depth + more, right = s.columns + more;
+      std::vector<float> x = randoms(rows * left, 1), y = randoms(rows * right, 2), expected(s.depth * s.columns);
+      for (int64_t i = 0; i < s.depth; ++i)
+        for (int64_t j = 0; j < s.columns; ++j)
+          expected[i * s.columns + j] = tree(0, shards, shards, [&](int64_t index) {
+            float sum = 0;
+            for (int64_t k = index * shardRows; k < std::min(rows, (index + 1) * shardRows); ++k)
+              sum = std::fma(x[k * left + i], y[k * right + j], sum);
+            return sum;
+          });
+      Guarded gx = guarded(x), gy = guarded(y);
+      for (auto &code : codes) {
+        Guarded out(expected.size() * 4);
+        code->run("t" + std::to_string(s.columns), {rows, 0, rows, 0, 0, nullptr, nullptr},
+                  {gx.as<void>(), gy.as<void>(), out.as<void>()}, 2);
+        expectBits(out.as<float>(), expected,
+                   code->target + " columns " + std::to_string(s.columns) + " shard " + std::to_string(shardRows));
+      }
+    }
+  }
+}
+
 TEST(Reduce, EqualsTheTree) {
   auto codes = compile(kernelText("sums", "reduce", R"(
     ^bb0(%a: tensor<?x100xf32>, %b: tensor<?xf32>, %c: tensor<?x2x64xf32>):

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/differentiate/ClassLogits.h"
+#include "dialects/mt/Types.h"
+
+using namespace mlir;
+
+namespace mtc {
+
+using mt::tensorOf;
+
+Value logitsOf(mt::MatmulOp product) {
+  RankedTensorType type = tensorOf(product.getResult());
+  if (product.getTransposeA() || !mt::isSplit(type) || tensorOf(product.getRhs()).getRank() != 2 ||
+      !product.getRhs().getDefiningOp<mt::VariableOp>())
+    return {};
+  auto add = product->hasOneUse() ? dyn_cast<mt::AddOp>(*product->user_begin()) : mt::AddOp();
+  if (!add || add.getType() != type)
+    return product.getResult();
+  Value bias = add.getLhs() == product.getResult() ? add.getRhs() : add.getLhs();
+  bool fits =
+      tensorOf(bias).getShape() == ArrayRef<int64_t>{type.getShape().back()} && bias.getDefiningOp<mt::VariableOp>();
+  return fits ? add.getResult() : Value();
+}
+
+// Targets that are labels or the caller's own: none that gradients go through.
+static bool areGiven(Value targets) { return isa_and_nonnull<mt::TargetOp, mt::OneHotOp>(targets.getDefiningOp()); }
+
+static bool isLossOf(Operation *op, Value logits) {
+  if (auto sparse = dyn_cast<mt::SparseCategoricalCrossentropyOp>(op))
+    return sparse.getFromLogits() && sparse.getPredictions() == logits;
+  auto dense = dyn_cast<mt::CategoricalCrossentropyOp>(op);
+  return dense && dense.getFromLogits() && dense.getPredictions() == logits && areGiven(dense.getTargets());
+}
+
+SmallVector<Operation *> criteriaOf(Value logits) {
+  SmallVector<Operation *> criteria;
+  bool loss = false;
+  for (Operation *user : logits.getUsers()) {
+    if (isa<mt::OutputOp>(user)) // only in predict
+      continue;
+    bool isLoss = isLossOf(user, logits);
+    if (!isLoss && !isa<mt::SparseCategoricalAccuracyOp>(user))
+      return {};
+    loss |= isLoss;
+    criteria.push_back(user);
+  }
+  llvm::sort(criteria, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return loss ? criteria : SmallVector<Operation *>();
+}
+
+} // namespace mtc

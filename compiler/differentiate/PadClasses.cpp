@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-pad-classes: logits of labels get classes up to a multiple of 8, so that the kernels of GPUs read their rows, and
+// those of their gradient, in whole accesses (docs/ir.md, "Classes that pad logits").
+#include "compiler/Passes.h"
+#include "compiler/differentiate/ClassLogits.h"
+#include "compiler/differentiate/Limits.h"
+#include "dialects/mt/Compilation.h"
+#include "dialects/mt/Types.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace mtc {
+#define GEN_PASS_DEF_PADCLASSES
+#include "compiler/Passes.h.inc"
+
+namespace {
+
+using mt::tensorOf;
+
+// Numbers of 16 bits in one access of 16 bytes. Products of fewer classes take no time worth an operand's copy.
+constexpr int64_t unit = 8, fewestClasses = 256;
+
+// `added` elements behind those along an axis of a value without a batch axis.
+Value padded(OpBuilder &builder, Value value, int64_t axis, int64_t added, float with) {
+  SmallVector<int64_t> low(tensorOf(value).getRank(), 0), high = low;
+  high[axis] = added;
+  return mt::PadOp::create(builder, value.getLoc(), value, low, high, ArrayRef<int64_t>{}, APFloat(with));
+}
+
+// The logits with so many more classes: e^-infinity adds nothing to a softmax, nor to its gradient.
+Value withMoreClasses(mt::MatmulOp product, Value logits, int64_t added) {
+  OpBuilder builder(product.getContext());
+  builder.setInsertionPointAfterValue(logits);
+  Location location = product.getLoc();
+  int64_t classes = tensorOf(logits).getShape().back();
+  Value matrix = padded(builder, product.getRhs(), product.getTransposeB() ? 0 : 1, added, 0);
+  Value wide = mt::MatmulOp::create(builder, location, product.getLhs(), matrix, false, product.getTransposeB());
+  Value bias;
+  if (auto add = logits.getDefiningOp<mt::AddOp>()) {
+    bias = add.getLhs() == product.getResult() ? add.getRhs() : add.getLhs();
+  } else {
+    auto type = RankedTensorType::get({classes}, builder.getF32Type());
+    bias = mt::ConstantOp::create(builder, location, type, DenseElementsAttr::get(type, builder.getF32FloatAttr(0)));
+  }
+  return mt::AddOp::create(builder, location, wide,
+                           padded(builder, bias, 0, added, -std::numeric_limits<float>::infinity()));
+}
+
+struct PadClasses : impl::PadClassesBase<PadClasses> {
+  using PadClassesBase::PadClassesBase;
+
+  void runOnOperation() override {
+    StringRef precision = mt::Compilation(getOperation()).getPrecision();
+    if (precision != "bf16" && precision != "f16")
+      return;
+    for (auto model : getOperation().getOps<mt::ModelOp>()) {
+      setLimits(model); // of labels: the model's own classes
+      for (auto product : llvm::make_early_inc_range(model.getBody().front().getOps<mt::MatmulOp>()))
+        pad(product);
+    }
+  }
+
+private:
+  static void pad(mt::MatmulOp product) {
+    Value logits = logitsOf(product);
+    if (!logits || mt::precisionOf(product))
+      return;
+    int64_t classes = tensorOf(logits).getShape().back(), all = llvm::alignTo(classes, unit);
+    SmallVector<Operation *> criteria = criteriaOf(logits);
+    bool ofLabels = llvm::none_of(criteria, llvm::IsaPred<mt::CategoricalCrossentropyOp>);
+    if (criteria.empty() || !ofLabels || classes == all || classes < fewestClasses)
+      return;
+    Value wide = withMoreClasses(product, logits, all - classes);
+    for (Operation *op : criteria)
+      op->replaceUsesOfWith(logits, wide);
+  }
+};
+
+} // namespace
+} // namespace mtc
