@@ -160,7 +160,8 @@ void mtc::storeTogether(Emitter &emit, ArrayRef<BlockStore> stores, int64_t toge
   }
 }
 
-void mtc::storeEpilogue(BlockKernel &kernel, Value product, ValueRange numbers, ValueRange coordinates, Value index) {
+SmallVector<BlockStore> mtc::epilogueStores(BlockKernel &kernel, Value product, ValueRange numbers,
+                                            ValueRange coordinates, Value index) {
   Emitter &emit = kernel.emit;
   SmallVector<BlockStore> stores; // all loads come first, so that adjacent ones become one access
   for (auto [i, number] : llvm::enumerate(numbers)) {
@@ -175,5 +176,5 @@ void mtc::storeEpilogue(BlockKernel &kernel, Value product, ValueRange numbers, 
       stores.push_back({elementOf(yield), body.get(yield), to});
     }
   }
-  storeTogether(emit, stores, static_cast<int64_t>(numbers.size()));
+  return stores;
 }

@@ -119,10 +119,10 @@ mlir::Value flatten(Emitter &emit, mlir::ValueRange coordinates, llvm::ArrayRef<
 // An operand's element at (row, column) of a product's result, broadcast as the operand's shape says; null for what is
 // neither an argument nor a constant of different numbers. The `source` of a VectorBody.
 mlir::Value epilogueOperand(BlockKernel &kernel, mlir::Value value, mlir::ValueRange coordinates);
-// Computes and stores the yields at adjacent elements, given the product's; `coordinates` and `index` are the first
-// one's.
-void storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir::ValueRange numbers, mlir::ValueRange coordinates,
-                   mlir::Value index);
+// Computes the yields at adjacent elements, given the product's; `coordinates` and `index` are the first one's. What is
+// to be stored, for storeTogether.
+llvm::SmallVector<BlockStore> epilogueStores(BlockKernel &kernel, mlir::Value product, mlir::ValueRange numbers,
+                                             mlir::ValueRange coordinates, mlir::Value index);
 // Adjacent elements of a result with rows of so many that a thread stores at once.
 inline int64_t storedTogether(int64_t columns) { return columns % 4 == 0 ? 4 : 1; }
 

@@ -58,13 +58,17 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
     panels.finish(sums, storedTogether(product->columns), [&](Value line, Value across, ValueRange numbers) {
       Value inGroup = emit.add(block.column, across);
       ImagePosition position = imagePosition(kernel, block, line);
-      emit.when(both(emit, position.there, emit.less(inGroup, emit.integer(product->columns))), [&] {
-        Value channel = emit.add(emit.mul(block.group, product->columns), inGroup);
-        Value index = flatten(emit, {position.row, position.column, channel}, shape);
-        index = emit.add(emit.mul(position.sample, innerCount(op->getResult(0))), index);
-        Emitter::Values at{position.sample, position.row, position.column, channel};
-        storeEpilogue(kernel, op->getResult(0), numbers, at, index);
-      });
+      Value there = both(emit, position.there, emit.less(inGroup, emit.integer(product->columns)));
+      auto orFirst = [&](Value value, Value first) -> Value {
+        return arith::SelectOp::create(emit, there, value, first);
+      };
+      Value sample = orFirst(position.sample, block.sample), row = orZero(emit, there, position.row),
+            column = orZero(emit, there, position.column);
+      Value channel = emit.add(emit.mul(block.group, product->columns), orFirst(inGroup, block.column));
+      Value index = flatten(emit, {row, column, channel}, shape);
+      index = emit.add(emit.mul(sample, innerCount(op->getResult(0))), index);
+      Emitter::Values at{sample, row, column, channel};
+      return ProductResult{there, epilogueStores(kernel, op->getResult(0), numbers, at, index)};
     });
   });
   return success();
@@ -114,9 +118,9 @@ LogicalResult mtc::emitBlockConvWgrad(BlockKernel &kernel) {
   emitProductTree(kernel, panels, tree, sum, [&](ValueRange root) {
     panels.finish(root, storedTogether(columns), [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
-      emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, filters.end)), [&] {
-        storeChunk(emit, numbers, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, conv.filters), column)));
-      });
+      Value there = both(emit, emit.less(row, emit.integer(height)), emit.less(column, filters.end));
+      Value to = emit.address(kernel.result(0), f32, emit.add(emit.mul(row, conv.filters), column));
+      return ProductResult{there, storesOf(emit, numbers, to)};
     });
   });
   return success();

@@ -152,7 +152,8 @@ LogicalResult mtc::emitDirectConv(BlockKernel &kernel) {
     Emitter::Values at = coordinates(emit, index, shape);
     Value sum = forward ? direct.forward(at[0], at[1], at[2]) : direct.toImages(at[0], at[1], at[2]);
     at.insert(at.begin(), sample);
-    storeEpilogue(kernel, op->getResult(0), sum, at, emit.add(emit.mul(sample, count), index));
+    Value place = emit.add(emit.mul(sample, count), index);
+    storeTogether(emit, epilogueStores(kernel, op->getResult(0), sum, at, place), /*together=*/1);
   });
   return success();
 }

@@ -69,11 +69,12 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
         panels.add(leftSide, rightSide, panelsOf(emit, tile, emit.integer(0), emit.integer(depth)), panels.zeros());
     panels.finish(sums, storedTogether(columns), [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
-      emit.when(both(emit, emit.less(row, rows), emit.less(column, emit.integer(columns))), [&] {
-        Value index = emit.add(emit.mul(row, columns), column);
-        Emitter::Values at = coordinatesOf(kernel, product.getResult(), index, row, column);
-        storeEpilogue(kernel, product.getResult(), numbers, at, index);
-      });
+      Value there = both(emit, emit.less(row, rows), emit.less(column, emit.integer(columns)));
+      row = arith::SelectOp::create(emit, there, row, firstRow);
+      column = arith::SelectOp::create(emit, there, column, firstColumn);
+      Value index = emit.add(emit.mul(row, columns), column);
+      Emitter::Values at = coordinatesOf(kernel, product.getResult(), index, row, column);
+      return ProductResult{there, epilogueStores(kernel, product.getResult(), numbers, at, index)};
     });
   });
   return success();

@@ -262,7 +262,15 @@ int64_t ProductBlock::stagedBytes() const {
 }
 int64_t ProductBlock::passes() const { return ceilDiv(4 * tile.rows * stagedStride(), stagedBytes()); }
 
-void ProductBlock::finish(ValueRange sums, int64_t together, llvm::function_ref<void(Value, Value, ValueRange)> each) {
+SmallVector<BlockStore> mtc::storesOf(Emitter &emit, ValueRange values, Value address) {
+  SmallVector<BlockStore> stores;
+  for (auto [i, value] : llvm::enumerate(values))
+    stores.push_back({emit.getF32Type(), value, emit.address(address, emit.getF32Type(), static_cast<int64_t>(i))});
+  return stores;
+}
+
+void ProductBlock::finish(ValueRange sums, int64_t together,
+                          llvm::function_ref<ProductResult(Value, Value, ValueRange)> each) {
   Type f32 = emit.getF32Type();
   int64_t rows = tile.rows / passes();
   for (int64_t firstRow = 0; firstRow < tile.rows; firstRow += rows) {
@@ -271,7 +279,7 @@ void ProductBlock::finish(ValueRange sums, int64_t together, llvm::function_ref<
     stage(sums, firstRow, rows);
     kernel.barrier();
     int64_t across = tile.columns / together;
-    kernel.forThreads(rows * across, [&](Value index) {
+    auto resultAt = [&](Value index) {
       Value line = emit.div(index, emit.integer(across)), column = emit.rem(index, emit.integer(across));
       column = emit.mul(column, together);
       Value chunk =
@@ -279,7 +287,15 @@ void ProductBlock::finish(ValueRange sums, int64_t together, llvm::function_ref<
       Emitter::Values elements;
       for (int64_t i = 0; i < together; ++i)
         elements.push_back(together == 1 ? chunk : emit.extract(chunk, i));
-      each(emit.add(line, firstRow), column, elements);
+      return each(emit.add(line, firstRow), column, elements);
+    };
+    int64_t all = rows * across, atOnce = all % (resultsAtOnce * tile.threads()) ? 1 : resultsAtOnce;
+    emit.loop(kernel.thread, emit.integer(all), atOnce * tile.threads(), [&](Value index) {
+      SmallVector<ProductResult> results;
+      for (int64_t i = 0; i < atOnce; ++i)
+        results.push_back(resultAt(emit.add(index, i * tile.threads())));
+      for (const ProductResult &result : results)
+        emit.when(result.there, [&] { storeTogether(emit, result.stores, together); });
     });
   }
 }

@@ -38,6 +38,12 @@ struct ProductPanels {
   std::function<Emitter::Values(mlir::ValueRange position)> following; // also asked for some after the last
 };
 
+// What a thread stores of adjacent elements of a tile, if they are there (i1); addresses that are not are not used.
+struct ProductResult {
+  mlir::Value there;
+  llvm::SmallVector<BlockStore> stores;
+};
+
 class ProductBlock {
 public:
   // `element` is that of both sides.
@@ -48,10 +54,11 @@ public:
                       mlir::ValueRange sums);
   Emitter::Values zeros();
   int64_t count() const { return tile.perRow * tile.perColumn; }
-  // Gives every element of the tile that lies in it (i64 indices) to a thread, by way of workgroup memory: `together`
-  // (1 or 4) adjacent ones of a row at a time, those beside them to the thread beside it. All threads together, once.
+  // Gives every element of the tile (i64 indices) to a thread, by way of workgroup memory: `together` (1 or 4) adjacent
+  // ones of a row at a time, those beside them to the thread beside it. `each` may read what is there. A thread reads
+  // for several before it stores the first. All threads together, once.
   void finish(mlir::ValueRange sums, int64_t together,
-              llvm::function_ref<void(mlir::Value row, mlir::Value column, mlir::ValueRange sums)> each);
+              llvm::function_ref<ProductResult(mlir::Value row, mlir::Value column, mlir::ValueRange sums)> each);
   // Workgroup memory for a number, until `finish`. For what comes between sums and it.
   mlir::Value flag() { return memory; }
 
@@ -143,6 +150,8 @@ ProductTile withDepth(const BlockKernel &kernel, ProductTile tile, mlir::Type el
 // `count` elements at an address on their boundary, as f32 where they are of 16 bits.
 mlir::Value loadChunk(Emitter &emit, mlir::Type element, mlir::Value address, int64_t count);
 void storeChunk(Emitter &emit, mlir::ValueRange values, mlir::Value address);
+// The same in f32, for storeTogether.
+llvm::SmallVector<BlockStore> storesOf(Emitter &emit, mlir::ValueRange values, mlir::Value address);
 
 // `value` where it is there, else 0.
 mlir::Value orZero(Emitter &emit, mlir::Value there, mlir::Value value);

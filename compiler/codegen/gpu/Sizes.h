@@ -41,6 +41,9 @@ constexpr int64_t maxStagedBytes = leastSharedBytes() / 2;
 constexpr int64_t panelRowBytes = 64, warpgroupRowBytes = 128, maxStages = 4;
 // Threads of such products on a multiprocessor: 128 of its 65536 registers for each.
 constexpr int64_t residentThreads = 512;
+// Runs of adjacent results that a thread of a product reads for at once: a read from device memory takes longer than
+// all that is computed for one.
+constexpr int64_t resultsAtOnce = 4;
 // Workgroup memory that their blocks share with wgmma, of the 228 KiB of sm_90, of which each block takes 1 KiB more.
 constexpr int64_t warpgroupSharedBytes = 224 << 10;
 // Columns of a block of a sum over the batch, adjacent ones a warp's, and its warps.

@@ -112,9 +112,9 @@ LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
   emitProductTree(kernel, block, tree, sum, [&](ValueRange root) {
     block.finish(root, storedTogether(columns), [&](Value line, Value across, ValueRange sums) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
-      emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(columns))), [&] {
-        storeChunk(emit, sums, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, columns), column)));
-      });
+      Value there = both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(columns)));
+      Value to = emit.address(kernel.result(0), f32, emit.add(emit.mul(row, columns), column));
+      return ProductResult{there, storesOf(emit, sums, to)};
     });
   });
   return success();
