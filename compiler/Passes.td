@@ -27,7 +27,7 @@ def BlockLosses : Pass<"mt-block-losses", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def PadClasses : Pass<"mt-pad-classes", "::mlir::ModuleOp"> {
-  let summary = "With the precision bf16 or f16: give logits of labels classes up to a multiple of 8";
+  let summary = "With the precision bf16 or f16: give logits of labels classes up to a multiple of 8, or of 64";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def Differentiate : Pass<"mt-differentiate", "::mlir::ModuleOp"> {

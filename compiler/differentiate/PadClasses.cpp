@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-pad-classes: logits of labels get classes up to a multiple of 8, so that the kernels of GPUs read their rows, and
-// those of their gradient, in whole accesses (docs/ir.md, "Classes that pad logits").
+// mt-pad-classes: logits of labels get classes up to a multiple of 8, many up to one of 64, so that the kernels of GPUs
+// read their rows, and those of their gradient, in whole accesses (docs/ir.md, "Classes that pad logits").
 #include "compiler/Passes.h"
 #include "compiler/differentiate/ClassLogits.h"
 #include "compiler/differentiate/Limits.h"
@@ -20,8 +20,9 @@ namespace {
 
 using mt::tensorOf;
 
-// Numbers of 16 bits in one access of 16 bytes. Products of fewer classes take no time worth an operand's copy.
-constexpr int64_t unit = 8, fewestClasses = 256;
+// Numbers of 16 bits in one access of 16 bytes, and in a line of a GPU's caches, of which rows of many classes are
+// multiples. Products of fewer classes take no time worth an operand's copy.
+constexpr int64_t accessNumbers = 8, lineNumbers = 64, manyClasses = 1024, fewestClasses = 256;
 
 // `added` elements behind those along an axis of a value without a batch axis.
 Value padded(OpBuilder &builder, Value value, int64_t axis, int64_t added, float with) {
@@ -68,7 +69,8 @@ private:
     Value logits = logitsOf(product);
     if (!logits || mt::precisionOf(product))
       return;
-    int64_t classes = tensorOf(logits).getShape().back(), all = llvm::alignTo(classes, unit);
+    int64_t classes = tensorOf(logits).getShape().back();
+    int64_t all = llvm::alignTo(classes, classes < manyClasses ? accessNumbers : lineNumbers);
     SmallVector<Operation *> criteria = criteriaOf(logits);
     bool ofLabels = llvm::none_of(criteria, llvm::IsaPred<mt::CategoricalCrossentropyOp>);
     if (criteria.empty() || !ofLabels || classes == all || classes < fewestClasses)

@@ -104,3 +104,21 @@ mt.model @single {
   mt.loss "loss", %l : tensor<?xf32>
   mt.sgd
 }
+
+// -----
+
+// Many classes: up to a multiple of 64.
+// CHECK-LABEL: mt.model @many
+// CHECK:       mt.pad %{{.*}} low = [0, 0] high = [0, 24]
+// CHECK:       tensor<?x4xf32>, tensor<4x1088xf32>
+module attributes {mt.compilation = #mt.compilation<name = "many", precision = bf16>} {
+mt.model @many {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %label = mt.target "label" : tensor<?xi32>
+  %w = mt.variable "w" init(zeros) : tensor<4x1064xf32>
+  %0 = mt.matmul %x, %w : tensor<?x4xf32>, tensor<4x1064xf32>
+  %l = mt.sparse_categorical_crossentropy %0, %label from_logits : tensor<?x1064xf32>, tensor<?xi32>
+  mt.loss "loss", %l : tensor<?xf32>
+  mt.sgd
+}
+}
