@@ -21,9 +21,11 @@ bool mtc::isWinograd(const Product &product) {
 }
 
 bool mtc::isWinogradGradient(const Product &product, Type gradient) {
-  // Each shard's sums are transformed, which few positions do not pay for.
+  // Each shard's sums are transformed, which few positions do not pay for. Four channels are a tile of the grid: fewer
+  // than eight tiles leave threads without work.
   const Residue &residue = product.residues.front();
-  return isWinograd(product) && !Emitter::isHalf(gradient) && residue.rows * residue.columns >= 64;
+  return isWinograd(product) && !Emitter::isHalf(gradient) && residue.rows * residue.columns >= 64 &&
+         product.source.groupChannels >= 32;
 }
 
 Product mtc::overTiles(Product product) {

@@ -140,7 +140,7 @@ void inputGradient(const ConvolutionShape &s, const float *dy, const float *w, f
 }
 
 void kernelGradient(const ConvolutionShape &s, int64_t samples, const float *x, const float *dy, float *dw) {
-  if (!isByTiles(s, s.c, s.f, s.oh(), s.ow()) || s.oh() * s.ow() < 64) {
+  if (!isByTiles(s, s.c, s.f, s.oh(), s.ow()) || s.oh() * s.ow() < 64 || s.c < 32) {
     for (int64_t n = 0; n < samples; ++n)
       forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
         dw[wi] = std::fma(inside ? x[n * s.images() + xi] : 0.0f, dy[n * s.outputs() + yi], dw[wi]);
