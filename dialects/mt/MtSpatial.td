@@ -41,7 +41,8 @@ def Conv2DOp : Mt_Convolution<"conv2d", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$ke
 
     x [?, H, W, C], w [KH, KW, C/g, F] -> y [?, OH, OW, F]; with c0 = f / (F/g) * (C/g), the first channel of f's group,
     `y[n, oh, ow, f] = sum over kh, kw, c of x[n, ih, iw, c0 + c] * w[kh, kw, c, f]`, x being +0 in the padding: one FMA
-    chain per element that starts at +0, in order of kh, then c, then kw (docs/exactness.md). g divides C and F.
+    chain per element that starts at +0, in order of kh, then c, then kw (docs/exactness.md; CPUs compute most
+    convolutions with 3 x 3 taps by tiles, docs/ir.md). g divides C and F.
     Depthwise is g = C, F = C * m: Keras' kernel [KH, KW, C, m] reshaped to [KH, KW, 1, C * m].
   }];
 }

@@ -7,10 +7,7 @@
 #include "frontend/onnx/Tensors.h"
 #include "llvm/Support/MemoryBuffer.h"
 
-#include <algorithm>
 #include <iterator>
-#include <optional>
-#include <stdexcept>
 
 namespace mtc::onnx {
 namespace {
@@ -181,9 +178,11 @@ private:
     });
     if (node.domain == "ai.onnx")
       node.domain.clear();
-    for (std::string_view attribute : attributes)
-      if (auto named = readAttribute(attribute); !node.attributes.insert(named).second)
-        throw Problem("node '" + node.name + "': expected one attribute " + named.first + ", found two");
+    for (std::string_view attribute : attributes) {
+      auto [name, value] = readAttribute(attribute);
+      if (!node.attributes.try_emplace(name, std::move(value)).second)
+        throw Problem("node '" + node.name + "': expected one attribute " + name + ", found two");
+    }
     return node;
   }
 
@@ -246,7 +245,9 @@ std::string parseModel(std::string_view bytes, const std::string &folder, Model 
 }
 
 std::string readModel(const std::string &path, Model &model) {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  // Read, not mapped: a file that another process cuts meanwhile is damaged, and no fault.
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,
+                                          /*IsVolatile=*/true);
   if (!file)
     return "cannot open the file: " + file.getError().message();
   size_t slash = path.rfind('/');

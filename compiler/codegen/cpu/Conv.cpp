@@ -5,6 +5,7 @@
 // memory is read and written in one go; of a large one it packs a panel and walks all its tiles with it.
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Kernels.h"
+#include "compiler/codegen/cpu/Winograd.h"
 #include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
@@ -56,13 +57,18 @@ void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
   Type f32 = emit.getF32Type();
   const Residue &residue = at.residue;
   const Image &image = product.result;
-  int64_t width = columns.panel.width();
-  emit.loop(emit.integer(0), at.rows, 1, [&](Value i) {
+  int64_t width = columns.panel.width(), across = at.columns;
+  Value down = at.rows;
+  if (product.winograd) { // its last tiles may be larger than the result
+    down = emit.least(down, emit.sub(emit.integer(image.rows), at.row));
+    across = std::min(across, image.columns - at.column.known);
+  }
+  emit.loop(emit.integer(0), down, 1, [&](Value i) {
     Value row = emit.add(emit.mul(emit.add(at.row, i), residue.rowStride), residue.firstRow);
     Value start = emit.add(emit.mul(emit.add(emit.mul(at.sample, image.rows), row), image.columns),
                            emit.add(emit.mul(at.column.value, residue.columnStride), residue.firstColumn));
     Value line = emit.address(columns.sums, f32, emit.mul(i, at.columns * width));
-    emit.loop(emit.integer(0), emit.integer(at.columns), 1, [&](Value j) {
+    emit.loop(emit.integer(0), emit.integer(across), 1, [&](Value j) {
       Value pixel = emit.add(start, emit.mul(j, residue.columnStride)),
             sums = emit.address(line, f32, emit.mul(j, width));
       for (int64_t vector = 0; vector < columns.panel.vectors; ++vector)
@@ -190,8 +196,15 @@ void ConvEmitter::emitPanel(const Columns &columns, const Positions &at, Value a
 
 void ConvEmitter::emitBlock(Panels panels, Value group, const Positions &at) {
   Value a = at.residue.taps.empty() ? Value() : positionsOf(group, at);
+  if (product.winograd) {
+    int64_t pixel = product.pixelStride(at.residue), channels = product.source.groupChannels;
+    transformBlock(emit, {a, pixel, product.rowStride(at.residue) * pixel}, at.rows, at.columns, emit.integer(0),
+                   emit.integer(channels), elements, elementFloats(), channels);
+  }
   panels([&](const Columns &columns) {
-    if (a)
+    if (product.winograd)
+      emitElements(columns, at);
+    else if (a)
       emitPanel(columns, at, a);
     else
       forVectors(emit, columns.panel, emit.mul(at.rows, at.columns), [&](Value index) {
@@ -238,18 +251,26 @@ LogicalResult ConvEmitter::begin() {
     if (PixelBlock size = product.blockOf(residue); product.needsHaloBuffer(residue))
       haloBufferSize = std::max(haloBufferSize, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
                                                     product.source.groupChannels);
-  if (depth() * lanes > packedFloats || haloBufferSize > packedFloats)
+  // isWinograd bounds what tiles take.
+  if (!product.winograd && (depth() * lanes > packedFloats || haloBufferSize > packedFloats))
     return kernel.op.emitError("expected a convolution of at most ")
            << packedFloats / lanes << " taps times channels over at most " << packedFloats
            << " elements of a block, found " << depth() << " and " << haloBufferSize;
-  haloBuffer = haloBufferSize ? emit.array(emit.getF32Type(), haloBufferSize) : Value();
+  Type f32 = emit.getF32Type();
+  haloBuffer = haloBufferSize ? emit.array(f32, haloBufferSize) : Value();
+  if (product.winograd) {
+    int64_t width = vectors() * lanes;
+    chainPanel = emit.array(f32, 9 * product.tapDepth() * width);
+    elements = emit.array(f32, winogradElements * elementFloats());
+    elementSums = emit.array(f32, winogradElements * winogradPositions / 4 * width);
+  }
   return success();
 }
 
 void ConvEmitter::packAtOnce() {
   Type f32 = emit.getF32Type();
   matrix = emit.array(f32, matrixFloats());
-  sums = emit.array(f32, blockPositions * vectors() * lanes);
+  sums = emit.array(f32, product.mostPositions() * vectors() * lanes);
   forPanelsAtOnce([&](const Columns &columns) { pack(columns); });
 }
 
@@ -284,7 +305,7 @@ LogicalResult ConvEmitter::run() {
   emit.loop(emit.integer(0), emit.integer(product.groups), 1, [&](Value group) {
     forColumnPanels(emit, channels, vectors(), [&](Value first, Panel panel) {
       Columns columns{group, first, panel, emit.array(f32, packedRows() * panel.width()),
-                      emit.array(f32, blockPositions * panel.width())};
+                      emit.array(f32, product.mostPositions() * panel.width())};
       pack(columns);
       walk([&](auto body) { body(columns); }, group);
     });
@@ -321,7 +342,7 @@ Product mtc::productOf(Operation *op) {
   mt::Convolution convolution = cast<mt::ConvolutionOpInterface>(op).getConvolution();
   Product product = isa<mt::Conv2DOp>(op) ? forwardProduct(convolution) : gradientProduct(convolution);
   product.element = extended(op->getOperand(0));
-  return product;
+  return isWinograd(product) ? overTiles(std::move(product)) : product;
 }
 
 Grid mtc::convGrid(plan::KernelOp op) { return {1, productOf(mt::productOf(op.getBody().front())).rowBlocks(), 0}; }

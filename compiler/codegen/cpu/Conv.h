@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The writer of a convolution, a kernel of kind conv or a statement of a rows kernel: Conv.cpp walks the blocks,
-// ConvPack.cpp packs the matrix.
+// ConvPack.cpp packs the matrix, ConvWinograd.cpp has what is different where tiles of positions are computed.
 #ifndef COMPILER_CODEGEN_CPU_CONV_H
 #define COMPILER_CODEGEN_CPU_CONV_H
 
@@ -34,6 +34,7 @@ private:
   Pointers pointers;
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> results; // wanted values, and where
   mlir::Value source, weights, haloBuffer, matrix, sums;          // the last two of a matrix that is packed at once
+  mlir::Value chainPanel, elements, elementSums;                  // of Winograd's algorithm: a packed panel; of a block
 
   // A panel of columns of one group, and its packed matrix.
   struct Columns {
@@ -60,6 +61,10 @@ private:
   int64_t depth() const;
   int64_t packedRows() const;
   void pack(const Columns &columns);
+  void packChain(const Columns &columns);
+  void packElements(const Columns &columns, mlir::Value from);
+  int64_t elementFloats() const;
+  void emitElements(const Columns &columns, const Positions &at);
   void packTransposed(const Columns &columns, const Residue &residue, mlir::Value to);
   llvm::SmallVector<int64_t> tapsOf(const Residue &residue, const Panel &panel);
   void emitTile(Panels panels, mlir::Value group, mlir::Value tile);

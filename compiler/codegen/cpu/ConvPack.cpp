@@ -2,12 +2,15 @@
 //
 // The matrix of a convolution, or of its gradient to the images, packed panel by panel in the order of the chain.
 #include "compiler/codegen/cpu/Conv.h"
+#include "compiler/codegen/cpu/Winograd.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Rows of the packed matrix: all taps of all residues.
+// Rows of the packed matrix: all taps of all residues, or elements of a tile.
 int64_t ConvEmitter::depth() const {
+  if (product.winograd)
+    return winogradElements * product.tapDepth();
   int64_t taps = 0;
   for (const Residue &residue : product.residues)
     taps += residue.taps.size();
@@ -22,8 +25,17 @@ int64_t ConvEmitter::packedRows() const {
   return depth() + (transposed && !product.depthwise && product.tapDepth() % lanes ? lanes * along : 0);
 }
 
-// Rows of the matrix in the order of the chain.
 void ConvEmitter::pack(const Columns &columns) {
+  if (!product.winograd)
+    return packChain(columns);
+  Columns chain = columns;
+  chain.packed = chainPanel;
+  packChain(chain);
+  packElements(columns, chainPanel);
+}
+
+// Rows of the matrix in the order of the chain.
+void ConvEmitter::packChain(const Columns &columns) {
   Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
   int64_t outer = product.result.groupChannels, width = columns.panel.width(), packedRow = 0;
   for (const Residue &residue : product.residues) {

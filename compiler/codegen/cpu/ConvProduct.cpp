@@ -14,7 +14,18 @@ bool Product::needsHaloBuffer(const Residue &residue) const {
          residue.lowColumn + residue.reachColumns(residue.columns) > source.columns;
 }
 
+// Whole tiles of 2 x 2 positions.
+static PixelBlock winogradBlock(const Residue &residue) {
+  int64_t tiles = residue.columns / 2, parts = ceilDiv(tiles, winogradPositions / 4);
+  if (parts > 1)
+    return {2, 2 * ceilDiv(tiles, parts)};
+  int64_t rows = residue.rows / 2, most = std::min(rows, winogradPositions / 4 / tiles);
+  return {2 * ceilDiv(rows, ceilDiv(rows, most)), residue.columns};
+}
+
 PixelBlock Product::blockOf(const Residue &residue) const {
+  if (winograd)
+    return winogradBlock(residue);
   auto fits = [&](int64_t rows, int64_t columns) {
     return !needsHaloBuffer(residue) ||
            residue.reachRows(rows) * residue.reachColumns(columns) * source.groupChannels <= haloBufferFloats;

@@ -55,11 +55,16 @@ struct PixelBlock {
   int64_t rows, columns;
 };
 
+// Largest number of positions in a block, also by Winograd's algorithm, and the floats of a halo buffer that more than
+// one row may take.
+constexpr int64_t blockPositions = 128, winogradPositions = 256, haloBufferFloats = 1 << 16;
+
 struct Product {
   Image source, result;
   int64_t groups;
   llvm::SmallVector<Residue> residues;
   bool depthwise = false;  // groups are the channels of one
+  bool winograd = false;   // computed by tiles of 2 x 2 positions (Winograd.h)
   mlir::Type element = {}; // bf16 or f16 of a source that a halo buffer extends; null: f32
   // Rows of the matrix that a tap has.
   int64_t tapDepth() const { return depthwise ? 1 : source.groupChannels; }
@@ -75,14 +80,13 @@ struct Product {
     return needsHaloBuffer(residue) ? residue.reachColumns(blockOf(residue).columns) : source.columns;
   }
   PixelBlock blockOf(const Residue &residue) const;
+  // No block has more positions.
+  int64_t mostPositions() const { return winograd ? winogradPositions : blockPositions; }
   // Every k in order of the chain: a tap and a channel.
   llvm::SmallVector<std::pair<Tap, int64_t>> chain(const Residue &residue) const;
   // Blocks of rows of the residue that has most of them.
   int64_t rowBlocks() const;
 };
-
-// Largest number of positions in a block, and the floats of a halo buffer that more than one row may take.
-constexpr int64_t blockPositions = 128, haloBufferFloats = 1 << 16;
 
 // Where no tap is left or right of another, an image is one long row.
 mlir::mt::Convolution flattened(const mlir::mt::Convolution &convolution);

@@ -11,6 +11,7 @@
 #include "compiler/codegen/cpu/ConvUnits.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
+#include "compiler/codegen/cpu/WinogradGradient.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -344,8 +345,15 @@ static mt::Conv2DKernelGradientOp gradientOf(plan::KernelOp op) {
   return op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::Conv2DKernelGradientOp>();
 }
 
+// Whether it is computed by tiles of positions.
+static bool isByTiles(mt::Conv2DKernelGradientOp op) {
+  return isWinogradGradient(kernelProduct(op), elementOf(op.getGradient()));
+}
+
 Grid mtc::convWgradGrid(plan::KernelOp op) {
   Product product = kernelProduct(gradientOf(op));
+  if (isByTiles(gradientOf(op)))
+    return {0, WinogradGradient::tiles(product), 0};
   int64_t wides = llvm::divideCeil(columnsOf(product), panelColumns), units = unitsOf(product).size();
   return {0, product.groups * wides * units, 0};
 }
@@ -355,12 +363,18 @@ LogicalResult mtc::emitConvWgrad(Kernel &kernel) {
     return failure();
   mt::Conv2DKernelGradientOp op = gradientOf(kernel.op);
   auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
-  KernelGradientEmitter(kernel, op, {bufferOf(op.getInput()), bufferOf(op.getGradient()), kernel.resultBuffer(0)})
-      .run();
+  Value source = bufferOf(op.getInput()), gradient = bufferOf(op.getGradient()), result = kernel.resultBuffer(0);
+  if (isByTiles(op))
+    WinogradGradient(kernel, kernelProduct(op), source, gradient, result).run();
+  else
+    KernelGradientEmitter(kernel, op, {source, gradient, result}).run();
   return success();
 }
 
 void mtc::emitKernelGradient(Kernel &kernel, mt::Conv2DKernelGradientOp op, Value source, Value gradient,
                              Value result) {
-  KernelGradientEmitter(kernel, op, {source, gradient, result}).runSample();
+  if (isByTiles(op))
+    WinogradGradient(kernel, kernelProduct(op), source, gradient, result).runSample();
+  else
+    KernelGradientEmitter(kernel, op, {source, gradient, result}).runSample();
 }

@@ -2,6 +2,7 @@
 //
 // Convolutions and their gradients: each element is the chain and the tree that dialects/mt/MtSpatial.td names, to the
 // bit.
+#include "test/unit/codegen/ConvReference.h"
 #include "test/unit/codegen/Expected.h"
 #include "test/unit/codegen/Harness.h"
 #include <cmath>
@@ -11,17 +12,6 @@
 using namespace codegentest;
 
 namespace {
-
-struct ConvolutionShape {
-  int64_t h, w, c, kh, kw, f;
-  int64_t stride[2] = {1, 1}, padding[4] = {0, 0, 0, 0}, dilation[2] = {1, 1}, groups = 1;
-
-  int64_t oh() const { return (h + padding[0] + padding[1] - (kh - 1) * dilation[0] - 1) / stride[0] + 1; }
-  int64_t ow() const { return (w + padding[2] + padding[3] - (kw - 1) * dilation[1] - 1) / stride[1] + 1; }
-  int64_t images() const { return h * w * c; }
-  int64_t outputs() const { return oh() * ow() * f; }
-  int64_t kernel() const { return kh * kw * c / groups * f; }
-};
 
 // Odd sizes, each attribute apart and together, more than one panel, more than one block, first layers.
 const std::vector<ConvolutionShape> shapes = {
@@ -50,25 +40,17 @@ const std::vector<ConvolutionShape> shapes = {
     {4, 40, 16, 3, 3, 14},
     {21, 17, 9, 3, 5, 10, {2, 1}, {1, 1, 2, 2}, {1, 2}},
     {3, 3, 280, 3, 3, 70, {1, 1}, {1, 1, 1, 1}},
+    // By tiles of positions: odd sizes, more than one block, panel and window of channels, few channels.
+    {7, 7, 16, 3, 3, 24, {1, 1}, {1, 1, 1, 1}},
+    {14, 13, 48, 3, 3, 80, {1, 1}, {2, 0, 1, 1}},
+    {6, 9, 144, 3, 3, 17},
+    {5, 300, 16, 3, 3, 16, {1, 1}, {1, 1, 1, 1}},
+    {6, 264, 16, 3, 3, 32},
+    {33, 32, 80, 3, 3, 16, {1, 1}, {0, 1, 2, 2}},
+    // The most channels, and more: one direction or both by the chain.
+    {4, 4, 1024, 3, 3, 16, {1, 1}, {1, 1, 1, 1}},
+    {4, 4, 1040, 3, 3, 16, {1, 1}, {1, 1, 1, 1}},
 };
-
-// Calls use(x, w, y, inside) for every product of a sample: those of an element of y, of x and of w each in the order
-// of its chain.
-template <typename Use> void forEachProduct(const ConvolutionShape &s, const Use &use) {
-  int64_t cg = s.c / s.groups, fg = s.f / s.groups;
-  for (int64_t oh = 0; oh < s.oh(); ++oh)
-    for (int64_t f = 0; f < s.f; ++f)
-      for (int64_t ow = 0; ow < s.ow(); ++ow)
-        for (int64_t kh = 0; kh < s.kh; ++kh)
-          for (int64_t c = 0; c < cg; ++c)
-            for (int64_t kw = 0; kw < s.kw; ++kw) {
-              int64_t ih = oh * s.stride[0] + kh * s.dilation[0] - s.padding[0],
-                      iw = ow * s.stride[1] + kw * s.dilation[1] - s.padding[2];
-              bool inside = ih >= 0 && ih < s.h && iw >= 0 && iw < s.w;
-              use((ih * s.w + iw) * s.c + f / fg * cg + c, ((kh * s.kw + kw) * cg + c) * s.f + f,
-                  (oh * s.ow() + ow) * s.f + f, inside);
-            }
-}
 
 std::string list(const int64_t *numbers, int count) {
   std::string text = "[";
@@ -99,10 +81,7 @@ TEST_P(Conv, EqualsTheChain) {
   for (int64_t rows : {1, 3}) {
     std::vector<float> x = randoms(rows * s.images(), rows), expected(rows * s.outputs());
     for (int64_t n = 0; n < rows; ++n)
-      forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
-        float &y = expected[n * s.outputs() + yi];
-        y = std::fma(inside ? x[n * s.images() + xi] : 0.0f, w[wi], y);
-      });
+      forward(s, &x[n * s.images()], w.data(), &expected[n * s.outputs()]);
     Guarded input = guarded(x), inputEarly = guarded(x, /*atEnd=*/false);
     for (auto &code : codes)
       for (int64_t shares : {1, 2, 5}) {
@@ -127,10 +106,7 @@ TEST_P(Conv, InputGradientEqualsTheChain) {
   int64_t rows = 2;
   std::vector<float> dy = randoms(rows * s.outputs(), 5), expected(rows * s.images());
   for (int64_t n = 0; n < rows; ++n)
-    forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
-      if (inside)
-        expected[n * s.images() + xi] = std::fma(dy[n * s.outputs() + yi], w[wi], expected[n * s.images() + xi]);
-    });
+    inputGradient(s, &dy[n * s.outputs()], w.data(), &expected[n * s.images()]);
   Guarded input = guarded(dy), inputEarly = guarded(dy, /*atEnd=*/false);
   for (auto &code : codes)
     for (int64_t shares : {1, 3}) {
@@ -154,11 +130,10 @@ TEST_P(Conv, KernelGradientEqualsTheTree) {
       std::vector<float> x = randoms(rows * s.images(), 3), dy = randoms(rows * s.outputs(), 4);
       int64_t shard = fast ? rows : shardRows, used = (rows + shard - 1) / shard;
       std::vector<std::vector<float>> shards(used, std::vector<float>(s.kernel()));
-      for (int64_t n = 0; n < rows; ++n)
-        forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
-          float &dw = shards[n / shard][wi];
-          dw = std::fma(inside ? x[n * s.images() + xi] : 0.0f, dy[n * s.outputs() + yi], dw);
-        });
+      for (int64_t i = 0; i < used; ++i) {
+        int64_t first = i * shard, samples = std::min(shard, rows - first);
+        kernelGradient(s, samples, &x[first * s.images()], &dy[first * s.outputs()], shards[i].data());
+      }
       std::vector<float> expected(s.kernel());
       for (int64_t i = 0; i < s.kernel(); ++i)
         expected[i] = tree(0, fast ? 1 : 8, used, [&](int64_t index) { return shards[index][i]; });
@@ -194,20 +169,14 @@ TEST_P(Conv, StepsOfRowsEqualTheChain) {
   if (forward) {
     std::vector<float> z(y.size());
     for (int64_t n = 0; n < rows; ++n)
-      forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
-        float &sum = z[n * s.outputs() + yi];
-        sum = std::fma(inside ? x[n * s.images() + xi] : 0.0f, w[wi], sum);
-      });
+      codegentest::forward(s, &x[n * s.images()], w.data(), &z[n * s.outputs()]);
     for (size_t i = 0; i < z.size(); ++i)
       z[i] = std::max(z[i] + b[i % s.f], 0.0f) + y[i];
     std::swap(y, z);
   }
   std::vector<float> added = randoms(rows * s.outputs(), 4);
   for (int64_t n = 0; n < rows; ++n)
-    forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
-      float &sum = dw[n * s.kernel() + wi];
-      sum = std::fma(inside ? x[n * s.images() + xi] : 0.0f, y[n * s.outputs() + yi], sum);
-    });
+    kernelGradient(s, 1, &x[n * s.images()], &y[n * s.outputs()], &dw[n * s.kernel()]);
   Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b), gy = guarded(added);
   for (auto &code : codes)
     for (int64_t shares : {1, 2}) {
@@ -237,10 +206,7 @@ TEST(ConvEpilogue, RunsOnTheResult) {
   std::vector<float> x = randoms(rows * s.images(), 1), w = randoms(s.kernel(), 2), b = randoms(s.f, 3),
                      r = randoms(rows * s.outputs(), 4), scale{0.5f}, first(rows * s.outputs()), second;
   for (int64_t n = 0; n < rows; ++n)
-    forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
-      float &y = first[n * s.outputs() + yi];
-      y = std::fma(inside ? x[n * s.images() + xi] : 0.0f, w[wi], y);
-    });
+    forward(s, &x[n * s.images()], w.data(), &first[n * s.outputs()]);
   for (size_t i = 0; i < first.size(); ++i) {
     first[i] += b[i % s.f];
     float sum = first[i] * 0.5f;

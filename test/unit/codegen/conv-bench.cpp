@@ -53,13 +53,16 @@ int main(int argc, char **argv) {
       {"c32x16x3x16", 32, 16, 3, 16, 1, 1, 1, 32},      {"c16x32x3x32", 16, 32, 3, 32, 1, 1, 1, 16},
       {"c8x64x3x64", 8, 64, 3, 64, 1, 1, 1, 8},         {"c32x16x3x32s2", 32, 16, 3, 32, 2, 0, 1, 16},
       {"c32x16x1x32s2", 32, 16, 1, 32, 2, 0, 0, 16},    {"c56x64x3x64", 56, 64, 3, 64, 1, 1, 1, 56},
+      {"c28x128x3x128", 28, 128, 3, 128, 1, 1, 1, 28},  {"c14x256x3x256", 14, 256, 3, 256, 1, 1, 1, 14},
+      {"c7x512x3x512", 7, 512, 3, 512, 1, 1, 1, 7},     {"c5x32x3x32", 5, 32, 3, 32, 1, 1, 1, 5},
+      {"c4x64x3x64", 4, 64, 3, 64, 1, 1, 1, 4},         {"c64x16x3x24", 64, 16, 3, 24, 1, 1, 1, 64},
       {"c14x1024x1x256", 14, 1024, 1, 256, 1, 0, 0, 14}};
   std::string text;
   for (const Case &c : cases)
     text += kernels(c);
   auto codes = compile(text, {shardRows, 8, false});
   int64_t most = 56 * 56 * 64 * rows;
-  std::vector<float> x = randoms(most, 1), w = randoms(1024 * 256, 2), y = randoms(most, 3);
+  std::vector<float> x = randoms(most, 1), w = randoms(512 * 512 * 9, 2), y = randoms(most, 3);
   for (auto &code : codes) {
     if (argc > 2)
       std::ofstream(std::string(argv[2]) + "/" + code->target + ".so", std::ios::binary)
