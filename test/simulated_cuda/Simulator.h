@@ -49,6 +49,7 @@ struct CUfunc_st {
   std::string name;
   CUmod_st *module = nullptr;
   mt_sim_kernel_fn code = nullptr;
+  unsigned dynamicBytes = 0; // of workgroup memory that launches may give
 };
 
 namespace simulated {

@@ -53,12 +53,16 @@ Result cuModuleGetFunction(Function *function, Module module, const char *name) 
   return success;
 }
 
-// Simulated code needs no memory from its launches.
 Result cuFuncSetAttribute(Function function, int attribute, int value) {
   Simulator &s = simulator();
-  const CUfunc_st &called = s.functions.get(function);
-  fatal("cuFuncSetAttribute of " + called.name + ": attribute " + std::to_string(attribute) + ", " +
-        std::to_string(value));
+  CUfunc_st &called = s.functions.get(function);
+  if (attribute != maxDynamicSharedBytes || value <= 0)
+    fatal("cuFuncSetAttribute of " + called.name + ": attribute " + std::to_string(attribute) + ", " +
+          std::to_string(value));
+  if (s.fails("cuFuncSetAttribute"))
+    return refused();
+  called.dynamicBytes = static_cast<unsigned>(value);
+  return success;
 }
 
 Result cuStreamCreateWithPriority(Stream *stream, unsigned flags, int priority) {
@@ -257,9 +261,9 @@ Result cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigne
   if (called.module->device != launches.device)
     fatal("cuLaunchKernel of " + called.name + ", which was loaded on another device");
   if (gridX == 0 || gridY == 0 || gridY > 65535 || gridZ != 1 || blockX == 0 || blockX > 1024 || blockY != 1 ||
-      blockZ != 1 || sharedBytes != 0 || extra)
+      blockZ != 1 || sharedBytes != called.dynamicBytes || extra)
     fatal("cuLaunchKernel of " + called.name + " with a grid of " + std::to_string(gridX) + " x " +
-          std::to_string(gridY) + " x " + std::to_string(gridZ) + " blocks of " + std::to_string(blockX) + " threads");
+          std::to_string(gridY) + " x " + std::to_string(gridZ) + " blocks of " + std::to_string(blockX) + " threads and " + std::to_string(sharedBytes) + " bytes");
   Operation operation;
   operation.kind = Operation::Kind::Kernel;
   operation.function = &called;

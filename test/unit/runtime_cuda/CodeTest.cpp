@@ -128,6 +128,29 @@ TEST(CudaCode, StacksOfThreadsArePromised) {
             "0");
 }
 
+// Workgroup memory beyond what every GPU gives: a driver must be told before a launch asks for it.
+TEST(CudaCode, LaunchesGiveWorkgroupMemory) {
+  EXPECT_EQ(inChild({{"MTC_SIM_DEVICES", "2"}},
+                    [] {
+                      TestPlanShape shape;
+                      shape.gpu = true;
+                      auto giving = [](uint32_t bytes) {
+                        return [bytes](fb::PlanT &plan) {
+                          for (size_t i = 0; i < plan.kernels.size(); ++i) {
+                            plan.targets.back()->usage.push_back(std::make_unique<fb::GpuUsageT>());
+                            plan.targets.back()->usage.back()->dynamic_shared_bytes = i % 2 ? bytes : 0;
+                          }
+                        };
+                      };
+                      Loaded loaded(shape, giving(96 << 10));
+                      Samples samples(shape, 3);
+                      EXPECT_EQ(trained(*makeSession(*loaded.plan, "cuda:0-1"), shape, samples),
+                                expected(shape, samples));
+                      return Status();
+                    }),
+            "0");
+}
+
 TEST(CudaProcesses, WithoutAccessCopiesGoThroughTheHost) {
   EXPECT_EQ(inChild({{"MTC_SIM_DEVICES", "8"}, {"MTC_SIM_PEERS", "0"}},
                     [] {
