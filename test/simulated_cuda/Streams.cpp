@@ -263,7 +263,8 @@ Result cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigne
   if (gridX == 0 || gridY == 0 || gridY > 65535 || gridZ != 1 || blockX == 0 || blockX > 1024 || blockY != 1 ||
       blockZ != 1 || sharedBytes != called.dynamicBytes || extra)
     fatal("cuLaunchKernel of " + called.name + " with a grid of " + std::to_string(gridX) + " x " +
-          std::to_string(gridY) + " x " + std::to_string(gridZ) + " blocks of " + std::to_string(blockX) + " threads and " + std::to_string(sharedBytes) + " bytes");
+          std::to_string(gridY) + " x " + std::to_string(gridZ) + " blocks of " + std::to_string(blockX) +
+          " threads and " + std::to_string(sharedBytes) + " bytes");
   Operation operation;
   operation.kind = Operation::Kind::Kernel;
   operation.function = &called;

@@ -152,8 +152,8 @@ LogicalResult mtc::emitDirectConv(BlockKernel &kernel) {
     Emitter::Values at = coordinates(emit, index, shape);
     Value sum = forward ? direct.forward(at[0], at[1], at[2]) : direct.toImages(at[0], at[1], at[2]);
     at.insert(at.begin(), sample);
-    Value place = emit.add(emit.mul(sample, count), index);
-    storeTogether(emit, epilogueStores(kernel, op->getResult(0), sum, at, place), /*together=*/1);
+    Value first = emit.add(emit.mul(sample, count), index);
+    storeTogether(emit, epilogueStores(kernel, op->getResult(0), sum, at, first), /*together=*/1);
   });
   return success();
 }

@@ -44,7 +44,7 @@ struct Cubin {
   std::vector<char> bytes;
   std::vector<KernelUsage> usage; // of `kernels`
 };
-// One for each architecture, with the suffix of its name ("a" for what only it has); the assembler runs for all at once.
+// One for each architecture, with the suffix of its name ("a": what only it has); the assembler runs for all at once.
 llvm::Expected<std::vector<Cubin>> assemble(const std::string &ptxas, const std::string &ptx,
                                             llvm::ArrayRef<std::string> architectures, const std::string &suffix,
                                             llvm::ArrayRef<std::string> kernels);

@@ -26,9 +26,8 @@ static std::string targetName(StringRef code) { return (gpuDevice + ":" + code).
 
 // What computes products on an architecture. wgmma takes 16-bit operands.
 static MatrixUnit unitOf(StringRef architecture, StringRef precision) {
-  const mtrun::GpuArchitecture *found = llvm::find_if(mtrun::gpuArchitectures, [&](const auto &known) {
-    return architecture == StringRef(known.name);
-  });
+  const mtrun::GpuArchitecture *found =
+      llvm::find_if(mtrun::gpuArchitectures, [&](const auto &known) { return architecture == StringRef(known.name); });
   if (found == std::end(mtrun::gpuArchitectures) || !found->hasTensorCores())
     return MatrixUnit::fma;
   return found->hasWarpgroups() && precision != "tf32" ? MatrixUnit::wgmma : MatrixUnit::mma;
@@ -87,8 +86,8 @@ static llvm::Expected<Codes> makeCode(ModuleOp kernels, const std::string &ptxas
         {targetName(architecture), {architecture}, std::move(cubin.bytes), gpuDevice.str(), std::move(cubin.usage)});
   }
   if (!group.text.empty())
-    codes.push_back({targetName("ptx"), {"compute_" + group.text.substr(3)}, {ptx->begin(), ptx->end()},
-                     gpuDevice.str(), {}});
+    codes.push_back(
+        {targetName("ptx"), {"compute_" + group.text.substr(3)}, {ptx->begin(), ptx->end()}, gpuDevice.str(), {}});
   return codes;
 }
 

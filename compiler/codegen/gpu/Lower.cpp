@@ -71,7 +71,8 @@ public:
     {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPoint(function);
-      global = LLVM::GlobalOp::create(builder, array, /*isConstant=*/false, given ? LLVM::Linkage::External : LLVM::Linkage::Internal,
+      auto linkage = given ? LLVM::Linkage::External : LLVM::Linkage::Internal;
+      global = LLVM::GlobalOp::create(builder, array, /*isConstant=*/false, linkage,
                                       ("shared_" + function.getSymName()).str(), Attribute(), alignment,
                                       /*addrSpace=*/3);
     }

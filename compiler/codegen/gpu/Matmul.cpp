@@ -30,10 +30,10 @@ static bool isLarge(Value operand) {
   return !isSplit(operand) && innerCount(operand) * Emitter::bytes(elementOf(operand)) > kept;
 }
 
-// Which rows and columns of tiles a tile has. There are `down` rows of them of a sample, or of some samples. Blocks that
-// run at the same time are adjacent tiles, which share a side: the left one's rows, or, if the right side is large, its
-// columns.
-static std::pair<Value, Value> placeOf(Emitter &emit, Value tile, int64_t down, int64_t across, bool isLarge) {
+// Row and column of a tile among all. There are `down` rows of tiles of a sample, or of some samples. Blocks that run
+// at the same time are adjacent tiles, which share a side: rows of the left one, or columns of the right one if it is
+// large.
+static std::pair<Value, Value> tilePosition(Emitter &emit, Value tile, int64_t down, int64_t across, bool isLarge) {
   if (!isLarge || down == 1)
     return {emit.div(tile, emit.integer(across)), emit.rem(tile, emit.integer(across))};
   Value sample = emit.div(tile, emit.integer(down * across)), inSample = emit.rem(tile, emit.integer(down * across));
@@ -50,7 +50,7 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
   int64_t columns = tensorOf(right).getDimSize(transposed ? 0 : 1);
   ProductTile tile = withDepth(kernel, matmulTile(kernel.op), elementOf(left));
   int64_t across = (columns + tile.columns - 1) / tile.columns, down = kernel.gpu.innerTiles / across;
-  auto [block, blockColumn] = placeOf(emit, kernel.tile, down, across, isLarge(right));
+  auto [block, blockColumn] = tilePosition(emit, kernel.tile, down, across, isLarge(right));
   Value rows = emit.integer(lines), firstColumn = emit.mul(blockColumn, tile.columns);
   Value firstRow = emit.mul(block, tile.rows);
   if (isSplit(left)) {

@@ -113,8 +113,8 @@ static Emitter::Values partsOf(Emitter &emit, LLVM::InlineAsmOp made, size_t cou
 Emitter::Values mtc::startByWarpgroup(Emitter &emit, const WarpgroupProduct &product, Value left, Value right,
                                       ValueRange sums) {
   WarpgroupForm form = formOf(product);
-  auto made = assemblyOn(emit, sums, {inSpace(emit, left, workgroupSpace), inSpace(emit, right, workgroupSpace)},
-                         textOf(form));
+  auto made =
+      assemblyOn(emit, sums, {inSpace(emit, left, workgroupSpace), inSpace(emit, right, workgroupSpace)}, textOf(form));
   made->setAttr(WarpgroupForm::name,
                 emit.getDenseI64ArrayAttr({form.blocks, form.columns, form.steps, form.leftLow, form.rightLow,
                                            form.high, form.leftStep, form.rightStep, form.block, form.leftAcross,
@@ -126,9 +126,7 @@ Emitter::Values mtc::awaitWarpgroup(Emitter &emit, ValueRange sums) {
   return partsOf(emit, assemblyOn(emit, sums, {}, "wgmma.wait_group.sync.aligned 0;"), sums.size());
 }
 
-void mtc::showToWarpgroups(Emitter &emit) {
-  assembly(emit, {}, {}, "fence.proxy.async.shared::cta;", "~{memory}");
-}
+void mtc::showToWarpgroups(Emitter &emit) { assembly(emit, {}, {}, "fence.proxy.async.shared::cta;", "~{memory}"); }
 
 Emitter::Values mtc::loadMatrices(Emitter &emit, Value address, int64_t count, bool transposed) {
   Type i32 = emit.getI32Type();

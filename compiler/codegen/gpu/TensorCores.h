@@ -21,18 +21,18 @@ Emitter::Values multiplySingles(Emitter &emit, mlir::ValueRange a, mlir::ValueRa
 
 // Lines of the left side of an instruction of a warpgroup: four warps, of which the first is a multiple of four.
 constexpr int64_t warpgroupLines = 64;
-// A product of a warpgroup (PTX ISA, wgmma.mma_async) of `rows` (a multiple of 64) x `columns` (a multiple of 8, at most
-// 256), by `depth` positions of k (a multiple of 16). Sides are in workgroup memory from a multiple of 1024 bytes on,
-// with the swizzle of 128 bytes: rows of 64 k of a line, or, `across`, for each 64 lines rows of them for each k. The
-// 16-byte part p of row r lies at part p ^ (r % 8).
+// A product of a warpgroup (PTX ISA, wgmma.mma_async) of `rows` (a multiple of 64) x `columns` (a multiple of 8, at
+// most 256), by `depth` positions of k (a multiple of 16). Sides are in workgroup memory from a multiple of 1024 bytes
+// on, with the swizzle of 128 bytes: rows of 64 k of a line, or, `across`, for each 64 lines rows of them for each k.
+// The 16-byte part p of row r lies at part p ^ (r % 8).
 struct WarpgroupProduct {
   mlir::Type half; // bf16 or f16
   int64_t rows, columns, depth;
   bool leftAcross, rightAcross;
 };
 // Starts to compute sums + left . right: as many sums as are the thread's, for each 64 rows and each 8 columns those of
-// multiplyHalves, of the 16 rows of its warp. They are there after awaitWarpgroup, which takes them and gives them back;
-// nothing else may use them before it. All threads of the warpgroup together.
+// multiplyHalves, of the 16 rows of its warp. They are there after awaitWarpgroup, which takes them and gives them
+// back; nothing else may use them before it. All threads of the warpgroup together.
 Emitter::Values startByWarpgroup(Emitter &emit, const WarpgroupProduct &product, mlir::Value left, mlir::Value right,
                                  mlir::ValueRange sums);
 Emitter::Values awaitWarpgroup(Emitter &emit, mlir::ValueRange sums);
@@ -42,10 +42,10 @@ void showToWarpgroups(Emitter &emit);
 // The numbers of a product that its code is made from, in an attribute of its operation: for the simulated code.
 struct WarpgroupForm {
   static constexpr llvm::StringLiteral name = "mtc.warpgroup";
-  int64_t blocks, columns, steps;   // of 64 rows; of 16 k
-  int64_t leftLow, rightLow, high;  // words of the descriptors, without the address
-  int64_t leftStep, rightStep;      // bytes from step to step
-  int64_t block;                    // bytes of the left side from 64 rows to the next
+  int64_t blocks, columns, steps;  // of 64 rows; of 16 k
+  int64_t leftLow, rightLow, high; // words of the descriptors, without the address
+  int64_t leftStep, rightStep;     // bytes from step to step
+  int64_t block;                   // bytes of the left side from 64 rows to the next
   int64_t leftAcross, rightAcross, isBf16;
 };
 

@@ -35,7 +35,8 @@ using GraphExec = CUgraphExec_st *;
 // Of enum cudaError_enum.
 inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidImage = 200, noBinaryForGpu = 209,
                         invalidPtx = 218, unsupportedPtx = 222, functionNotFound = 500, notReady = 600;
-// Of other enums: CUfunction_attribute, CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags, CUstreamCaptureMode.
+// Of other enums: CUfunction_attribute, CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags,
+// CUstreamCaptureMode.
 inline constexpr int maxDynamicSharedBytes = 8;
 inline constexpr int capabilityMajor = 75, capabilityMinor = 76, jitErrorLog = 5, jitErrorLogBytes = 6;
 inline constexpr int clockRate = 13, multiprocessors = 16, memoryClockRate = 36, memoryBusWidth = 37; // kHz, bits

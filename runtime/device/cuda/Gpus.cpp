@@ -179,8 +179,8 @@ Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Gpu &g
     kernel.sharedBytes = i < count(target.usage()) ? target.usage()->Get(i)->dynamic_shared_bytes() : 0;
     if (kernel.sharedBytes == 0)
       continue;
-    if (Result set = driver.funcSetAttribute(kernel.function, maxDynamicSharedBytes,
-                                             static_cast<int>(kernel.sharedBytes));
+    if (Result set =
+            driver.funcSetAttribute(kernel.function, maxDynamicSharedBytes, static_cast<int>(kernel.sharedBytes));
         set != success)
       return failure(driver, set,
                      where + "cannot give " + name + " " + std::to_string(kernel.sharedBytes) +

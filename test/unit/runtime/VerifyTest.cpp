@@ -261,6 +261,12 @@ const Case gpuCases[] = {
      }},
     {"step 6: expected at most 2^46 bytes of partial sums, found 140737488355328",
      [](fb::PlanT &p) { p.kernels[6]->gpu->partial_bytes = uint64_t{1} << 46; }},
+    {"expected at most 227 KiB of workgroup memory, found 262144",
+     [](fb::PlanT &p) {
+       for (size_t i = 0; i < p.kernels.size(); ++i)
+         p.targets.back()->usage.push_back(std::make_unique<fb::GpuUsageT>());
+       p.targets.back()->usage.back()->dynamic_shared_bytes = 256 << 10;
+     }},
 };
 
 TEST(Verify, RefusesEachFaultOfGpus) {
