@@ -7,7 +7,7 @@
 // PTX: .target sm_75
 module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shard_rows = 4>} {
   // CHECK: plan.kernel @dense attributes
-  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 128, rows_per_tile = 32, inner_tiles = 8, shared_bytes = 4608>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 128, rows_per_tile = 32, inner_tiles = 8, shared_bytes = 18432>
   plan.kernel @dense attributes {kind = #mt<kernel_kind matmul>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x784xf32>, %w: tensor<784x256xf32>, %b: tensor<256xf32>):
     %0 = mt.matmul %x, %w : tensor<?x784xf32>, tensor<784x256xf32>
