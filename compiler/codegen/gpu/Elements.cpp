@@ -146,17 +146,21 @@ Emitter::Values BlockElements::adjacent(Value value, Value first, int64_t togeth
 
 void BlockElements::storeYields(ArrayRef<Value> yields, ArrayRef<Value> results, Value first, int64_t together) {
   Chunk chunk = chunkAt(first, together);
+  storeYields(yields, results, chunk);
+}
+
+void BlockElements::storeYields(ArrayRef<Value> yields, ArrayRef<Value> results, Chunk &chunk) {
   SmallVector<BlockStore> stores;
-  for (int64_t lane = 0; lane < together; ++lane) {
-    Position position{emit.add(first, lane), innerCount(yields.front())};
-    if (together > 1) {
+  for (int64_t lane = 0; lane < chunk.together; ++lane) {
+    Position position{emit.add(chunk.first, lane), innerCount(yields.front())};
+    if (chunk.together > 1) {
       position.chunk = &chunk;
       position.lane = lane;
     }
     for (auto [yield, value, to] : llvm::zip_equal(yields, at(yields, position), results))
       stores.push_back({elementOf(yield), value, emit.address(to, elementOf(yield), position.index)});
   }
-  storeTogether(stores, together);
+  storeTogether(stores, chunk.together);
 }
 
 Emitter::Values BlockElements::at(ArrayRef<Value> values, Value index) {
@@ -194,7 +198,9 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
   SmallVector<Value> values;
   for (int64_t i : yields)
     values.push_back(kernel.yields()[i]);
-  int64_t count = innerCount(values.front());
+  mt::WindowGradientOpInterface gradient = gradientByCells(kernel.op);
+  int64_t inner = innerCount(values.front());
+  int64_t count = gradient ? ShapedType::getNumElements(cellsOf(gradient.getPooling())) : inner;
   // A thread computes several adjacent elements, which share the loops of windows.
   static_assert(elementTile == elementwiseThreads * elementsPerThread);
   bool isSimple = llvm::all_of(kernel.body().without_terminator(), [](Operation &op) {
@@ -206,8 +212,11 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
     row.bindRow(local);
     SmallVector<Value> results;
     for (int64_t i : yields)
-      results.push_back(emit.address(kernel.result(i), elementOf(kernel.yields()[i]), emit.mul(local, count)));
-    row.storeYields(values, results, index, together);
+      results.push_back(emit.address(kernel.result(i), elementOf(kernel.yields()[i]), emit.mul(local, inner)));
+    if (gradient)
+      row.storeCell(gradient, values, results, index);
+    else
+      row.storeYields(values, results, index, together);
     if (failed(row.status()))
       status = failure();
   };

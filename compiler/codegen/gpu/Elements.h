@@ -22,6 +22,11 @@ Reach reachOf(mlir::Operation *op);
 // holds: that one is in memory. If `products`, a matrix product counts as a window op.
 bool isComputable(mlir::Value value, llvm::function_ref<bool(mlir::Value)> kept = nullptr, bool products = false);
 
+// The gradient of a max pool that a kernel of elements computes by cells, of which a thread takes four channels; null
+// for other kernels. And how many cells there are: [along H, along W, channels].
+mlir::mt::WindowGradientOpInterface gradientByCells(mlir::plan::KernelOp op);
+llvm::SmallVector<int64_t> cellsOf(const mlir::mt::Pooling &pool);
+
 class BlockElements {
 public:
   explicit BlockElements(BlockKernel &kernel) : kernel(kernel), emit(kernel.emit) {}
@@ -39,6 +44,9 @@ public:
   // Stores the elements from `first` on of these results of one size, at most `together`, at `results`.
   void storeYields(llvm::ArrayRef<mlir::Value> yields, llvm::ArrayRef<mlir::Value> results, mlir::Value first,
                    int64_t together);
+  // The same of the cell that has element `number` of [cellsOf]; results have the size of the gradient `op`.
+  void storeCell(mlir::mt::WindowGradientOpInterface op, llvm::ArrayRef<mlir::Value> yields,
+                 llvm::ArrayRef<mlir::Value> results, mlir::Value number);
   // Whether all that was asked for could be computed; what could not has been reported.
   mlir::LogicalResult status() const { return known; }
 
@@ -105,6 +113,7 @@ private:
   Emitter::Values adjacent(mlir::Value value, mlir::ValueRange coordinates, int64_t together) {
     return adjacent(value, flatten(emit, coordinates, innerShape(value)), together);
   }
+  void storeYields(llvm::ArrayRef<mlir::Value> yields, llvm::ArrayRef<mlir::Value> results, Chunk &chunk);
   mlir::Value inWindow(const Position &position, mlir::Operation *op);
   mlir::Value kernelGradient(mlir::mt::Conv2DKernelGradientOp op, mlir::ValueRange at);
   mlir::Value lookedUp(mlir::mt::LookupOpInterface op, mlir::Value index);

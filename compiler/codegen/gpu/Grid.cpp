@@ -44,10 +44,13 @@ static GpuGrid productGrid(const ProductTile &tile, Value result) {
 }
 
 // Several rows, or a part of one, or of what has no rows.
-static GpuGrid elementGrid(ValueRange yields) {
+static GpuGrid elementGrid(plan::KernelOp op) {
+  OperandRange yields = op.getBody().front().getTerminator()->getOperands();
   int64_t longest = 1;
   for (Value yield : yields)
     longest = std::max(longest, innerCount(yield));
+  if (mt::WindowGradientOpInterface gradient = gradientByCells(op))
+    longest = ShapedType::getNumElements(cellsOf(gradient.getPooling()));
   int64_t rows = isSplit(yields.front()) ? std::max<int64_t>(1, elementTile / longest) : 0;
   return {elementwiseThreads, rows, ceilDiv(longest, elementTile), 0, 0};
 }
@@ -60,7 +63,7 @@ LineForm mtc::gpuLineForm(plan::KernelOp op) {
 
 GpuGrid mtc::rowsGpuGrid(plan::KernelOp op, int64_t) {
   if (isElements(op))
-    return elementGrid(yieldsOf(op));
+    return elementGrid(op);
   if (int64_t columns = columnsOf(op))
     return columnGrid(op, columns);
   if (isWarpRows(op))
@@ -69,7 +72,7 @@ GpuGrid mtc::rowsGpuGrid(plan::KernelOp op, int64_t) {
 }
 
 GpuGrid mtc::singleGpuGrid(plan::KernelOp op, int64_t) {
-  return isElements(op) ? elementGrid(yieldsOf(op)) : GpuGrid{rowThreads(op), 0, 1, 0, 0};
+  return isElements(op) ? elementGrid(op) : GpuGrid{rowThreads(op), 0, 1, 0, 0};
 }
 
 GpuGrid mtc::elementwiseGpuGrid(plan::KernelOp, int64_t) { return {elementwiseThreads, 0, 1, elementwiseTile, 0}; }

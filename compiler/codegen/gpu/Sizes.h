@@ -16,6 +16,8 @@ constexpr int64_t elementwiseThreads = 8 * warpThreads, transposeThreads = 8 * w
 constexpr int64_t convThreads = 4 * warpThreads;
 // Elements of a tile of an elementwise kernel, and of rows that are computed element by element.
 constexpr int64_t elementwiseTile = elementwiseThreads * elementsPerThread, elementTile = elementwiseTile;
+// Taps that the windows of a cell have together at most: a thread has four channels of them in its registers.
+constexpr int64_t maxCellTaps = 25;
 // Threads of the block of a row. Bits of sums inside rows depend on them: the threads are folded.
 constexpr int64_t minRowThreads = warpThreads, maxRowThreads = 8 * warpThreads;
 // Rows, or lines of them, of a block that computes one with each warp, and elements that such a row has at most.
@@ -39,7 +41,7 @@ constexpr int64_t maxStagedBytes = leastSharedBytes() / 2;
 // With tensor cores: bytes of successive k of a line that a panel holds, with wgmma as many as its widest swizzle, and
 // the most panels that are in workgroup memory or on their way there.
 constexpr int64_t panelRowBytes = 64, warpgroupRowBytes = 128, maxStages = 4;
-// Threads of such products on a multiprocessor: 128 of its 65536 registers for each.
+// Threads of such products, and of cells of images, on a multiprocessor: 128 of its 65536 registers for each.
 constexpr int64_t residentThreads = 512;
 // Runs of adjacent results that a thread of a product reads for at once: a read from device memory takes longer than
 // all that is computed for one.

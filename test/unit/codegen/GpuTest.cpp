@@ -304,6 +304,27 @@ TEST_F(Gpu, LargeRows) {
   mt.yield %4 : tensor<?x120x120x1xf32>)"));
 }
 
+// Windows of max pools that share taps, in the padding too, that leave some out, and that are too large for a cell; of
+// elements of which many are as large, or no numbers.
+TEST_F(Gpu, PoolCells) {
+  for (auto [taps, stride, padding, high, wide] :
+       {std::tuple("[3, 3]", "[2, 2]", "[1, 1, 1, 1]", 10, 11), std::tuple("[3, 3]", "[2, 2]", "[0, 0, 0, 0]", 9, 10),
+        std::tuple("[3, 3]", "[1, 1]", "[1, 1, 1, 1]", 19, 21), std::tuple("[2, 3]", "[3, 1]", "[1, 1, 0, 2]", 7, 21),
+        std::tuple("[3, 2]", "[2, 2]", "[0, 1, 1, 1]", 9, 11), std::tuple("[2, 2]", "[2, 2]", "[0, 0, 0, 0]", 9, 10),
+        std::tuple("[1, 2]", "[2, 3]", "[0, 0, 0, 0]", 10, 7), std::tuple("[5, 5]", "[3, 3]", "[2, 2, 0, 1]", 7, 6)})
+    for (std::string element : {"f32", "bf16"})
+      for (std::string kind : {"relu", "sqrt"}) {
+        std::string x = "tensor<?x19x21x4xf32>",
+                    g = "tensor<?x" + std::to_string(high) + "x" + std::to_string(wide) + "x4x" + element + ">";
+        expectEqual(kernelText("cells", "rows",
+                               "^bb0(%x: " + x + ", %g: " + g + ", %b: tensor<4xf32>):\n%0 = mt." + kind +
+                                   " %x : " + x + "\n%1 = mt.pool_gradient max, %g at %0 window = " + taps +
+                                   " strides = " + stride + " padding = " + padding + " : " + g + ", " + x + " to " +
+                                   x + "\n%2 = mt.mul %1, %b : " + x + ", tensor<4xf32>\n%3 = mt.mul %2, %x : " + x +
+                                   ", " + x + "\nmt.yield %3, %1 : " + x + ", " + x));
+      }
+}
+
 // A block for 64 or 32 columns of a row, few threads a column and many; blocks of neighbours, and the end of a segment.
 const std::string columns = kernelText("columns", "rows", R"(^bb0(%x: tensor<?x19x3x64xf32>, %m: tensor<64xf32>):
   %0 = mt.sub %x, %m : tensor<?x19x3x64xf32>, tensor<64xf32>
