@@ -30,6 +30,10 @@ def PadClasses : Pass<"mt-pad-classes", "::mlir::ModuleOp"> {
   let summary = "With the precision bf16 or f16: give logits of labels classes up to a multiple of 8, or of 64";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
+def PadChannels : Pass<"mt-pad-channels", "::mlir::ModuleOp"> {
+  let summary = "With the precision bf16 or f16: give images of few channels, and their kernels, channels of zeros";
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def Differentiate : Pass<"mt-differentiate", "::mlir::ModuleOp"> {
   let summary = "Turn the model into declarations and the programs init, train_step, eval_step and predict";
   let dependentDialects = ["::mlir::mt::MtDialect"];

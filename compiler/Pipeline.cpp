@@ -23,10 +23,12 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   passes.addPass(createDecomposeAttention(attention));
   BlockLossesOptions blocks;
   blocks.blockBytes = compilation.logitBytes;
-  if (compilation.gpus.empty()) // their kernels read no part of a matrix in place
+  if (compilation.gpus.empty()) { // their kernels read no part of a matrix in place
     passes.addPass(createBlockLosses(blocks));
-  else
+  } else {
     passes.addPass(createPadClasses());
+    passes.addPass(createPadChannels());
+  }
   passes.addPass(createDifferentiate());
   passes.addPass(createDecompose());
   passes.addPass(createBlockLogits());

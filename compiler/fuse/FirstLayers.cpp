@@ -66,8 +66,11 @@ void recomputeSmallConvolutions(mt::ProgramOp program) {
 }
 
 // Replaces the gradient of a small kernel by per-sample gradients and their sum, if the gradient of the layer's output
-// is read by nothing but such sums.
-static void splitKernelGradient(mt::Conv2DKernelGradientOp op) {
+// is read by nothing but such sums. On a GPU no other work would join a sample's, and tensor cores compute the sum as
+// one product.
+static void splitKernelGradient(mt::Conv2DKernelGradientOp op, bool images) {
+  if (!images && mt::isHalf(tensorOf(op.getInput()).getElementType()))
+    return;
   RankedTensorType kernel = tensorOf(op.getResult());
   Value gradient = op.getGradient();
   Operation *from = gradient.getDefiningOp();
@@ -87,9 +90,9 @@ static void splitKernelGradient(mt::Conv2DKernelGradientOp op) {
   op.erase();
 }
 
-void splitKernelGradients(mt::ProgramOp program) {
+void splitKernelGradients(mt::ProgramOp program, bool images) {
   for (auto op : llvm::make_early_inc_range(program.getBody().front().getOps<mt::Conv2DKernelGradientOp>()))
-    splitKernelGradient(op);
+    splitKernelGradient(op, images);
 }
 
 // A small-K convolution joins the rows kernel that alone reads its result, which is then never stored.

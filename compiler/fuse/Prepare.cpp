@@ -207,7 +207,7 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<mt::CostOpInterface>(op) && op.use_empty())
       op.erase();
-  splitKernelGradients(program);
+  splitKernelGradients(program, images);
   if (images)
     recomputeSmallConvolutions(program);
 }

@@ -14,7 +14,7 @@ void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 // Recomputes a small-K convolution for the gradient of the max pool that reads it.
 void recomputeSmallConvolutions(mlir::mt::ProgramOp program);
 // Replaces the gradient of a small kernel by per-sample gradients and their sum.
-void splitKernelGradients(mlir::mt::ProgramOp program);
+void splitKernelGradients(mlir::mt::ProgramOp program, bool images);
 
 // Gives each product of a block of classes a slice of the matrix of its own, and writes its weight gradient into a part
 // of one value (ClassBlocks.cpp).
