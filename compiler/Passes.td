@@ -31,7 +31,7 @@ def PadClasses : Pass<"mt-pad-classes", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def PadChannels : Pass<"mt-pad-channels", "::mlir::ModuleOp"> {
-  let summary = "With the precision bf16 or f16: give images of few channels, and their kernels, channels of zeros";
+  let summary = "With the precision bf16 or f16: give images of few channels more, and fold columns into them";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def Differentiate : Pass<"mt-differentiate", "::mlir::ModuleOp"> {
