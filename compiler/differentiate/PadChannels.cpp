@@ -160,8 +160,7 @@ struct PadChannels : impl::PadChannelsBase<PadChannels> {
   using PadChannelsBase::PadChannelsBase;
 
   void runOnOperation() override {
-    StringRef precision = mt::Compilation(getOperation()).getPrecision();
-    if (precision != "bf16" && precision != "f16")
+    if (!mt::Compilation(getOperation()).isHalf())
       return;
     for (auto model : getOperation().getOps<mt::ModelOp>()) {
       Channels channels;

@@ -54,8 +54,7 @@ struct PadClasses : impl::PadClassesBase<PadClasses> {
   using PadClassesBase::PadClassesBase;
 
   void runOnOperation() override {
-    StringRef precision = mt::Compilation(getOperation()).getPrecision();
-    if (precision != "bf16" && precision != "f16")
+    if (!mt::Compilation(getOperation()).isHalf())
       return;
     for (auto model : getOperation().getOps<mt::ModelOp>()) {
       setLimits(model); // of labels: the model's own classes

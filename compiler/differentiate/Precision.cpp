@@ -190,10 +190,11 @@ struct Precision : impl::PrecisionBase<Precision> {
   using PrecisionBase::PrecisionBase;
 
   void runOnOperation() override {
-    StringRef precision = mt::Compilation(getOperation()).getPrecision();
-    if (precision != "bf16" && precision != "f16")
+    mt::Compilation compilation(getOperation());
+    if (!compilation.isHalf())
       return;
-    Type half = precision == "bf16" ? Type(BFloat16Type::get(&getContext())) : Float16Type::get(&getContext());
+    bool isBf16 = compilation.getPrecision() == "bf16";
+    Type half = isBf16 ? Type(BFloat16Type::get(&getContext())) : Float16Type::get(&getContext());
     for (auto program : getOperation().getOps<mt::ProgramOp>())
       Rounding(program, half).run();
   }

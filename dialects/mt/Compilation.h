@@ -36,6 +36,8 @@ public:
   bool limitsMemory() const { return fields().deviceMemory > 0; }
   // "f32", "tf32", "bf16" or "f16".
   StringRef getPrecision() const { return stringifyPrecisionClass(fields().precision); }
+  // Whether products have operands of 16 bits.
+  bool isHalf() const { return getPrecision() == "bf16" || getPrecision() == "f16"; }
   // Of the model; empty where there is none.
   StringRef getName() const { return fields().name ? fields().name.getValue() : StringRef(); }
   // The fewest devices that the plan fits on: 1 unless memory is limited, 0 where it fits on none.

@@ -13,9 +13,6 @@ static int64_t bytesFor(const Tensor &tensor) {
   int64_t bytes = bytesOf(tensor.type);
   if (bytes == 0)
     throw Problem("tensor '" + tensor.name + "': expected numbers, found elements of " + nameOf(tensor.type));
-  if (tensor.shape.size() > maxRank)
-    throw Problem("tensor '" + tensor.name + "': expected at most 16 axes, found " +
-                  std::to_string(tensor.shape.size()));
   for (int64_t size : tensor.shape) {
     if (size < 0 || size > maxDimension)
       throw Problem("tensor '" + tensor.name + "': expected sizes from 0 to 2^40, found " + std::to_string(size));
@@ -80,6 +77,7 @@ struct Header {
   Tensor tensor;
   std::optional<std::string_view> raw;
   bool isExternal = false, isSegment = false;
+  size_t axes = 0; // of which no more are in `tensor` than it may have
   std::map<std::string, std::string> file;
 };
 } // namespace
@@ -108,7 +106,10 @@ static Header readHeader(std::string_view message) {
       header.tensor.type = static_cast<ElementType>(integerOf(field));
       break;
     case tensor::dims:
-      forIntegers(field, [&](int64_t size) { header.tensor.shape.push_back(size); });
+      forIntegers(field, [&](int64_t size) {
+        if (header.axes++ < maxRank)
+          header.tensor.shape.push_back(size);
+      });
       break;
     case tensor::rawData:
       header.raw = bytesOf(field);
@@ -128,6 +129,9 @@ static Header readHeader(std::string_view message) {
       field.skip();
     }
   });
+  if (header.axes > maxRank)
+    throw Problem("tensor '" + header.tensor.name + "': expected at most 16 axes, found " +
+                  std::to_string(header.axes));
   return header;
 }
 

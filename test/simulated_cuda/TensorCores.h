@@ -89,21 +89,27 @@ inline uint16_t numberAt(const char *from, uint32_t low, uint32_t high, bool acr
   return bits;
 }
 
+// WarpgroupForm of compiler/codegen/gpu/TensorCores.h, a word for each number.
+struct WarpgroupForm {
+  uint32_t blocks, columns, steps, leftLow, rightLow, high, leftStep, rightStep, block, leftAcross, rightAcross, isBf16;
+};
+
 // mt_sim_thread::multiply_by_warpgroup. Sums are chains in order of k.
 inline void multiplyByWarpgroup(const mt_sim_thread *thread, const void *left, const void *right, uint32_t *words,
                                 uint32_t count) {
-  const uint32_t *form = words + count;
-  uint32_t columns = form[1], steps = form[2], each = columns / 2, lane = thread->thread % 32;
+  WarpgroupForm form;
+  std::memcpy(&form, words + count, sizeof form);
+  uint32_t each = form.columns / 2, lane = thread->thread % 32;
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t place = i % each, row = thread->thread / 32 % 4 * 16 + lane / 4 + place % 4 / 2 * 8;
     uint32_t column = place / 4 * 8 + lane % 4 * 2 + place % 2;
     float sum = std::bit_cast<float>(words[i]);
-    for (uint32_t step = 0; step < steps; ++step) {
-      const char *a = static_cast<const char *>(left) + i / each * form[8] + step * form[6];
-      const char *b = static_cast<const char *>(right) + step * form[7];
+    for (uint32_t step = 0; step < form.steps; ++step) {
+      const char *a = static_cast<const char *>(left) + i / each * form.block + step * form.leftStep;
+      const char *b = static_cast<const char *>(right) + step * form.rightStep;
       for (uint32_t k = 0; k < 16; ++k)
-        sum = std::fma(halfOf(numberAt(a, form[3], form[5], form[9], row, k), form[11]),
-                       halfOf(numberAt(b, form[4], form[5], form[10], column, k), form[11]), sum);
+        sum = std::fma(halfOf(numberAt(a, form.leftLow, form.high, form.leftAcross, row, k), form.isBf16),
+                       halfOf(numberAt(b, form.rightLow, form.high, form.rightAcross, column, k), form.isBf16), sum);
     }
     words[i] = std::bit_cast<uint32_t>(sum);
   }

@@ -55,15 +55,14 @@ struct Group {
 };
 } // namespace
 
-// The memory that launches give the kernels that were emitted last: all that these have, where it is more than every
-// GPU gives.
-static std::vector<int64_t> memoryOfLaunches(ModuleOp normal) {
-  std::vector<int64_t> bytes;
-  for (auto op : normal.getOps<plan::KernelOp>()) {
-    int64_t shared = op.getGpuGridAttr().getSharedBytes();
-    bytes.push_back(shared > maxSharedBytes ? shared : 0);
-  }
-  bytes.push_back(0); // the kernel of sums
+// The memory that launches give kernels, which end with that of sums: all that the kernels that were emitted last have,
+// where it is more than every GPU gives. Kernels with wgmma alone have so much.
+static std::vector<int64_t> memoryOfLaunches(ModuleOp normal, MatrixUnit unit, size_t kernels) {
+  std::vector<int64_t> bytes(kernels, 0);
+  if (unit == MatrixUnit::wgmma)
+    for (auto [i, op] : llvm::enumerate(normal.getOps<plan::KernelOp>()))
+      if (int64_t shared = op.getGpuGridAttr().getSharedBytes(); shared > maxSharedBytes)
+        bytes[i] = shared;
   return bytes;
 }
 
@@ -106,8 +105,8 @@ static SmallVector<Group> groupsOf(ArrayRef<std::string> architectures, StringRe
     if (newer.text.empty())
       newer.text = architecture;
   }
-  if (!groups[2].text.empty())
-    groups[0].text.clear();
+  if (!groupOf(MatrixUnit::mma).text.empty())
+    groupOf(MatrixUnit::fma).text.clear();
   llvm::erase_if(groups, [](const Group &group) { return group.cubins.empty() && group.text.empty(); });
   return groups;
 }
@@ -121,7 +120,9 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
   registerNVVMDialectTranslation(*context);
   NormalModule normal = normalised(module, gpuLineForm);
   bool simulatesWarpgroups = llvm::is_contained(options.gpus, simulatedWarpgroupsName);
-  auto kernels = emitGpuKernels(normal, options, simulatesWarpgroups ? MatrixUnit::wgmma : MatrixUnit::mma);
+  StringRef precision = mt::Compilation(module).getPrecision();
+  MatrixUnit unit = precision == "f32" ? MatrixUnit::fma : simulatesWarpgroups ? MatrixUnit::wgmma : MatrixUnit::mma;
+  auto kernels = emitGpuKernels(normal, options, unit);
   if (failed(kernels))
     return failure();
   std::vector<std::string> names, architectures;
@@ -144,12 +145,13 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
     if (ptxas.empty())
       emitRemark((*kernels)->getLoc())
           << "PTX only for GPUs: expected ptxas on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin, found none";
-    for (const Group &group : groupsOf(architectures, mt::Compilation(module).getPrecision(), !ptxas.empty())) {
-      auto own = emitGpuKernels(normal, options, group.unit);
-      if (failed(own))
+    for (const Group &group : groupsOf(architectures, precision, !ptxas.empty())) {
+      FailureOr<OwningOpRef<ModuleOp>> others;
+      if (group.unit != unit && failed(others = emitGpuKernels(normal, options, group.unit)))
         return failure();
-      Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToNvvm(**own));
-      std::vector<int64_t> memory = memoryOfLaunches(*normal.module);
+      ModuleOp own = group.unit == unit ? **kernels : **others;
+      Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToNvvm(own));
+      std::vector<int64_t> memory = memoryOfLaunches(*normal.module, group.unit, names.size());
       tasks.push_back([=] { return makeCode(**lowered, ptxas, group, names, memory); });
     }
   }

@@ -46,19 +46,19 @@ static bool isByWord(bool deep, int64_t elementBytes) { return !deep && elementB
 
 // Where byte `byte` of row `row` lies in a side's panel.
 Value ProductBlock::offsetOf(bool deep, bool left, Value row, Value byte) {
+  int64_t pitch = rowBytes(deep, left);
+  Value panel = emit.integer(0); // of 64 lines
   if (isByWarpgroup() && !deep) {
-    Value before = emit.mul(emit.div(byte, emit.integer(warpgroupRowBytes)), tile.depth * warpgroupRowBytes);
-    byte = emit.rem(byte, emit.integer(warpgroupRowBytes));
-    Value part = arith::XOrIOp::create(emit, emit.div(byte, emit.integer(partBytes)), emit.rem(row, emit.integer(8)));
-    Value inRow = emit.add(emit.mul(part, partBytes), emit.rem(byte, emit.integer(partBytes)));
-    return emit.add(before, emit.add(emit.mul(row, warpgroupRowBytes), inRow));
+    pitch = warpgroupRowBytes;
+    panel = emit.mul(emit.div(byte, emit.integer(pitch)), tile.depth * pitch);
+    byte = emit.rem(byte, emit.integer(pitch));
   }
-  int64_t parts = rowBytes(deep, left) / partBytes, most = std::min<int64_t>(parts, 8);
+  int64_t parts = pitch / partBytes, most = std::min<int64_t>(parts, 8);
   Value swap = isByWord(deep, elementBytes()) ? emit.mul(emit.rem(row, emit.integer(most / 2)), 2)
                                               : emit.rem(emit.div(row, emit.integer(8 / most)), emit.integer(most));
   Value part = arith::XOrIOp::create(emit, emit.div(byte, emit.integer(partBytes)), swap);
   Value inRow = emit.add(emit.mul(part, partBytes), emit.rem(byte, emit.integer(partBytes)));
-  return emit.add(emit.mul(row, rowBytes(deep, left)), inRow);
+  return emit.add(panel, emit.add(emit.mul(row, pitch), inRow));
 }
 
 // Of the thread's chunks.
