@@ -32,6 +32,12 @@ static bool isLossOf(Operation *op, Value logits) {
   return dense && dense.getFromLogits() && dense.getPredictions() == logits && areGiven(dense.getTargets());
 }
 
+static bool isMetricOf(Operation *op, Value logits) {
+  if (auto top = dyn_cast<mt::TopKCategoricalAccuracyOp>(op))
+    return top.getPredictions() == logits && top.getTargets() != logits;
+  return isa<mt::SparseCategoricalAccuracyOp, mt::SparseTopKCategoricalAccuracyOp>(op);
+}
+
 SmallVector<Operation *> criteriaOf(Value logits) {
   SmallVector<Operation *> criteria;
   bool loss = false;
@@ -39,7 +45,7 @@ SmallVector<Operation *> criteriaOf(Value logits) {
     if (isa<mt::OutputOp>(user)) // only in predict
       continue;
     bool isLoss = isLossOf(user, logits);
-    if (!isLoss && !isa<mt::SparseCategoricalAccuracyOp>(user))
+    if (!isLoss && !isMetricOf(user, logits))
       return {};
     loss |= isLoss;
     criteria.push_back(user);

@@ -71,7 +71,8 @@ private:
     int64_t classes = tensorOf(logits).getShape().back();
     int64_t all = llvm::alignTo(classes, classes < manyClasses ? accessNumbers : lineNumbers);
     SmallVector<Operation *> criteria = criteriaOf(logits);
-    bool ofLabels = llvm::none_of(criteria, llvm::IsaPred<mt::CategoricalCrossentropyOp>);
+    bool ofLabels = llvm::none_of(
+        criteria, [](Operation *op) { return isa<mt::CategoricalCrossentropyOp, mt::TopKCategoricalAccuracyOp>(op); });
     if (criteria.empty() || !ofLabels || classes == all || classes < fewestClasses)
       return;
     Value wide = withMoreClasses(product, logits, all - classes);

@@ -123,8 +123,8 @@ static Expr sumOf(ArrayRef<ClassBlock> blocks, llvm::function_ref<Expr(const Cla
 
 static LogSum logSum(ArrayRef<ClassBlock> blocks) {
   // A block may hold logits of -inf alone.
-  SmallVector<Expr> tops = llvm::map_to_vector(
-      blocks, [](const ClassBlock &block) { return maximum(maxLast(block.logits()), -3.0e38); });
+  SmallVector<Expr> tops =
+      llvm::map_to_vector(blocks, [](const ClassBlock &block) { return maximum(maxLast(block.logits()), -3.0e38); });
   Expr top = tops[0];
   for (const Expr &other : ArrayRef(tops).drop_front())
     top = maximum(top, other);
@@ -137,13 +137,24 @@ static LogSum logSum(ArrayRef<ClassBlock> blocks) {
   return {top, log(sum)};
 }
 
+// The logit of the label.
+static Expr labelLogit(ArrayRef<ClassBlock> blocks, const Expr &labels) {
+  return sumOf(blocks,
+               [&](const ClassBlock &block) { return sumLast(select(block.isLabel(labels), block.logits(), 0.0)); });
+}
+
 static Value sparseLoss(const Expr &p, const Expr &labels, LogitBlocks form) {
   SmallVector<ClassBlock> blocks = classBlocks(p, form);
   LogSum sum = logSum(blocks);
-  Expr chosen = sumOf(blocks, [&](const ClassBlock &block) {
-    return sumLast(select(block.isLabel(labels), block.logits(), 0.0));
-  });
-  return squeezeLast(sum.rest - (chosen - sum.top)).value();
+  return squeezeLast(sum.rest - (labelLogit(blocks, labels) - sum.top)).value();
+}
+
+// How many logits are larger than the label's. That is known when all blocks have been there: they are counted when the
+// backward pass computes them again.
+static Expr countAboveLabel(const Expr &p, const Expr &labels, LogitBlocks form) {
+  Expr chosen = labelLogit(classBlocks(p, form), labels);
+  return sumOf(classBlocks(p, form, /*again=*/true),
+               [&](const ClassBlock &block) { return sumLast(toFloat(block.logits() > chosen)); });
 }
 
 static Value denseLoss(const Expr &p, llvm::function_ref<Expr(const ClassBlock &)> targetsOf, LogitBlocks form) {
@@ -179,8 +190,8 @@ static Expr argmaxByBlocks(const Expr &p, LogitBlocks form) {
     Expr p = block.logits();
     OpBuilder &builder = p.getBuilder();
     RankedTensorType type = p.type();
-    auto index = p.make(IotaOp::create(
-        builder, p.getLocation(), RankedTensorType::get(type.getShape().take_back(), builder.getF32Type()), 0));
+    auto index = p.make(IotaOp::create(builder, p.getLocation(),
+                                       RankedTensorType::get(type.getShape().take_back(), builder.getF32Type()), 0));
     Expr at = select(p == maxLast(p), index, lastExtent(p));
     Expr found = p.make(ReduceOp::create(builder, p.getLocation(), Reduction::min, at.value(), {type.getRank() - 1}));
     return block.first() ? found + static_cast<double>(block.first()) : found;
@@ -221,7 +232,8 @@ static Expr targetsOf(CategoricalCrossentropyOp op, const ClassBlock &block) {
 Value CategoricalCrossentropyOp::decompose(OpBuilder &builder) {
   Expr p(builder, getLoc(), getPredictions());
   if (std::optional<LogitBlocks> form = mlir::mt::blocksOf(getOperation()))
-    return denseLoss(p, [&](const ClassBlock &block) { return targetsOf(*this, block); }, *form);
+    return denseLoss(
+        p, [&](const ClassBlock &block) { return targetsOf(*this, block); }, *form);
   Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), lastExtent(p));
   Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
   return (-squeezeLast(sumLast(t * logarithm))).value();
@@ -386,10 +398,12 @@ MT_LOSS(MeanSquaredLogarithmicErrorOp) {
   return meanLast(square(log(maximum(p, low) + 1.0) - log(maximum(t, low) + 1.0)));
 }
 
-static Expr isAmongTop(const Expr &p, const Expr &labels, int64_t k) {
+static Expr isAmongTop(const Expr &p, const Expr &labels, int64_t k, std::optional<LogitBlocks> form) {
+  if (form)
+    return toFloat(squeezeLast(countAboveLabel(p, labels, *form)) < static_cast<double>(k));
   Expr chosen = sumLast(select(labelMask(labels, p.type().getShape().back()), p, 0.0));
   return toFloat(squeezeLast(sumLast(toFloat(p > chosen))) < static_cast<double>(k));
 }
-MT_LOSS(SparseTopKCategoricalAccuracyOp) { return isAmongTop(p, t, op.getK()); }
-MT_LOSS(TopKCategoricalAccuracyOp) { return isAmongTop(p, argmax(t), op.getK()); }
+MT_LOSS(SparseTopKCategoricalAccuracyOp) { return isAmongTop(p, t, op.getK(), mlir::mt::blocksOf(op)); }
+MT_LOSS(TopKCategoricalAccuracyOp) { return isAmongTop(p, argmax(t), op.getK(), mlir::mt::blocksOf(op)); }
 #undef MT_LOSS

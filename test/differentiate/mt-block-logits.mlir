@@ -8,6 +8,7 @@
 //
 // A product with a table and a bias by two blocks, of 51 and of 50 classes. Turns 0 and 1 are the blocks of the forward
 // pass; turn 1 also has the gradient of the second block, which is there still; turn 2 computes the first one again.
+// The logits above the label's, which is known after turn 1, are counted in the turns of the gradients.
 // What is interpreted is the same, by blocks and as a whole.
 // INPUT x = 0.5 -1 0.25 2 1 -0.5
 // INPUT label = 3 70 99
@@ -22,11 +23,13 @@ mt.model @tied {
   mt.loss "loss", %l : tensor<?x3xf32>
   %hit = mt.sparse_categorical_accuracy %1, %label : tensor<?x3x101xf32>, tensor<?x3xi32>
   mt.metric "accuracy", %hit : tensor<?x3xf32>
+  %near = mt.sparse_top_k_categorical_accuracy %1, %label k = 40 : tensor<?x3x101xf32>, tensor<?x3xi32>
+  mt.metric "top_k", %near : tensor<?x3xf32>
   mt.output "logits", %1 : tensor<?x3x101xf32>
   mt.sgd <{learning_rate = 1.0 : f32}>
 }
 
-// Of eval_step, the forward pass alone; predict is whole.
+// Of eval_step, the forward pass and what is counted of the blocks that are computed again; predict is whole.
 // CHECK-LABEL: mt.program @train_step
 // CHECK-DAG:   %[[X:.*]] = mt.input "x"
 // CHECK-DAG:   %[[W:.*]] = mt.read "w"
@@ -48,6 +51,8 @@ mt.model @tied {
 // CHECK:       %[[S1:.*]] = mt.reduce {{ *}}sum, %[[G1]] over [0] : tensor<?x50x2xf32>
 // CHECK:       mt.concat %[[S0]], %[[S1]] dim = 0 {mt.blocks = array<i64: 0, 51>}
 // CHECK-LABEL: mt.program @eval_step
-// CHECK-NOT:   array<i64: 0, 2>
+// CHECK-DAG:   mt.matmul %{{.*}} transpose_b {mt.turn = array<i64: 0, 2>}
+// CHECK-DAG:   mt.compare gt, %{{.*}} {mt.turn = array<i64: 0, 1>}
+// CHECK-DAG:   mt.compare gt, %{{.*}} {mt.turn = array<i64: 0, 2>}
 // CHECK-LABEL: mt.program @predict
 // CHECK-NOT:   mt.turn

@@ -9,6 +9,7 @@
 // CHECK-LABEL: mt.model @sparse
 // CHECK:       mt.sparse_categorical_crossentropy %{{.*}} from_logits {mt.blocks = array<i64: 0, 34>}
 // CHECK:       mt.sparse_categorical_accuracy %{{.*}} {mt.blocks = array<i64: 0, 34>}
+// CHECK:       mt.sparse_top_k_categorical_accuracy %{{.*}} k = 3 {mt.blocks = array<i64: 0, 34>}
 mt.model @sparse {
   %x = mt.input "x" : tensor<?x3x4xf32>
   %label = mt.target "label" : tensor<?x3xi32>
@@ -20,6 +21,8 @@ mt.model @sparse {
   mt.loss "loss", %l : tensor<?x3xf32>
   %hit = mt.sparse_categorical_accuracy %1, %label : tensor<?x3x100xf32>, tensor<?x3xi32>
   mt.metric "accuracy", %hit : tensor<?x3xf32>
+  %near = mt.sparse_top_k_categorical_accuracy %1, %label k = 3 : tensor<?x3x100xf32>, tensor<?x3xi32>
+  mt.metric "top_k", %near : tensor<?x3xf32>
   mt.output "logits", %1 : tensor<?x3x100xf32>
   mt.sgd
 }
@@ -29,6 +32,7 @@ mt.model @sparse {
 // Two losses have turns of their own. Of a sample: 400 classes, four blocks of 100, which become 128.
 // CHECK-LABEL: mt.model @dense
 // CHECK:       mt.categorical_crossentropy %{{.*}} from_logits {mt.blocks = array<i64: 0, 128>}
+// CHECK:       mt.top_k_categorical_accuracy %{{.*}} {mt.blocks = array<i64: 0, 128>}
 // CHECK:       mt.categorical_crossentropy %{{.*}} from_logits label_smoothing = 1.000000e-01 {mt.blocks = array<i64: 1, 128>}
 mt.model @dense {
   %x = mt.input "x" : tensor<?x4xf32>
@@ -39,6 +43,8 @@ mt.model @dense {
   %0 = mt.matmul %x, %w : tensor<?x4xf32>, tensor<4x400xf32>
   %l = mt.categorical_crossentropy %0, %given from_logits : tensor<?x400xf32>, tensor<?x400xf32>
   mt.loss "first", %l : tensor<?xf32>
+  %near = mt.top_k_categorical_accuracy %0, %given : tensor<?x400xf32>, tensor<?x400xf32>
+  mt.metric "top_k", %near : tensor<?xf32>
   %1 = mt.matmul %x, %v : tensor<?x4xf32>, tensor<4x400xf32>
   %hot = mt.one_hot %label : tensor<?xi32> to tensor<?x400xf32>
   %m = mt.categorical_crossentropy %1, %hot from_logits label_smoothing = 0.1 : tensor<?x400xf32>, tensor<?x400xf32>
@@ -53,14 +59,15 @@ mt.model @dense {
 // CHECK-NOT:   mt.blocks
 mt.model @whole {
   %x = mt.input "x" : tensor<?x4xf32>
+  %given = mt.target "given" : tensor<?x400xf32>
   %label = mt.target "label" : tensor<?xi32>
   %w = mt.variable "w" init(zeros) : tensor<4x400xf32>
   %v = mt.variable "v" init(zeros) : tensor<4x400xf32>
   %0 = mt.matmul %x, %w : tensor<?x4xf32>, tensor<4x400xf32>
   %l = mt.sparse_categorical_crossentropy %0, %label from_logits : tensor<?x400xf32>, tensor<?xi32>
-  mt.loss "top", %l : tensor<?xf32>
-  %hit = mt.sparse_top_k_categorical_accuracy %0, %label : tensor<?x400xf32>, tensor<?xi32>
-  mt.metric "top_k", %hit : tensor<?xf32>
+  mt.loss "read", %l : tensor<?xf32>
+  %hit = mt.categorical_accuracy %0, %given : tensor<?x400xf32>, tensor<?x400xf32>
+  mt.metric "accuracy", %hit : tensor<?xf32>
   %1 = mt.matmul %x, %v : tensor<?x4xf32>, tensor<4x400xf32>
   %p = mt.softmax %1 : tensor<?x400xf32>
   %m = mt.sparse_categorical_crossentropy %p, %label : tensor<?x400xf32>, tensor<?xi32>

@@ -23,6 +23,8 @@ mt.model @class_blocks {
   mt.loss "tied", %loss weights(%counted : tensor<?x64xf32>) by weights : tensor<?x64xf32>
   %hit = mt.sparse_categorical_accuracy %2, %next : tensor<?x64x60000xf32>, tensor<?x64xi32>
   mt.metric "accuracy", %hit weights(%counted : tensor<?x64xf32>) : tensor<?x64xf32>
+  %near = mt.sparse_top_k_categorical_accuracy %2, %next : tensor<?x64x60000xf32>, tensor<?x64xi32>
+  mt.metric "top_k", %near weights(%counted : tensor<?x64xf32>) : tensor<?x64xf32>
   %hot = mt.one_hot %next : tensor<?x64xi32> to tensor<?x64x60000xf32>
   %smooth = mt.categorical_crossentropy %4, %hot from_logits label_smoothing = 0.1 : tensor<?x64x60000xf32>, tensor<?x64x60000xf32>
   mt.loss "smooth", %smooth : tensor<?x64xf32>
