@@ -21,7 +21,10 @@ struct Compilation {
   mtc_options options = mtc_options_init(); // of the caller, checked (compiler/api/Options.h)
   std::vector<std::string> cpus; // "native", "x86-64-v4" ..., best first (compiler/codegen/common/CpuTarget.h)
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
-  int64_t logitBytes = 64 << 20; // of logits of the batch that are stored as a whole; more are computed by blocks
+  // Of logits of the batch that are stored as a whole; more are computed by blocks. On GPUs blocks cost time, and
+  // memory is plenty.
+  int64_t logitBytes = int64_t(64) << 20, gpuLogitBytes = int64_t(4) << 30;
+  int32_t logitBlocks = 0; // in a plan for GPUs: so many at least of the largest logits
   std::vector<NamedTensor> initial; // values of variables that the model's file brings along
   ExportArchive archive;            // what a trained model is written back as
   std::vector<InputScaling> inputScaling; // of the model as it was read

@@ -23,7 +23,11 @@ def DecomposeAttention : Pass<"mt-decompose-attention", "::mlir::ModuleOp"> {
 def BlockLosses : Pass<"mt-block-losses", "::mlir::ModuleOp"> {
   let summary = "Choose the losses whose logits exist for a block of classes at a time";
   let options = [Option<"blockBytes", "block-bytes", "int64_t", /*default=*/"64 << 20",
-                        "the most bytes of logits of the whole batch that are stored as a whole, and of a block's">];
+                        "the most bytes of logits of the whole batch that are stored as a whole, and of a block's">,
+                 Option<"blocks", "blocks", "int64_t", /*default=*/"0",
+                        "of the largest logits, so many blocks at least; smaller ones have blocks of as many bytes">,
+                 Option<"gpus", "gpus", "bool", /*default=*/"false",
+                        "logits of a plan for GPUs: counted in their precision, of 256 classes at least">];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def PadClasses : Pass<"mt-pad-classes", "::mlir::ModuleOp"> {

@@ -22,13 +22,14 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   passes.addPass(createUnroll());
   passes.addPass(createDecomposeAttention(attention));
   BlockLossesOptions blocks;
-  blocks.blockBytes = compilation.logitBytes;
-  if (compilation.gpus.empty()) { // their kernels read no part of a matrix in place
-    passes.addPass(createBlockLosses(blocks));
-  } else {
+  blocks.gpus = !compilation.gpus.empty();
+  blocks.blockBytes = blocks.gpus ? compilation.gpuLogitBytes : compilation.logitBytes;
+  blocks.blocks = compilation.logitBlocks;
+  if (blocks.gpus) {
     passes.addPass(createPadClasses());
     passes.addPass(createPadChannels());
   }
+  passes.addPass(createBlockLosses(blocks));
   passes.addPass(createDifferentiate());
   passes.addPass(createDecompose());
   passes.addPass(createBlockLogits());

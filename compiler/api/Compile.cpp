@@ -26,7 +26,14 @@ Status compile(const ModelSource &source, const Options &options, std::vector<ui
     }
     chosen.values.micro_batches = 1;
   }
+  if (!options.values.max_batch)
+    chosen.logitBlocks = findLogitBlocks(source, chosen);
   Status status = runPipeline(source, chosen, bytes);
+  if (status.ok() && chosen.logitBlocks)
+    options.say(0, "with all logits at once the step does not fit in " +
+                       bytesText(static_cast<uint64_t>(options.values.device_memory)) +
+                       " on one device; they are computed by " + std::to_string(chosen.logitBlocks) +
+                       " blocks of classes");
   if (status.code() == MT_NO_MEMORY)
     return {MT_NO_MEMORY, status.message() + "\n" + memoryAdvice(source, chosen)};
   return status;

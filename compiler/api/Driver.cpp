@@ -66,6 +66,7 @@ public:
     compilation.gpus = options.gpus;
     compilation.options = options.values;
     compilation.lengths = options.lengths;
+    compilation.logitBlocks = options.logitBlocks;
   }
 
   Status run(std::vector<uint8_t> &bytes) {

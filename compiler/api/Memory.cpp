@@ -123,6 +123,27 @@ int32_t findMicroBatches(const ModelSource &source, const Options &requested) {
   return 1;
 }
 
+int32_t findLogitBlocks(const ModelSource &source, const Options &requested) {
+  if (!requested.values.device_memory || requested.gpus.empty() || requested.stopAfter >= 0)
+    return 0;
+  constexpr int32_t mostBlocks = 16;
+  Options options = requested;
+  std::vector<int64_t> whole, needed; // for each number of shards on a device; the last: all of them
+  if (!measureMemory(source, options, whole).ok() || whole.back() <= requested.values.device_memory)
+    return 0;
+  int32_t onMore = 0;
+  for (int32_t count = 2; count <= mostBlocks; count *= 2) {
+    options.logitBlocks = count;
+    if (needed.clear(); !measureMemory(source, options, needed).ok() || needed == whole) // no logits become smaller
+      break;
+    if (needed.back() <= requested.values.device_memory)
+      return count;
+    if (!onMore && *std::min_element(needed.begin(), needed.end()) <= requested.values.device_memory)
+      onMore = count;
+  }
+  return *std::min_element(whole.begin(), whole.end()) > requested.values.device_memory ? onMore : 0;
+}
+
 std::string memoryAdvice(const ModelSource &source, const Options &requested) {
   Options options = requested;
   std::string text;

@@ -22,6 +22,7 @@ struct Options {
   bool forCpus = true;
   std::string precision;        // "f32", "tf32", "bf16", "f16"; empty: the model's own
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
+  int32_t logitBlocks = 0;      // Compilation::logitBlocks
   int stopAfter = -1;       // index of a stage, -1: make the plan
   TrainingOptions training; // for formats whose models may lack them
   std::vector<std::string> vocabulary;

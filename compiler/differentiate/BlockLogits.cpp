@@ -6,11 +6,13 @@
 //   a block of a product (and a bias)        the product with a part of the matrix (and a part of the bias)
 //   gradient x matrix^T                      a sum of products, in the order of turns
 //   input^T x gradient, sums of the gradient a concatenation of products, of sums
+//   the first elements of these          the last product or sum has fewer (of padded classes)
 //
 // Every op that reads a block gets the block's turn.
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Simplify.h"
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/Types.h"
 
 using namespace mlir;
@@ -23,12 +25,43 @@ namespace {
 
 using mt::tensorOf;
 
+// The same product of other sides.
+Value productLike(OpBuilder &builder, mt::MatmulOp product, Value left, Value right) {
+  auto part =
+      mt::MatmulOp::create(builder, product.getLoc(), left, right, product.getTransposeA(), product.getTransposeB());
+  mt::setPrecision(part, mt::precisionOf(product));
+  return part;
+}
+
 // `size` elements from `from` on along an axis of a value without a batch axis.
 Value partOf(OpBuilder &builder, Value whole, int64_t axis, int64_t from, int64_t size) {
   SmallVector<int64_t> starts(tensorOf(whole).getRank(), 0), sizes(tensorOf(whole).getShape());
   starts[axis] = from;
   sizes[axis] = size;
   return mt::SliceOp::create(builder, whole.getLoc(), whole, starts, sizes, ArrayRef<int64_t>{});
+}
+
+// The first `size` elements along an axis. Of a product or a sum: that of the first elements of an operand, which its
+// kernel reads where they lie.
+Value cropped(OpBuilder &builder, Value whole, int64_t axis, int64_t size) {
+  if (auto sum = whole.getDefiningOp<mt::ReduceOp>()) {
+    for (int64_t dim : sum.getDims())
+      axis += dim <= axis;
+    Value part = cropped(builder, sum.getOperand(), axis, size);
+    return mt::ReduceOp::create(builder, sum.getLoc(), sum.getKind(), part, sum.getDims());
+  }
+  if (auto product = whole.getDefiningOp<mt::MatmulOp>();
+      product && product.getTransposeA() && !product.getTransposeB()) {
+    bool left = axis + 1 < tensorOf(whole).getRank();
+    Value side = left ? product.getLhs() : product.getRhs();
+    Value part = cropped(builder, side, tensorOf(side).getRank() - 1, size);
+    return productLike(builder, product, left ? part : product.getLhs(), left ? product.getRhs() : part);
+  }
+  SmallVector<int64_t> sizes(tensorOf(whole).getShape());
+  sizes[axis] = size;
+  ArrayRef<int64_t> named = ArrayRef(sizes).drop_front(mt::isSplit(whole.getType()) ? 1 : 0);
+  SmallVector<int64_t> starts(named.size(), 0);
+  return mt::SliceOp::create(builder, whole.getLoc(), whole, starts, named, ArrayRef<int64_t>{});
 }
 
 // Values that are parts of one along an axis.
@@ -64,6 +97,7 @@ private:
   void computeBlock(mt::SliceOp slice);
   void pushDown(Value whole, const Parts &parts);
   std::optional<Parts> productsOf(mt::MatmulOp product, Value whole, const Parts &parts);
+  static std::optional<Parts> firstParts(mt::SliceOp slice, const Parts &parts);
   Value sumOfProducts(mt::MatmulOp product, const Parts &parts);
   void markTurns();
 };
@@ -74,16 +108,14 @@ void Blocking::computeBlock(mt::SliceOp slice) {
   int64_t from = slice.getStarts().back(), size = slice.getSizes().back();
   auto add = slice.getOperand().getDefiningOp<mt::AddOp>();
   auto productOf = [](Value value) { return value.getDefiningOp<mt::MatmulOp>(); };
-  mt::MatmulOp product = !add ? productOf(slice.getOperand())
+  mt::MatmulOp product = !add                      ? productOf(slice.getOperand())
                          : productOf(add.getLhs()) ? productOf(add.getLhs())
                                                    : productOf(add.getRhs());
   if (!product)
     return; // of targets
   Value matrix = partOf(builder, product.getRhs(), product.getTransposeB() ? 0 : 1, from, size);
-  auto block =
-      mt::MatmulOp::create(builder, product.getLoc(), product.getLhs(), matrix, false, product.getTransposeB());
-  mt::setTurn(block, mt::turnOf(slice));
-  Value result = block;
+  Value result = productLike(builder, product, product.getLhs(), matrix);
+  mt::setTurn(result.getDefiningOp(), mt::turnOf(slice));
   if (add) {
     Value bias = add.getLhs() == product.getResult() ? add.getRhs() : add.getLhs();
     result = mt::AddOp::create(builder, add.getLoc(), result, partOf(builder, bias, 0, from, size));
@@ -101,7 +133,7 @@ Value Blocking::sumOfProducts(mt::MatmulOp product, const Parts &parts) {
     int64_t size = tensorOf(part).getShape().back();
     end -= size;
     Value matrix = partOf(builder, product.getRhs(), product.getTransposeB() ? 1 : 0, end, size);
-    Value term = mt::MatmulOp::create(builder, product.getLoc(), part, matrix, false, product.getTransposeB());
+    Value term = productLike(builder, product, part, matrix);
     sum = sum ? mt::AddOp::create(builder, product.getLoc(), sum, term).getResult() : term;
   }
   return sum;
@@ -115,9 +147,25 @@ std::optional<Parts> Blocking::productsOf(mt::MatmulOp product, Value whole, con
   OpBuilder builder(product);
   Parts products{{}, tensorOf(product.getResult()).getRank() - (left ? 2 : 1)};
   for (Value part : parts.values)
-    products.values.push_back(mt::MatmulOp::create(builder, product.getLoc(), left ? part : product.getLhs(),
-                                                   left ? product.getRhs() : part, true, false));
+    products.values.push_back(
+        productLike(builder, product, left ? part : product.getLhs(), left ? product.getRhs() : part));
   return products;
+}
+
+// Of a slice that takes all parts, the last one perhaps not whole: the gradient of padded classes.
+std::optional<Parts> Blocking::firstParts(mt::SliceOp slice, const Parts &parts) {
+  RankedTensorType all = tensorOf(slice.getOperand()), some = tensorOf(slice.getResult());
+  int64_t last = tensorOf(parts.values.back()).getDimSize(parts.axis);
+  int64_t missing = all.getDimSize(parts.axis) - some.getDimSize(parts.axis);
+  bool first = slice.getStrides().empty() && llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; });
+  for (int64_t i = 0; i < all.getRank(); ++i)
+    first = first && (i == parts.axis || all.getDimSize(i) == some.getDimSize(i));
+  if (!first || missing >= last)
+    return std::nullopt;
+  OpBuilder builder(slice);
+  Parts next = parts;
+  next.values.back() = cropped(builder, parts.values.back(), parts.axis, last - missing);
+  return next;
 }
 
 // What reads `whole` reads its parts instead.
@@ -144,6 +192,8 @@ void Blocking::pushDown(Value whole, const Parts &parts) {
       continue;
     } else if (product && lastAxis) {
       next = productsOf(product, whole, parts);
+    } else if (auto slice = dyn_cast<mt::SliceOp>(user)) {
+      next = firstParts(slice, parts);
     }
     if (next) {
       pushDown(user->getResult(0), *next);

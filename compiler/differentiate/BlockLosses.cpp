@@ -26,35 +26,58 @@ constexpr int64_t mostBlocks = 16;
 constexpr int64_t mostClasses = 1 << 24;
 // A block of more classes has a multiple of them: the columns that a product's kernel packs at a time.
 constexpr int64_t blockUnit = 64;
+// Products of blocks of fewer classes would leave most of a GPU idle.
+constexpr int64_t fewestGpuClasses = 256;
 
 struct BlockLosses : impl::BlockLossesBase<BlockLosses> {
   using BlockLossesBase::BlockLossesBase;
 
   void runOnOperation() override {
     mt::Compilation compilation(getOperation());
-    for (auto model : getOperation().getOps<mt::ModelOp>()) {
-      int64_t sequence = 0;
-      for (auto product : model.getBody().front().getOps<mt::MatmulOp>()) {
-        Value logits = logitsOf(product);
-        int64_t size = logits ? sizeOf(tensorOf(logits), compilation.getBatch()) : 0;
-        SmallVector<Operation *> criteria = size ? criteriaOf(logits) : SmallVector<Operation *>();
-        for (Operation *op : criteria)
+    int64_t most = blockBytes;
+    if (blocks > 1)
+      forLogits([&, largest = int64_t(0)](Value logits, ArrayRef<Operation *>) mutable {
+        largest = std::max(largest, bytesOf(logits, compilation));
+        most = std::min<int64_t>(blockBytes, llvm::divideCeil(largest, blocks));
+      });
+    mt::ModelOp current;
+    int64_t sequence = 0;
+    forLogits([&](Value logits, ArrayRef<Operation *> criteria) {
+      auto model = criteria.front()->getParentOfType<mt::ModelOp>();
+      sequence = model == current ? sequence : 0;
+      current = model;
+      int64_t size = sizeOf(logits, compilation, most);
+      for (Operation *op : criteria)
+        if (size)
           mt::setBlocks(op, {sequence, size});
-        sequence += !criteria.empty();
-      }
-    }
+      sequence += size > 0;
+    });
   }
 
 private:
+  // Those that only losses and accuracies read.
+  void forLogits(llvm::function_ref<void(Value, ArrayRef<Operation *>)> body) {
+    for (auto model : getOperation().getOps<mt::ModelOp>())
+      for (auto product : model.getBody().front().getOps<mt::MatmulOp>())
+        if (Value logits = logitsOf(product))
+          if (SmallVector<Operation *> criteria = criteriaOf(logits); !criteria.empty())
+            body(logits, criteria);
+  }
+
+  // Of the whole batch.
+  int64_t bytesOf(Value logits, const mt::Compilation &compilation) {
+    return compilation.getBatch() * mt::elementsPerRow(tensorOf(logits)) * (gpus && compilation.isHalf() ? 2 : 4);
+  }
+
   // Classes of a block; 0 where the logits of the whole batch are small. The size depends on nothing that a run
   // chooses, since the order of additions depends on it.
-  int64_t sizeOf(RankedTensorType type, int64_t batch) {
-    int64_t classes = type.getShape().back(), each = mt::elementsPerRow(type) * 4;
-    int64_t blocks = std::min(static_cast<int64_t>(llvm::divideCeil(batch * each, blockBytes)), mostBlocks);
-    int64_t size = llvm::divideCeil(classes, std::max<int64_t>(blocks, 1));
+  int64_t sizeOf(Value logits, const mt::Compilation &compilation, int64_t most) {
+    int64_t classes = tensorOf(logits).getShape().back();
+    int64_t count = std::min<int64_t>(llvm::divideCeil(bytesOf(logits, compilation), most), mostBlocks);
+    int64_t size = llvm::divideCeil(classes, std::max<int64_t>(count, 1));
     if (size > blockUnit)
       size = llvm::alignTo(size, blockUnit);
-    return size < classes && classes <= mostClasses ? size : 0;
+    return size < classes && classes <= mostClasses && (!gpus || classes >= fewestGpuClasses) ? size : 0;
   }
 };
 

@@ -8,17 +8,23 @@ namespace mtc {
 
 using mt::tensorOf;
 
+// A variable, or one with padded classes (or their zeros in place of a bias).
+static bool isOfModel(Value value) {
+  auto pad = value.getDefiningOp<mt::PadOp>();
+  Operation *source = pad ? pad.getOperand().getDefiningOp() : value.getDefiningOp();
+  return isa_and_nonnull<mt::VariableOp>(source) || (pad && isa_and_nonnull<mt::ConstantOp>(source));
+}
+
 Value logitsOf(mt::MatmulOp product) {
   RankedTensorType type = tensorOf(product.getResult());
   if (product.getTransposeA() || !mt::isSplit(type) || tensorOf(product.getRhs()).getRank() != 2 ||
-      !product.getRhs().getDefiningOp<mt::VariableOp>())
+      !isOfModel(product.getRhs()))
     return {};
   auto add = product->hasOneUse() ? dyn_cast<mt::AddOp>(*product->user_begin()) : mt::AddOp();
   if (!add || add.getType() != type)
     return product.getResult();
   Value bias = add.getLhs() == product.getResult() ? add.getRhs() : add.getLhs();
-  bool fits =
-      tensorOf(bias).getShape() == ArrayRef<int64_t>{type.getShape().back()} && bias.getDefiningOp<mt::VariableOp>();
+  bool fits = tensorOf(bias).getShape() == ArrayRef<int64_t>{type.getShape().back()} && isOfModel(bias);
   return fits ? add.getResult() : Value();
 }
 

@@ -47,8 +47,19 @@ static void placeParts(mt::ConcatOp concat) {
   concat.erase();
 }
 
+// A slice for each product that reads it: it becomes part of the product's kernel.
+static void takeOwnSlices(mt::MatmulOp product) {
+  OpBuilder builder(product);
+  for (OpOperand &side : product->getOpOperands())
+    if (mt::holderOf(side.get()) != side.get() && !side.get().hasOneUse())
+      side.set(builder.clone(*side.get().getDefiningOp())->getResult(0));
+}
+
 void prepareBlocks(mt::ProgramOp program) {
   Block &body = program.getBody().front();
+  for (auto product : body.getOps<mt::MatmulOp>())
+    if (mt::turnOf(product) && product.getTransposeA())
+      takeOwnSlices(product);
   for (auto product : body.getOps<mt::MatmulOp>())
     if (mt::SliceOp slice = mt::turnOf(product) ? mt::slicedSide(product) : mt::SliceOp();
         slice && !slice->hasOneUse()) {

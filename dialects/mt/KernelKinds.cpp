@@ -177,6 +177,15 @@ Value holderOf(Value side) {
   return all.drop_back() == shape.drop_back() ? whole : side;
 }
 
+BatchProduct batchProductOf(Value result) {
+  std::optional<PlacedPart> placed = placedPartOf(result);
+  int64_t stride = tensorOf(result).getShape().back();
+  Value sum = placed ? placed->part : result;
+  while (auto reduce = sum.getDefiningOp<ReduceOp>())
+    sum = reduce.getOperand();
+  return {sum.getDefiningOp<MatmulOp>(), placed ? placed->from * (placed->axis == 0 ? stride : 1) : 0, stride};
+}
+
 static LogicalResult verifyMatmulWgrad(Block &body, KernelError error) {
   Value sum = yieldsOf(body).size() == 1 ? yieldsOf(body).front() : Value();
   if (std::optional<PlacedPart> placed = sum ? placedPartOf(sum) : std::nullopt; placed && areArguments(placed->whole))

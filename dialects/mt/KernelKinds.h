@@ -40,6 +40,14 @@ Operation *productOf(Block &body);
 // which is read where it lies; else the side itself.
 Value holderOf(Value side);
 
+// What a kernel of kind matmul_wgrad computes, by its result: the product, and where its sum lies in the result:
+// elements before it, and from row to row. Of a placed part (Blocks.h), the part's. `product` is null for other values.
+struct BatchProduct {
+  MatmulOp product;
+  int64_t first, stride;
+};
+BatchProduct batchProductOf(Value result);
+
 // Whether a kernel of this body may write result number `result` over the operand of argument number `argument`.
 bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result);
 

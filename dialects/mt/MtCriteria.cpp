@@ -358,52 +358,17 @@ Value BinaryAccuracyOp::decompose(OpBuilder &builder) {
   return (squeezeLast(sumLast(hits)) / lastExtent(p)).value();
 }
 
-// The mean over the last axis.
-static Expr meanLast(const Expr &each) { return squeezeLast(sumLast(each)) / lastExtent(each); }
-
-#define MT_LOSS(OP)                                                                                                    \
-  static Expr lossOf(OP op, const Expr &p, const Expr &t);                                                             \
-  Value OP::decompose(OpBuilder &builder) {                                                                            \
-    return lossOf(*this, Expr(builder, getLoc(), getPredictions()), Expr(builder, getLoc(), getTargets())).value();    \
-  }                                                                                                                    \
-  Expr lossOf([[maybe_unused]] OP op, const Expr &p, const Expr &t)
-
-MT_LOSS(HuberOp) {
-  double delta = op.getDelta().convertToFloat();
-  Expr error = p - t, size = abs(error);
-  return meanLast(select(size <= delta, square(error) * 0.5, size * delta - 0.5 * delta * delta));
-}
-
-static Expr margin(const Expr &p, const Expr &t) { return maximum(1.0 - select(t == 0.0, -1.0, t) * p, 0.0); }
-MT_LOSS(HingeOp) { return meanLast(margin(p, t)); }
-MT_LOSS(SquaredHingeOp) { return meanLast(square(margin(p, t))); }
-MT_LOSS(CategoricalHingeOp) { return squeezeLast(maximum(maxLast((1.0 - t) * p) - sumLast(t * p) + 1.0, 0.0)); }
-
-MT_LOSS(KlDivergenceOp) {
-  Expr q = minimum(maximum(p, low), 1.0), s = minimum(maximum(t, low), 1.0);
-  return squeezeLast(sumLast(s * log(s / q)));
-}
-MT_LOSS(PoissonOp) { return meanLast(p - t * log(p + low)); }
-MT_LOSS(LogCoshOp) {
-  Expr error = p - t;
-  return meanLast(error + softplus(error * -2.0) - 0.69314718055994531);
-}
-
-// The square of the bound, inside of the root: a zero vector has a gradient.
-static Expr unit(const Expr &a) { return a * rsqrt(maximum(sumLast(square(a)), low * low)); }
-MT_LOSS(CosineSimilarityOp) { return -squeezeLast(sumLast(unit(p) * unit(t))); }
-
-MT_LOSS(MeanAbsolutePercentageErrorOp) { return meanLast(abs((t - p) / maximum(abs(t), low))) * 100.0; }
-MT_LOSS(MeanSquaredLogarithmicErrorOp) {
-  return meanLast(square(log(maximum(p, low) + 1.0) - log(maximum(t, low) + 1.0)));
-}
-
 static Expr isAmongTop(const Expr &p, const Expr &labels, int64_t k, std::optional<LogitBlocks> form) {
   if (form)
     return toFloat(squeezeLast(countAboveLabel(p, labels, *form)) < static_cast<double>(k));
   Expr chosen = sumLast(select(labelMask(labels, p.type().getShape().back()), p, 0.0));
   return toFloat(squeezeLast(sumLast(toFloat(p > chosen))) < static_cast<double>(k));
 }
-MT_LOSS(SparseTopKCategoricalAccuracyOp) { return isAmongTop(p, t, op.getK(), mlir::mt::blocksOf(op)); }
-MT_LOSS(TopKCategoricalAccuracyOp) { return isAmongTop(p, argmax(t), op.getK(), mlir::mt::blocksOf(op)); }
-#undef MT_LOSS
+Value SparseTopKCategoricalAccuracyOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), labels(builder, getLoc(), getTargets());
+  return isAmongTop(p, labels, getK(), mlir::mt::blocksOf(getOperation())).value();
+}
+Value TopKCategoricalAccuracyOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  return isAmongTop(p, argmax(t), getK(), mlir::mt::blocksOf(getOperation())).value();
+}

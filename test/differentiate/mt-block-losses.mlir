@@ -2,9 +2,17 @@
 // RUN: mt-opt %s --mt-block-losses=block-bytes=500 --split-input-file | FileCheck %s
 // RUN: mt-opt %s --mt-block-losses --split-input-file | FileCheck %s --check-prefix=SMALL
 // SMALL-NOT: mt.blocks
+// RUN: mt-opt %s --mt-block-losses="gpus=true blocks=2" --split-input-file | FileCheck %s --check-prefix=GPUS
+// GPUS-NOT: mt.blocks
+// GPUS:     mt.model @dense
+// GPUS:     mt.categorical_crossentropy %{{.*}} from_logits {mt.blocks = array<i64: 0, 256>}
+// GPUS:     mt.categorical_crossentropy %{{.*}} {mt.blocks = array<i64: 1, 256>}
+// GPUS:     mt.model @whole
+// GPUS-NOT: mt.blocks
 //
 // Losses and accuracies of logits that nothing else reads but an output; a module without a batch has one sample. 300
-// logits of 4 bytes are three blocks of 500 bytes or less, a block of more than 64 classes a multiple of 64.
+// logits of 4 bytes are three blocks of 500 bytes or less, a block of more than 64 classes a multiple of 64. For GPUs,
+// two blocks of the largest logits, of 256 classes at least.
 
 // CHECK-LABEL: mt.model @sparse
 // CHECK:       mt.sparse_categorical_crossentropy %{{.*}} from_logits {mt.blocks = array<i64: 0, 34>}

@@ -332,23 +332,9 @@ void TreeEmitter::run() {
 
 bool mtc::isTransposed(int64_t height, int64_t columns) { return columns <= lanes && height > columns; }
 
-// The product whose sum over the batch a value is, or a part of it.
-static mt::MatmulOp summedProduct(Value sum) {
-  if (std::optional<mt::PlacedPart> placed = mt::placedPartOf(sum))
-    sum = placed->part;
-  while (auto reduce = sum.getDefiningOp<mt::ReduceOp>())
-    sum = reduce.getOperand();
-  return sum.getDefiningOp<mt::MatmulOp>();
-}
-
-static TreeEmitter::Position positionOf(Value result) {
-  int64_t stride = tensorOf(result).getDimSize(1);
-  std::optional<mt::PlacedPart> placed = mt::placedPartOf(result);
-  return {placed ? placed->from * (placed->axis == 0 ? stride : 1) : 0, stride};
-}
-
 LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
-  mt::MatmulOp product = summedProduct(kernel.yields()[0]);
+  mt::BatchProduct batch = mt::batchProductOf(kernel.yields()[0]);
+  mt::MatmulOp product = batch.product;
   auto sideOf = [&](Value value) {
     Value whole = mt::holderOf(value);
     return TreeEmitter::Side{kernel.argumentBuffer(cast<BlockArgument>(whole).getArgNumber()), elementOf(whole),
@@ -361,7 +347,7 @@ LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
     std::swap(left, right);
     std::swap(height, columns);
   }
-  TreeEmitter::Position position = positionOf(kernel.yields()[0]);
-  TreeEmitter(kernel, left, right, position, height, columns, linesOf(product.getLhs()), transposed).run();
+  TreeEmitter(kernel, left, right, {batch.first, batch.stride}, height, columns, linesOf(product.getLhs()), transposed)
+      .run();
   return success();
 }

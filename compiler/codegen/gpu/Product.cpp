@@ -317,19 +317,42 @@ int64_t mtc::chunkOf(const BlockKernel &kernel, Value operand, int64_t run) {
   return chunk;
 }
 
+namespace {
+// Where a matrix lies: elements of an argument from `from` on, rows `stride` elements apart.
+struct PartOfArgument {
+  Value argument;
+  int64_t from, stride;
+};
+} // namespace
+
+// `stride`: of a matrix that is no part of another.
+static PartOfArgument partOf(Value matrix, int64_t stride) {
+  auto slice = matrix.getDefiningOp<mt::SliceOp>();
+  if (!slice)
+    return {matrix, 0, stride};
+  int64_t columns = tensorOf(slice.getOperand()).getDimSize(1);
+  return {slice.getOperand(), slice.getStarts()[0] * columns + slice.getStarts()[1], columns};
+}
+
+static Value addressOf(BlockKernel &kernel, const PartOfArgument &part) {
+  Value base = kernel.argument(cast<BlockArgument>(part.argument).getArgNumber());
+  return part.from ? kernel.emit.address(base, elementOf(part.argument), part.from) : base;
+}
+
 // What is not there is read from an address that is, and dropped: loads have no branches.
 ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, Lines lines, Value end) {
   Emitter &emit = kernel.emit;
   Type element = elementOf(matrix);
-  Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
-  int64_t chunk = chunkOf(kernel, matrix, width);
+  PartOfArgument part = partOf(matrix, width);
+  Value base = addressOf(kernel, part);
+  int64_t chunk = chunkOf(kernel, part.argument, std::gcd(part.stride, part.from)), stride = part.stride;
   auto prepare = [&emit, element, base, lines](Value line, Value k) -> Emitter::Values {
     Value row = emit.add(lines.first, line), there = emit.less(row, lines.end);
     return {emit.address(base, element, orZero(emit, there, row)), there, k};
   };
-  auto locate = [&emit, element, width, end](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
+  auto locate = [&emit, element, stride, end](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
     Value k = emit.add(position[0], kept[2]), before = emit.less(k, end);
-    return {emit.address(kept[0], element, emit.mul(orZero(emit, before, k), width)), both(emit, kept[1], before)};
+    return {emit.address(kept[0], element, emit.mul(orZero(emit, before, k), stride)), both(emit, kept[1], before)};
   };
   return {/*deep=*/false, chunk, element, prepare, locate};
 }
@@ -337,11 +360,14 @@ ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, 
 ProductSide mtc::matrixAlong(BlockKernel &kernel, Value matrix, int64_t depth, Lines lines) {
   Emitter &emit = kernel.emit;
   Type element = elementOf(matrix);
-  Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
-  int64_t chunk = chunkOf(kernel, matrix, depth);
-  auto prepare = [&emit, element, base, depth, lines](Value line, Value k) -> Emitter::Values {
+  PartOfArgument part = partOf(matrix, depth);
+  Value base = addressOf(kernel, part);
+  // A chunk ends where the depth does: what lies behind it in the row would count.
+  int64_t run = std::gcd(std::gcd(part.stride, part.from), depth), stride = part.stride;
+  int64_t chunk = chunkOf(kernel, part.argument, run);
+  auto prepare = [&emit, element, base, stride, lines](Value line, Value k) -> Emitter::Values {
     Value row = emit.add(lines.first, line), there = emit.less(row, lines.end);
-    return {emit.address(base, element, emit.mul(orZero(emit, there, row), depth)), there, k};
+    return {emit.address(base, element, emit.mul(orZero(emit, there, row), stride)), there, k};
   };
   auto locate = [&emit, element, depth](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
     Value k = emit.add(position[0], kept[2]), before = emit.less(k, emit.integer(depth));

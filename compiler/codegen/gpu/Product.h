@@ -159,7 +159,8 @@ mlir::Value orZero(Emitter &emit, mlir::Value there, mlir::Value value);
 // the run is no multiple of that. With FMAs 1 or chunkElements.
 int64_t chunkOf(const BlockKernel &kernel, mlir::Value operand, int64_t run);
 
-// Sides that are matrices in memory: `matrix` is an argument of the kernel. A position is k, an i64.
+// Sides that are matrices in memory: `matrix` is an argument of the kernel, or a slice of one, which is read where it
+// lies. A position is k, an i64.
 // [k, width]: line i is column lines.first + i, and those from lines.end on are not there; k ends before `end`.
 struct Lines {
   mlir::Value first, end; // i64

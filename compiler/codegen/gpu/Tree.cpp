@@ -70,18 +70,14 @@ void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, const Shards &shards,
            finish);
 }
 
-// The product whose sum over the batch a value is.
-static mt::MatmulOp productOf(Value sum) {
-  while (auto reduce = sum.getDefiningOp<mt::ReduceOp>())
-    sum = reduce.getOperand();
-  return sum.getDefiningOp<mt::MatmulOp>();
+static mt::BatchProduct batchProductOf(plan::KernelOp op) {
+  return mt::batchProductOf(op.getBody().front().getTerminator()->getOperand(0));
 }
 
 static ProductTree matmulTree(plan::KernelOp op, int64_t shardRows) {
-  Value result = op.getBody().front().getTerminator()->getOperand(0);
-  int64_t rows = linesOf(result), columns = tensorOf(result).getShape().back();
-  mt::MatmulOp product = productOf(result);
-  return productTree(op, rows, columns, /*count=*/1, product ? linesOf(product.getLhs()) : 1, shardRows);
+  mt::MatmulOp product = batchProductOf(op).product;
+  int64_t rows = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
+  return productTree(op, rows, columns, /*count=*/1, linesOf(product.getLhs()), shardRows);
 }
 
 GpuGrid mtc::matmulWgradGpuGrid(plan::KernelOp op, int64_t shardRows) {
@@ -91,7 +87,8 @@ GpuGrid mtc::matmulWgradGpuGrid(plan::KernelOp op, int64_t shardRows) {
 LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
-  mt::MatmulOp product = productOf(kernel.yields()[0]);
+  mt::BatchProduct batch = batchProductOf(kernel.op);
+  mt::MatmulOp product = batch.product;
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
   ProductTree tree = matmulTree(kernel.op, kernel.shardRows);
   Type element = elementOf(product.getLhs());
@@ -110,10 +107,12 @@ LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
                      panelsOf(emit, tile, from, to), block.zeros());
   };
   emitProductTree(kernel, block, tree, sum, [&](ValueRange root) {
-    block.finish(root, storedTogether(columns), [&](Value line, Value across, ValueRange sums) {
+    int64_t together = storedTogether(std::gcd(std::gcd(batch.first, batch.stride), columns));
+    block.finish(root, together, [&](Value line, Value across, ValueRange sums) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(columns)));
-      Value to = emit.address(kernel.result(0), f32, emit.add(emit.mul(row, columns), column));
+      Value at = emit.add(emit.add(emit.mul(row, batch.stride), column), batch.first);
+      Value to = emit.address(kernel.result(0), f32, at);
       return ProductResult{there, storesOf(emit, sums, to)};
     });
   });
