@@ -26,7 +26,7 @@ Status compile(const ModelSource &source, const Options &options, std::vector<ui
     }
     chosen.values.micro_batches = 1;
   }
-  if (!options.values.max_batch)
+  if (!options.values.max_batch) // which was found, and fits, without blocks
     chosen.logitBlocks = findLogitBlocks(source, chosen);
   Status status = runPipeline(source, chosen, bytes);
   if (status.ok() && chosen.logitBlocks)
