@@ -28,7 +28,8 @@ class Writer:
         return name
 
     def variable(self, name: str, path: str, init: str, *shape: int) -> str:
-        return self.emit(name, f'mt.variable "{path}" init({init}) : tensor<{"x".join(map(str, shape))}xf32>')
+        marked = " no_weight_decay" if len(shape) == 1 else ""  # biases and factors of norms
+        return self.emit(name, f'mt.variable "{path}" init({init}){marked} : tensor<{"x".join(map(str, shape))}xf32>')
 
     def norm(self, name: str, path: str, x: str) -> str:
         width = self.o.width
@@ -64,6 +65,20 @@ class Writer:
         d = self.drop(f"dd{i}", self.dense(f"d{i}", path + "/down", g, 4 * o.width, o.width, deviation))
         return self.emit(f"x{i + 1}", f"mt.add %{y}, %{d} : {self.x}, {self.x}")
 
+    def optimizer(self) -> None:
+        """AdamW, with the schedule of Loshchilov and Hutter (2017): a line to the rate, half a cosine to a tenth."""
+        o = self.o
+        given, rate = f"learning_rate = {o.learning_rate:.6e} : f32, ", ""
+        if o.steps:
+            warmup = min(100, o.steps // 10)
+            step = self.emit("step", "mt.iteration")
+            rate = " rate(%" + self.emit(
+                "rate", f"mt.cosine_decay %{step} <{{initial_learning_rate = 0.0 : f32, decay_steps = "
+                f"{o.steps - warmup}.0 : f32, alpha = 1.0e-1 : f32, warmup_target = {o.learning_rate:.6e} : f32, "
+                f"warmup_steps = {warmup}.0 : f32}}>") + ")"
+            given = ""
+        self.lines.append(f"  mt.adamw{rate} <{{{given}beta_2 = 9.9e-1 : f32, weight_decay = 1.0e-1 : f32}}>")
+
     def model(self) -> str:
         o = self.o
         ids, table = f"tensor<?x{o.tokens}xi32>", f"tensor<{o.vocabulary}x{o.width}xf32>"
@@ -82,8 +97,7 @@ class Writer:
         self.emit("loss", f"mt.sparse_categorical_crossentropy %logits, %next from_logits : {logits}, {ids}")
         self.lines.append(f'  mt.loss "loss", %loss : {ids.replace("i32", "f32")}')
         self.lines.append(f'  mt.output "logits", %logits : {logits}')
-        self.lines.append(f"  mt.adamw <{{learning_rate = {o.learning_rate:.6e} : f32, beta_2 = 9.9e-1 : f32, "
-                          "weight_decay = 1.0e-1 : f32}>")
+        self.optimizer()
         return "\n".join(["mt.model @gpt {", *self.lines, "}"])
 
 
@@ -95,6 +109,8 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} ({default})")
     parser.add_argument("--dropout", type=float, default=0.0, help="rate behind each dense layer of the stream (0)")
     parser.add_argument("--learning-rate", type=float, default=6e-4, help="of AdamW (6e-4)")
+    parser.add_argument("--steps", type=int, default=0,
+                        help="after which the learning rate is a tenth; 0: it is constant (0)")
     options = parser.parse_args()
     if options.width % options.heads:
         parser.error(f"expected a width that is a multiple of {options.heads} heads, found {options.width}")

@@ -214,10 +214,13 @@ static Status parseOwnKey(std::string_view key, std::string_view value, DataSpec
                                          : Status(MT_INVALID, "expected split=train or split=test, " + found +
                                                                   didYouMean(value, {"train", "test"}));
   }
-  if (key == "length")
-    return parseNumber(value, spec.length) && spec.length > 0
+  if (key == "length" || key == "stride") {
+    int64_t &number = key == "length" ? spec.length : spec.stride;
+    return parseNumber(value, number) && number > 0
                ? Status()
-               : Status(MT_INVALID, "expected length=T with T >= 1, " + found);
+               : Status(MT_INVALID, "expected " + std::string(key == "length" ? "length=T with T" : "stride=N with N") +
+                                        " >= 1, " + found);
+  }
   if (key == "header")
     return parseFlag(key, value, spec.header.emplace(), found);
   (key == "x" ? spec.input : key == "skip" ? spec.skip : spec.target) = value; // y, label
@@ -244,8 +247,12 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
   if (key == "strict") // of any source, so that a command can ask for it
     return parseFlag(key, value, spec.strict, found);
   if (key == "nan" || key == "ids" || key == "damaged") {
-    std::string_view words[] = {key == "damaged" ? "skip" : key == "nan" ? "no" : "checked",
-                                key == "damaged" ? "keep" : key == "nan" ? "yes" : "unchecked"};
+    std::string_view words[] = {key == "damaged" ? "skip"
+                                : key == "nan"   ? "no"
+                                                 : "checked",
+                                key == "damaged" ? "keep"
+                                : key == "nan"   ? "yes"
+                                                 : "unchecked"};
     (key == "nan" ? spec.allowNan : key == "ids" ? spec.uncheckedIds : spec.keepDamaged) = value == words[1];
     std::string name(key);
     return value == words[0] || value == words[1]

@@ -46,6 +46,7 @@ struct DataSpec {
   std::vector<std::pair<int64_t, float>>
       classWeights;          // class-weight=CLASS:WEIGHT[+...]: of samples, by label; 1 of other labels
   int64_t length = 0;        // tokens, text: of a sample; 0: what the model's only input of [?, T] says
+  int64_t stride = 0;        // tokens, text: from the first token of a sample to that of the next; 0: the length
   // npz, tfrecord: the array or feature that is the only input, the only target; "": by their names. csv: columns as
   // "a+b"; "": all others, and the last one.
   std::string input, target;

@@ -95,6 +95,17 @@ static std::string lacking(const mtrun_dataset &data, const std::set<int64_t> &a
          std::to_string(count) + ": " + names + (count > maxNamed ? ", ..." : "");
 }
 
+// How many samples after one begin within it, as windows of tokens do that overlap.
+static int64_t overlap(const mtrun_dataset &data) {
+  uint64_t most = 0;
+  for (const Column &column : data.columns) {
+    uint64_t bytes = column.made() ? 0 : column.field.elements() * storedSize(column.field.type);
+    if (uint64_t stride = column.field.stride; stride > 0 && bytes > stride)
+      most = std::max(most, (bytes - 1) / stride);
+  }
+  return static_cast<int64_t>(std::min(most, static_cast<uint64_t>(std::max<int64_t>(data.size, 0))));
+}
+
 Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std::unique_ptr<mtrun_dataset> &training,
                     std::unique_ptr<mtrun_dataset> &validation) {
   if (!(options.share > 0 && options.share < 1))
@@ -112,6 +123,15 @@ Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std:
                             std::to_string(trainingSize) + " and " + std::to_string(held) + ": the share is " + share +
                             " of " + std::to_string(data.size)};
   }
+  int64_t shared = overlap(data);
+  if (shared && !options.last)
+    return {MT_INVALID, "validation split: expected samples that have nothing in common, found samples that overlap "
+                        "with the next " +
+                            std::to_string(shared) + ": hold out the last ones (:last)"};
+  if (trainingSize <= shared)
+    return {MT_INVALID, "validation split: expected at least 1 sample to train on, found " +
+                            std::to_string(trainingSize) + ", of which " + std::to_string(shared) +
+                            " overlap with the samples to validate on"};
   std::vector<int64_t> labels = classesOf(data);
   std::vector<bool> out(static_cast<size_t>(data.size));
   if (options.last)
@@ -123,12 +143,14 @@ Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std:
     std::unique_ptr<mtrun_dataset> &part = held ? validation : training;
     std::vector<int64_t> samples;
     std::set<int64_t> here;
-    for (int64_t i = 0; i < data.size; ++i)
-      if (out[static_cast<size_t>(i)] == held) {
+    for (int64_t i = 0; i < data.size; ++i) {
+      bool common = i >= trainingSize - shared && i < trainingSize; // overlaps with a sample that is held out
+      if (out[static_cast<size_t>(i)] == held && !common) {
         samples.push_back(data.sample(i));
         if (!labels.empty())
           here.insert(labels[static_cast<size_t>(i)]);
       }
+    }
     part = std::make_unique<mtrun_dataset>(data);
     part->notes.clear();
     part->begin = 0;

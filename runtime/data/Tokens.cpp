@@ -9,7 +9,8 @@
 
 namespace mtrun {
 
-// Windows of T + 1 that share their ends, from byte `begin` on: each token but the first is predicted once.
+// Windows of T + 1, from byte `begin` on. With a stride of T they share their ends: each token but the first is
+// predicted once.
 static Status makeWindows(const DataSpec &spec, std::vector<uint8_t> &&bytes, size_t begin, Stored type,
                           const std::string &opened, Table &table) {
   uint64_t size = storedSize(type), tokens = (bytes.size() - begin) / size, length = static_cast<uint64_t>(spec.length);
@@ -22,9 +23,11 @@ static Status makeWindows(const DataSpec &spec, std::vector<uint8_t> &&bytes, si
     return {MT_INVALID,
             opened + ": expected at least " + std::to_string(length + 1) + " tokens, found " + std::to_string(tokens)};
   std::shared_ptr<const uint8_t> owner = share(std::move(bytes));
-  uint64_t samples = (tokens - 1) / length;
-  Field in = {
-      "tokens", opened, MTRUN_INPUT, false, type, {length}, samples, length * size, {owner, owner.get() + begin}};
+  uint64_t stride = spec.stride ? static_cast<uint64_t>(spec.stride) : length;
+  uint64_t samples = (tokens - 1 - length) / stride + 1;
+  // One sample has no next one, and a stride that leaves the file may be too large for a product.
+  uint64_t next = samples > 1 ? stride * size : 0;
+  Field in = {"tokens", opened, MTRUN_INPUT, false, type, {length}, samples, next, {owner, owner.get() + begin}};
   Field out = in;
   out.name = "next";
   out.role = MTRUN_TARGET;
@@ -85,10 +88,10 @@ static Status encode(const DataSpec &spec, const std::string &opened, std::vecto
     size = utf8Bytes(text.substr(at));
     auto number = size ? numbers.find(text.substr(at, size)) : numbers.end();
     if (number == numbers.end())
-      return {MT_INVALID, opened + ", line " + std::to_string(line) + ": expected one of the " + std::to_string(most) +
-                              " characters of the plan's vocabulary, found " +
-                              (size ? "\"" + std::string(text.substr(at, size)) + "\""
-                                                                : "byte " + std::to_string(bytes[at]))};
+      return {MT_INVALID,
+              opened + ", line " + std::to_string(line) + ": expected one of the " + std::to_string(most) +
+                  " characters of the plan's vocabulary, found " +
+                  (size ? "\"" + std::string(text.substr(at, size)) + "\"" : "byte " + std::to_string(bytes[at]))};
     line += text[at] == '\n';
     for (size_t byte = 0; byte < storedSize(type); ++byte)
       tokens.push_back(static_cast<uint8_t>(number->second >> 8 * byte));
@@ -112,8 +115,8 @@ static Status openText(const DataSpec &spec, Table &table) {
 extern const SourceKind tokensSource = {
     .name = "tokens",
     .form = "tokens:FILE,length=T",
-    .help = "windows of T tokens, and the tokens that follow",
-    .keys = "length=",
+    .help = "windows of T tokens, one every stride=N (T), and the tokens that follow",
+    .keys = "length=, stride=",
     .open = openTokens,
 };
 
@@ -121,7 +124,7 @@ extern const SourceKind textSource = {
     .name = "text",
     .form = "text:FILE,length=T",
     .help = "the same of a text: its bytes, or the characters of the plan's vocabulary",
-    .keys = "length=",
+    .keys = "length=, stride=",
     .open = openText,
     .vocabulary = true,
 };

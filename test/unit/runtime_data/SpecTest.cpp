@@ -107,9 +107,10 @@ TEST(Spec, Messages) {
             "1: data: expected split=, range=, classes=, class-weight=, scale=, mean=, std= or "
             "preprocess=, found \"shuffle=1\"");
   EXPECT_EQ(problem("tokens:f,split=test"),
-            "1: data: expected length=, range=, classes=, class-weight=, scale=, mean=, std= or "
+            "1: data: expected length=, stride=, range=, classes=, class-weight=, scale=, mean=, std= or "
             "preprocess=, found \"split=test\"");
   EXPECT_EQ(problem("tokens:f,length=0"), "1: data: expected length=T with T >= 1, found \"length=0\"");
+  EXPECT_EQ(problem("text:f,length=8,stride=-1"), "1: data: expected stride=N with N >= 1, found \"stride=-1\"");
   EXPECT_EQ(problem("mnist:d,test"),
             "1: data: expected key=value, found \"test\" in \"mnist:d,test\"; a path that has a comma is written in "
             "double quotes");

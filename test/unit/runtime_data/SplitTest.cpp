@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A share held out of data that is sorted by class once held out whole classes, and training never saw them.
+#include "runtime/data/Split.h"
 #include "Fixtures.h"
 #include "runtime/data/Labels.h"
-#include "runtime/data/Split.h"
 
 #include <gtest/gtest.h>
 #include <map>
@@ -134,6 +134,27 @@ TEST_F(Split, Messages) {
   EXPECT_EQ(split(data.get(), 0.999, 1),
             "1: validation split: expected at least 1 sample to train on and 1 to validate on, found 0 and 100: the "
             "share is 0.999 of 100");
-  EXPECT_EQ(split(data.get(), 1, 1),
-            "1: validation split: expected a share above 0 and below 1, found 1.000000");
+  EXPECT_EQ(split(data.get(), 1, 1), "1: validation split: expected a share above 0 and below 1, found 1.000000");
+}
+
+// Windows of tokens that overlap: what is held out is in no sample to train on.
+TEST_F(Split, SamplesThatOverlap) {
+  data->columns[0].field.stride = 2; // of 6 bytes: each begins within the two before it
+  EXPECT_EQ(split(data.get(), 0.2, 1),
+            "1: validation split: expected samples that have nothing in common, found samples that overlap with the "
+            "next 2: hold out the last ones (:last)");
+  auto last = [&](double share) {
+    std::unique_ptr<mtrun_dataset> kept, held;
+    mtrun::Status status = mtrun::splitDataset(*data, {share, true, 0}, kept, held);
+    training.reset(kept.release());
+    validation.reset(held.release());
+    return status;
+  };
+  ASSERT_TRUE(last(0.2).ok());
+  EXPECT_EQ(training->size, 78);
+  EXPECT_EQ(training->sample(77), 77);
+  EXPECT_EQ(validation->size, 20);
+  EXPECT_EQ(validation->sample(0), 80);
+  EXPECT_EQ(last(0.98).message(), "validation split: expected at least 1 sample to train on, found 2, of which 2 "
+                                  "overlap with the samples to validate on");
 }

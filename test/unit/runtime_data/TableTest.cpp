@@ -122,6 +122,12 @@ TEST_F(Tables, Tokens) {
   EXPECT_EQ(table.fields[0].samples, 2u);
   EXPECT_EQ(at<uint16_t>(0, 1, 0), 104);
   EXPECT_EQ(at<uint16_t>(1, 1, 3), 108); // the next one of each
+  ASSERT_EQ(open("tokens", "t.bin,length=4,stride=2"), "0");
+  EXPECT_EQ(table.fields[0].samples, 3u); // 0, 2, 4: the one at 6 would need token 10
+  EXPECT_EQ(at<uint16_t>(0, 2, 0), 104);
+  EXPECT_EQ(at<uint16_t>(1, 2, 3), 108);
+  ASSERT_EQ(open("tokens", "t.bin,length=4,stride=9223372036854775807"), "0");
+  EXPECT_EQ(table.fields[0].samples, 1u);
   std::string header = little(20240520, 4) + little(1, 4) + little(10, 4) + std::string(1012, '\0');
   writeFile(folder.path("l.bin"), header + tokens);
   ASSERT_EQ(open("tokens", "l.bin,length=9"), "0");
