@@ -70,6 +70,13 @@ def torch_model(name):
     return model
 
 
+def torch_groups(model):
+    """Biases and norms do not decay, as in examples/gpt.py."""
+    parameters = list(model.parameters())
+    return [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.1},
+            {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0}]
+
+
 def torch_step(name, batch, compiled):
     import images
     import numpy as np
@@ -77,8 +84,7 @@ def torch_step(name, batch, compiled):
     tokens, vocabulary = SIZES[name][3:]
     model = torch_model(name)
     rate = torch.tensor(6e-4) if compiled else 6e-4  # a tensor: else the rate is compiled in
-    optimizer = torch.optim.AdamW(model.parameters(), rate, (0.9, 0.99), weight_decay=0.1,
-                                  fused=None if compiled else True)
+    optimizer = torch.optim.AdamW(torch_groups(model), rate, (0.9, 0.99), fused=None if compiled else True)
     ids = torch.from_numpy(np.random.default_rng(0).integers(0, vocabulary, (batch, tokens + 1)))
 
     def backward():
@@ -143,7 +149,7 @@ def first_losses(name, batch, steps):
                               check=True, capture_output=True, text=True, cwd=base)
     logs = [json.loads(line) for line in done.stdout.splitlines()]
     ours = [log["loss"] for log in logs if "loss" in log][::2]  # a step, and the epoch of that step
-    optimizer = torch.optim.AdamW(model.parameters(), 6e-4, (0.9, 0.99), weight_decay=0.1)
+    optimizer = torch.optim.AdamW(torch_groups(model), 6e-4, (0.9, 0.99))
     for step in range(steps):
         loss = torch.nn.functional.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
         optimizer.zero_grad()

@@ -37,7 +37,7 @@ def torch_parts(name, batch):
         import gpt
         model, ids = gpt.torch_model("gpt2-long").cuda(), torch.randint(0, 50257, (batch, 1025), device="cuda")
         rate = torch.tensor(6e-4, device="cuda")
-        optimizer = torch.optim.AdamW(model.parameters(), rate, (0.9, 0.99), weight_decay=0.1, capturable=True)
+        optimizer = torch.optim.AdamW(gpt.torch_groups(model), rate, (0.9, 0.99), capturable=True)
         return model, optimizer, ids[:, :-1].contiguous(), ids[:, 1:].flatten()
     x, y = (torch.from_numpy(a).cuda() for a in (peers.inputs(batch) if name == "mlp" else images.inputs(name, batch)))
     if name == "mlp":
