@@ -177,6 +177,11 @@ def _run_evaluate(model: Any, given: dict[str, Any]) -> Any:
 
 
 def _run_predict(model: Any, given: dict[str, Any]) -> Any:
+    for layer in model._flatten_layers():
+        known = getattr(_model.keras().layers, type(layer).__name__, None) is type(layer)
+        if layer._seed_generators and not known:
+            raise _Refusal(ModelError(f"{layer.name}: expected random numbers in training alone, found a SeedGenerator "
+                                      f"of a custom layer: its numbers may differ from one predict to the next"))
     return _guarded(_evaluate.predict, model, given)
 
 
@@ -217,7 +222,15 @@ def _as_error(error: Exception) -> Error:
 def _common(model: Any) -> dict[str, Any]:
     settings = {key: value for key, value in _settings.items() if key not in ("strict", "devices")}
     devices = _settings.get("devices") or _distributed(model)
+    if _runs_python(model):
+        settings["by"] = "file"  # a trace would take the code of custom layers once, with what else it does
     return {**settings, **({"devices": devices} if devices else {})}
+
+
+def _runs_python(model: Any) -> bool:
+    """Whether the caller asked for Python code at every step."""
+    not_compiled = _model.keras().backend.backend() == "jax" and model.compiled and not model.jit_compile
+    return bool(getattr(model, "run_eagerly", False) or not_compiled)
 
 
 def _distributed(model: Any) -> Optional[str]:

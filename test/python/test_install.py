@@ -12,6 +12,7 @@ import mtc
 import mtc.keras
 import numpy as np
 import pytest
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 L = keras.layers
 
@@ -166,6 +167,80 @@ def test_batches_that_fall_back(installed):
     with pytest.warns(mtc.FallbackWarning, match="line: train_on_batch .*expected"), pytest.raises(Exception):
         model.train_on_batch(np.zeros((4, 3), "f4"), np.zeros((4, 1), "f4"))
     assert int(model.optimizer.iterations) == 1
+
+
+def test_constraints_hold(installed):
+    """Keras applies a constraint behind each update; a trace of the loss knows nothing of it."""
+    x, y = np.ones((8, 3), "f4"), -np.ones((8, 2), "f4")
+    model = keras.Sequential([keras.Input((3,)), L.Dense(2, kernel_constraint="non_neg")])
+    model.compile("sgd", "mse")
+    with pytest.warns(mtc.FallbackWarning, match="without a constraint, found NonNeg"):
+        model.fit(x, y, epochs=3, verbose=0)
+    assert keras.ops.convert_to_numpy(model.layers[0].kernel).min() >= 0
+
+
+class Counting(L.Layer):
+    calls = 0
+
+    def call(self, x):
+        Counting.calls += 1
+        return keras.ops.sin(x)
+
+
+@pytest.mark.parametrize("asked", [{"run_eagerly": True}, {"jit_compile": False}])
+def test_code_that_runs_at_each_step(installed, asked):
+    """A trace would run the layer's code once."""
+    x, y = np.ones((32, 3), "f4"), np.ones((32, 1), "f4")
+    model = keras.Sequential([keras.Input((3,)), Counting(), L.Dense(1)])
+    model.compile("sgd", "mse", **asked)
+    Counting.calls = 0
+    with pytest.warns(mtc.FallbackWarning, match="Counting"):
+        model.fit(x, y, batch_size=4, verbose=0)
+    assert Counting.calls >= 8
+
+
+class Noise(L.Layer):
+    def __init__(self):
+        super().__init__()
+        self.numbers = keras.random.SeedGenerator(1)
+
+    def call(self, x):
+        return x + keras.random.normal(keras.ops.shape(x), seed=self.numbers)
+
+
+def test_predictions_with_random_numbers(installed):
+    model = keras.Sequential([keras.Input((3,)), Noise()])
+    x = np.ones((8, 3), "f4")
+    with pytest.warns(mtc.FallbackWarning, match="SeedGenerator"):
+        first = model.predict(x, verbose=0)
+    assert np.abs(first - model.predict(x, verbose=0)).max() > 0
+
+
+class Strict(keras.Model):
+    """Its `compute_loss` raises where MTC traces it, with losses of layers under way."""
+
+    def __init__(self):
+        super().__init__()
+        self.penalty = keras.metrics.Mean(name="penalty")
+        self.dense = L.Dense(2, activity_regularizer="l2")
+
+    def call(self, x):
+        return self.dense(x)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        if not training and not in_symbolic_scope():  # where Keras builds the metrics
+            raise ValueError("for training alone")
+        loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+        self.penalty.update_state(sum(self.losses))
+        return loss
+
+
+def test_a_trace_that_failed_leaves_nothing_behind(installed):
+    model = Strict()
+    model.compile("sgd", "mse")
+    with pytest.warns(mtc.FallbackWarning, match="for training alone"):
+        history = model.fit(np.ones((32, 4), "f4"), np.ones((32, 2), "f4"), verbose=0)
+    assert history.history["penalty"][0] > 0
 
 
 def test_strict():

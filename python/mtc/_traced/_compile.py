@@ -133,6 +133,8 @@ def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequ
         raise
     except Exception as error:  # the user's code, or Keras'
         raise places.refusal(error, str(model.name)) from error
+    finally:
+        getattr(model, "_losses_override", []).clear()  # where a compute_loss raised, Keras would take its losses
 
     def check() -> str:
         if not traced.has_loss:

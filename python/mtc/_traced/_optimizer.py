@@ -31,6 +31,10 @@ def optimizer_of(model: Any, rate: bool) -> Optimizer:
     if given.gradient_accumulation_steps:
         raise ModelError(f"{model.name}: gradient_accumulation_steps: give mtc micro_batches, and a batch for all of "
                          "them together")
+    for variable in model.trainable_variables:
+        if getattr(variable, "constraint", None) is not None:
+            raise ModelError(f"{variable.path}: expected a variable without a constraint, found "
+                             f"{type(variable.constraint).__name__}")
     op, own = KINDS[kind]
     numbers = {name: value for name in [*own.split(), *SHARED] if (value := getattr(given, name, None)) is not None}
     if numbers.get("nesterov") and not numbers.get("momentum"):

@@ -92,6 +92,18 @@ class OwnStep:
         return ModelError(f"{self.model.name}: train_step of {type(self.model).__name__}: {reason}")
 
 
+def own_step(model: Any) -> Callable[..., tuple[Any, Any, Any]]:
+    """`OwnStep.run` of a model, whose Python code runs once for all arguments of the same shapes and types.
+
+    Variables that stay as they are are None after the step.
+    """
+    def run(params: Sequence[Any], others: Sequence[Any], *rest: Any) -> tuple[Any, Any, Any]:
+        loss, after, logs = OwnStep(model).run(params, others, *rest)
+        return loss, [None if new is old else new for old, new in zip(others, after)], logs
+
+    return jax.jit(run)
+
+
 def has_own_step(model: Any) -> bool:
     """Whether the class has a `train_step` of its own."""
     return bool(_model.own_methods(model, ("train_step",)))

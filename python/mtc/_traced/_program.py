@@ -11,7 +11,7 @@ from mtc import _model
 from mtc._errors import ModelError
 from mtc._trace import places
 from mtc._traced._example import Example, Names, build, flat, rebuilt
-from mtc._traced._own_step import OwnStep, has_own_step
+from mtc._traced._own_step import has_own_step, own_step
 from mtc.jax._program import Program, Tree
 
 KEY, TRAINING = "key", "training"
@@ -34,6 +34,7 @@ class Traced:
         outputs = build(model, example.x)
         if self.has_loss:
             self._build_losses()
+        self._own_step = own_step(model) if has_own_step(model) else None
         self.names = Names.of(model, example, outputs)
         variables = model.variables
         paths = paths or _model.unique_paths(variables)
@@ -80,8 +81,8 @@ class Traced:
                 params, others, self._reset(), x, y, weight, training=training,
                 optimizer_variables=[v.value for v in getattr(model.optimizer, "variables", [])])
             logs, _ = model._update_metrics_variables(metrics, loss, x, y, y_pred, weight)
-        if has_own_step(model):  # what only one of Keras' test_step and the model's step reports is in both programs
-            own_loss, own_after, own_logs = OwnStep(model).run(params, others, self._reset(), x, y, weight)
+        if self._own_step:  # what only one of Keras' test_step and the model's step reports is in both programs
+            own_loss, own_after, own_logs = self._own_step(params, others, self._reset(), x, y, weight)
             if training or loss is None:
                 loss, after, logs = own_loss, own_after, {**logs, **own_logs}
             else:

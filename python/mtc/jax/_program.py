@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from typing import Any, Callable, Optional, Sequence
 
@@ -143,14 +144,19 @@ class Traced:
     reader: Reader
 
 
+@functools.cache
+def _rows() -> Any:
+    """One symbol for the samples of all batches: functions under `jax.jit` are traced once for it."""
+    return jax.export.symbolic_shape("b")[0]
+
+
 def symbolic(tree: Tree) -> list[Any]:
     """The arrays of a batch with a symbol in place of their first size."""
-    (b,) = jax.export.symbolic_shape("b")
     made = []
     for name, array in zip(tree.names, tree.arrays):
         if not array.shape:
             raise ModelError(f"{name}: expected an axis of samples in each array of the batch, found a number")
-        made.append(Spec((b, *array.shape[1:]), jax.dtypes.canonicalize_dtype(array.dtype)))
+        made.append(Spec((_rows(), *array.shape[1:]), jax.dtypes.canonicalize_dtype(array.dtype)))
     return made
 
 
