@@ -2,6 +2,7 @@
 #include "compiler/api/Memory.h"
 #include "compiler/SizeText.h"
 #include "compiler/api/Driver.h"
+#include "dialects/mt/Blocks.h"
 
 #include <algorithm>
 
@@ -126,13 +127,12 @@ int32_t findMicroBatches(const ModelSource &source, const Options &requested) {
 int32_t findLogitBlocks(const ModelSource &source, const Options &requested) {
   if (!requested.values.device_memory || requested.gpus.empty() || requested.stopAfter >= 0)
     return 0;
-  constexpr int32_t mostBlocks = 16;
   Options options = requested;
   std::vector<int64_t> whole, needed; // for each number of shards on a device; the last: all of them
   if (!measureMemory(source, options, whole).ok() || whole.back() <= requested.values.device_memory)
     return 0;
   int32_t onMore = 0;
-  for (int32_t count = 2; count <= mostBlocks; count *= 2) {
+  for (int32_t count = 2; count <= mlir::mt::mostBlocks; count *= 2) {
     options.logitBlocks = count;
     if (needed.clear(); !measureMemory(source, options, needed).ok() || needed == whole) // no logits become smaller
       break;

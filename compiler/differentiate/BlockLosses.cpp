@@ -20,8 +20,6 @@ namespace {
 
 using mt::tensorOf;
 
-// With more blocks there is less and less to gain, and each product is narrower.
-constexpr int64_t mostBlocks = 16;
 // Their numbers are exact as f32, by which the largest logit is found.
 constexpr int64_t mostClasses = 1 << 24;
 // A block of more classes has a multiple of them: the columns that a product's kernel packs at a time.
@@ -73,7 +71,7 @@ private:
   // chooses, since the order of additions depends on it.
   int64_t sizeOf(Value logits, const mt::Compilation &compilation, int64_t most) {
     int64_t classes = tensorOf(logits).getShape().back();
-    int64_t count = std::min<int64_t>(llvm::divideCeil(bytesOf(logits, compilation), most), mostBlocks);
+    int64_t count = std::min<int64_t>(llvm::divideCeil(bytesOf(logits, compilation), most), mt::mostBlocks);
     int64_t size = llvm::divideCeil(classes, std::max<int64_t>(count, 1));
     if (size > blockUnit)
       size = llvm::alignTo(size, blockUnit);

@@ -11,6 +11,9 @@
 
 namespace mlir::mt {
 
+// Of the same logits. With more there is less and less to gain, and each product is narrower.
+constexpr int64_t mostBlocks = 16;
+
 // Of a loss or a metric: its logits exist for `size` classes at a time. Criteria of the same logits have one `sequence`
 // of turns. Also of the concatenation that their gradient is made of, and of what becomes of it.
 struct LogitBlocks {
