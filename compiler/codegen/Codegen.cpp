@@ -39,15 +39,21 @@ FailureOr<std::vector<TargetCode>> mtc::runTasks(ModuleOp module, ArrayRef<CodeT
     std::string error;
   };
   std::vector<Work> works(tasks.size());
+  llvm::DefaultThreadPool pool;
   std::vector<std::thread> threads;
-  for (auto [task, work] : llvm::reverse(llvm::zip_equal(tasks, works)))
-    threads.emplace_back([&task, &work] {
-      auto codes = task();
-      if (codes)
-        work.codes = std::move(*codes);
-      else
-        work.error = llvm::toString(codes.takeError());
-    });
+  auto start = [&](bool assembles) {
+    for (auto [task, work] : llvm::reverse(llvm::zip_equal(tasks, works)))
+      if (task.assembles == assembles)
+        threads.emplace_back([&task, &work, &pool] {
+          auto codes = task.run(pool);
+          if (codes)
+            work.codes = std::move(*codes);
+          else
+            work.error = llvm::toString(codes.takeError());
+        });
+  };
+  start(/*assembles=*/true);
+  start(/*assembles=*/false);
   for (std::thread &thread : threads)
     thread.join();
   std::vector<TargetCode> codes;

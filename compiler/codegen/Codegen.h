@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/ThreadPool.h"
 #include <functional>
 #include <string>
 #include <vector>
@@ -51,9 +52,12 @@ struct TargetCode {
 // that does not keep the contract of its kind.
 mlir::LogicalResult setGrids(mlir::ModuleOp module);
 
-// What is left to do for one piece of code, or several, once the kernels are written: may run in a thread of its own,
-// once.
-using CodeTask = std::function<llvm::Expected<std::vector<TargetCode>>()>;
+// What is left to do for one piece of code, or several, once the kernels are written: runs in a thread of its own,
+// once, and its parts in the threads of a pool.
+struct CodeTask {
+  std::function<llvm::Expected<std::vector<TargetCode>>(llvm::ThreadPoolInterface &pool)> run;
+  bool assembles = false; // a child process follows, so its parts come before those of other tasks
+};
 
 // Writes all kernels and `mt_sum` for each CPU target: a task each, in the order of the options. Same module, same
 // bytes. Reports what cannot be compiled at the kernel.
@@ -64,8 +68,7 @@ mlir::FailureOr<std::vector<CodeTask>> prepareGpuCode(mlir::ModuleOp module, con
 // Bytes of scratch of the kernel that takes most on the CPU targets of the options, as the plan will have them. Kernels
 // are written for it, not compiled.
 mlir::FailureOr<int64_t> maxScratch(mlir::ModuleOp module, const CodegenOptions &options);
-// Runs the tasks, each in a thread, the last first; their code, in order. Nothing else may use the module's context
-// meanwhile.
+// Runs the tasks; their code, in order. Nothing else may use the module's context meanwhile.
 mlir::FailureOr<std::vector<TargetCode>> runTasks(mlir::ModuleOp module, llvm::ArrayRef<CodeTask> tasks);
 
 // The stage as a pass (`plan-codegen`): sets the grids, and fills `result`, which outlives it, best targets first.

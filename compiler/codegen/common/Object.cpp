@@ -12,7 +12,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Support/ThreadPool.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
 #include <mutex>
@@ -165,9 +164,10 @@ static llvm::Expected<Part> compilePart(ModuleOp module, const CpuTarget &target
 }
 
 llvm::Expected<std::vector<Object>> mtc::compileObjects(ArrayRef<OwningOpRef<ModuleOp>> modules,
-                                                        const CpuTarget &target, uint64_t maxStack) {
+                                                        const CpuTarget &target, uint64_t maxStack,
+                                                        llvm::ThreadPoolInterface &pool) {
   std::vector<std::optional<llvm::Expected<Part>>> parts(modules.size());
-  llvm::DefaultThreadPool threads(llvm::hardware_concurrency(modules.size()));
+  llvm::ThreadPoolTaskGroup threads(pool);
   for (auto [module, part] : llvm::zip_equal(modules, parts))
     threads.async([&] { part.emplace(compilePart(*module, target)); });
   threads.wait();

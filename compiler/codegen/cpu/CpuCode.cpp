@@ -15,8 +15,6 @@
 using namespace mlir;
 using namespace mtc;
 
-using KernelParts = std::vector<OwningOpRef<ModuleOp>>;
-
 static int64_t numberOfOps(ModuleOp module) {
   int64_t count = 0;
   module.walk([&](Operation *) { ++count; });
@@ -29,15 +27,11 @@ struct CpuModule : NormalModule {
 };
 } // namespace
 
-// Kernels are compiled in parts, in parallel. A part ends behind this many ops, so what is in it depends on the kernels
-// alone. Smaller ones would spend more on what each part has of its own.
-static constexpr int64_t opsOfPart = 2500;
-
 // The functions of all kernels for one vector unit, in parts, and the bytes of scratch that each takes.
-static FailureOr<KernelParts> emitKernels(const CpuModule &normal, const CodegenOptions &options,
-                                          const VectorUnit &vectors, std::vector<int64_t> &scratch) {
+static FailureOr<KernelModules> emitKernels(const CpuModule &normal, const CodegenOptions &options,
+                                            const VectorUnit &vectors, std::vector<int64_t> &scratch) {
   ModuleOp module = *normal.module;
-  KernelParts parts;
+  KernelModules parts;
   SharedFunctions functions;
   std::unique_ptr<Emitter> emit;
   auto bind = [](Kernel &kernel, ValueRange values) {
@@ -118,16 +112,17 @@ FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const Codegen
     auto code = emitKernels(normal, options, target->vectors, scratch);
     if (failed(code))
       return failure();
-    auto parts = std::make_shared<KernelParts>(std::move(*code));
-    tasks.push_back([parts, target = *target, scratch]() -> llvm::Expected<std::vector<TargetCode>> {
-      auto objects = compileObjects(*parts, target, MT_KERNEL_STACK_BYTES);
+    auto parts = std::make_shared<KernelModules>(std::move(*code));
+    auto compile = [parts, target = *target, scratch](auto &pool) -> llvm::Expected<std::vector<TargetCode>> {
+      auto objects = compileObjects(*parts, target, MT_KERNEL_STACK_BYTES, pool);
       if (!objects)
         return objects.takeError();
       auto elf = linkShared(*objects);
       if (!elf)
         return elf.takeError();
       return std::vector{TargetCode{target.name, target.features, std::move(*elf), "cpu", {}, scratch}};
-    });
+    };
+    tasks.push_back({std::move(compile)});
   }
   return tasks;
 }

@@ -76,14 +76,30 @@ static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(const Tempor
   return std::move(*bytes);
 }
 
-static llvm::Error start(Run &run, const std::string &ptxas, const TemporaryFile &source) {
+// ptxas of CUDA 12.1 and newer optimizes kernels in several threads. Their number is stored in the cubin, so it does
+// not depend on the machine.
+static bool hasThreads(const std::string &ptxas) {
+  TemporaryFile help;
+  if (help.make("txt"))
+    return false;
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), help.path.str(), llvm::StringRef("")};
+  if (llvm::sys::ExecuteAndWait(ptxas, {ptxas, "--help"}, std::nullopt, redirects) != 0)
+    return false;
+  auto text = llvm::MemoryBuffer::getFile(help.path);
+  return text && (*text)->getBuffer().contains("--split-compile");
+}
+
+static llvm::Error start(Run &run, const std::string &ptxas, const TemporaryFile &source, bool threads) {
   std::error_code error = run.cubin.make("cubin");
   if (!error)
     error = run.messages.make("txt");
   if (error)
     return llvm::createStringError(error, "cannot create a temporary file");
   std::string architecture = "-arch=" + run.architecture;
-  llvm::StringRef arguments[] = {ptxas, "-v", "-O3", "--fmad=false", architecture, "-o", run.cubin.path, source.path};
+  llvm::SmallVector<llvm::StringRef> arguments{
+      ptxas, "-v", "-O3", "--fmad=false", architecture, "-o", run.cubin.path, source.path};
+  if (threads)
+    arguments.push_back("--split-compile=8");
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), run.messages.path.str(), run.messages.path.str()};
   std::string message;
   run.process = llvm::sys::ExecuteNoWait(ptxas, arguments, std::nullopt, redirects, /*MemoryLimit=*/0, &message);
@@ -126,10 +142,11 @@ llvm::Expected<std::vector<Cubin>> mtc::assemble(const std::string &ptxas, const
       return llvm::createStringError(error, "cannot write %s", source.path.str().str().c_str());
   }
   std::list<Run> runs;
+  bool threads = !architectures.empty() && hasThreads(ptxas);
   llvm::Error problem = llvm::Error::success();
   for (const std::string &architecture : architectures) {
     runs.emplace_back().architecture = architecture + suffix;
-    if (llvm::Error error = start(runs.back(), ptxas, source)) {
+    if (llvm::Error error = start(runs.back(), ptxas, source, threads)) {
       runs.pop_back();
       problem = llvm::joinErrors(std::move(problem), std::move(error));
       break;

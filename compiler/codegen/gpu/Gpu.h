@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/common/Kernel.h"
+#include "compiler/codegen/common/Object.h"
 #include "llvm/Support/Error.h"
 
 namespace mtc {
@@ -32,11 +33,12 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 emitGpuKernels(const NormalModule &normal, const CodegenOptions &options, MatrixUnit unit = MatrixUnit::mma);
 
 // llvm.funcs in place of the gpu.funcs: for NVPTX, or for the host with mt_sim_thread (runtime/abi/gpu_kernel.h).
-mlir::OwningOpRef<mlir::ModuleOp> lowerToNvvm(mlir::ModuleOp kernels);
-mlir::OwningOpRef<mlir::ModuleOp> lowerToSimulated(mlir::ModuleOp kernels);
+KernelModules lowerToNvvm(mlir::ModuleOp kernels);
+KernelModules lowerToSimulated(mlir::ModuleOp kernels);
 
-// PTX of such a module for "sm_90" and newer ones.
-llvm::Expected<std::string> compilePtx(mlir::ModuleOp module, llvm::StringRef architecture);
+// One text of PTX of such modules for "sm_90" and newer ones.
+llvm::Expected<std::string> compilePtx(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules,
+                                       llvm::StringRef architecture, llvm::ThreadPoolInterface &pool);
 
 // Where ptxas is: on PATH, in $CUDA_HOME/bin, in /usr/local/cuda/bin; empty if nowhere.
 std::string findPtxas();

@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mtc;
 
 using Codes = std::vector<TargetCode>;
-using Kernels = std::shared_ptr<OwningOpRef<ModuleOp>>;
+using Kernels = std::shared_ptr<KernelModules>;
 
 // As plans have it: "cuda:sm_90".
 static std::string targetName(StringRef code) { return (gpuDevice + ":" + code).str(); }
@@ -33,11 +33,11 @@ static MatrixUnit unitOf(StringRef architecture, StringRef precision) {
   return found->hasWarpgroups() && precision != "tf32" ? MatrixUnit::wgmma : MatrixUnit::mma;
 }
 
-static llvm::Expected<Codes> simulate(const OwningOpRef<ModuleOp> &kernels) {
+static llvm::Expected<Codes> simulate(const KernelModules &kernels, llvm::ThreadPoolInterface &pool) {
   auto target = findTarget("x86-64-v3");
   if (!target)
     return target.takeError();
-  auto object = compileObjects(kernels, *target, /*maxStack=*/UINT64_MAX);
+  auto object = compileObjects(kernels, *target, /*maxStack=*/UINT64_MAX, pool);
   if (!object)
     return object.takeError();
   auto elf = linkShared(*object);
@@ -67,12 +67,13 @@ static std::vector<int64_t> memoryOfLaunches(ModuleOp normal, MatrixUnit unit, s
 }
 
 // A cubin for each architecture, then PTX.
-static llvm::Expected<Codes> makeCode(ModuleOp kernels, const std::string &ptxas, const Group &group,
-                                      ArrayRef<std::string> names, ArrayRef<int64_t> memory) {
+static llvm::Expected<Codes> makeCode(const KernelModules &kernels, const std::string &ptxas, const Group &group,
+                                      ArrayRef<std::string> names, ArrayRef<int64_t> memory,
+                                      llvm::ThreadPoolInterface &pool) {
   Codes codes;
   // What has wgmma runs on no other architecture, which the assembler wants to be told.
   std::string suffix = group.unit == MatrixUnit::wgmma ? "a" : "";
-  auto ptx = compilePtx(kernels, (group.cubins.empty() ? group.text : group.cubins.front()) + suffix);
+  auto ptx = compilePtx(kernels, (group.cubins.empty() ? group.text : group.cubins.front()) + suffix, pool);
   if (!ptx)
     return ptx.takeError();
   auto cubins = assemble(ptxas, *ptx, group.cubins, suffix, names);
@@ -150,14 +151,15 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
       if (group.unit != unit && failed(others = emitGpuKernels(normal, options, group.unit)))
         return failure();
       ModuleOp own = group.unit == unit ? **kernels : **others;
-      Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToNvvm(own));
+      Kernels lowered = std::make_shared<KernelModules>(lowerToNvvm(own));
       std::vector<int64_t> memory = memoryOfLaunches(*normal.module, group.unit, names.size());
-      tasks.push_back([=] { return makeCode(**lowered, ptxas, group, names, memory); });
+      tasks.push_back({[=](auto &pool) { return makeCode(*lowered, ptxas, group, names, memory, pool); },
+                       /*assembles=*/!group.cubins.empty()});
     }
   }
   if (simulatesWarpgroups || llvm::is_contained(options.gpus, simulatedName)) {
-    Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToSimulated(**kernels));
-    tasks.push_back([=] { return simulate(*lowered); });
+    Kernels lowered = std::make_shared<KernelModules>(lowerToSimulated(**kernels));
+    tasks.push_back({[=](auto &pool) { return simulate(*lowered, pool); }});
   }
   return tasks;
 }

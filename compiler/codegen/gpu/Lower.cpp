@@ -110,7 +110,7 @@ static void lowerOp(Operation *op, Lowering &lowering) {
   }
 }
 
-static void lowerFunction(gpu::GPUFuncOp from, OpBuilder &builder, Lowering &lowering) {
+static LLVM::LLVMFuncOp lowerFunction(gpu::GPUFuncOp from, OpBuilder &builder, Lowering &lowering) {
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
   SmallVector<Type> types{pointer, pointer}, more = lowering.arguments(builder);
   types.append(more);
@@ -127,21 +127,39 @@ static void lowerFunction(gpu::GPUFuncOp from, OpBuilder &builder, Lowering &low
   for (Operation *op : operations)
     lowerOp(op, lowering);
   entry.eraseArgument(entry.getNumArguments() - 1);
+  return made;
 }
 
-OwningOpRef<ModuleOp> mtc::lowerKernels(ModuleOp kernels, llvm::function_ref<std::unique_ptr<Lowering>()> lowering) {
-  OwningOpRef<ModuleOp> module(ModuleOp::create(kernels.getLoc()));
-  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  for (auto device : kernels.getOps<gpu::GPUModuleOp>())
-    for (Operation &op : *device.getBody()) {
-      if (auto function = dyn_cast<gpu::GPUFuncOp>(op))
-        lowerFunction(function, builder, *lowering());
-      else if (isa<LLVM::GlobalOp, LLVM::LLVMFuncOp>(op))
-        builder.clone(op);
+// The tables and functions that `op` refers to, where the part does not have them yet.
+static void addReferred(Operation *op, SymbolTable &kernels, ModuleOp part) {
+  std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(op);
+  for (SymbolTable::SymbolUse use : *uses) {
+    Operation *referred = kernels.lookup(use.getSymbolRef().getLeafReference());
+    if (!referred || part.lookupSymbol(use.getSymbolRef()))
+      continue;
+    part.push_back(referred->clone());
+    addReferred(referred, kernels, part);
+  }
+}
+
+KernelModules mtc::lowerKernels(ModuleOp kernels, llvm::function_ref<std::unique_ptr<Lowering>()> lowering) {
+  auto device = *kernels.getOps<gpu::GPUModuleOp>().begin();
+  SymbolTable symbols(device);
+  KernelModules parts;
+  int64_t ops = opsOfPart;
+  for (auto function : device.getOps<gpu::GPUFuncOp>()) {
+    if (ops >= opsOfPart) {
+      parts.push_back(ModuleOp::create(kernels.getLoc()));
+      ops = 0;
     }
-  return module;
+    ModuleOp part = *parts.back();
+    OpBuilder builder = OpBuilder::atBlockEnd(part.getBody());
+    addReferred(lowerFunction(function, builder, *lowering()), symbols, part);
+    function.walk([&](Operation *) { ++ops; });
+  }
+  return parts;
 }
 
-OwningOpRef<ModuleOp> mtc::lowerToNvvm(ModuleOp kernels) {
+KernelModules mtc::lowerToNvvm(ModuleOp kernels) {
   return lowerKernels(kernels, [] { return std::make_unique<NvvmLowering>(); });
 }

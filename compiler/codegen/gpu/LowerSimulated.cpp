@@ -257,6 +257,6 @@ private:
 };
 } // namespace
 
-OwningOpRef<ModuleOp> mtc::lowerToSimulated(ModuleOp kernels) {
+KernelModules mtc::lowerToSimulated(ModuleOp kernels) {
   return lowerKernels(kernels, [] { return std::make_unique<SimulatedLowering>(); });
 }

@@ -4,6 +4,7 @@
 #ifndef COMPILER_CODEGEN_GPU_LOWERING_H
 #define COMPILER_CODEGEN_GPU_LOWERING_H
 
+#include "compiler/codegen/common/Object.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -41,8 +42,7 @@ public:
 };
 
 // llvm.funcs in place of the gpu.funcs, each by a lowering of its own.
-mlir::OwningOpRef<mlir::ModuleOp> lowerKernels(mlir::ModuleOp kernels,
-                                               llvm::function_ref<std::unique_ptr<Lowering>()> lowering);
+KernelModules lowerKernels(mlir::ModuleOp kernels, llvm::function_ref<std::unique_ptr<Lowering>()> lowering);
 
 } // namespace mtc
 

@@ -102,7 +102,17 @@ static void keepLoops(llvm::Module &module) {
   }
 }
 
-llvm::Expected<std::string> mtc::compilePtx(ModuleOp module, StringRef architecture) {
+// Parts have tables and functions of the same names, which one text may not have. No kernel has a $ in its name.
+static void renameInternal(llvm::Module &code, size_t part) {
+  auto rename = [&](llvm::GlobalValue &value) {
+    if (value.hasLocalLinkage() && part > 0)
+      value.setName(value.getName() + "$" + llvm::Twine(part));
+  };
+  llvm::for_each(code.functions(), rename);
+  llvm::for_each(code.globals(), rename);
+}
+
+static llvm::Expected<std::string> compilePart(ModuleOp module, size_t part, StringRef architecture) {
   auto machine = createMachine(architecture);
   if (!machine)
     return machine.takeError();
@@ -118,13 +128,39 @@ llvm::Expected<std::string> mtc::compilePtx(ModuleOp module, StringRef architect
       function.addFnAttr("no-builtins");
       function.addFnAttr(llvm::Attribute::NoUnwind);
     }
+  renameInternal(*code, part);
   optimize(*code, **machine);
   keepLoops(*code);
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
+                                      /*DisableVerify=*/true))
     return llvm::createStringError("cannot emit PTX for %s", architecture.str().c_str());
   passes.run(*code);
   return std::string(text.begin(), text.end());
+}
+
+// Up to here each part says the same: its version, its architecture.
+constexpr StringLiteral endOfHeader = ".address_size 64\n";
+
+llvm::Expected<std::string> mtc::compilePtx(ArrayRef<OwningOpRef<ModuleOp>> modules, StringRef architecture,
+                                            llvm::ThreadPoolInterface &pool) {
+  std::vector<std::optional<llvm::Expected<std::string>>> parts(modules.size());
+  llvm::ThreadPoolTaskGroup threads(pool);
+  for (auto [i, module] : llvm::enumerate(modules))
+    threads.async(
+        [&parts, i, module = *module, architecture] { parts[i].emplace(compilePart(module, i, architecture)); });
+  threads.wait();
+  std::string text;
+  llvm::Error failed = llvm::Error::success();
+  for (std::optional<llvm::Expected<std::string>> &part : parts) {
+    if (!*part)
+      failed = llvm::joinErrors(std::move(failed), part->takeError());
+    else
+      text += text.empty() ? StringRef(**part) : StringRef(**part).split(endOfHeader).second;
+  }
+  if (failed)
+    return std::move(failed);
+  return text;
 }
