@@ -75,10 +75,10 @@ class Machine:
         except OSError as error:
             raise Failure(str(error)) from None
         try:
-            left = None if self.deadline == float("inf") else max(1, self.deadline - time.time())
+            left = None if self.deadline == float("inf") else max(0.1, self.deadline - time.time())
             text = process.communicate(timeout=left)[0]
         except subprocess.TimeoutExpired:
-            raise Late(f"{' '.join(command)}: not done after {left:.0f} s") from None
+            raise Late(f"{' '.join(command)}: not done after {left:.3g} s") from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
