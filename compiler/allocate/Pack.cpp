@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <random>
 
 namespace mtc {
 
@@ -22,6 +23,8 @@ int64_t livenessBound(std::span<const LiveBuffer> buffers) {
 }
 
 static bool meet(const LiveBuffer &a, const LiveBuffer &b) { return a.first <= b.last && b.first <= a.last; }
+
+static bool isFar(const Packing &packing, int64_t bound) { return packing.bytes - bound > bound / 500; }
 
 namespace {
 struct Placed {
@@ -46,7 +49,9 @@ static int64_t tightestGap(const std::vector<Placed> &placed, const LiveBuffer &
   return best >= 0 ? best : end;
 }
 
-static Packing packInOrder(std::span<const LiveBuffer> buffers, const std::vector<size_t> &order) {
+using Order = std::vector<size_t>;
+
+static Packing packInOrder(std::span<const LiveBuffer> buffers, const Order &order) {
   Packing packing;
   packing.offsets.resize(buffers.size());
   std::vector<Placed> placed;
@@ -65,7 +70,7 @@ static Packing packInOrder(std::span<const LiveBuffer> buffers, const std::vecto
 
 // The packing and, where it misses the bound, better ones: buffers that end above the bound move towards the front of
 // the order, where there is more room, again and again.
-static Packing packImproved(std::span<const LiveBuffer> buffers, std::vector<size_t> order, int64_t bound) {
+static Packing packImproved(std::span<const LiveBuffer> buffers, Order order, int64_t bound) {
   constexpr int attempts = 40; // more of them gain little
   Packing last = packInOrder(buffers, order), best = last;
   for (int attempt = 0; attempt < attempts && best.bytes > bound; ++attempt) {
@@ -82,6 +87,34 @@ static Packing packImproved(std::span<const LiveBuffer> buffers, std::vector<siz
   return best;
 }
 
+// Where no rule comes close to the bound: one of the buffers that end above it moves to some earlier position of the
+// order. What is not worse is kept. The same buffers give the same packing: the numbers of the generator are those of
+// the C++ standard.
+static Packing packBySearch(std::span<const LiveBuffer> buffers, Order order, int64_t bound) {
+  constexpr size_t comparisons = 100'000'000; // a fraction of a second
+  std::minstd_rand random;
+  Packing best = packInOrder(buffers, order);
+  size_t attempts = comparisons / (buffers.size() * buffers.size());
+  for (size_t attempt = 0; attempt < attempts && isFar(best, bound); ++attempt) {
+    Order above; // positions
+    for (size_t place = 1; place < order.size(); ++place)
+      if (best.offsets[order[place]] + buffers[order[place]].bytes > bound)
+        above.push_back(place);
+    if (above.empty())
+      break;
+    size_t from = above[random() % above.size()], to = random() % from;
+    Order changed = order;
+    auto at = [&](size_t place) { return changed.begin() + static_cast<std::ptrdiff_t>(place); };
+    std::rotate(at(to), at(from), at(from + 1));
+    Packing packing = packInOrder(buffers, changed);
+    if (packing.bytes <= best.bytes) {
+      best = std::move(packing);
+      order = std::move(changed);
+    }
+  }
+  return best;
+}
+
 Packing packBuffers(std::span<const LiveBuffer> buffers) {
   auto length = [](const LiveBuffer &buffer) { return buffer.last - buffer.first + 1; };
   const std::function<bool(const LiveBuffer &, const LiveBuffer &)> orders[] = {
@@ -93,18 +126,26 @@ Packing packBuffers(std::span<const LiveBuffer> buffers) {
   };
   constexpr size_t many = 1000, tooMany = 4000; // an order takes time in the square of their number
   int64_t bound = livenessBound(buffers);
+  auto sorted = [&](const auto &before) {
+    Order order(buffers.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return before(buffers[a], buffers[b]); });
+    return order;
+  };
   Packing best;
+  auto keep = [&](Packing packing) {
+    if (best.offsets.empty() || packing.bytes < best.bytes)
+      best = std::move(packing);
+  };
   for (bool improves : {false, true})
     for (const auto &before : orders) {
-      std::vector<size_t> order(buffers.size());
-      std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return before(buffers[a], buffers[b]); });
-      Packing packing = improves ? packImproved(buffers, std::move(order), bound) : packInOrder(buffers, order);
-      if (best.offsets.empty() || packing.bytes < best.bytes)
-        best = std::move(packing);
+      keep(improves ? packImproved(buffers, sorted(before), bound) : packInOrder(buffers, sorted(before)));
       if (best.bytes == bound || buffers.size() > (improves ? many : tooMany))
         return best;
     }
+  for (const auto &before : orders)
+    if (isFar(best, bound))
+      keep(packBySearch(buffers, sorted(before), bound));
   return best;
 }
 

@@ -29,8 +29,8 @@ struct Packing {
 int64_t livenessBound(std::span<const LiveBuffer> buffers);
 
 // Best fit: the largest buffer first, each into the tightest gap between buffers that live at the same time; other
-// orders are tried where this one misses the bound, then changed ones, and the best is taken. Buffers that are alive in
-// one phase never overlap.
+// orders are tried where this one misses the bound, then changed ones, then a search with a fixed seed, and the best is
+// taken. Buffers that are alive in one phase never overlap.
 Packing packBuffers(std::span<const LiveBuffer> buffers);
 
 } // namespace mtc
