@@ -89,7 +89,9 @@ def Bucket : Pass<"mt-bucket", "::mlir::ModuleOp"> {
 def Fuse : Pass<"mt-fuse", "::mlir::ModuleOp"> {
   let summary = "Group computations into kernels";
   let options = [Option<"images", "images", "bool", "true",
-                        "convolutions of few taps times channels may be steps of kernels of rows">];
+                        "convolutions of few taps times channels may be steps of kernels of rows">,
+                 Option<"singleBytes", "single-bytes", "int64_t", "0",
+                        "most bytes of values that a kernel of kind single keeps for itself; 0: no limit">];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 

@@ -49,6 +49,7 @@ void buildShard(OpPassManager &passes, Compilation &) {
 void buildFuse(OpPassManager &passes, Compilation &compilation) {
   FuseOptions options;
   options.images = compilation.gpus.empty(); // a block of a GPU has no memory for a sample's image
+  options.singleBytes = compilation.cpus.empty() ? 0 : maxTemporaryBytes;
   passes.addPass(createFuse(options));
 }
 

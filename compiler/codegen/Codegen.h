@@ -21,6 +21,9 @@ inline constexpr int64_t elementwiseElementsPerTile = 2048;
 // The most channels of a head of an attention that kernels for GPUs take: results of a head are in registers.
 inline constexpr int64_t maxGpuHeadChannels = 128;
 
+// Bytes of values that a CPU kernel of kind rows or single keeps for itself.
+inline constexpr int64_t maxTemporaryBytes = 1 << 22;
+
 struct CodegenOptions {
   std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first
   int64_t shardRows = 1;            // samples of a shard, the module's mt.shard_rows

@@ -47,7 +47,7 @@ struct Fuse : impl::FuseBase<Fuse> {
       graph->fuseRows(images);
       graph->fuseReductions();
       graph->fuseElementwise();
-      graph->fuseSingle();
+      graph->fuseSingle(singleBytes);
       outlineKernels(program, *graph);
       passStreams(program);
     }

@@ -276,12 +276,33 @@ void FusionGraph::fuseReductions() {
         merge(a, b);
 }
 
+// The bytes of values that one kernel of both groups would keep for itself: the results and the operands of what moves
+// data.
+int64_t FusionGraph::bytesBetween(unsigned a, unsigned b) const {
+  int64_t bytes = 0;
+  auto moves = llvm::IsaPred<mt::MoveOpInterface, mt::LookupOpInterface>;
+  auto isInside = [&](Operation *op) {
+    return llvm::is_contained(groups[a].ops, op) || llvm::is_contained(groups[b].ops, op);
+  };
+  for (unsigned group : {a, b})
+    for (Operation *op : groups[group].ops)
+      for (Value value : op->getResults()) {
+        bool inMemory = moves(op) || llvm::any_of(value.getUsers(), moves);
+        auto type = cast<RankedTensorType>(value.getType());
+        if (inMemory && llvm::all_of(value.getUsers(), isInside))
+          bytes += mt::elementsPerRow(type) * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+      }
+  return bytes;
+}
+
 // All scalar work between the same two all-reduces becomes one kernel. Larger values are merged only where they are
-// adjacent.
-void FusionGraph::fuseSingle() {
+// adjacent. `maxBytes`: of values that a kernel keeps for itself; 0: no limit.
+void FusionGraph::fuseSingle(int64_t maxBytes) {
   auto isScalar = [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; };
   auto sameDepth = [&](unsigned a, unsigned b) { return groups[a].reductionDepth == groups[b].reductionDepth; };
-  mergeAdjacent(KernelKind::single, sameDepth);
+  mergeAdjacent(KernelKind::single, [&](unsigned a, unsigned b) {
+    return sameDepth(a, b) && (maxBytes == 0 || bytesBetween(a, b) <= maxBytes);
+  });
   std::vector<unsigned> scalars = groupsOf(KernelKind::single);
   llvm::erase_if(scalars, [&](unsigned group) { return !llvm::all_of(groups[group].ops, isScalar); });
   for (auto [i, a] : llvm::enumerate(scalars))

@@ -45,7 +45,7 @@ public:
   void fuseRows(bool images);
   void fuseReductions();
   void fuseElementwise();
-  void fuseSingle();
+  void fuseSingle(int64_t maxBytes);
 
   // Groups in an order that respects dependencies and, where those allow, the program's order.
   std::vector<const FusionGroup *> ordered() const;
@@ -85,6 +85,7 @@ private:
   void findEarly();
   bool isElementwise(mlir::Operation *op) const;
   bool fitsByLine(unsigned a, unsigned b) const;
+  int64_t bytesBetween(unsigned a, unsigned b) const;
   bool livesByLine(unsigned group, bool images);
   bool feedsColumnsAlone(unsigned group, unsigned sums) const;
   bool mayShareRows(unsigned a, unsigned b, bool images);

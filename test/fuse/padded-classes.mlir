@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-pad-classes --mt-differentiate --mt-decompose --mt-crop-gradients --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse | FileCheck %s
+// RUN: mt-opt %s --mt-pad-classes --mt-differentiate --mt-decompose --mt-crop-gradients --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse=single-bytes=4096 | FileCheck %s --check-prefix=APART
 //
 // Logits of 257 classes, padded to 264: the padded table is copied to 16 bits at once, the gradient lies over the
 // logits, and the table's gradient reads the model's classes of it where they lie.
@@ -14,6 +15,11 @@ mt.model @padded {
   mt.sgd
 }
 }
+
+// A kernel that may keep 4,096 bytes for itself does not keep the padded table, which has 8,448.
+// APART-LABEL: mt.program @train_step
+// APART:       %[[TABLE:.*]] = mt.kernel {{.*}} single {{.*}} -> (tensor<264x8xf32>)
+// APART:       mt.kernel {{.*}} single (%arg0 = %[[TABLE]] {{.*}} -> (tensor<264x8xbf16>)
 
 // CHECK-LABEL: mt.program @train_step
 // CHECK:       %[[TABLE:.*]] = mt.kernel {{.*}} single {{.*}} -> (tensor<264x8xbf16>)

@@ -185,18 +185,11 @@ static bool isReadLater(Kernel &kernel, ArrayRef<RowStatement> statements, size_
 }
 
 llvm::DenseMap<Value, int64_t> mtc::directResults(Kernel &kernel, ArrayRef<RowStatement> statements) {
-  bool rows = kernel.kind == mt::KernelKind::rows;
-  size_t last = 0;
+  llvm::DenseMap<Value, int64_t> direct;
   for (auto [at, statement] : llvm::enumerate(statements))
     for (Operation *op : statement.operations)
-      for (Value operand : op->getOperands())
-        if (!rows && isa<BlockArgument>(resolve(operand)))
-          last = statement.loop ? at : at + 1;
-  llvm::DenseMap<Value, int64_t> direct;
-  for (size_t at = last; at < statements.size(); ++at)
-    for (Operation *op : statements[at].operations)
       for (auto [i, yield] : llvm::enumerate(kernel.yields()))
-        if (resolve(yield) == op->getResult(0) && !(rows && isReadLater(kernel, statements, at, op, i)))
+        if (resolve(yield) == op->getResult(0) && !isReadLater(kernel, statements, at, op, i))
           direct.try_emplace(op->getResult(0), i);
   return direct;
 }

@@ -4,6 +4,7 @@
 #ifndef COMPILER_CODEGEN_CPU_ROWS_H
 #define COMPILER_CODEGEN_CPU_ROWS_H
 
+#include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/common/Statements.h"
 #include <memory>
 
@@ -36,7 +37,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> scalars;  // values of one element that are known
   llvm::DenseMap<mlir::Value, mlir::Value> splats;   // values of one element, in the lanes of the loop being written
 
-  static constexpr int64_t scratchLimit = 1 << 22;
+  static constexpr int64_t scratchLimit = maxTemporaryBytes;
   int64_t temporaries = 0; // bytes
   mlir::LogicalResult tooLarge();
 
