@@ -8,7 +8,8 @@
 //                   rows kernel that follows.
 //   2. convolutions of few taps times channels join the one max pool, or its gradient, that reads them: they become
 //                   statements of a rows kernel, and their results are never stored (FirstLayers.cpp).
-//   3. rows         per-sample work merges with its producers, users and readers of the same values.
+//   3. rows         per-sample work merges with its producers, users and readers of the same values. For GPUs, a kernel
+//                   reads and writes at most 32 values.
 //   4. reductions   sums over the batch of the same all-reduce bucket become one kernel.
 //   5. elementwise  adjacent element-wise work on replicated values of one shape becomes one kernel, such as the update
 //                   of a variable.

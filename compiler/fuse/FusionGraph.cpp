@@ -15,6 +15,11 @@ std::optional<unsigned> FusionGraph::groupOf(Operation *op) const {
   return found == groupOfOp.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool FusionGraph::isOfEither(Operation *op, unsigned a, unsigned b) const {
+  std::optional<unsigned> group = groupOf(op);
+  return group == a || group == b;
+}
+
 std::optional<unsigned> FusionGraph::producer(Value value) const {
   return value.getDefiningOp() ? groupOf(value.getDefiningOp()) : std::nullopt;
 }
@@ -281,9 +286,7 @@ void FusionGraph::fuseReductions() {
 int64_t FusionGraph::bytesBetween(unsigned a, unsigned b) const {
   int64_t bytes = 0;
   auto moves = llvm::IsaPred<mt::MoveOpInterface, mt::LookupOpInterface>;
-  auto isInside = [&](Operation *op) {
-    return llvm::is_contained(groups[a].ops, op) || llvm::is_contained(groups[b].ops, op);
-  };
+  auto isInside = [&](Operation *op) { return isOfEither(op, a, b); };
   for (unsigned group : {a, b})
     for (Operation *op : groups[group].ops)
       for (Value value : op->getResults()) {

@@ -57,6 +57,7 @@ private:
   // The ops that read a result of `op`, each once, in program order. MLIR's use lists are not in program order.
   llvm::ArrayRef<mlir::Operation *> users(mlir::Operation *op) const { return readers[position.at(op)]; }
   std::optional<unsigned> groupOf(mlir::Operation *op) const;
+  bool isOfEither(mlir::Operation *op, unsigned a, unsigned b) const;
   std::optional<unsigned> producer(mlir::Value value) const;
   using Edges = llvm::SmallDenseSet<unsigned, 4>;
   struct GroupEdges {
@@ -88,6 +89,8 @@ private:
   int64_t bytesBetween(unsigned a, unsigned b) const;
   bool livesByLine(unsigned group, bool images);
   bool feedsColumnsAlone(unsigned group, unsigned sums) const;
+  size_t buffersOf(unsigned a, unsigned b) const;
+  bool fitRegisters(unsigned a, unsigned b) const;
   bool mayShareRows(unsigned a, unsigned b, bool images);
   mlir::FailureOr<std::optional<mlir::mt::KernelKind>> kindOf(mlir::Operation *op) const;
   std::vector<unsigned> groupsOf(mlir::mt::KernelKind kind) const;

@@ -104,11 +104,38 @@ static bool keepsColumnsTogether(ArrayRef<Operation *> sums, ArrayRef<Operation 
   return llvm::any_of(sums, sumsColumns) && !llvm::all_of(other, joins);
 }
 
+// What a kernel of both groups would read from memory and write there.
+size_t FusionGraph::buffersOf(unsigned a, unsigned b) const {
+  auto isInside = [&](Operation *op) { return isOfEither(op, a, b); };
+  llvm::SmallDenseSet<Value> read;
+  size_t written = 0;
+  llvm::SmallVector<Operation *> ops(groups[a].ops.begin(), groups[a].ops.end());
+  if (a != b)
+    llvm::append_range(ops, groups[b].ops);
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands())
+      if (!isRecomputed(operand) && !isInside(operand.getDefiningOp()))
+        read.insert(operand);
+    written += !llvm::all_of(users(op), isInside);
+  }
+  return read.size() + written;
+}
+
+// Whether a thread of a GPU has registers for the addresses and elements of what one kernel of both reads and writes;
+// one op may need more.
+bool FusionGraph::fitRegisters(unsigned a, unsigned b) const {
+  constexpr size_t most = 32;
+  size_t buffers = buffersOf(a, b);
+  return buffers <= most || buffers <= std::max(buffersOf(a, a), buffersOf(b, b));
+}
+
 bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
   if ((groups[a].early && groups[b].afterProduct) || (groups[b].early && groups[a].afterProduct))
     return false;
   if (!images &&
       (keepsColumnsTogether(groups[a].ops, groups[b].ops) || keepsColumnsTogether(groups[b].ops, groups[a].ops)))
+    return false;
+  if (!images && !fitRegisters(a, b))
     return false;
   auto multiplies = [&](unsigned group) { return llvm::any_of(groups[group].ops, llvm::IsaPred<mt::MatmulOp>); };
   int64_t most = !images && (multiplies(a) || multiplies(b)) ? maxBlockBytes : maxCachedBytes;

@@ -22,7 +22,7 @@ public:
 
 private:
   mt::AttentionOp attention;
-  Value q, k, v, result, logSums; // buffers; null where there is none
+  Value q, k, v; // buffers; null where there is none
   const Portion met;
   const float steepness; // what products are scaled by, once they have the sign of their scores
 
@@ -50,8 +50,6 @@ ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::A
   k = bufferOf(attention ? attention.getKey() : given.getKey());
   if (attention)
     v = bufferOf(attention.getValue());
-  for (auto [i, yield] : llvm::enumerate(kernel.yields()))
-    (attention && yield == attention.getResult() ? result : logSums) = kernel.result(static_cast<int64_t>(i));
   auto isPlain = [](int64_t size) { return size <= 64 && size % 8 == 0; };
   if (way == Way::halves && isPlain(form.keySize) && isPlain(form.valueSize) && !form.mask)
     kernel.residentBlocks = 4; // it needs 128 registers, or a few more
@@ -167,6 +165,9 @@ Emitter::Values ForwardBlock::meet(const ScoreTile &block, const OwnLines &queri
 }
 
 void ForwardBlock::finish(const Head &head, Value query, ValueRange carried) {
+  Value result, logSums; // null where there is none
+  for (auto [i, yield] : llvm::enumerate(kernel.yields()))
+    (attention && yield == attention.getResult() ? result : logSums) = kernel.resultLoadedHere(static_cast<int64_t>(i));
   Value factors[2];
   for (int64_t half : {0, 1}) {
     Value l = overFour(carried[2 + half], [&](Value a, Value b) { return plus(a, b); });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/Sizes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "runtime/abi/gpu_kernel.h"
 #include <cstddef>
@@ -21,6 +22,15 @@ static Value inDevice(Emitter &emit, Value pointer, bool isNumber = false) {
 
 Value BlockKernel::pointer(Value index, bool isNumber) {
   return inDevice(emit, emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0), isNumber);
+}
+
+bool BlockKernel::hasManyArguments() {
+  return op && op.getKind() == mt::KernelKind::rows && body().getNumArguments() > maxBoundArguments;
+}
+
+Value BlockKernel::resultLoadedHere(int64_t index) {
+  Value yield = yields()[index];
+  return pointer(emit.integer(body().getNumArguments() + index), !isSplit(yield) && innerCount(yield) == 1);
 }
 
 Value BlockKernel::partials() {
@@ -77,14 +87,18 @@ Emitter::Values BlockKernel::forThreads(int64_t count, ValueRange carried, Emitt
 }
 void BlockKernel::firstThread(llvm::function_ref<void()> body) { emit.when(emit.equal(thread, emit.integer(0)), body); }
 
-Value mtc::choose(Emitter &emit, Value condition, llvm::function_ref<Value()> body, Value otherwise) {
-  auto branch = scf::IfOp::create(emit, TypeRange(otherwise.getType()), condition, /*withElseRegion=*/true);
+Value mtc::choose(Emitter &emit, Type type, Value condition, llvm::function_ref<Value()> body,
+                  llvm::function_ref<Value()> otherwise) {
+  auto branch = scf::IfOp::create(emit, TypeRange(type), condition, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(emit);
   emit.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(emit, otherwise);
+  scf::YieldOp::create(emit, otherwise());
   emit.setInsertionPointToEnd(branch.thenBlock());
   scf::YieldOp::create(emit, body());
   return branch.getResult(0);
+}
+Value mtc::choose(Emitter &emit, Value condition, llvm::function_ref<Value()> body, Value otherwise) {
+  return choose(emit, otherwise.getType(), condition, body, [&] { return otherwise; });
 }
 Value mtc::both(Emitter &emit, Value a, Value b) { return arith::AndIOp::create(emit, a, b); }
 

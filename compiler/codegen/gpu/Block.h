@@ -54,7 +54,11 @@ struct BlockKernel : Kernel {
   // its own size alone.
   mlir::Value pointer(mlir::Value index, bool isNumber);
   mlir::Value argument(int64_t index) { return pointers[index]; }
+  // Whether a kernel of rows has too many arguments for that: their pointers, null here, are loaded where one is read.
+  bool hasManyArguments();
   mlir::Value result(int64_t index) { return pointers[body().getNumArguments() + index]; }
+  // The same, loaded here: no register waits for it through all that comes before.
+  mlir::Value resultLoadedHere(int64_t index);
 
   // Device memory of the segment: partial sums, and below them MT_GPU_COUNTERS counters (runtime/abi/gpu_kernel.h).
   mlir::Value partials();
@@ -109,6 +113,8 @@ inline int64_t tilesOf(const ProductTile &tile, int64_t rows, int64_t columns) {
 }
 
 // if (condition) value of `body` else `otherwise`.
+mlir::Value choose(Emitter &emit, mlir::Type type, mlir::Value condition, llvm::function_ref<mlir::Value()> body,
+                   llvm::function_ref<mlir::Value()> otherwise);
 mlir::Value choose(Emitter &emit, mlir::Value condition, llvm::function_ref<mlir::Value()> body, mlir::Value otherwise);
 mlir::Value both(Emitter &emit, mlir::Value a, mlir::Value b);
 // Row-major coordinates of element `index` of a tensor.

@@ -119,7 +119,7 @@ LogicalResult mtc::emitBlockConvWgrad(BlockKernel &kernel) {
     panels.finish(root, storedTogether(columns), [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, emit.integer(height)), emit.less(column, filters.end));
-      Value to = emit.address(kernel.result(0), f32, emit.add(emit.mul(row, conv.filters), column));
+      Value to = emit.address(kernel.resultLoadedHere(0), f32, emit.add(emit.mul(row, conv.filters), column));
       return ProductResult{there, storesOf(emit, numbers, to)};
     });
   });

@@ -8,11 +8,48 @@
 using namespace mlir;
 using namespace mtc;
 
+// The axis along which boxes lie one behind the other and fill a result of this shape, as a concatenation's do.
+static std::optional<size_t> stackedAxis(ArrayRef<mt::Move> boxes, ArrayRef<int64_t> shape) {
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    int64_t next = 0;
+    bool areStacked = llvm::all_of(boxes, [&](const mt::Move &box) {
+      return llvm::all_of(llvm::enumerate(box.axes), [&](const auto &at) {
+        int64_t first = at.index() == axis ? std::exchange(next, next + at.value().size) : 0;
+        bool isFull = at.index() == axis || at.value().size == shape[at.index()];
+        return at.value().first == first && (at.value().step == 1 || at.value().size == 1) && isFull;
+      });
+    });
+    if (areStacked && next == shape[axis] && boxes.size() > 1)
+      return axis;
+  }
+  return std::nullopt;
+}
+
+// The element at these coordinates of stacked boxes: bisection finds its box.
+Value BlockElements::stacked(ArrayRef<mt::Move> boxes, size_t axis, ValueRange at) {
+  if (boxes.size() == 1) {
+    Value source = emit.integer(boxes.front().start);
+    for (auto [position, along] : llvm::zip_equal(at, boxes.front().axes))
+      if (along.stride != 0)
+        source = emit.add(source, emit.mul(emit.add(position, -along.first), along.stride));
+    return this->at(boxes.front().operand, source);
+  }
+  ArrayRef<mt::Move> low = boxes.take_front(boxes.size() / 2), high = boxes.drop_front(low.size());
+  Value isLow = emit.less(at[axis], emit.integer(high.front().axes[axis].first));
+  Type element = elementOf(boxes.front().operand);
+  return choose(
+      emit, isa<FloatType>(element) ? emit.getF32Type() : element, isLow, [&] { return stacked(low, axis, at); },
+      [&] { return stacked(high, axis, at); });
+}
+
 // The element at these coordinates of the result: that of the box they lie in.
 Value BlockElements::copied(mt::MoveOpInterface op, ValueRange at) {
   ArrayRef<int64_t> shape = innerShape(op->getResult(0));
+  SmallVector<mt::Move> boxes = op.getMoves();
+  if (std::optional<size_t> axis = stackedAxis(boxes, shape))
+    return stacked(boxes, *axis, at);
   Value element;
-  for (const mt::Move &box : op.getMoves()) {
+  for (const mt::Move &box : boxes) {
     Value inside, source = emit.integer(box.start);
     auto require = [&](Value condition) { inside = inside ? both(emit, inside, condition) : condition; };
     for (auto [position, axis, size] : llvm::zip_equal(at, box.axes, shape)) {

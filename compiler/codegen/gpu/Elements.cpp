@@ -51,16 +51,29 @@ bool mtc::isComputable(Value value, llvm::function_ref<bool(Value)> kept, bool p
   return true;
 }
 
+Value BlockElements::addressIn(BlockArgument argument, Value base, Value local) {
+  if (!isSplit(argument))
+    return base;
+  Value index =
+      kernel.form.lines == 1 ? local : partAt(emit, kernel.form.arguments[argument.getArgNumber()], local);
+  return emit.address(base, elementOf(argument), emit.mul(index, innerCount(argument)));
+}
+
 void BlockElements::bindRow(Value local) {
-  for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments())) {
-    Value base = kernel.argument(i);
-    if (isSplit(argument)) {
-      Value index = kernel.form.lines == 1 ? local : partAt(emit, kernel.form.arguments[i], local);
-      base = emit.address(base, elementOf(argument), emit.mul(index, innerCount(argument)));
-    }
-    bind(argument, base);
-  }
+  if (kernel.hasManyArguments())
+    lateRow = local;
+  else
+    for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
+      bind(argument, addressIn(argument, kernel.argument(i), local));
   setRow(emit.add(emit.mul(kernel.firstRow(), kernel.form.lines), local));
+}
+
+Value BlockElements::memoryOf(Value root) {
+  if (Value bound = pointers.lookup(root))
+    return bound;
+  auto argument = cast<BlockArgument>(root);
+  Value base = kernel.pointer(emit.integer(argument.getArgNumber()), !isSplit(root) && innerCount(root) == 1);
+  return addressIn(argument, base, lateRow);
 }
 
 Value BlockElements::elementOfIota(mt::IotaOp iota, Value index) {
@@ -85,10 +98,12 @@ Value BlockElements::sourceOf(Position position, Value value) {
   if (position.chunk)
     if (auto known = position.chunk->elements.find(root); known != position.chunk->elements.end())
       return known->second[position.lane];
-  if (Value memory = pointers.lookup(root); memory && position.chunk && count > 1 && count == position.count)
-    return loadedOf(position, root, memory);
-  else if (memory)
+  if (isInMemory(root)) {
+    if (position.chunk && count > 1 && count == position.count)
+      return loadedOf(position, root);
+    Value memory = memoryOf(root);
     return emit.load(element, count == 1 ? memory : emit.address(memory, element, position.index));
+  }
   Operation *op = root.getDefiningOp();
   if (auto constant = dyn_cast<mt::ConstantOp>(op)) {
     auto values = cast<DenseElementsAttr>(constant.getValue());
@@ -120,14 +135,14 @@ void BlockElements::unknown(Value value) {
 }
 
 // Buffers, rows and lines of a multiple of `together` elements begin at a multiple of their size (Block.cpp).
-Value BlockElements::loadedOf(const Position &position, Value root, Value memory) {
+Value BlockElements::loadedOf(const Position &position, Value root) {
   Chunk &chunk = *position.chunk;
   Value &elements = chunk.loaded[root];
   if (!elements) {
     OpBuilder::InsertionGuard guard(emit);
     emit.setInsertionPointAfter(chunk.before);
     Type element = elementOf(root), type = VectorType::get({chunk.together}, emit.stored(element));
-    Value address = emit.address(memory, element, chunk.first);
+    Value address = emit.address(memoryOf(root), element, chunk.first);
     elements = emit.extend(element, LLVM::LoadOp::create(emit, type, address, chunk.together * emit.bytes(element)));
   }
   return emit.extract(elements, position.lane);

@@ -35,7 +35,8 @@ public:
   void bind(mlir::Value value, mlir::Value pointer) { pointers[value] = pointer; }
   // The row's index in the batch, i64; null outside rows.
   void setRow(mlir::Value globalRow) { row = globalRow; }
-  // Binds arguments of a row to where they lie; `local` counts from the device's first row.
+  // Binds arguments of a row to where they lie; `local` counts from the device's first row. Addresses of many arguments
+  // are found where they are read: in registers they would not fit.
   void bindRow(mlir::Value local);
 
   // Element `index` (row major, of a row of what is split) of a value; of several with rows of one size.
@@ -101,8 +102,16 @@ protected:
 
 private:
   mlir::LogicalResult known = mlir::success();
-  mlir::Value loadedOf(const Position &position, mlir::Value root, mlir::Value memory);
+  mlir::Value lateRow; // of arguments whose addresses are found late
+  // Where an argument lies in a row, or the value; null for what is not in memory.
+  mlir::Value addressIn(mlir::BlockArgument argument, mlir::Value base, mlir::Value local);
+  mlir::Value memoryOf(mlir::Value root);
+  bool isInMemory(mlir::Value root) const {
+    return pointers.contains(root) || (lateRow && llvm::isa<mlir::BlockArgument>(root));
+  }
+  mlir::Value loadedOf(const Position &position, mlir::Value root);
   mlir::Value copied(mlir::mt::MoveOpInterface op, mlir::ValueRange at);
+  mlir::Value stacked(llvm::ArrayRef<mlir::mt::Move> boxes, size_t axis, mlir::ValueRange at);
   mlir::Value reduced(mlir::mt::ReduceOp op, mlir::Value index);
   mlir::Value searched(mlir::mt::ArgmaxOp op, mlir::Value index);
   mlir::Value product(mlir::mt::MatmulOp op, mlir::Value index);

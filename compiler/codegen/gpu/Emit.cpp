@@ -66,7 +66,9 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
     for (int64_t i = 0; i < buffers; ++i) {
       int64_t arguments = own ? buffers : kernel.body().getNumArguments();
       Value of = own ? Value() : i < arguments ? Value(kernel.body().getArgument(i)) : kernel.yields()[i - arguments];
-      kernel.pointers.push_back(kernel.pointer(emit.integer(i), of && !isSplit(of) && innerCount(of) == 1));
+      bool isLate = i < arguments && !own && kernel.hasManyArguments();
+      bool isNumber = of && !isSplit(of) && innerCount(of) == 1;
+      kernel.pointers.push_back(isLate ? Value() : kernel.pointer(emit.integer(i), isNumber));
     }
     if (own)
       own(kernel);

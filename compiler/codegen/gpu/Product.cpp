@@ -269,6 +269,24 @@ SmallVector<BlockStore> mtc::storesOf(Emitter &emit, ValueRange values, Value ad
   return stores;
 }
 
+// How many results a thread reads for before it stores the first. Where its registers are limited, those that wait for
+// the next pass, and what the epilogue reads for a column or for each result, leave room for fewer.
+int64_t ProductBlock::resultsTogether(int64_t all, int64_t together) {
+  int64_t columns = 0, each = 0; // operands
+  for (BlockArgument argument : kernel.body().getArguments())
+    if (llvm::any_of(argument.getUsers(), llvm::IsaPred<mt::ElementwiseOpInterface>))
+      ++(innerCount(argument) == innerCount(kernel.yields().front()) ? each : columns);
+  int64_t waiting = count() - count() / passes();
+  int64_t registers = together * std::max<int64_t>(1 + each, kernel.yields().size());
+  auto fits = [&](int64_t results) {
+    return !kernel.residentBlocks || waiting + together * columns + results * registers <= maxFinishRegisters;
+  };
+  int64_t results = all % (resultsAtOnce * tile.threads()) ? 1 : resultsAtOnce;
+  while (results > 1 && !fits(results))
+    results /= 2;
+  return results;
+}
+
 void ProductBlock::finish(ValueRange sums, int64_t together,
                           llvm::function_ref<ProductResult(Value, Value, ValueRange)> each) {
   Type f32 = emit.getF32Type();
@@ -289,7 +307,7 @@ void ProductBlock::finish(ValueRange sums, int64_t together,
         elements.push_back(together == 1 ? chunk : emit.extract(chunk, i));
       return each(emit.add(line, firstRow), column, elements);
     };
-    int64_t all = rows * across, atOnce = all % (resultsAtOnce * tile.threads()) ? 1 : resultsAtOnce;
+    int64_t all = rows * across, atOnce = resultsTogether(all, together);
     emit.loop(kernel.thread, emit.integer(all), atOnce * tile.threads(), [&](Value index) {
       SmallVector<ProductResult> results;
       for (int64_t i = 0; i < atOnce; ++i)

@@ -90,6 +90,7 @@ private:
   int64_t stagedStride() const;
   int64_t passes() const;
   void stage(mlir::ValueRange sums, int64_t firstRow, int64_t rows);
+  int64_t resultsTogether(int64_t all, int64_t together);
 
   // FMAs: two panels, k by k.
   // Elements from k to k: adjacent positions of k are in other banks, fours on their boundary.

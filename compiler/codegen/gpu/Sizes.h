@@ -16,6 +16,8 @@ constexpr int64_t elementwiseThreads = 8 * warpThreads, transposeThreads = 8 * w
 constexpr int64_t convThreads = 4 * warpThreads;
 // Elements of a tile of an elementwise kernel, and of rows that are computed element by element.
 constexpr int64_t elementwiseTile = elementwiseThreads * elementsPerThread, elementTile = elementwiseTile;
+// Arguments of a kernel whose addresses a thread has in registers all the time.
+constexpr size_t maxBoundArguments = 40;
 // Taps that the windows of a cell have together at most: a thread has four channels of them in its registers.
 constexpr int64_t maxCellTaps = 25;
 // Threads of the block of a row. Bits of sums inside rows depend on them: the threads are folded.
@@ -43,9 +45,9 @@ constexpr int64_t maxStagedBytes = leastSharedBytes() / 2;
 constexpr int64_t panelRowBytes = 64, warpgroupRowBytes = 128, maxStages = 4;
 // Threads of such products, and of cells of images, on a multiprocessor: 128 of its 65536 registers for each.
 constexpr int64_t residentThreads = 512;
-// Runs of adjacent results that a thread of a product reads for at once: a read from device memory takes longer than
-// all that is computed for one.
-constexpr int64_t resultsAtOnce = 4;
+// Runs of adjacent results that a thread of a product reads for at once at most: a read from device memory takes longer
+// than all that is computed for one. Numbers that it then holds, of its 128 registers: with more, ptxas spills.
+constexpr int64_t resultsAtOnce = 4, maxFinishRegisters = 44;
 // Workgroup memory that their blocks share with wgmma, of the 228 KiB of sm_90, of which each block takes 1 KiB more.
 constexpr int64_t warpgroupSharedBytes = 224 << 10;
 // Columns of a block of a sum over the batch, adjacent ones a warp's, and its warps.

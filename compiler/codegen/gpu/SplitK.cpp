@@ -86,7 +86,7 @@ class Partials {
 public:
   Partials(BlockKernel &kernel, ProductBlock &block, const ProductTree &tree, Value tile)
       : kernel(kernel), emit(kernel.emit), tree(tree), tile(tile), count(tree.tile.perRow * tree.tile.perColumn),
-        base(kernel.partials()), counters(kernel.counters()), flag(block.flag()) {}
+        flag(block.flag()) {}
 
   void store(Value shard, Value slice, ValueRange sums) {
     Value address = addressOf(shard, slice);
@@ -114,14 +114,15 @@ private:
   const ProductTree &tree;
   Value tile;
   int64_t count;
-  Value base, counters, flag;
+  Value flag;
 
-  // A thread's sums in fours, those of adjacent threads side by side.
+  // A thread's sums in fours, those of adjacent threads side by side. Where they begin is loaded anew each time: no
+  // register waits for it while the block adds.
   Value addressOf(Value shard, Value slice) {
     Value number = emit.add(emit.mul(emit.add(emit.mul(shard, tree.cut.slices), slice), tree.tiles), tile);
     Value first =
         emit.add(emit.mul(number, tree.tile.rows * tree.tile.columns), emit.mul(kernel.thread, chunkElements));
-    return emit.address(base, emit.getF32Type(), first);
+    return emit.address(kernel.partials(), emit.getF32Type(), first);
   }
   void fence() { LLVM::FenceOp::create(emit, LLVM::AtomicOrdering::acq_rel, "device"); }
 };
@@ -129,7 +130,7 @@ private:
 
 Value Partials::isLast(Value counter, Value expected) {
   Type i32 = emit.getI32Type();
-  Value address = emit.address(counters, i32, emit.add(emit.mul(counter, tree.tiles), tile));
+  Value address = emit.address(kernel.counters(), i32, emit.add(emit.mul(counter, tree.tiles), tile));
   auto number = [&](int32_t value) { return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(value)); };
   // The barrier orders what the block's threads stored before the first thread's fence, which releases it to who adds
   // to the counter later; its second fence acquires what those released that added before, for all threads behind the

@@ -112,7 +112,7 @@ LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(columns)));
       Value at = emit.add(emit.add(emit.mul(row, batch.stride), column), batch.first);
-      Value to = emit.address(kernel.result(0), f32, at);
+      Value to = emit.address(kernel.resultLoadedHere(0), f32, at);
       return ProductResult{there, storesOf(emit, sums, to)};
     });
   });
