@@ -39,7 +39,7 @@ private:
   mlir::RankedTensorType f32(Shape shape) { return mlir::RankedTensorType::get(shape, builder.getF32Type()); }
   mlir::RankedTensorType i32(Shape shape) { return mlir::RankedTensorType::get(shape, builder.getI32Type()); }
   static int64_t width(const Expr &x) { return x.type().getShape().back(); }
-  Expr variable(Shape shape);
+  Expr variable(Shape shape, bool varied = false); // varied: its elements do not start equal
   Expr constant(Shape shape);
   template <typename Op> Expr unary(const Expr &x) { return make<Op>(x.value()); }
   Expr tanh(const Expr &x) { return unary<mlir::mt::TanhOp>(x); }
