@@ -116,10 +116,11 @@ LogicalResult mtc::emitBlockConvWgrad(BlockKernel &kernel) {
                       panels.zeros());
   };
   emitProductTree(kernel, panels, tree, sum, [&](ValueRange root) {
+    Value result = kernel.resultLoadedHere(0);
     panels.finish(root, storedTogether(columns), [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, emit.integer(height)), emit.less(column, filters.end));
-      Value to = emit.address(kernel.resultLoadedHere(0), f32, emit.add(emit.mul(row, conv.filters), column));
+      Value to = emit.address(result, f32, emit.add(emit.mul(row, conv.filters), column));
       return ProductResult{there, storesOf(emit, numbers, to)};
     });
   });

@@ -107,12 +107,13 @@ LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
                      panelsOf(emit, tile, from, to), block.zeros());
   };
   emitProductTree(kernel, block, tree, sum, [&](ValueRange root) {
+    Value result = kernel.resultLoadedHere(0);
     int64_t together = storedTogether(std::gcd(std::gcd(batch.first, batch.stride), columns));
     block.finish(root, together, [&](Value line, Value across, ValueRange sums) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(columns)));
       Value at = emit.add(emit.add(emit.mul(row, batch.stride), column), batch.first);
-      Value to = emit.address(kernel.resultLoadedHere(0), f32, at);
+      Value to = emit.address(result, f32, at);
       return ProductResult{there, storesOf(emit, sums, to)};
     });
   });
