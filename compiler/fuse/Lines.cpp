@@ -90,10 +90,8 @@ static bool sumsColumns(Operation *op) {
 // Whether sums of columns are all that reads what a group computes element by element.
 bool FusionGraph::feedsColumnsAlone(unsigned group, unsigned sums) const {
   return llvm::any_of(groups[sums].ops, sumsColumns) && llvm::all_of(groups[group].ops, [&](Operation *op) {
-           return walksElements(op) && llvm::all_of(users(op), [&](Operation *user) {
-                    std::optional<unsigned> reader = groupOf(user);
-                    return reader == group || reader == sums;
-                  });
+           return walksElements(op) &&
+                  llvm::all_of(users(op), [&](Operation *user) { return isOfEither(user, group, sums); });
          });
 }
 
@@ -132,10 +130,8 @@ bool FusionGraph::fitRegisters(unsigned a, unsigned b) const {
 bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
   if ((groups[a].early && groups[b].afterProduct) || (groups[b].early && groups[a].afterProduct))
     return false;
-  if (!images &&
-      (keepsColumnsTogether(groups[a].ops, groups[b].ops) || keepsColumnsTogether(groups[b].ops, groups[a].ops)))
-    return false;
-  if (!images && !fitRegisters(a, b))
+  if (!images && (keepsColumnsTogether(groups[a].ops, groups[b].ops) ||
+                  keepsColumnsTogether(groups[b].ops, groups[a].ops) || !fitRegisters(a, b)))
     return false;
   auto multiplies = [&](unsigned group) { return llvm::any_of(groups[group].ops, llvm::IsaPred<mt::MatmulOp>); };
   int64_t most = !images && (multiplies(a) || multiplies(b)) ? maxBlockBytes : maxCachedBytes;

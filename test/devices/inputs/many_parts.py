@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints a model that cuts images of 784 pixels into 49 parts, multiplies each by a
-matrix of 16 x 3 or 16 x 4, and joins the products."""
+"""Prints a model that cuts images of 784 pixels into 49 parts, multiplies each by a matrix of 16 x 3 or 16 x 4, and
+joins the products."""
 PARTS = 49
 lines = ["mt.model @many_parts {", '  %image = mt.input "image" : tensor<?x784xf32>',
          '  %label = mt.target "label" : tensor<?xi32>']
