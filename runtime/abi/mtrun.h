@@ -498,6 +498,7 @@ MT_API const char *mtrun_data_help(int32_t index);
  */
 MT_API mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset);
 
+#define MTRUN_DENSE (-1) /**< The stride of samples that stand one behind the other. */
 /** One value of every sample: the caller's own data for the input, target or sample weight of its name. */
 typedef struct mtrun_field {
   const char *name; /**< Of an entry of the plan's signature. */
@@ -506,7 +507,7 @@ typedef struct mtrun_field {
   int32_t rank;         /**< Number of axes of one sample, without the batch axis. */
   const int64_t *shape; /**< Their sizes. */
   const void *data;     /**< Arrays: sample i is at data + i * stride, row major. */
-  int64_t stride;       /**< Arrays: bytes from one sample to the next; 0: they are dense. */
+  int64_t stride;       /**< Arrays: bytes from one sample to the next, or MTRUN_DENSE; 0 for one sample alone. */
 } mtrun_field;
 
 /** What a callback is asked for. */
@@ -533,7 +534,6 @@ typedef struct mtrun_request {
  * drops them.
  *
  * A negative result is a failure: the run ends with MT_IO and the message.
- *
  * **Threads.** `read` is called by threads of the library, ahead of the steps: by one, or with known length by up to
  * `threads` at once. They receive no signals. The last call has returned when mtrun_fit(), mtrun_evaluate() or
  * mtrun_predict_file() returns. `read` must not use the session that trains.

@@ -40,9 +40,10 @@ Status Source::read(mtrun_request request, int64_t &rows) const {
 }
 
 static bool storedAs(int32_t dtype, Stored &type) {
-  static constexpr std::pair<mt_dtype, Stored> types[] = {{MT_F32, Stored::F32},   {MT_F64, Stored::F64},
-                                                          {MT_I32, Stored::I32},   {MT_I64, Stored::I64},
-                                                          {MT_BOOL, Stored::Bool}, {MT_U8, Stored::U8}};
+  static constexpr std::pair<mt_dtype, Stored> types[] = {{MT_F32, Stored::F32}, {MT_F64, Stored::F64},
+                                                          {MT_F16, Stored::F16}, {MT_I32, Stored::I32},
+                                                          {MT_I64, Stored::I64}, {MT_BOOL, Stored::Bool},
+                                                          {MT_U8, Stored::U8}};
   for (auto [of, stored] : types)
     if (of == dtype)
       return type = stored, true;
@@ -77,10 +78,12 @@ static Status openField(const mtrun_field &from, int64_t samples, bool arrays, F
     return {};
   if (!from.data)
     return {MT_INVALID, field.where + ": expected the samples, found NULL"};
-  if (from.stride != 0 && (from.stride < 0 || static_cast<uint64_t>(from.stride) < bytes))
-    return {MT_INVALID, field.where + ": expected a stride of 0 or at least " + std::to_string(bytes) +
+  // A stride of 0 is that of NumPy's broadcast views, which are one sample in memory.
+  bool dense = from.stride == MTRUN_DENSE || (from.stride == 0 && samples <= 1);
+  if (!dense && (from.stride < 0 || static_cast<uint64_t>(from.stride) < bytes))
+    return {MT_INVALID, field.where + ": expected a stride of MTRUN_DENSE or at least " + std::to_string(bytes) +
                             " bytes, found " + std::to_string(from.stride)};
-  if (from.stride != 0)
+  if (!dense)
     field.stride = static_cast<uint64_t>(from.stride);
   uint64_t all = 0;
   if (__builtin_mul_overflow(field.stride, field.samples, &all) || all > uint64_t(1) << 62)

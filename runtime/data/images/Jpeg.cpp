@@ -103,7 +103,9 @@ mt_code decode(Jpeg &jpeg) {
                                   picture.width * static_cast<uint32_t>(codec.output_components), 1);
   if (picture.quick) {
     jpeg_read_scanlines(&codec, row, 1);
-    bool whole = !jpeg.ended && (jpeg_input_complete(&codec) || hasEnd(*codec.src));
+    // With the last row of blocks the decoder has read the marker behind them.
+    bool atEnd = jpeg_input_complete(&codec) || codec.unread_marker == JPEG_EOI;
+    bool whole = !jpeg.ended && (atEnd || hasEnd(*codec.src));
     return whole ? MT_OK : fail(picture, MT_CORRUPT, "expected a whole JPEG picture, found no end of it");
   }
   while (codec.output_scanline < codec.output_height) {

@@ -77,7 +77,7 @@ Owned<mtrun_dataset> zeros(const mtrun_plan *plan, std::vector<std::vector<char>
     for (int32_t d = 1; d < info.rank; ++d)
       bytes *= static_cast<size_t>(info.shape[d]);
     memory.emplace_back(bytes * samples);
-    fields.push_back({info.name, info.dtype, info.rank - 1, info.shape + 1, memory.back().data(), 0});
+    fields.push_back({info.name, info.dtype, info.rank - 1, info.shape + 1, memory.back().data(), MTRUN_DENSE});
   }
   mtrun_dataset *data = nullptr;
   if (!good(mtrun_dataset_open_arrays(plan, fields.data(), static_cast<int32_t>(fields.size()), samples, nullptr,

@@ -232,3 +232,18 @@ TEST_F(PictureFiles, Jpegs) {
         << size;
   }
 }
+
+// Of one or two rows of blocks, so that the first line's decoder is at the end of the file; and the same ones cut.
+TEST_F(PictureFiles, FlatJpegs) {
+  std::string made = std::string(MTC_BINARY_DIR) + "/test/pictures/make-pictures " + folder.path("s") + " 60 0 3";
+  ASSERT_EQ(system(made.c_str()), 0);
+  ASSERT_EQ(open("images:" + folder.path("s/train") + ",strict=yes"), "0");
+  ASSERT_EQ(table.fields[0].samples, 60u);
+  for (int i = 0; i < 60; i += 5) {
+    std::string path = table.fields[0].pictures->nameOf(static_cast<size_t>(i)), whole = readFile(path);
+    writeFile(path, whole.substr(0, whole.size() - 2));
+    EXPECT_TRUE(open("images:" + folder.path("s/train") + ",strict=yes").starts_with("3: ")) << path;
+    writeFile(path, whole);
+    ASSERT_EQ(open("images:" + folder.path("s/train") + ",strict=yes"), "0");
+  }
+}

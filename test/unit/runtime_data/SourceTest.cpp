@@ -296,11 +296,15 @@ TEST_F(SourceData, Arrays) {
   EXPECT_EQ(opening(3), "0");
   EXPECT_EQ(opening(0), "1: arrays: expected at least 1 sample, found 0");
   fields[0].stride = 23;
-  EXPECT_EQ(opening(3), "1: arrays: array \"image\": expected a stride of 0 or at least 24 bytes, found 23");
+  EXPECT_EQ(opening(3), "1: arrays: array \"image\": expected a stride of MTRUN_DENSE or at least 24 bytes, "
+                        "found 23");
+  fields[0].stride = 0; // as of a view that shows one sample many times
+  EXPECT_EQ(opening(3), "1: arrays: array \"image\": expected a stride of MTRUN_DENSE or at least 24 bytes, found 0");
+  EXPECT_EQ(opening(1), "0");
   fields[0].stride = INT64_MAX;
   EXPECT_EQ(opening(3), "1: arrays: array \"image\": expected samples of less than 2^62 bytes together, found 3 of "
                         "9223372036854775807");
-  fields[0].stride = 0;
+  fields[0].stride = MTRUN_DENSE;
   fields[0].data = nullptr;
   EXPECT_EQ(opening(3), "1: arrays: array \"image\": expected the samples, found NULL");
   fields[0].data = rows;

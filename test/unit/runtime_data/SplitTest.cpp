@@ -109,8 +109,8 @@ TEST(Labels, AreNumberedByName) {
   std::vector<float> images(4 * 6);
   std::vector<int64_t> labels = {0, 1, 1, 0};
   int64_t shape[2] = {2, 3};
-  mtrun_field fields[] = {{"image", MT_F32, 2, shape, images.data(), 0},
-                          {"label", MT_I64, 0, nullptr, labels.data(), 0}};
+  mtrun_field fields[] = {{"image", MT_F32, 2, shape, images.data(), MTRUN_DENSE},
+                          {"label", MT_I64, 0, nullptr, labels.data(), MTRUN_DENSE}};
   mtrun_dataset *opened = nullptr;
   ASSERT_EQ(text(mtrun_dataset_open_arrays(plan.get(), fields, 2, 4, nullptr, &opened)), "0");
   Owned<mtrun_dataset> data(opened);
