@@ -4,6 +4,9 @@
 `MTC_CACHE` names the folder; "off" or "0" switches it off. Without it the folder is `mtc/plans` in the user's cache
 folder. `MTC_CACHE_SIZE` is the most bytes that it holds, 2 GiB without it: the plans that were used longest ago go
 first.
+
+A plan is a program: whoever writes into the folder could have his own run here. So the folder and its files must be
+this user's, and nobody else may write there; links are not followed.
 """
 
 from __future__ import annotations
@@ -14,16 +17,22 @@ import hashlib
 import json
 import os
 import pathlib
+import secrets
+import stat
 import threading
-from typing import Any, Optional
+import time
+import warnings
+from typing import Any, Iterator, Optional
 
 from mtc._errors import Error
-from mtc._plan import Plan, write_atomically
+from mtc._plan import Plan
 
 IN_MEMORY = 8
 DEFAULT_BYTES = 2 << 30
+ABANDONED_SECONDS = 3600  # after which nobody writes a file any more
 
 _lock = threading.Lock()
+_warned: set[pathlib.Path] = set()
 _recent: collections.OrderedDict[str, Plan] = collections.OrderedDict()
 
 
@@ -54,13 +63,14 @@ def get(name: str) -> Optional[Plan]:
     place = folder()
     if place is None:
         return None
-    path = place / f"{name}.mtp"
+    with _opened(place, create=False) as holder:
+        data = _read(holder, f"{name}.mtp") if holder is not None else None
     try:
-        plan = Plan(path.read_bytes())
-        os.utime(path)
-    except (OSError, Error):  # none, or one that is damaged: it is compiled again
-        return None
-    _remember(name, plan)
+        plan = Plan(data) if data is not None else None
+    except Error:  # damaged: it is compiled again
+        plan = None
+    if plan is not None:
+        _remember(name, plan)
     return plan
 
 
@@ -70,10 +80,10 @@ def put(name: str, data: bytes) -> Plan:
     _remember(name, plan)
     place = folder()
     if place is not None and len(data) <= limit():
-        with contextlib.suppress(OSError, Error):
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomically(place / f"{name}.mtp", data)
-            _shrink(place, limit())
+        with _opened(place, create=True) as holder, contextlib.suppress(OSError):
+            if holder is not None:
+                _write(holder, f"{name}.mtp", data)
+                _shrink(holder, limit())
     return plan
 
 
@@ -90,8 +100,10 @@ def clear() -> None:
     with _lock:
         _recent.clear()
     place = folder()
-    if place is not None and place.is_dir():
-        _shrink(place, 0)
+    if place is not None:
+        with _opened(place, create=False) as holder:
+            if holder is not None:
+                _shrink(holder, 0)
 
 
 def _remember(name: str, plan: Plan) -> None:
@@ -102,15 +114,98 @@ def _remember(name: str, plan: Plan) -> None:
             _recent.popitem(last=False)
 
 
-def _shrink(place: pathlib.Path, most: int) -> None:
-    files = []
-    for path in place.glob("*.mtp"):
+@contextlib.contextmanager
+def _opened(place: pathlib.Path, create: bool) -> Iterator[Optional[int]]:
+    """A descriptor of the folder; None: there is none that may be used. What happens by it happens in this folder."""
+    holder = None
+    try:
         with contextlib.suppress(OSError):
-            stat = path.stat()
-            files.append((stat.st_mtime_ns, stat.st_size, path))
-    total = 0
-    for _, size, path in sorted(files, reverse=True):
-        total += size
-        if total > most:
+            if create:
+                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            holder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if holder is not None and not _is_private(holder):
+            _warn(place, os.fstat(holder).st_uid)
+            os.close(holder)
+            holder = None
+        yield holder
+    finally:
+        if holder is not None:
+            os.close(holder)
+
+
+def _is_private(holder: int) -> bool:
+    """Whether the folder is this user's; others lose the right to write there."""
+    facts = os.fstat(holder)
+    if facts.st_uid != os.geteuid():
+        return False
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        try:
+            os.fchmod(holder, stat.S_IMODE(facts.st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
+        except OSError:
+            return False
+    return True
+
+
+def _warn(place: pathlib.Path, owner: int) -> None:
+    if place not in _warned:
+        _warned.add(place)
+        warnings.warn(f"plans are not kept: expected a folder of this user for them, as plans are programs, found "
+                      f"{place} of user {owner}: MTC_CACHE names another", UserWarning, stacklevel=2)
+
+
+def _is_ours(facts: os.stat_result) -> bool:
+    return (stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid()
+            and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _read(holder: int, name: str) -> Optional[bytes]:
+    """A file of the folder; None: there is none that is this user's alone."""
+    try:
+        # A pipe of this name, or a link to elsewhere, is not waited for.
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=holder)
+        with os.fdopen(descriptor, "rb") as file:
+            if not _is_ours(os.fstat(descriptor)):
+                return None
+            data = file.read()
             with contextlib.suppress(OSError):
-                path.unlink()
+                os.utime(descriptor)
+            return data
+    except OSError:
+        return None
+
+
+def _write(holder: int, name: str, data: bytes) -> None:
+    """A file of the folder, which is there as a whole or not at all."""
+    temporary = f".{name}.{os.getpid()}-{secrets.token_hex(4)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=holder), "wb") as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(temporary, name, src_dir_fd=holder, dst_dir_fd=holder)
+        except BaseException:
+            os.unlink(temporary, dir_fd=holder)
+            raise
+
+
+def _shrink(holder: int, most: int) -> None:
+    """Removes what was used longest ago, and what writers left that were killed."""
+    files = []
+    now = time.time()
+    for name in os.listdir(holder):
+        unfinished = name.startswith(".") and ".mtp." in name
+        if not (unfinished or name.endswith(".mtp")):
+            continue
+        with contextlib.suppress(OSError):
+            facts = os.stat(name, dir_fd=holder, follow_symlinks=False)
+            if unfinished and now - facts.st_mtime > ABANDONED_SECONDS:
+                os.unlink(name, dir_fd=holder)
+            elif stat.S_ISREG(facts.st_mode):
+                files.append((unfinished, facts.st_mtime_ns, facts.st_size, name))
+    total = 0
+    for unfinished, _, size, name in sorted(files, reverse=True):
+        total += size
+        if total > most and not unfinished:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=holder)

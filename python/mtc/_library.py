@@ -13,6 +13,7 @@ import platform
 import threading
 from typing import Any, Iterator, Sequence
 
+from mtc import _checks
 from mtc import _structs as s
 from mtc._errors import Error
 
@@ -20,6 +21,7 @@ from mtc._errors import Error
 # its own to everybody.
 _MODE = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0)
 _LOCK = threading.Lock()
+_PACKAGE = pathlib.Path(__file__).resolve().parent
 _loaded: dict[str, ctypes.CDLL] = {}
 
 _P = ctypes.c_void_p
@@ -128,7 +130,7 @@ def candidates(name: str) -> Iterator[str]:
 
     First the folder lib/ of this package, then each folder of MTC_LIBRARY_PATH, then where the dynamic loader looks.
     """
-    folders = [pathlib.Path(__file__).resolve().parent / "lib"]
+    folders = [_PACKAGE / "lib"]
     folders += [pathlib.Path(f) for f in os.environ.get("MTC_LIBRARY_PATH", "").split(os.pathsep) if f]
     for folder in folders:
         for file in (f"lib{name}.so.0", f"lib{name}.so"):
@@ -136,6 +138,25 @@ def candidates(name: str) -> Iterator[str]:
                 yield str(folder / file)
     yield f"lib{name}.so.0"
     yield f"lib{name}.so"
+
+
+# Called at every step, with numbers of our own.
+_UNCHECKED = {"mtrun_train_step", "mtrun_eval_step", "mtrun_predict"}
+
+
+def _checked(name: str, function: Any, arguments: Sequence[Any]) -> Any:
+    """The function, that refuses what ctypes would cut. Before a size stands no text, but bytes of any value."""
+    kinds = [(i, kind) for i, (kind, after) in enumerate(zip(arguments, [*arguments[1:], None]))
+             if kind in (_I32, _I64) or (kind is _STR and after is not ctypes.c_size_t)]
+    if not kinds or name in _UNCHECKED:
+        return function
+
+    def call(*given: Any) -> Any:
+        for i, kind in kinds:
+            _checks.fits("a text" if kind is _STR else "a number", kind, given[i])
+        return function(*given)
+
+    return call
 
 
 def _open(name: str, prototypes: dict[str, _Prototype]) -> ctypes.CDLL:
@@ -156,10 +177,19 @@ def _open(name: str, prototypes: dict[str, _Prototype]) -> ctypes.CDLL:
                     raise Error(f"{path}: expected the function {function} of this version, found none") from None
                 entry.argtypes = list(arguments)
                 entry.restype = _P if result is _STATUS else result
+                setattr(library, function, _checked(function, entry, arguments))
             _loaded[name] = library
             return library
+    if name == "mtc" and _is_wheel():
+        raise Error("expected the compiler, libmtc.so, found the wheel mtc-runtime alone, which runs plans: "
+                    "pip install mtc adds it")
     raise Error(f"expected lib{name}.so in the package, in a folder of MTC_LIBRARY_PATH or where the loader looks, "
                 f"found none: {problems[0]}")
+
+
+def _is_wheel() -> bool:
+    """Whether the package has the runtime in it, as the wheel mtc-runtime installs it."""
+    return any((_PACKAGE / "lib").glob("libmtrun.so*"))
 
 
 def runtime() -> ctypes.CDLL:

@@ -9,7 +9,7 @@ import functools
 import json
 import os
 import pathlib
-import tempfile
+import secrets
 import weakref
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -260,6 +260,17 @@ class Plan:
 
         return Session(self, devices, seed=seed, **options)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its bytes, for pickle: what is unpickled is verified again."""
+        return Plan, (self._data,)
+
+    def __copy__(self) -> Plan:
+        """Itself, which does not change."""
+        return self
+
+    def __deepcopy__(self, _memo: Any) -> Plan:
+        return self
+
     def __repr__(self) -> str:
         return f"<mtc.Plan {self.model}: batch {self.batch_size}, {self.shards} shards, {len(self._data)} bytes>"
 
@@ -299,21 +310,22 @@ def take_result(function: Any, *arguments: Any, **options: Any) -> bytes:
 def write_atomically(path: Path, data: bytes) -> None:
     """A file that is there as a whole or not at all."""
     path = pathlib.Path(path)
-    temporary = ""
+    temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}"
+    made = False
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
+        # Made with the permissions that new files have: to ask for the umask would be to change it, for all threads.
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+            made = True
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
-    except OSError as error:
-        if temporary:
-            pathlib.Path(temporary).unlink(missing_ok=True)
-        raise FileError(f"cannot write {path}: {error.strerror}") from None
+    except BaseException as error:
+        if made:
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise FileError(f"cannot write {path}: {error.strerror}") from None
+        raise
 
 
 def load(path: Path) -> Plan:

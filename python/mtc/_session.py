@@ -8,38 +8,32 @@ import ctypes
 import functools
 import math
 import os
-import threading
-import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from mtc import _library, _structs
+from mtc._checks import integer
 from mtc._dataset import Dataset, with_lines
 from mtc._devices import default_devices
 from mtc._errors import ClosedError, DataError, check
+from mtc._owner import Owner
 from mtc._plan import Path, Plan
 from mtc._profile import Logs as Logs
 from mtc._profile import Profile, StepResult, Timing, benchmark, profile
 from mtc._structure import Structure
-from mtc._tensors import OUTPUT, SAMPLE_WEIGHT, Array, TensorInfo, address, as_array, as_entry
+from mtc._tensors import OUTPUT, SAMPLE_WEIGHT, Array, TensorInfo, address, as_array, as_entry, as_type
 from mtc._variables import Variables
 
 if TYPE_CHECKING:
     from mtc._loop import Checkpoint, FitResult, Progress
 
 _MATCHES = ("all", "model", "any")  # mtrun_match
-
 Tensors = Union[Mapping[str, Any], Sequence[Any]]
 
 
 def _doubles(array: Array) -> Any:
     return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
-
-
-def _free(library: Any, handle: ctypes.c_void_p, pid: int, _plan: Plan) -> None:
-    if os.getpid() == pid:  # its threads are not in a child of fork()
-        library.mtrun_session_free(handle)
 
 
 class Session:
@@ -59,51 +53,43 @@ class Session:
             seed: of initial values and random numbers; 0: the plan's.
             options: other fields of `mtrun_options`, such as `private_variables` or `tuning`.
         """
-        library = _library.runtime()
-        self.plan = plan
+        self.plan, library = plan, _library.runtime()
+        integer("seed", seed, 0)
         self.devices = devices if devices is not None else default_devices(plan)
-        known = {name for name, *_ in _structs.Options._fields_}
-        for name in options:
-            if name not in known:
-                raise TypeError(f"expected an option of mtrun_options, found {name}")
-        given = {k: v.encode() if isinstance(v, str) else v for k, v in options.items()}
-        settings = _structs.sized(_structs.Options, devices=self.devices.encode(), seed=seed, **given)
+        for name in set(options) - {name for name, *_ in _structs.Options._fields_}:
+            raise TypeError(f"expected an option of mtrun_options, found {name}")
+        given = {k: v.encode() if isinstance(v, str) else v for k, v in {"devices": self.devices, **options}.items()}
+        settings = _structs.sized(_structs.Options, seed=seed, **given)
         handle = ctypes.c_void_p()
         check(library, library.mtrun_session_create(plan._handle, ctypes.byref(settings), ctypes.byref(handle)))
-        self._handle: Optional[ctypes.c_void_p] = handle
-        self._pid = os.getpid()
-        self._lock = threading.RLock()
-        self._free = weakref.finalize(self, _free, library, handle, self._pid, plan)
+        self._owner = Owner(library, handle, plan)
+        self._use = self._owner.use
 
     def close(self) -> None:
-        """Ends the session's threads and frees its memory. A second call does nothing."""
-        self._handle = None
-        self._free()
+        """Ends the session's threads and frees its memory. A second call does nothing.
+
+        Raises:
+            ClosedError: another thread uses it, or the caller is a callback of its own `fit`.
+        """
+        self._owner.close()
 
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
+        try:
+            self.close()
+        except ClosedError:
+            if error is None:  # else that is what the caller should know; freed when nobody uses it any more
+                raise
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        raise TypeError("expected what can be pickled or copied, found a session, which has threads and memory of its "
+                        "own: take session.plan, and session.save() or dict(session.variables)")
 
     def __repr__(self) -> str:
-        state = "closed" if self._handle is None else self.devices
+        state = "closed" if self._owner.closed else self.devices
         return f"<mtc.Session of {self.plan.model}: {state}>"
-
-    @contextlib.contextmanager
-    def _use(self) -> Iterator[ctypes.c_void_p]:
-        """The handle, for this thread alone."""
-        if self._handle is None:
-            raise ClosedError("expected an open session, found one that is closed")
-        if os.getpid() != self._pid:
-            raise ClosedError(f"expected a session of this process, {os.getpid()}, found one of process {self._pid}: "
-                              "make a session after fork()")
-        if not self._lock.acquire(blocking=False):
-            raise ClosedError("expected a session that is idle, found one that another thread uses")
-        try:
-            yield self._handle
-        finally:
-            self._lock.release()
 
     @functools.cached_property
     def _structure(self) -> Structure:
@@ -202,8 +188,9 @@ class Session:
         rate = ctypes.c_double(math.nan)
         results = _structs.Results(values=_doubles(values), weights=_doubles(weights), sums=_doubles(sums),
                                    learning_rate=ctypes.pointer(rate))
-        with self._use() as handle:
-            run = library.mtrun_train_step if program == "train_step" else library.mtrun_eval_step
+        trains = program == "train_step"
+        with self._use(program if trains else "") as handle:
+            run = library.mtrun_train_step if trains else library.mtrun_eval_step
             check(library, run(handle, pointers, rows or 0, ctypes.byref(results)))
         return StepResult(dict(zip(names, values.tolist())), weights, sums,
                           None if math.isnan(rate.value) else rate.value)
@@ -285,8 +272,8 @@ class Session:
             warmup: untimed steps before.
             steps: timed ones.
         """
-        with self._use() as handle:
-            return benchmark(handle, rows or self.plan.batch_size, warmup, steps)
+        with self._use("benchmark") as handle:
+            return benchmark(handle, self.plan.batch_size if rows is None else rows, warmup, steps)
 
     def start_trace(self, first: int = 0, last: int = 0) -> None:
         """Records from now on what every thread does in training steps, for `profile` and `write_trace`.
@@ -318,7 +305,7 @@ class Session:
         """
         library = _library.runtime()
         lines: list[str] = []
-        with self._use() as handle:
+        with self._use("tune") as handle:
             check(library, with_lines(library.mtrun_tune, handle, os.fsencode(path), repeats, into=lines))
         return lines
 
@@ -343,14 +330,14 @@ class Session:
         array = as_array(value, info.name)
         if array.shape != info.shape:
             raise DataError(f"expected {info}, found {array.dtype} {list(array.shape)}")
-        array = np.ascontiguousarray(array, dtype=info.dtype)
+        array = np.ascontiguousarray(as_type(array, info))
         with self._use() as handle:
             check(library, library.mtrun_set_variable(handle, info.name.encode(), address(array), array.nbytes))
 
     def init(self, seed: int = 0) -> None:
         """Sets every variable to its initial value again, and the step counter to 0. 0: the session's seed."""
         library = _library.runtime()
-        with self._use() as handle:
+        with self._use("init") as handle:
             check(library, library.mtrun_session_init(handle, seed))
 
     def save(self, path: Path) -> None:
@@ -372,7 +359,7 @@ class Session:
         """
         library = _library.runtime()
         lines: list[str] = []
-        with self._use() as handle:
+        with self._use("load") as handle:
             if not match:
                 check(library, library.mtrun_load(handle, os.fsencode(path)))
                 return lines

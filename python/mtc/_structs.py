@@ -7,6 +7,8 @@ import ctypes
 from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 from typing import Any, TypeVar
 
+from mtc._checks import fits
+
 LogCallback = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 LineCallback = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
@@ -186,7 +188,10 @@ Options_ = TypeVar("Options_", bound=ctypes.Structure)
 
 
 def sized(kind: type[Options_], **values: Any) -> Options_:
-    """Options that are zero but for their size and `values`."""
+    """Options that are zero but for their size and `values`. DataError where a value does not fit its field."""
+    for name, of, *_ in kind._fields_:
+        if name in values and f"{name}_size" not in values:
+            fits(name, of, values[name])
     options = kind(**values)
     options.struct_size = ctypes.sizeof(kind)
     return options

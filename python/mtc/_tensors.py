@@ -23,6 +23,7 @@ _WIDER = {"int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64
           "bfloat16": "float32", "longdouble": "float64", "float128": "float64"}
 
 INPUT, TARGET, SAMPLE_WEIGHT, OUTPUT = range(4)
+DENSE = -1  # MTRUN_DENSE
 KINDS = ("trainable", "non_trainable", "optimizer")
 
 
@@ -64,22 +65,41 @@ def as_array(value: Any, name: str) -> Array:
 
     Takes what NumPy takes, and tensors of PyTorch, TensorFlow and JAX, and data frames.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        hidden = int(np.sum(np.ma.getmaskarray(value)))
+        if hidden:
+            raise DataError(f'expected an array without a mask for "{name}", found one of {value.size} elements whose '
+                            f"mask hides {hidden}: fill them, or weigh their samples with 0")
+        value = value.data
     if not isinstance(value, np.ndarray):
-        if hasattr(value, "detach") and hasattr(value, "cpu"):  # PyTorch
-            value = value.detach().cpu()
-        try:
-            value = np.asarray(value)
-        except (ValueError, TypeError) as error:
-            raise DataError(f'expected an array for "{name}", found {_describe(value)}: {error}') from None
+        value = _converted(value, name)
     if value.dtype.kind in "OUSMmcV" and value.dtype.name not in _WIDER:
-        raise DataError(f'expected numbers for "{name}", found an array of {value.dtype}: '
-                        "strings and objects have to be encoded before")
+        advice = ("give its real and imaginary parts as two" if value.dtype.kind == "c" else
+                  "strings and objects have to be encoded before")
+        raise DataError(f'expected numbers for "{name}", found an array of {value.dtype}: {advice}')
     wider = _WIDER.get(value.dtype.name)
     if wider == "int64" and value.dtype.name == "uint64" and value.size and int(value.max()) > np.iinfo("int64").max:
         raise DataError(f'expected integers below 2^63 for "{name}", found {int(value.max())}')
     if wider is None and not value.dtype.isnative:
         wider = value.dtype.newbyteorder("=").str
     array: Array = value.astype(wider) if wider is not None else value
+    return array
+
+
+def _converted(value: Any, name: str) -> Array:
+    """What is no array of NumPy yet."""
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):  # of SciPy
+        raise DataError(f'expected a dense array for "{name}", found a sparse {type(value).__name__}: toarray() makes '
+                        "it one")
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # PyTorch
+        value = value.detach().cpu()
+        if getattr(value, "is_sparse", False) or "sparse" in str(getattr(value, "layout", "")):
+            raise DataError(f'expected a dense array for "{name}", found a sparse tensor: to_dense() makes it one')
+        value = value.float() if str(value.dtype) == "torch.bfloat16" else value
+    try:
+        array: Array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise DataError(f'expected an array for "{name}", found {_describe(value)}: {error}') from None
     return array
 
 
@@ -91,11 +111,13 @@ def _describe(value: Any) -> str:
 
 
 def samples(value: Any, name: str) -> Array:
-    """An array whose first axis counts samples, dense within a sample."""
+    """An array whose first axis counts samples, dense within a sample, and of samples that do not overlap."""
     array = as_array(value, name)
     if array.ndim == 0:
         raise DataError(f'expected an axis of samples for "{name}", found the number {array}')
-    if len(array) and (array.strides[0] < 0 or not array[0].flags.c_contiguous):
+    bytes_of_one = array.nbytes // max(len(array), 1)
+    # A view that shows one sample many times, as NumPy's broadcast_to makes, has a stride of 0.
+    if len(array) and (array.strides[0] < bytes_of_one or not array[0].flags.c_contiguous):
         array = np.ascontiguousarray(array)
     return array
 
@@ -123,7 +145,7 @@ def make_fields(arrays: dict[str, Array]) -> tuple[Any, list[Any]]:
         field.rank = array.ndim - 1
         field.shape = shape
         field.data = array.ctypes.data
-        field.stride = array.strides[0] if len(array) > 1 else 0
+        field.stride = array.strides[0] if len(array) > 1 else DENSE
     return fields, kept
 
 
@@ -137,9 +159,25 @@ def as_entry(value: Any, info: TensorInfo, rows: Optional[int] = None) -> Array:
         raise DataError(f"expected {info}, found {found}")
     if rows is not None and len(array) != rows:
         raise DataError(f'expected {rows} samples of "{info.name}", found {len(array)}')
-    if array.dtype.kind == "f" and np.dtype(info.dtype).kind in "iub":
-        rounded = array.astype(info.dtype)
-        if not np.array_equal(rounded, array):
-            raise DataError(f"expected {info}, found {found} with values that are not whole")
-        array = rounded
-    return np.ascontiguousarray(array.reshape((len(array), *shape)), dtype=info.dtype)
+    return np.ascontiguousarray(as_type(array, info).reshape((len(array), *shape)))
+
+
+def as_type(array: Array, info: TensorInfo) -> Array:
+    """The same numbers in the type of an entry or variable; DataError where they are none of it."""
+    dtype = np.dtype(info.dtype)
+    if array.dtype == dtype or dtype.kind not in "iub":
+        return array.astype(dtype, copy=False)
+    with np.errstate(invalid="ignore"):
+        made = array.astype(dtype)
+    if array.dtype.kind in "iuf" and dtype.kind in "iu" and not np.array_equal(made, array):
+        wrong = array.reshape(-1)[np.flatnonzero((made != array).reshape(-1))[0]]
+        if array.dtype.kind == "f":
+            raise DataError(f"expected {info}, found {array.dtype} {list(array.shape)} with values that are not "
+                            f"whole or do not fit, such as {wrong}")
+        limits = np.iinfo(dtype)
+        raise DataError(f"expected {info}, found {array.dtype} {list(array.shape)} with {wrong}, which is not within "
+                        f"{limits.min} to {limits.max}")
+    if array.dtype.kind == "f" and not np.array_equal(made, array):
+        raise DataError(f"expected {info}, found {array.dtype} {list(array.shape)} with values that are neither 0 "
+                        "nor 1")
+    return made

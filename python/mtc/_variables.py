@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator, MutableMapping
 
-from mtc._tensors import Array, TensorInfo
+import numpy as np
+
+from mtc._errors import DataError
+from mtc._tensors import Array, TensorInfo, as_array
 
 if TYPE_CHECKING:
     from mtc._session import Session
@@ -27,7 +30,11 @@ class Variables(MutableMapping[str, Array]):
         return self._session.get_variable(self._info(name))
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._session.set_variable(self._info(name), value)
+        info = self._info(name)
+        array = as_array(value, name)
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise DataError(f"expected numbers for {info}, found {int(np.isnan(array).sum())} NaN of {array.size}")
+        self._session.set_variable(info, array)
 
     def __delitem__(self, name: str) -> None:
         raise TypeError("the variables of a plan cannot be removed")

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans and sessions, without Keras."""
 
+import copy
 import ctypes
 import os
+import pickle
 import subprocess
 import sys
 import threading
+import time
 
 import mtc
 import numpy as np
 import pytest
 from conftest import ROOT
+from mtc import _cache, _library
 
 MODEL = ROOT / "examples" / "mnist_mlp.mlir"
 
@@ -213,6 +217,125 @@ def test_threads(plan, mnist):
         thread.start()
         thread.join()
     assert errors == ["expected a session that is idle, found one that another thread uses"]
+
+
+def test_close_while_in_use(plan, mnist):
+    """From another thread and from the session's own callback: an error, and the work goes on."""
+    session, going, closed = plan.session("cpu:2"), threading.Event(), []
+
+    def train():
+        session.fit(mnist, epochs=1000, callback=lambda p: going.set() or bool(closed))
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    going.wait()
+    with pytest.raises(mtc.ClosedError, match=r"found close\(\) while another thread uses it"):
+        session.close()
+    with pytest.raises(ZeroDivisionError), session:  # which is what one wants to know
+        raise ZeroDivisionError
+    closed.append(True)
+    thread.join()
+    calls = {"close": session.close, "fit": lambda: session.fit(mnist), "init": session.init,
+             "load": lambda: session.load("w.safetensors"), "benchmark": session.benchmark,
+             "train_step": lambda: session.train_step(batch(mnist, plan))}
+    for name, call in calls.items():
+        with pytest.raises(mtc.ClosedError, match=rf"callback of fit.*|found {name}"):
+            session.fit(mnist, callback=lambda _, call=call: call())
+    allowed = []
+    session.fit(mnist, callback=lambda _: allowed.append((session.predict(mnist[0][:4]), dict(session.variables),
+                                                          session.evaluate(mnist, steps=1))))
+    assert len(allowed) == 32
+    session.close()
+
+
+def test_pickles_and_copies(plan, session):
+    again = pickle.loads(pickle.dumps(plan))
+    assert again.signature() == plan.signature() and copy.deepcopy([plan])[0] is plan and copy.copy(plan) is plan
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="found a session, which has threads.*take session.plan"):
+            attempt(session)
+
+
+def test_numbers_and_texts_that_do_not_fit(plan, session, mnist, tmp_path):
+    """What ctypes would cut."""
+    image, label = batch(mnist, plan)
+    for wrong in (2**32 + 1, -2**32, 2**31):
+        ids = label.astype("int64")
+        ids[3] = wrong
+        with pytest.raises(mtc.DataError, match=rf"found int64 \[32\] with {wrong}, which is not within -2147483648"):
+            session.train_step([image, ids])
+    with pytest.raises(mtc.DataError, match="3 has|row 3 has -1"):
+        session.train_step([image, np.where(np.arange(32) == 3, -1, label)])
+    with pytest.raises(mtc.DataError, match="not whole or do not fit, such as nan"):
+        session.train_step([image, np.where(np.arange(32) == 3, np.nan, label)])
+    for make, text in [(lambda: plan.session("cpu:2\0"), r"devices without a zero byte, found 'cpu:2\\x00'"),
+                       (lambda: plan.session("cpu:1", seed=2**70), "seed of at least 0|found 1180591620717411303424"),
+                       (lambda: plan.session("cpu:1", seed=-1), "seed of at least 0, found -1"),
+                       (lambda: plan.session("cpu:1", private_variables=2**40), "private_variables of -2147483648 to"),
+                       (lambda: session.init(2**70), "a number of -9223372036854775808 to"),
+                       (lambda: session.fit(mnist, epochs=2**70), "epochs of -9223372036854775808 to"),
+                       (lambda: session.save(f"{tmp_path}/a\0.safetensors"), "a text without a zero byte"),
+                       (lambda: mtc.compile(MODEL, loss="mse\0x"), "loss without a zero byte"),
+                       (lambda: mtc.compile(MODEL, shards=2**33), "shards of")]:
+        with pytest.raises(mtc.DataError, match=text):
+            make()
+    name = next(iter(session.variables))
+    with pytest.raises(mtc.DataError, match="found 1 NaN of"):
+        value = session.variables[name]
+        value.flat[0] = np.nan
+        session.variables[name] = value
+
+
+def test_the_cache_runs_nobody_elses_plans(plan, tmp_path, monkeypatch):
+    """No plan of another user, through a link, or that others may write; a pipe is not waited for."""
+    folder = tmp_path / "plans"
+    monkeypatch.setenv("MTC_CACHE", str(folder))
+
+    def get():
+        _cache._recent.clear()
+        return _cache.get("k")
+
+    entry = folder / "k.mtp"
+    _cache.put("k", plan._data)
+    assert folder.stat().st_mode & 0o777 == 0o700 and entry.stat().st_mode & 0o777 == 0o600 and get() is not None
+    elsewhere = tmp_path / "elsewhere.mtp"
+    os.replace(entry, elsewhere)
+    assert get() is None
+    for spoil in (lambda: entry.symlink_to(elsewhere), lambda: os.mkfifo(entry), entry.mkdir,
+                  lambda: entry.write_bytes(b""), lambda: (entry.write_bytes(plan._data), entry.chmod(0o666))):
+        spoil()
+        assert get() is None
+        entry.rmdir() if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    entry.symlink_to(elsewhere)
+    _cache.put("k", plan._data)
+    assert entry.is_file() and not entry.is_symlink()
+    folder.chmod(0o777)
+    assert get() is not None and folder.stat().st_mode & 0o777 == 0o755
+    for name, age in ((".k.mtp.1-ab", 7200), (".k.mtp.2-ab", 0)):
+        (folder / name).write_bytes(b"half")
+        os.utime(folder / name, (time.time() - age,) * 2)
+    _cache.put("l", plan._data)
+    assert sorted(os.listdir(folder)) == [".k.mtp.2-ab", "k.mtp", "l.mtp"]
+    _cache.clear()
+    assert os.listdir(folder) == [".k.mtp.2-ab"]
+    if os.geteuid() == 0:
+        _cache.put("k", plan._data)
+        os.chown(folder, 65534, 65534)
+        with pytest.warns(UserWarning, match="expected a folder of this user"):
+            assert get() is None
+        os.chown(folder, 0, 0)
+        os.chown(entry, 65534, 65534)
+        assert get() is None
+
+
+def test_the_runtime_alone_says_what_is_missing(monkeypatch, tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libmtrun.so.0").write_bytes(b"")
+    monkeypatch.setattr(_library, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(_library, "_loaded", {})
+    monkeypatch.setattr(_library, "candidates", lambda name: iter([f"{tmp_path}/lib/lib{name}.so"]))
+    with pytest.raises(mtc.Error, match="the wheel mtc-runtime alone, which runs plans: pip install mtc adds it"):
+        _library.compiler()
 
 
 def test_fork(plan):
