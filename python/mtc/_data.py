@@ -19,6 +19,8 @@ from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc._tensors import Array, make_fields, samples
 
+_END: Any = object()  # behind the last batch of a pass; None is what a faulty generator gives
+
 
 class Arrays:
     """Samples in memory: arrays by the names of the plan's entries."""
@@ -81,8 +83,8 @@ class Batches:
         self._template: dict[str, Array] = {}
         self._rest: Optional[dict[str, Array]] = None  # samples that the last request had no room for
         self._batches: Optional[Iterator[Any]] = self._iterate()
-        self._first: Any = next(self._batches, None)  # looked at before it is asked for
-        if self._first is None:
+        self._first: Any = next(self._batches, _END)  # looked at before it is asked for
+        if self._first is _END:
             raise DataError("expected batches, found none")
         x, _, weight = self._unpack(self._first)
         self.has_weights = weight is not None
@@ -126,14 +128,14 @@ class Batches:
 
     def inputs(self) -> Iterator[Any]:
         """The inputs of each batch of a pass."""
-        first, self._first = self._first, None
+        first, self._first = self._first, _END
         assert self._batches is not None
         for batch in itertools.chain([first], self._batches):
             yield self._unpack(batch)[0]
 
     def _read(self, request: _structs.Request, names: list[str]) -> int:
         try:
-            if request.first == 0 and self._first is None and not self.once:  # a pass begins
+            if request.first == 0 and self._first is _END and not self.once:  # a pass begins
                 self._rest = self._batches = None
             return self._fill(request, names)
         except BaseException as error:  # noqa: BLE001 - the caller's code, in a thread of the library
@@ -163,12 +165,12 @@ class Batches:
 
     def _pull(self) -> Optional[dict[str, Array]]:
         """The next batch, checked; None: the pass has ended."""
-        batch, self._first = self._first, None
-        if batch is None:
+        batch, self._first = self._first, _END
+        if batch is _END:
             if self._batches is None:
                 self._batches = self._iterate()
-            batch = next(self._batches, None)
-        if batch is not None:
+            batch = next(self._batches, _END)
+        if batch is not _END:
             return self._check(self._arrays(batch))
         self.ended = self.once
         if not self.once:
@@ -200,6 +202,8 @@ class Batches:
         return iter(data)
 
     def _unpack(self, batch: Any) -> tuple[Any, Any, Any]:
+        if batch is None or (isinstance(batch, tuple) and batch and batch[0] is None):
+            raise DataError(f"expected batches (x,), (x, y) or (x, y, sample_weight), found {batch!r}"[:200])
         loader = type(self._data).__module__.startswith("torch")
         if not (isinstance(batch, tuple) or (loader and isinstance(batch, list))):
             return batch, None, None
@@ -256,20 +260,50 @@ def _tell(data: Any, event: str) -> None:
         getattr(data, event)()
 
 
-def class_weights(weights: Mapping[int, float]) -> Callable[[Any], Array]:
+class ClassWeights:
     """Weights of samples by their labels: numbers, or rows with a one. Labels without a weight weigh 1."""
-    for label in weights:
-        if int(label) != label:
-            raise DataError(f"expected labels as the keys of class_weight, found {label!r}")
 
-    def weigh(y: Any) -> Array:
+    def __init__(self, weights: Mapping[int, float]) -> None:
+        self._weights: dict[int, float] = {}
+        for label, weight in weights.items():
+            if not isinstance(label, (int, float, np.integer, np.floating)) or int(label) != label:
+                raise DataError(f"expected labels as the keys of class_weight, found {label!r}")
+            if not (math.isfinite(weight) and weight >= 0):
+                raise DataError(f"expected class weights of at least 0, found {weight} of class {label}")
+            self._weights[int(label)] = float(weight)
+
+    def check(self, plan: Plan, y: Any = None) -> None:
+        """DataError for a class that the targets of a plan cannot have. `y`: all of them, where they are known."""
+        for target in plan.targets:
+            columns = target.shape[-1] if len(target.shape) > 1 else 1
+            outputs = plan.outputs[0].shape[-1] if len(plan.outputs) == 1 and len(plan.outputs[0].shape) > 1 else 1
+            integers = np.dtype(target.dtype).kind == "i"
+            classes = target.limit if target.limit > 0 else columns if columns > 1 else outputs if integers else 1
+            for label in self._weights:
+                known = 0 <= label < max(classes, 2)
+                if not known and (classes > 1 or y is None or not (self._labels(y) == label).any()):
+                    raise DataError(f"expected classes 0 to {max(classes, 2) - 1} in class_weight, found {label}")
+
+    def __call__(self, y: Any) -> Array:
+        """The weights [n] of targets."""
+        labels = self._labels(y)
+        values = np.ones(labels.shape, "float32")
+        for label, weight in self._weights.items():
+            values[labels == label] = weight
+        return values
+
+    @staticmethod
+    def _labels(y: Any) -> Array:
+        arrays = list(y.values()) if isinstance(y, dict) else y if _is_list_of_arrays(y) else [y]
+        if len(arrays) != 1:
+            raise DataError(f"expected the targets of one output with class_weight, found those of {len(arrays)}: give "
+                            "sample_weight for each output")
+        y = arrays[0]
         labels = samples(y, "class_weight's targets")
         if labels.ndim > 1:
             labels = labels.argmax(-1) if labels.shape[-1] != 1 else labels[..., 0]
-        labels = np.rint(labels).astype("int64")
-        values = np.ones(labels.shape, "float32")
-        for label, weight in weights.items():
-            values[labels == int(label)] = weight
-        return values
+        return np.rint(labels).astype("int64")
 
-    return weigh
+
+def _is_list_of_arrays(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) > 0 and all(getattr(v, "shape", ()) != () for v in value)

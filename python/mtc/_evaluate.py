@@ -13,6 +13,7 @@ import numpy as np
 
 from mtc import _cache, _compile, _library, _model, _structs
 from mtc._callbacks import Caller, Logs, call_each, guarded
+from mtc._checks import optional
 from mtc._data import Arrays, Batches, is_stream
 from mtc._dataset import Dataset
 from mtc._errors import Error, ModelError, check
@@ -122,6 +123,8 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
     Returns:
         The loss, or a list of the loss and the metrics, or a dict.
     """
+    optional("batch_size", batch_size, 1)
+    optional("steps", steps, 1)
     _model.refuse_own(model, "test_step")
     batches = Batches(x) if is_stream(x) else None
     _model.build(model, batches.first_inputs() if batches else x)
@@ -171,6 +174,8 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
     Returns:
         Arrays [n, ...] in the structure of the model's outputs.
     """
+    optional("batch_size", batch_size, 1)
+    optional("steps", steps, 1)
     _model.refuse_own(model, "predict_step")
     _model.build(model, x)
     _model.check_model(model, compiled=False)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 import ctypes
 import warnings
@@ -10,11 +11,12 @@ from typing import Any, Mapping, Optional, Union
 
 from mtc import _library, _model, _structs
 from mtc._callbacks import Caller, Logs, call_each, guarded
+from mtc._checks import integer, optional
 from mtc._data import Batches
 from mtc._dataset import Dataset
-from mtc._errors import DataError, Error, check
+from mtc._errors import Error, check
 from mtc._evaluate import raise_own, run_evaluation, steps_of
-from mtc._interrupt import Interrupt
+from mtc._interrupt import Interrupt, deferred
 from mtc._loop import Checkpoint, checkpoint_options
 from mtc._session import Session
 from mtc._training import Training
@@ -72,6 +74,8 @@ def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = No
         DataError: data or arguments do not fit it.
         Error: other problems have other classes, in `mtc`.
     """
+    check_numbers(epochs, initial_epoch, steps_per_epoch, validation_steps, validation_freq)
+    optional("seed", seed, 0)
     given = Training(x, y, sample_weight, class_weight, validation_data, validation_split, bool(shuffle), seed or 0)
     given.compile(model, batch_size, verbose, precision=precision, shards=shards, **options)
     return run(model, given, epochs=epochs, verbose=verbose, callbacks=callbacks, shuffle=shuffle,
@@ -87,7 +91,7 @@ def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str
         allow_nan: bool = False, metrics: bool = False) -> Any:
     """`fit` of what is compiled. The arguments are those of `fit`; `metrics`: builds the model's metrics, as Keras."""
     saving = checkpoint_options(checkpoint, resume)
-    validates = _when(validation_freq)
+    validates = check_numbers(epochs, initial_epoch, steps_per_epoch, validation_steps, validation_freq)
     steps = steps_of(given.data, given.plan.batch_size, steps_per_epoch)
     caller = Caller(model, callbacks, verbose, epochs, steps, history=True)
     with contextlib.ExitStack() as stack:
@@ -112,11 +116,19 @@ def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str
     return caller.list._history
 
 
+def check_numbers(epochs: Any, initial_epoch: Any = 0, steps_per_epoch: Any = None, validation_steps: Any = None,
+                  validation_freq: Any = 1) -> Any:
+    """DataError for numbers that a fit cannot have; gives whether to validate after epoch number `epoch`, from 1."""
+    integer("epochs", epochs, 0)
+    integer("initial_epoch", initial_epoch, 0)
+    optional("steps_per_epoch", steps_per_epoch, 1)
+    optional("validation_steps", validation_steps, 1)
+    return _when(validation_freq)
+
+
 def _when(freq: Any) -> Any:
-    """Whether to validate after epoch number `epoch`, from 1."""
-    if isinstance(freq, int):
-        if freq < 1:
-            raise DataError(f"expected validation_freq of at least 1, found {freq}")
+    if not isinstance(freq, collections.abc.Iterable):
+        integer("validation_freq", freq, 1)
         return lambda epoch: epoch % freq == 0
     chosen = set(freq)
     return lambda epoch: epoch in chosen
@@ -168,19 +180,21 @@ class Run:
         self.model.stop_training = False
         self.caller.list.on_train_begin()
         initial_epoch = getattr(self.model, "_initial_epoch", None) or initial_epoch  # of BackupAndRestore
-        self.window.push()
-        self.window.watch()
-        try:
-            if epochs > initial_epoch:
-                with self.interrupt.caught():
+        with self.interrupt.caught():  # while variables are copied, too: else they would be of two steps
+            try:
+                with deferred():
+                    self.window.push()
+                    self.window.watch()
+                if epochs > initial_epoch and not self.interrupt.asked:
                     self._loop(training, initial_epoch, shuffle, checkpoint)
-            if self.interrupt.asked:
-                raise KeyboardInterrupt
-        finally:
-            self._end()
+            finally:
+                with deferred():
+                    self._end()
         self.caller.list.on_train_end(self.last_logs)
 
     def _end(self) -> None:
+        if not self.window.pushed:
+            return
         self.window.stepped()
         try:
             self.window.pull()
@@ -203,7 +217,7 @@ class Run:
             allow_nan=int(self.allow_nan), in_flight=int(not self.caller.train),
             checkpoint=ctypes.pointer(checkpoint) if checkpoint is not None else None)
         try:
-            with self.session._use() as handle:
+            with self.session._use("fit") as handle, self.interrupt.breaking():
                 self.window.closed()
                 check(library, library.mtrun_fit(handle, training.handle, ctypes.byref(options)))
         except Error:
@@ -235,8 +249,9 @@ class Run:
         p = pointer.contents
         self.window.stepped()
         ends = p.epoch_end
-        if not (ends or self.caller.train or self.generator is not None or self.caller.draws()):
-            return int(self.interrupt.asked or self.model.stop_training)
+        stops = self.model.stop_training  # what is set at the beginning of a step ends the training after it
+        if not (ends or stops or self.caller.train or self.generator is not None or self.caller.draws()):
+            return int(self.interrupt.asked)
         logs = {p.names[i].decode(): p.values[i] for i in range(p.metrics)}
         step = p.step - 1
         self.under_way = logs
@@ -247,10 +262,11 @@ class Run:
         if ends and not self.interrupt.asked:
             self._end_epoch(p.epoch, logs)
             self._check_once(p.epoch)
-        elif not self.model.stop_training:
+        stops = self.model.stop_training
+        if not ends and not stops:
             call_each(self.caller.train, "on_train_batch_begin", step + 1)
         self.window.closed()
-        return int(self.interrupt.asked or self.model.stop_training)
+        return int(self.interrupt.asked or stops)
 
     def _end_epoch(self, epoch: int, logs: Logs) -> None:
         self.under_way = None

@@ -8,9 +8,10 @@ import weakref
 from typing import Any, Callable
 
 from mtc import _fit, _model
-from mtc._data import class_weights, rows_of
+from mtc._data import ClassWeights, rows_of
 from mtc._errors import DataError, Error
 from mtc._evaluate import plan_for
+from mtc._interrupt import deferred
 from mtc._session import Logs, Session
 from mtc._window import Window
 
@@ -56,7 +57,7 @@ class Live:
 
     def step(self, model: Any, make: Callable[[], Any], changes: bool) -> Any:
         """Runs `make`, with the model's values in the session; `changes`: the session has other values then."""
-        with _fit.strategy_scope(model):
+        with _fit.strategy_scope(model), deferred():
             if self.stays and not self.window.watching:
                 self.window.push()
                 self.window.watch()
@@ -91,11 +92,16 @@ def _same(state: list[Any], other: list[Any]) -> bool:
 
 
 class _Refused:
-    """That a model, as it is, cannot be compiled."""
+    """That a model, as it is, cannot be compiled with these settings."""
 
-    def __init__(self, model: Any, error: Exception) -> None:
+    def __init__(self, model: Any, error: Exception, weighted: bool, settings: dict[str, Any]) -> None:
         self.state = _state(model)
         self.error = error
+        self.weighted, self.settings = weighted, dict(settings)
+
+    def holds(self, model: Any, weighted: bool, settings: dict[str, Any]) -> bool:
+        """Whether it would be refused again."""
+        return (self.weighted, self.settings) == (weighted, settings) and _same(self.state, _state(model))
 
     def release(self) -> None:
         """There is nothing to give back."""
@@ -104,7 +110,7 @@ class _Refused:
 def _live_of(model: Any, example: tuple[Any, ...], weighted: bool, settings: dict[str, Any]) -> Live:
     rows = rows_of(example[0])
     known = model.__dict__.get(_ATTRIBUTE)
-    if isinstance(known, _Refused) and _same(known.state, _state(model)):
+    if isinstance(known, _Refused) and known.holds(model, weighted, settings):
         raise known.error
     if isinstance(known, Live):
         if known.serves(model, rows, weighted, settings):
@@ -119,7 +125,7 @@ def _live_of(model: Any, example: tuple[Any, ...], weighted: bool, settings: dic
     try:
         live = Live(model, example, rows, weighted, settings)
     except (Error, TypeError, ValueError, AttributeError, NotImplementedError) as error:
-        model.__dict__[_ATTRIBUTE] = _Refused(model, error)
+        model.__dict__[_ATTRIBUTE] = _Refused(model, error, weighted, settings)
         raise
     model.__dict__[_ATTRIBUTE] = live  # not by setattr: Keras would look at what it is
     return live
@@ -147,7 +153,7 @@ def train_on_batch(model: Any, x: Any, y: Any = None, sample_weight: Any = None,
     if class_weight is not None:
         if sample_weight is not None:
             raise DataError("expected class_weight or sample_weight, found both")
-        sample_weight = class_weights(class_weight)(y)
+        sample_weight = ClassWeights(class_weight)(y)
     return _step(model, "train_step", x, y, sample_weight, return_dict, settings)
 
 

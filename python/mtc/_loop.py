@@ -93,6 +93,8 @@ def checkpoint_options(given: Optional[Checkpoint], resume: Union[None, bool, st
         resume = "auto"
     if given is None and not resume:
         return None
+    if isinstance(given, (str, os.PathLike)) and not os.fspath(given):
+        raise DataError("expected a folder for checkpoints, found an empty name")
     fields = dict(given) if isinstance(given, Mapping) else {"folder": given}
     known = {name for name, *_ in _structs.CheckpointOptions._fields_} - {"struct_size", "resume"}
     if set(fields) - known:
@@ -135,12 +137,11 @@ def fit(session: Session, data: Dataset, validation: Optional[Dataset], epochs: 
         validation=validation.handle if validation is not None else None, in_flight=int(callback is None),
         checkpoint=ctypes.pointer(checkpoint) if checkpoint is not None else None, result=ctypes.pointer(ended),
         **_fields(options))
-    with interrupt.caught(), session._use() as handle:
-        check(library, library.mtrun_fit(handle, data.handle, ctypes.byref(settings)))
-    if errors:
-        raise errors[0]
-    if interrupt.asked:
-        raise KeyboardInterrupt
+    with interrupt.caught():
+        with session._use("fit") as handle, interrupt.breaking():
+            check(library, library.mtrun_fit(handle, data.handle, ctypes.byref(settings)))
+        if errors:
+            raise errors[0]
     for name, *_ in ended._fields_:
         if name in ("stopped", "saved", "stopped_early"):
             setattr(result, name, bool(getattr(ended, name)))
@@ -193,6 +194,4 @@ def evaluate(session: Session, data: Dataset, steps: Optional[int], allow_nan: b
     options = _structs.sized(_structs.LoopOptions, progress=callback, allow_nan=int(allow_nan), in_flight=1)
     with interrupt.caught(), session._use() as handle:
         check(library, library.mtrun_evaluate(handle, data.handle, ctypes.byref(options), values))
-    if interrupt.asked:
-        raise KeyboardInterrupt
     return dict(zip(names, values))

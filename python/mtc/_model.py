@@ -115,7 +115,7 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
     try:
         return _traced.compile(model, request, settings, verbose, cache, with_weights)
     except ModelError as error:
-        if not reason or by:
+        if not reason or by or str(error) == reason:  # which then is about the options
             raise
         raise ModelError(f"{error}\nnor is it read as a file: {reason}") from None
 

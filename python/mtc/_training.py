@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Union
 
 from mtc import _model
-from mtc._data import Arrays, Batches, class_weights, is_stream
+from mtc._checks import optional
+from mtc._data import Arrays, Batches, ClassWeights, is_stream
 from mtc._errors import DataError
 from mtc._evaluate import plan_for
 from mtc._plan import Plan
@@ -40,7 +41,7 @@ class Training:
 
     def __init__(self, x: Any, y: Any, sample_weight: Any, class_weight: Optional[Mapping[int, float]],
                  validation_data: Any, validation_split: float, shuffle: bool, seed: int) -> None:
-        weigh = class_weights(class_weight) if class_weight is not None else None
+        weigh = self._weigh = ClassWeights(class_weight) if class_weight is not None else None
         if weigh is not None and sample_weight is not None:
             raise DataError("expected class_weight or sample_weight, found both")
         self._held = _unpack_validation(validation_data)
@@ -65,6 +66,7 @@ class Training:
 
     def compile(self, model: Any, batch_size: Optional[int], verbose: Union[int, str], **options: Any) -> None:
         """Makes the plan, and fits the data to its entries."""
+        optional("batch_size", batch_size, 1)
         _model.build(model, self._batches.first_inputs() if self._batches else self._arrays[0])
         _model.check_model(model)
         if self._held is not None or self._held_batches is not None or self._split:
@@ -73,6 +75,8 @@ class Training:
         self.plan, self.structure = plan_for(
             model, (self._batches.batch_size if self._batches else batch_size) or 32, self.weighted, verbose, example,
             **options)
+        if self._weigh is not None:
+            self._weigh.check(self.plan, None if self._batches else self._arrays[1])
         self.data = self._batches or Arrays(self.structure.bind(*self._arrays))
         self.validation = self._held_batches
         if self._held is not None and self._held_batches is None:

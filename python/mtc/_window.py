@@ -12,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import threading
-from typing import Any
+from typing import Any, Iterator
 
+from mtc._interrupt import deferred
 from mtc._model import keras, match_variables, value_of
 from mtc._session import Session
 from mtc._tensors import TensorInfo
@@ -38,11 +39,8 @@ def _watched(kind: type) -> type:
 
     def assign(self: Any, value: Any) -> None:
         window = self.__dict__.get("_mtc_window")
-        if window is not None:
-            window.forget(self)
-        kind._direct_assign(self, value)  # type: ignore[attr-defined]
-        if window is not None:
-            window.assigned(self)
+        with window.assigning(self) if window is not None else contextlib.nullcontext():
+            kind._direct_assign(self, value)  # type: ignore[attr-defined]
 
     _watched_classes[kind] = type(kind.__name__, (kind,), {
         "_value": property(read, write), "_direct_assign": assign, "__module__": kind.__module__,
@@ -64,6 +62,8 @@ class Window:
         self._dirty: dict[int, Any] = {}
         self._thread = None if any_thread else threading.get_ident()
         self._open = True  # the session may be asked now
+        self._taken = False  # another window showed its session's values, which this session is to have then
+        self.pushed = False
         self._inside = False  # of a refresh
         backend = keras().backend.backend()
         self._graphs = backend == "tensorflow"  # whose functions, once traced, use variables without Python's knowledge
@@ -78,13 +78,16 @@ class Window:
             self.session.set_variable(info, value_of(variable))
             self._seen[id(variable)] = self._steps
         self._dirty.clear()
+        self.pushed = True
 
     def watch(self) -> None:
         """From now on the model's variables show the session's, and those of no other session."""
+        self._taken = False
         for variable, _ in self.pairs:
             other = variable.__dict__.get("_mtc_window")
             if other is not None:
                 other.release()
+                other._taken = True
             kind = type(variable)
             self._classes[id(variable)] = kind
             variable._mtc_window = self
@@ -104,8 +107,9 @@ class Window:
 
     def release(self) -> None:
         """The model's variables are its own again, with the session's values."""
-        self.pull()
-        self.unwatch()
+        with deferred():
+            self.pull()
+            self.unwatch()
 
     def stepped(self) -> None:
         """The session has other values now."""
@@ -119,7 +123,7 @@ class Window:
 
     def closed(self) -> None:
         """Copies what was assigned into the session, which goes on."""
-        if self._open:
+        if self._open or self._taken:
             self.flush()
         self._open = False
 
@@ -131,6 +135,10 @@ class Window:
 
     def flush(self) -> None:
         """Copies what was assigned into the session, or may have been by a graph."""
+        if self._taken:  # a callback trained the model by another session
+            self.push()
+            self.watch()
+            return
         current = [v for v, _ in self.pairs if self._seen.get(id(v)) == self._steps] if self._graphs else []
         for variable in current or list(self._dirty.values()):
             self.session.set_variable(self._infos[id(variable)], value_of(variable))
@@ -147,22 +155,27 @@ class Window:
     def _copy(self, variable: Any) -> None:
         self._inside = True
         try:
-            self._seen[id(variable)] = self._steps
             value = self.session.get_variable(self._infos[id(variable)])
             with self._eagerly():  # the reader may be code that Keras traces
                 variable._direct_assign(variable._convert_to_tensor(value, dtype=value.dtype))
+            self._seen[id(variable)] = self._steps  # not before it is so: an interrupt would leave an old value
         finally:
             self._inside = False
 
-    def forget(self, variable: Any) -> None:
-        """The variable is about to be assigned: its value need not be the session's."""
-        if not self._inside:
-            self._seen[id(variable)] = self._steps
-
-    def assigned(self, variable: Any) -> None:
-        """The variable has another value than the session."""
-        if not self._inside:
+    @contextlib.contextmanager
+    def assigning(self, variable: Any) -> Iterator[None]:
+        """The variable is assigned within: its value need not be the session's, and is another one then."""
+        if self._inside:
+            yield
+            return
+        before = self._seen.get(id(variable), -1)
+        self._seen[id(variable)] = self._steps
+        try:
+            yield
             self._dirty[id(variable)] = variable
+        except BaseException:  # it shows the session's value again
+            self._seen[id(variable)] = before
+            raise
 
     def pull(self) -> None:
         """Copies all values of the session into the model."""

@@ -14,6 +14,7 @@ A model that MTC cannot compile, or data that it cannot read, runs in Keras, and
 from __future__ import annotations
 
 import argparse
+import collections
 import functools
 import importlib.abc
 import importlib.machinery
@@ -22,6 +23,7 @@ import inspect
 import pathlib
 import runpy
 import sys
+import threading
 import types
 import warnings
 import weakref
@@ -45,6 +47,9 @@ _originals: dict[str, Callable[..., Any]] = {}
 _settings: dict[str, Any] = {}
 _told: weakref.WeakSet[Any] = weakref.WeakSet()  # models that were warned of
 _said = False  # that a fit runs through MTC
+_through: collections.Counter[str] = collections.Counter()  # calls that ran through MTC, by method
+_beside: dict[tuple[str, str], int] = {}  # calls that ran in Keras, by method and reason
+_busy = threading.local()  # within a call that is counted: Keras' fit calls its evaluate
 
 
 def install(*, strict: bool = False, devices: Optional[str] = None, **options: Any) -> None:
@@ -56,6 +61,8 @@ def install(*, strict: bool = False, devices: Optional[str] = None, **options: A
             one of them is set; else as of `mtc.Session`.
         options: as of `mtc.fit`: precision, shards, seed, target, ...
     """
+    _through.clear()
+    _beside.clear()
     _settings.clear()
     _settings.update(options, strict=strict, devices=devices)
     if "keras" in sys.modules:
@@ -112,10 +119,17 @@ def _wrapper(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         given = signature.bind(self, *arguments, **keywords).arguments  # TypeError as of Keras
         given.update(given.pop("kwargs", {}))
         given.pop("self", None)
+        outermost = not getattr(_busy, "here", False)
+        _busy.here = True
         try:
             _refuse_own_steps(self, name)
-            return run(self, given)
+            result = run(self, given)
+            _through[name] += outermost
+            return result
         except _Refusal as refusal:
+            if outermost:
+                reason = (name, str(refusal.reason))
+                _beside[reason] = _beside.get(reason, 0) + 1
             if _settings["strict"]:
                 raise refusal.reason from None
             if self not in _told:
@@ -124,6 +138,9 @@ def _wrapper(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
                               FallbackWarning, stacklevel=2)
             _live.release(self)
             return original(self, **{**given, **refusal.replaced})
+        finally:
+            if outermost:
+                _busy.here = False
 
     return method
 
@@ -147,7 +164,9 @@ def _refuse_own_steps(model: Any, name: str) -> None:
 
 def _run_fit(model: Any, given: dict[str, Any]) -> Any:
     settings = _common(model)
+    numbers = ("epochs", "initial_epoch", "steps_per_epoch", "validation_steps", "validation_freq")
     try:
+        _fit.check_numbers(**{"epochs": 1, **{name: given[name] for name in numbers if name in given}})
         prepared = _training.Training(
             given.get("x"), given.get("y"), given.get("sample_weight"), given.get("class_weight"),
             given.get("validation_data"), given.get("validation_split", 0.0), bool(given.get("shuffle", True)),
@@ -253,6 +272,23 @@ def _tell(model: Any, name: str) -> None:
         print(f"mtc: {name} of {model.name} runs through MTC", file=sys.stderr)
 
 
+def summary() -> str:
+    """Which calls since `install` ran through MTC, and which ran in Keras and why."""
+    names = list(_STEPS)
+    ran = [f"{_count(_through[name])} of {name}" for name in names if _through[name]]
+    others = [f"{_count(count)} of {name} in Keras ({reason.splitlines()[0][:300]})"
+              for (name, reason), count in sorted(_beside.items(), key=lambda item: names.index(item[0][0]))]
+    if not ran and not others:
+        return ("no call of this script ran through MTC: it made none of fit, evaluate, predict and the _on_batch "
+                "methods of a Keras model; a loop of its own runs in its framework alone")
+    said = f"{', '.join(ran)} ran through MTC" if ran else "no call of this script ran through MTC"
+    return "; ".join([said, *others])
+
+
+def _count(calls: int) -> str:
+    return f"{calls} call{'s' if calls != 1 else ''}"
+
+
 def main(arguments: Optional[list[str]] = None) -> None:
     """Runs a script with `install`."""
     parser = argparse.ArgumentParser(prog="python -m mtc.keras", description="Runs a script of Keras through MTC.")
@@ -264,7 +300,10 @@ def main(arguments: Optional[list[str]] = None) -> None:
     install(strict=options.strict, devices=options.devices)
     sys.argv = [options.script, *options.arguments]
     sys.path[0] = str(pathlib.Path(options.script).resolve().parent)
-    runpy.run_path(options.script, run_name="__main__")
+    try:
+        runpy.run_path(options.script, run_name="__main__")
+    finally:
+        print(f"mtc: {summary()}", file=sys.stderr)
 
 
 if __name__ == "__main__":

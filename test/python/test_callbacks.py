@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 
+import interrupts
 import keras
 import models
 import mtc
@@ -208,6 +209,66 @@ def test_stop_training_in_an_epoch():
     wanted = theirs.fit(x, y, epochs=4, callbacks=[Stop()], shuffle=False, verbose=0, validation_data=(x, y))
     assert mine.epoch == wanted.epoch == [0] and int(ours.optimizer.iterations) == 2
     np.testing.assert_allclose(mine.history["val_loss"], wanted.history["val_loss"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("event", ["on_train_begin", "on_epoch_begin", "on_train_batch_begin", "on_train_batch_end",
+                                   "on_epoch_end"])
+def test_the_step_that_has_begun_is_made(event):
+    """Wherever a callback sets stop_training."""
+    x, y = models.points()
+
+    def stop(at):
+        callback, calls = C.Callback(), []
+
+        def called(*_, **__):
+            calls.append(1)
+            if len(calls) == at:
+                callback.model.stop_training = True
+
+        setattr(callback, event, called)
+        return callback
+
+    for at in (1, 2):
+        ours, theirs = models.line(), models.line()
+        mine = fit(ours, [stop(at)], shuffle=False, validation_data=(x, y))
+        wanted = theirs.fit(x, y, epochs=4, callbacks=[stop(at)], shuffle=False, verbose=0, validation_data=(x, y))
+        assert mine.epoch == wanted.epoch, at
+        assert int(ours.optimizer.iterations) == int(theirs.optimizer.iterations), at
+        np.testing.assert_allclose(mine.history["val_loss"], wanted.history["val_loss"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("event", ["on_train_batch_end", "on_epoch_begin", "on_epoch_end"])
+def test_a_fit_in_a_callback(event):
+    """Of the same model: its steps are kept, as in Keras."""
+    x, y = models.points()
+
+    def nested(run):
+        callback, calls = C.Callback(), []
+
+        def called(*_, **__):
+            calls.append(1)
+            if len(calls) in (2, 4):
+                run(callback.model)
+
+        setattr(callback, event, called)
+        return callback
+
+    ours, theirs = models.line(), models.line()
+    fit(ours, [nested(lambda m: mtc.fit(m, x[:32], y[:32], shuffle=False, **QUIET))], shuffle=False)
+    theirs.fit(x, y, epochs=4, shuffle=False, verbose=0,
+               callbacks=[nested(lambda m: m.fit(x[:32], y[:32], shuffle=False, verbose=0))])
+    assert int(ours.optimizer.iterations) == int(theirs.optimizer.iterations) == 14
+    for mine, wanted in models.pairs(models.values(ours), models.values(theirs)):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_leaves_the_weights_of_one_step(times):
+    """Whenever it comes: while variables are copied, too. interrupts.py does it a thousand times."""
+    rounds = interrupts.Rounds("array", seed=times)
+    for _ in range(12):
+        rounds.play(times)
+    assert rounds.bad == []
 
 
 def test_progress_is_keras_own(capsys, mnist):

@@ -152,7 +152,10 @@ X, Y = models.points()
     (X[:0], Y[:0], "expected samples, found none"),
     (X, None, "target"),
     (np.where(X > 0.9, np.nan, X).astype("f4"), Y, r"not a number in sample \d+"),
-    (X, Y.astype("c8"), "complex64"),
+    (X, Y.astype("c8"), "complex64: give its real and imaginary parts"),
+    (np.ma.masked_greater(X, 0.9), Y, r'expected an array without a mask for "input_layer", found one of 192'),
+    (X, np.ma.masked_less(Y, 0), "without a mask"),
+    (type("csr_matrix", (), {"toarray": None, "nnz": 1})(), Y, r"found a sparse csr_matrix: toarray\(\) makes it one"),
 ])
 def test_wrong_arrays(x, y, text):
     model = models.line()
@@ -161,6 +164,75 @@ def test_wrong_arrays(x, y, text):
         mtc.fit(model, x, y, **QUIET)
     after = models.values(model)[: len(before)]
     assert all(np.array_equal(a, b) for a, b in models.pairs(before, after))
+
+
+VIEW = np.broadcast_to  # of stride 0: one sample in memory
+
+
+@pytest.mark.parametrize("x, y, weight", [
+    (VIEW(np.float32([1, 2]), (96, 2)), Y, None), (X, VIEW(np.float32(1), (96, 1)), None),
+    (X, Y, VIEW(np.float32(0.5), 96)), (X, VIEW(np.float32(1), 96), VIEW(1, 96)),
+    (np.lib.stride_tricks.sliding_window_view(X.reshape(-1), 2)[:96], Y, None),  # samples that overlap
+    (X.astype("f2"), Y, None), (X, Y.astype("f2"), np.ones(96, "f2")), (np.ma.array(X), Y, None),
+    (X[::-1], Y[::-1], None), (X.astype(">f8"), Y.astype(">f4"), None),
+])
+def test_views_and_types(x, y, weight):
+    """What a view or another type gives is what its dense copy in float32 gives: fits, batches, and evaluation."""
+    def dense(a):
+        return None if a is None else np.array(a, "f4")
+
+    ours, wanted = models.line(), models.line()
+    mtc.fit(ours, x, y, epochs=2, sample_weight=weight, **QUIET)
+    mtc.fit(wanted, dense(x), dense(y), epochs=2, sample_weight=dense(weight), **QUIET)
+    assert models.same(ours, wanted)
+    evaluated = [mtc.evaluate(m, *given, **QUIET) for m, given in ((ours, (x, y)), (wanted, (dense(x), dense(y))))]
+    assert evaluated[0] == evaluated[1] and np.isfinite(evaluated[0])
+    batches = [(x[i:i + 32], y[i:i + 32]) for i in range(0, 96, 32)]
+    mtc.fit(ours, iter(batches), **QUIET)
+    mtc.fit(wanted, iter([(dense(a), dense(b)) for a, b in batches]), **QUIET)
+    assert models.same(ours, wanted)
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"class_weight": {99: 1.0}}, "expected classes 0 to 9 in class_weight, found 99"),
+    ({"class_weight": {-1: 1.0}}, "expected classes 0 to 9 in class_weight, found -1"),
+    ({"class_weight": {3: -1.0}}, "expected class weights of at least 0, found -1.0 of class 3"),
+    ({"class_weight": {3: np.nan}}, "expected class weights of at least 0, found nan"),
+    ({"class_weight": {"a": 1.0}}, "expected labels as the keys of class_weight, found 'a'"),
+    ({"epochs": -1}, "expected epochs of at least 0, found -1"), ({"batch_size": 0}, "batch_size of at least 1, "),
+    ({"batch_size": -5}, "batch_size of at least 1"), ({"seed": 2**70}, "seed of at least 0|1180591620717411303424"),
+    ({"initial_epoch": -1}, "initial_epoch of at least 0"), ({"steps_per_epoch": 0}, "steps_per_epoch of at least 1"),
+    ({"validation_steps": -1}, "validation_steps of at least 1"), ({"validation_freq": 0}, "validation_freq of at"),
+    ({"devices": "cpu:1\0"}, "devices without a zero byte"), ({"checkpoint": ""}, "found an empty name"),
+    ({"shards": 3}, "^[^\n]*expected shards to be a power of two, found 3$"),
+])
+def test_wrong_options(mnist, options, text):
+    with pytest.raises(mtc.Error, match=text):
+        mtc.fit(models.mlp(), mnist[0][:64], mnist[1][:64], **{**QUIET, **options})
+
+
+def test_class_weights_of_batches_and_outputs():
+    """A class that these batches cannot have is an error; of two outputs Keras takes none."""
+    x, y = np.zeros((8, 784), "f4"), np.arange(8)
+    with pytest.raises(mtc.DataError, match="expected classes 0 to 9 in class_weight, found 10"):
+        mtc.fit(models.mlp(), iter([(x, y)]), class_weight={10: 2.0}, **QUIET)
+    mtc.fit(models.mlp(), x, y, class_weight={9: 2.0}, **QUIET)  # no sample has it, but one could
+    with pytest.raises(mtc.DataError, match="expected the targets of one output with class_weight, found those of 2"):
+        mtc.fit(models.two_inputs(), [np.zeros((4, 3)), np.zeros((4, 2))], [np.zeros((4, 1)), np.zeros(4)],
+                class_weight={0: 2.0}, **QUIET)
+
+
+def test_a_generator_that_gives_none():
+    """As in Keras: an error, and not the end of the data."""
+    def batches():
+        yield X[:16], Y[:16]
+        yield None
+
+    model = models.line()
+    with pytest.raises(mtc.DataError, match=r"expected batches \(x,\), .* found None"):
+        mtc.fit(model, batches(), steps_per_epoch=4, **QUIET)
+    with pytest.raises(mtc.DataError, match="found None"):
+        mtc.fit(model, iter([None]), **QUIET)
 
 
 def test_wrong_labels(mnist):

@@ -162,6 +162,8 @@ def test_batches_that_fall_back(installed):
         for _ in range(3):
             assert isinstance(model.train_on_batch(x, y), float)
     assert sum(w.category is mtc.FallbackWarning for w in caught) == 1 and int(model.optimizer.iterations) == 3
+    text = "no call of this script ran through MTC; 3 calls of train_on_batch in Keras ("
+    assert mtc.keras.summary().startswith(text)
     model = models.line()
     model.train_on_batch(*models.points())
     with pytest.warns(mtc.FallbackWarning, match="line: train_on_batch .*expected"), pytest.raises(Exception):
@@ -266,6 +268,7 @@ print(sys.argv[1:], type(history).__mro__[1] is keras.callbacks.History, len(his
     done = subprocess.run([sys.executable, "-m", "mtc.keras", "--strict", "--devices", "cpu:2", str(script), "--own"],
                           capture_output=True, text=True, timeout=100, check=True)
     assert done.stdout == "['--own'] True 2\n" and "mtc: fit of small runs through MTC" in done.stderr
+    assert done.stderr.splitlines()[-1] == "mtc: 1 call of fit ran through MTC"
 
 
 def test_the_script_chooses_the_back_end(tmp_path):
@@ -282,3 +285,4 @@ print(keras.config.backend(), "mtc" in keras.Model.fit.__code__.co_filename)
     done = subprocess.run([sys.executable, "-m", "mtc.keras", str(script)], capture_output=True, text=True, timeout=100,
                           env=environment)
     assert done.stdout == "numpy True\n", done.stderr
+    assert "mtc: no call of this script ran through MTC: it made none of fit, evaluate, predict and" in done.stderr
