@@ -54,12 +54,13 @@ class Graph:
         self._signature.append(node)
         return self.value(node)
 
-    def variable(self, name: str, shape: Sequence[int], *, frozen: bool = False,
-                 no_weight_decay: bool = False) -> Value:
+    def variable(self, name: str, shape: Sequence[int], *, frozen: bool = False, no_weight_decay: bool = False,
+                 gradient_decay: float = 0.0) -> Value:
         """A variable. It starts with zeros here; who compiles the text gives the values."""
         if name in self.variables:
             raise Refused(f"expected one variable of the name {name}, found two")
         words = "".join(f" {word}" for word, on in (("frozen", frozen), ("no_weight_decay", no_weight_decay)) if on)
+        words += f" {{{{mt.gradient_decay = {gradient_decay:.9e} : f32}}}}" if gradient_decay else ""
         node = Node("variable", (), f"mt.variable {quoted(name)} init(zeros){words} : {{t}}", tuple(shape), "f32",
                     location=name, learned=not frozen)
         node.info = name

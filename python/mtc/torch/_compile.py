@@ -16,7 +16,9 @@ from mtc._trace.values import Node
 from mtc.torch import _check, _optimizers
 from mtc.torch._convert import Converter, Model, is_known
 from mtc.torch._export import Example, Exported, TracedStep, export
+from mtc.torch._plan import StepPlan
 from mtc.torch._step import Step, Variables
+from mtc.torch._watch import Tensors, refuse_hooks
 
 for _name in ("_elements", "_shapes", "_lookups", "_layers", "_attention", "_losses", "_recurrent"):
     importlib.import_module(f"mtc.torch.{_name}")  # they register their operations
@@ -56,8 +58,10 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
             compiled is listed with the lines of the caller's code.
     """
     work = _Work(module, example, loss, cache)
-    chosen = _optimizers.of(optimizer, {t: n for n, t in work.parameters.items()})
+    names = {t: n for n, t in work.parameters.items()}
+    chosen = _optimizers.of(optimizer, names)
     chosen.attributes.update(_optimizers.clipping(clip_norm, clip_value))
+    refuse_hooks(chosen.source, work.step, names)
     rows = len(work.example.tensors[0])
     size = batch_size or rows
     settings = _compile._settings(size, target, precision, shards, seed, "exact", options)
@@ -68,8 +72,10 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
         return work.compile(text, settings, verbose)
 
     plan = _compile.while_checking(make, lambda: work.check(tolerance), verbose) if check else make()
-    session = Session(plan, devices, seed=seed)
-    return Step(module, work.tensors, work.example, chosen, Variables(model.stored, model.statistics), plan, session)
+    variables = Variables(model.stored, model.statistics)
+    watched = Tensors(work.step, work.tensors, variables.names(), model.constants)
+    return Step(module, work.tensors, work.example, chosen, variables, watched, StepPlan(plan._data),
+                lambda weights: _compile.plan_of_text(text, work.name, settings, 0, weights), devices, seed)
 
 
 class _Work:
@@ -84,10 +90,11 @@ class _Work:
         self.exported: Exported = export(self.step, is_known)
         self._cache = cache
 
-    def convert(self, batch_size: int, undecayed: set[str], random: bool = True) -> Model:
-        """The graph of `mt`. `random`: with dropout."""
+    def convert(self, batch_size: int, undecayed: set[str], random: bool = True,
+                decays: Optional[Mapping[str, float]] = None) -> Model:
+        """The graph of `mt`. `random`: with dropout. `decays`: of gradients, after they are clipped."""
         return Converter(self.exported, self.name, self.tensors, dict(zip(self.example.names, self.example.tensors)),
-                         batch_size, undecayed, random).convert()
+                         batch_size, undecayed, random, decays).convert()
 
     def compile(self, text: str, settings: dict[str, Any], verbose: Union[int, str] = 0) -> Plan:
         """The plan of a model's text, from the cache if it is there."""

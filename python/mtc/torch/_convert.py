@@ -28,6 +28,8 @@ OF_NUMBERS = {"eq", "ne", "lt", "le", "gt", "ge", "add", "sub", "mul", "div", "r
 FILLS = {"full", "scalar_tensor"}
 IGNORED = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
            "sym_constrain_range_for_size"}
+_CHANGED = ("the step changes it, and only running statistics of batch normalisation can change: update it in Python "
+            "between steps, or take it out of the module")
 # They read the shape and the type of a tensor, and not its elements.
 OF_SHAPE = {"new_empty", "new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like", "empty_like"}
 
@@ -79,6 +81,7 @@ class Model:
         outputs: by name.
         stored: parameter -> for each axis of its variable the axis of the parameter.
         statistics: buffer -> its variable, and the variable's share of the buffer.
+        constants: names of the buffers that became constants.
     """
 
     graph: Graph
@@ -86,6 +89,7 @@ class Model:
     outputs: dict[str, Value]
     stored: dict[str, tuple[int, ...]]
     statistics: dict[str, tuple[str, float]]
+    constants: set[str]
 
 
 class Converter:
@@ -98,10 +102,12 @@ class Converter:
         tensors: name -> tensor, of parameters and buffers.
         examples: name -> tensor, of the caller's arrays.
         statistics: as of `Model`.
+        constants: as of `Model`.
     """
 
     def __init__(self, exported: Exported, name: str, tensors: Mapping[str, Any], examples: Mapping[str, Any],
-                 batch_size: int, undecayed: set[str], random: bool = True) -> None:
+                 batch_size: int, undecayed: set[str], random: bool = True,
+                 decays: Optional[Mapping[str, float]] = None) -> None:
         self.exported = exported
         self.graph = Graph(name)
         self.tensors = tensors
@@ -110,7 +116,9 @@ class Converter:
         self.random = random
         self.statistics: dict[str, tuple[str, float]] = {}
         self._node: Any = None  # that is converted now
+        self.constants: set[str] = set()
         self._undecayed = undecayed
+        self._decays = decays or {}
         self._values: dict[Any, Any] = {}
         self._problems: list[tuple[str, str, str]] = []
         self._stored = _nodes.stored_orders(exported)
@@ -135,12 +143,23 @@ class Converter:
             except Refused as refused:
                 self._problems.append((_nodes.name_of(node.target), str(refused), _nodes.where(node)))
                 self._values[node] = _Failed()
+        self._refuse_changed()
         if self._problems:
             raise ModelError(self._report())
         outputs = {name: self._values[node] for name, node in exported.outputs.items()}
         return Model(self.graph, self.value(self._values[exported.loss]),
                      {name: v for name, v in outputs.items() if isinstance(v, Value) and v.shape[0] == BATCH},
-                     self._stored, self.statistics)
+                     self._stored, self.statistics, self.constants)
+
+    def _refuse_changed(self) -> None:
+        """Problems for the buffers that the step changes and that no operation has taken."""
+        changed = self.exported.changed
+        for name, node in changed.items():
+            layer, _, last = name.rpartition(".")
+            counts = last == "num_batches_tracked" and f"{layer}.running_mean".lstrip(".") in changed
+            failed = any(isinstance(self._values.get(n), _Failed) for n in _nodes.needed([node]))
+            if name not in self.statistics and not counts and not failed:
+                self._problems.append((f"the buffer {name}", _CHANGED, _nodes.where(node)))
 
     # What functions of operations use
 
@@ -200,6 +219,8 @@ class Converter:
             return self._variable(exported.parameters[key])
         if key in exported.state:
             return State(exported.state[key])
+        if key in exported.buffers:
+            self.constants.add(exported.buffers[key])
         tensor = self.tensors[exported.buffers[key]] if key in exported.buffers else exported.constants[key]
         return Known(tensor.detach().cpu(), tuple(tensor.shape))
 
@@ -209,7 +230,8 @@ class Converter:
             raise Refused(f"{name}: expected a parameter of float32, found one of {tensor.dtype}")
         order = self._stored.setdefault(name, tuple(range(tensor.ndim)))
         made = self.graph.variable(name, tuple(tensor.shape[i] for i in order), frozen=not tensor.requires_grad,
-                                   no_weight_decay=name in self._undecayed)
+                                   no_weight_decay=name in self._undecayed,
+                                   gradient_decay=self._decays.get(name, 0.0))
         return layout.transpose(made, [order.index(i) for i in range(len(order))])
 
     def _convert_node(self, node: Any) -> Any:
@@ -231,6 +253,9 @@ class Converter:
             return Known(torch.empty([_plain(n) for n in shape]), shape)
         if name in FILLS and isinstance(positional[-1], Batch):
             return layout.broadcast(e.cast(self.graph.count(positional[-1]), self.dtype()), self.shape())
+        changing = next((a for a in flat if isinstance(a, State)), None)
+        if changing is not None and "batch_norm" not in name:
+            raise Refused(f"it reads the buffer {changing.name}, which the step changes")
         counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
         random = _nodes.is_random(node.target)
         known = not random and not counts and not any(isinstance(a, (Value, State)) for a in flat)

@@ -86,7 +86,7 @@ class Example:
         return pytree.tree_unflatten(items, self._tree)
 
     def call(self, module: Any, arrays: Any, loss: Optional[Callable[..., Any]]) -> tuple[Any, Any]:
-        """The loss, and the module's output."""
+        """The loss, and what is predicted of the module's output."""
         given = self.rebuild(arrays)
         if isinstance(given, dict):
             output = module(**given)
@@ -94,11 +94,25 @@ class Example:
             output = module(*_as_tuple(given[0]), *_as_tuple(given[1]))
         else:
             output = module(**given[0]) if isinstance(given[0], dict) else module(*_as_tuple(given[0]))
+            # Copies: a loss may change an output in place.
+            predicted = {name: o.clone() for name, o in _outputs_of(output, None).items()}
             value = loss(output, given[1])
             if not _is_number(value):
                 raise DataError(f"expected a loss= that returns a number, found {_describe(value)}")
-            return value, output
-        return _loss_of(output), output
+            return value, predicted
+        value = _loss_of(output)
+        return value, _outputs_of(output, value)
+
+    def inputs(self, given: Any) -> dict[str, Any]:
+        """Arrays of the module's inputs by name, from an array, several in order, or a dict of keyword arguments."""
+        if isinstance(given, Mapping):
+            return dict(given)
+        items = list(given) if isinstance(given, (tuple, list)) else [given]
+        structure = self._structure if isinstance(self._structure, dict) else self._structure[0]
+        leaves = len(pytree.tree_flatten(structure)[0])
+        if len(items) == leaves and len(self._places) < len(self._rest):  # what is no tensor is there too
+            return {n: items[p] for n, p in zip(self.names, self._places) if p < leaves}
+        return dict(zip(self.names, items))
 
     def bind(self, batch: Any) -> dict[str, Any]:
         """The arrays of a batch that is like the example, by name. What is no tensor in the example is passed over."""
@@ -137,8 +151,14 @@ class TracedStep(torch.nn.Module):  # type: ignore[misc]
         return {_in_state_dict(name): t for name, t in named}
 
     def forward(self, *arrays: Any) -> Any:
-        loss, output = self.example.call(self.module, arrays, self._call)
-        return loss, _outputs_of(output, loss)
+        before = dict(self.named_buffers(remove_duplicate=False))
+        result = self.example.call(self.module, arrays, self._call)
+        for name, buffer in self.named_buffers(remove_duplicate=False):
+            if before.get(name, buffer) is not buffer:  # which torch.export does not record
+                raise ModelError(f"the buffer {_in_state_dict(name)}: forward assigns another tensor to it, and only "
+                                 "running statistics of batch normalisation can change in a step: update it in Python "
+                                 "between steps, or take it out of the module")
+        return result
 
 
 def _traceable(loss: Optional[Callable[..., Any]]) -> Optional[Callable[..., Any]]:
@@ -285,7 +305,20 @@ def _read(program: Any, example: Example, firsts: Mapping[str, str]) -> Exported
     return Exported(nodes, arrays, found[kinds.InputKind.PARAMETER],
                     {k: v for k, v in buffers.items() if v not in changed},
                     {k: v for k, v in buffers.items() if v in changed}, constants, changed, given[0],
-                    outputs)
+                    {name: _before_broadcast(node) for name, node in outputs.items()})
+
+
+def _before_broadcast(node: Any) -> Any:
+    """The tensor itself, where broadcasting it together with others, as losses do, has left it as it is."""
+    while node.op == "call_function" and node.target is operator.getitem:
+        source, place = node.args
+        if _nodes.name_of(source.target) != "broadcast_tensors":
+            return node
+        tensor = source.args[0][place]
+        if tensor.meta["val"].shape != node.meta["val"].shape:
+            return node
+        node = tensor
+    return node
 
 
 def _in_state_dict(target: str) -> str:

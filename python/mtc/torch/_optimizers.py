@@ -2,7 +2,8 @@
 """Optimizers of PyTorch as those of `mt`, and their state both ways.
 
 `mt` has Keras' formulas, and where PyTorch's differ an attribute that chooses those. What `mt` has no attribute for is
-converted here, or refused by name: a weight decay of all but AdamW is a gradient, wd * w, of a regularizer of wd / 2.
+converted here, or refused by name: a weight decay of all but AdamW is a gradient, wd * w, of a regularizer of wd / 2;
+where gradients are clipped it is the variable's `gradient_decay`, which is added after that.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from mtc._errors import ModelError
 from mtc._tensors import Array
 from mtc.torch._framework import torch
+from mtc.torch._watch import Groups
 
 Values = dict[str, Array]
 Slot = tuple[str, str]  # the names in the plan and in PyTorch
@@ -32,7 +34,9 @@ class Optimizer:
         undecayed: names of the parameters that `weight_decay` leaves out.
         l2: parameter -> its decay as a gradient, wd * w.
         slots: per-parameter state that PyTorch has too.
+        counts: the formula has the number of steps.
         source: PyTorch's optimizer, or None.
+        groups: its parameter groups.
     """
 
     name: str
@@ -42,7 +46,9 @@ class Optimizer:
     undecayed: set[str] = dataclasses.field(default_factory=set)
     l2: dict[str, float] = dataclasses.field(default_factory=dict)
     slots: tuple[Slot, ...] = ()
+    counts: bool = False
     source: Any = None
+    groups: Optional[Groups] = None
 
     def text(self) -> str:
         """The op."""
@@ -55,35 +61,53 @@ class Optimizer:
         """The name of a parameter's state in the plan."""
         return f"{self.prefix}/{parameter.replace('/', '_')}_{slot}"
 
+    @property
+    def clips(self) -> bool:
+        """Whether it clips gradients."""
+        return not {"clipnorm", "clipvalue", "global_clipnorm"}.isdisjoint(self.attributes)
+
     def rate_now(self) -> float:
         """The learning rate of PyTorch's optimizer, which a scheduler may have changed."""
-        return self.rate if self.source is None else float(self.source.param_groups[0]["lr"])
+        return self.rate if self.groups is None else self.groups.rate()
 
     def follow_rate(self, session: Any) -> None:
-        """Gives a session the learning rate of PyTorch's optimizer, if a scheduler has changed it."""
-        now = self.rate_now()
+        """Gives a session the learning rate of PyTorch's optimizer, if a scheduler has changed it.
+
+        Raises:
+            ModelError: something else of the optimizer has changed, which the plan has as a constant.
+        """
+        if self.groups is None:
+            return
+        self.groups.check_state()
+        now = self.groups.rate()
         if now != self.rate:
             session.variables[f"{self.prefix}/learning_rate"] = np.float32(now)
             self.rate = now
+        self.source._opt_called = True  # else schedulers warn that the optimizer has made no step
 
     def state(self, parameters: Mapping[str, Any], stored: Mapping[str, tuple[int, ...]]) -> Values:
-        """What PyTorch's optimizer knows, as variables of the plan.
+        """What PyTorch's optimizer knows, as variables of the plan. State that it does not have yet is 0.
 
         `parameters` by their names; `stored`: for each axis of a parameter's variable the axis of the parameter.
         """
         values: Values = {}
         if self.source is None:
             return values
-        steps = 0
+        steps: dict[int, str] = {}
         for name, parameter in parameters.items():
             state = self.source.state.get(parameter) or {}
-            steps = max(steps, int(state.get("step", 0)))
+            steps.setdefault(int(state.get("step", 0)), name)
             for mine, theirs in self.slots:
-                if isinstance(state.get(theirs), torch.Tensor):
-                    given = state[theirs].detach().cpu().float().numpy()
-                    values[self.slot(name, mine)] = np.transpose(given, stored[name])
-        if steps:
-            values[f"{self.prefix}/iteration"] = np.asarray(steps, "int32")
+                given = state.get(theirs)
+                if not isinstance(given, torch.Tensor):
+                    given = torch.zeros(parameter.shape)
+                values[self.slot(name, mine)] = np.transpose(given.detach().cpu().float().numpy(), stored[name])
+        if self.counts and len(steps) > 1:
+            found = ", ".join(f"{count} of {name}" for count, name in sorted(steps.items())[:3])
+            raise ModelError(f"expected one number of steps for all parameters of {type(self.source).__name__}, found "
+                             f"{found}: make a new optimizer when parameters join it later")
+        if type(self.source) is not torch.optim.SGD:
+            values[f"{self.prefix}/iteration"] = np.asarray(max(steps, default=0), "int32")
         return values
 
     def give_back(self, parameters: Mapping[str, Any], read: Callable[[str, str], Array], steps: int) -> None:
@@ -140,18 +164,16 @@ def of(optimizer: Any, names: Mapping[Any, str]) -> Optimizer:
     if missing:
         raise ModelError(f"expected an optimizer of all parameters that need gradients, found {kind} without "
                          f"{', '.join(missing[:4])}: give those requires_grad=False")
-    for key in groups[0]:
-        values = {repr(g[key]) for g in groups}
-        if key not in ("params", "weight_decay", "initial_lr", "name", "foreach", "fused", "capturable", "param_names",
-                       "differentiable") and len(values) > 1:
-            raise ModelError(f"expected one {key} for all parameter groups of {kind}, found "
-                             f"{', '.join(sorted(values))}")
-    if groups[0].get("maximize"):
+    watched = Groups(optimizer, names)
+    watched.refuse_differences()
+    first = next((g for g in groups if any(p in names for p in g["params"])), groups[0])
+    if first.get("maximize"):
         raise ModelError(f"expected {kind} that minimises, found maximize=True")
     decays = {names[p]: float(group.get("weight_decay", 0)) for group in groups for p in group["params"] if p in names}
-    made: Optimizer = make(groups[0], decays)
+    made: Optimizer = make(first, decays)
     made.source = optimizer
-    made.rate = float(groups[0]["lr"])
+    made.groups = watched
+    made.rate = watched.rate()
     return made
 
 
@@ -176,20 +198,20 @@ def _adam(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
     if group["amsgrad"]:
         slots.append(("velocity_hat", "max_exp_avg_sq"))
     if not group.get("decoupled_weight_decay"):
-        return Optimizer("adam", attributes, "adam", 0, l2=_l2(decays), slots=tuple(slots))
+        return Optimizer("adam", attributes, "adam", 0, l2=_l2(decays), slots=tuple(slots), counts=True)
     found = sorted(set(decays.values()) - {0.0})
     if len(found) > 1:
         raise ModelError("expected parameter groups of AdamW with one weight_decay or none, found "
                          f"{', '.join(map(str, found))}")
     undecayed = {name for name, decay in decays.items() if not decay} if found else set()
     return Optimizer("adamw", {**attributes, "weight_decay": found[0] if found else 0.0}, "adam_w", 0,
-                     undecayed=undecayed, slots=tuple(slots))
+                     undecayed=undecayed, slots=tuple(slots), counts=True)
 
 
 def _adamax(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
     beta_1, beta_2 = map(float, group["betas"])
     return Optimizer("adamax", {"beta_1": beta_1, "beta_2": beta_2, "epsilon": group["eps"]}, "adamax", 0,
-                     l2=_l2(decays), slots=(("momentum", "exp_avg"), ("norm", "exp_inf")))
+                     l2=_l2(decays), slots=(("momentum", "exp_avg"), ("norm", "exp_inf")), counts=True)
 
 
 def _rmsprop(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:

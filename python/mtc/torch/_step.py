@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 import numpy as np
 
+from mtc._errors import DataError, ModelError
+from mtc._finite import Finite
 from mtc._means import Means
-from mtc._plan import Plan
+from mtc._plan import Path
 from mtc._session import Logs, Session
 from mtc._tensors import Array
 from mtc.torch._export import Example
 from mtc.torch._framework import torch
 from mtc.torch._optimizers import Optimizer
+from mtc.torch._plan import StepPlan
+from mtc.torch._watch import Tensors
 
 
 class Variables:
@@ -61,39 +66,63 @@ class Step:
 
     Attributes:
         module: the caller's.
-        plan: for one batch size.
+        plan: for one batch size. The file that its `save` writes starts with the state that the session has then.
         session: of the plan. Its variables are the module's parameters by their names in the state_dict.
     """
 
     def __init__(self, module: Any, tensors: Mapping[str, Any], example: Example, optimizer: Optimizer,
-                 variables: Variables, plan: Plan, session: Session) -> None:
+                 variables: Variables, watched: Tensors, plan: StepPlan, with_weights: Callable[[Any], bytes],
+                 devices: Optional[str], seed: int) -> None:
+        """`with_weights`: the bytes of the plan whose variables start with these arrays."""
         self.module = module
         self.plan = plan
-        self.session = session
+        self.session = Session(plan, devices, seed=seed)
         self._tensors = tensors
         self._example = example
         self._optimizer = optimizer
         self._variables = variables
+        self._watched = watched
         self._trained = {n: tensors[n] for n in variables.stored if tensors[n].requires_grad}
         self._counted = 0  # steps that the module's buffers know of
+        self._finite = Finite(self.session)
+        session = self.session
+        plan._with_state = lambda: with_weights(dict(session.variables))
         self.from_module()
 
     # Training
 
-    def train_on_batch(self, *batch: Any) -> Logs:
+    def train_on_batch(self, *batch: Any, allow_nan: bool = False) -> Logs:
         """One training step on a batch that is like the example: (inputs, labels), or keyword arguments in a dict.
 
         The learning rate is that of the PyTorch optimizer now, so that its schedulers work as they do in PyTorch.
+
+        Raises:
+            ModelError: PyTorch would read something that has changed since the step was compiled, and that the plan
+                cannot follow.
+            DataError: the loss is not finite, and `allow_nan` is False.
         """
+        arrays = self._bound(batch)
+        self._follow()
+        return self._trained_on(arrays, allow_nan)
+
+    def _follow(self) -> None:
+        """The learning rate of now. ModelError where PyTorch would read something else that has changed."""
+        self._watched.check()
         self._optimizer.follow_rate(self.session)
-        return self._shown(self.session.train_step(self._bound(batch)))
+
+    def _trained_on(self, arrays: Mapping[str, Any], allow_nan: bool) -> Logs:
+        logs = self.session.train_step(arrays)
+        self._finite.after(logs, allow_nan)
+        return self._shown(logs)
 
     def test_on_batch(self, *batch: Any) -> Logs:
         """The loss of a batch, with dropout and batch normalisation in evaluation mode."""
+        self._watched.check_values()
         return self._shown(self.session.eval_step(self._bound(batch)))
 
     def fit(self, loader: Iterable[Any], epochs: int = 1, *, scheduler: Any = None, scheduler_every: str = "epoch",
-            validation: Optional[Iterable[Any]] = None, verbose: Union[int, str] = "auto") -> dict[str, list[float]]:
+            validation: Optional[Iterable[Any]] = None, verbose: Union[int, str] = "auto",
+            allow_nan: bool = False) -> dict[str, list[float]]:
         """Trains on all batches of a loader, and copies the result into the module and its optimizer.
 
         Args:
@@ -104,23 +133,32 @@ class Step:
             scheduler_every: "epoch" or "step".
             validation: batches to evaluate after each epoch.
             verbose: 0: silent.
+            allow_nan: goes on after a loss, or with variables, that are not finite. Without it that is a DataError, and
+                the module keeps what it had before.
 
         Returns:
             The mean of each metric over the samples of each epoch; those of the validation begin with `val_`.
+
+        Raises:
+            ModelError, DataError: as `train_on_batch`.
         """
         if scheduler_every not in ("epoch", "step"):
             raise ValueError(f"expected scheduler_every to be epoch or step, found {scheduler_every}")
+        self._check_scheduler(scheduler)
+        self._follow()
+        self._finite.stopped = False
         history: dict[str, list[float]] = {}
         try:
             for epoch in range(epochs):
                 means = Means()
                 for batch in loader:
                     arrays = self._example.bind(batch)
-                    self._optimizer.follow_rate(self.session)
-                    means.add(self._shown(self.session.train_step(arrays)), arrays)
+                    self._follow()
+                    means.add(self._trained_on(arrays, allow_nan), arrays)
                     if scheduler is not None and scheduler_every == "step":
                         scheduler.step()
                 logs = means.values()
+                self._finite.variables(allow_nan)
                 if validation is not None:
                     logs.update({f"val_{name}": value for name, value in self.evaluate(validation).items()})
                 for name, value in logs.items():
@@ -131,12 +169,23 @@ class Step:
                 if verbose != 0:
                     shown = " - ".join(f"{name}: {value:.4f}" for name, value in logs.items())
                     print(f"epoch {epoch + 1}/{epochs} - {shown}", file=sys.stderr)
-        finally:
-            self.to_module()
+        finally:  # not over what the caller has put into the module, and not what is not finite
+            if not self._watched.changed() and not self._finite.stopped:
+                self.to_module()
         return history
+
+    def _check_scheduler(self, scheduler: Any) -> None:
+        """ModelError where a scheduler is of another optimizer."""
+        theirs = getattr(getattr(scheduler, "scheduler", scheduler), "optimizer", None)  # Accelerate wraps both
+        theirs = getattr(theirs, "optimizer", theirs)
+        if theirs is not None and theirs is not self._optimizer.source:
+            found = "a text" if self._optimizer.source is None else "another optimizer"
+            raise ModelError("expected a scheduler of the torch.optim optimizer that the step was compiled with, found "
+                             f"that this was {found}: the step would not follow its learning rate")
 
     def evaluate(self, loader: Iterable[Any]) -> Logs:
         """The mean of each metric over the samples of a loader."""
+        self._watched.check_values()
         means = Means()
         for batch in loader:
             arrays = self._example.bind(batch)
@@ -145,10 +194,12 @@ class Step:
 
     def predict(self, *inputs: Any) -> Any:
         """The module's outputs for any number of samples: a tensor, or a dict of them by name."""
+        self._watched.check_values()
         names = [t.name for t in self.plan.inputs]
-        given = inputs[0] if len(inputs) == 1 else inputs
-        bound = dict(given) if isinstance(given, Mapping) else dict(
-            zip(names, given if isinstance(given, (tuple, list)) else [given]))
+        bound = self._example.inputs(inputs[0] if len(inputs) == 1 else inputs)
+        missing = [name for name in names if name not in bound]
+        if missing:
+            raise DataError(f"expected {', '.join(names)} to predict from, found no {', '.join(missing)}")
         found = self.session.predict({name: bound[name] for name in names})
         if isinstance(found, dict):
             return {name: torch.from_numpy(value) for name, value in found.items()}
@@ -172,15 +223,29 @@ class Step:
         self.module.load_state_dict(state)
         self.from_module()
 
+    def save(self, path: Path) -> None:
+        """Writes what the session has now.
+
+        A `.mtp` file is the plan, which starts with it, for `mtrun` and `mtc.load`: parameters, buffers, the
+        optimizer's state and learning rate. Other names are as of `Session.save`: `.safetensors` has the variables.
+        """
+        if os.fspath(path).endswith(".mtp"):
+            self.plan.save(path)
+        else:
+            self.session.save(path)
+
     def from_module(self) -> None:
         """Copies the parameters, the buffers and the optimizer's state from PyTorch into the session."""
         for name in self._variables.names():
             variable, array = self._variables.to_plan(name, self._tensors[name])
             self.session.variables[variable] = array
-        self._optimizer.rate = self._optimizer.rate_now()
+        rate = self._optimizer.rate_now()
+        self.session.variables[f"{self._optimizer.prefix}/learning_rate"] = np.float32(rate)
+        self._optimizer.rate = rate
         for name, array in self._optimizer.state(self._trained, self._variables.stored).items():
             self.session.variables[name] = array
         self._counted = self._steps()
+        self._agree()
 
     def to_module(self) -> Any:
         """Copies the parameters, the buffers and the optimizer's state from the session into PyTorch."""
@@ -198,7 +263,15 @@ class Step:
             return self._variables.from_plan(parameter, self.session.variables[slot])
 
         self._optimizer.give_back(self._trained, read, steps)
+        self._agree()
         return self.module
+
+    def _agree(self) -> None:
+        """The module, the optimizer and the session have the same values now."""
+        self._watched.take()
+        self._finite.stopped = False
+        if self._optimizer.groups is not None:
+            self._optimizer.groups.take_state()
 
     def close(self) -> None:
         """Ends the session."""
