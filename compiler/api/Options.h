@@ -7,6 +7,7 @@
 #include "frontend/TrainingOptions.h"
 #include "runtime/abi/mtc.h"
 #include "runtime/support/status.h"
+#include "runtime/support/text.h"
 
 #include <cstdint>
 #include <string>
@@ -20,11 +21,11 @@ struct Options {
   mtc_options values = mtc_options_init(); // each in its range (OptionTable.h), and with its default where it has none
   std::vector<std::string> cpus;           // best first
   bool forCpus = true;
-  std::string precision;        // "f32", "tf32", "bf16", "f16"; empty: the model's own
+  std::string precision;         // "f32", "tf32", "bf16", "f16"; empty: the model's own
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
-  int32_t logitBlocks = 0;      // Compilation::logitBlocks
-  int stopAfter = -1;       // index of a stage, -1: make the plan
-  TrainingOptions training; // for formats whose models may lack them
+  int32_t logitBlocks = 0;       // Compilation::logitBlocks
+  int stopAfter = -1;            // index of a stage, -1: make the plan
+  TrainingOptions training;      // for formats whose models may lack them
   std::vector<std::string> vocabulary;
   std::vector<int64_t> lengths; // of sequences, rising; empty: the model has one size
 
@@ -34,7 +35,7 @@ struct Options {
   bool recomputes() const { return std::string_view(values.recompute) == "auto"; }
   void say(int level, const std::string &message) const {
     if (values.log)
-      values.log(values.log_user, level, message.c_str());
+      values.log(values.log_user, level, mtrun::printable(message).c_str());
   }
 };
 

@@ -193,9 +193,10 @@ static LogicalResult verifyShape(Operation *op, RankedTensorType type) {
   return success();
 }
 
-// Which values are rounded is the compiler's business.
+// Which values are rounded is the compiler's business, but for a cast that rounds and a cast of its result back to f32.
 static LogicalResult verifyElements(Operation *op, RankedTensorType type) {
-  if (isHalf(type.getElementType()))
+  bool rounds = isa<CastOp>(op) && llvm::all_of(op->getUsers(), [](Operation *user) { return isa<CastOp>(user); });
+  if (isHalf(type.getElementType()) && !rounds)
     return op->emitOpError("expected f32, i32 or i1 in a model (mtc compile --precision rounds to 16 bits), found ")
            << type;
   return success();

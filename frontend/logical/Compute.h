@@ -45,6 +45,12 @@ Value logicalOr(Ops &ops, const Value &a, const Value &b);
 Value logicalNot(Ops &ops, const Value &a);
 // Elements of another type; of i1 whether they are not 0.
 Value cast(Ops &ops, const Value &value, mlir::Type element);
+// Floats as those of 16 bits have them: f16 or bf16.
+Value rounded(Ops &ops, const Value &value, mlir::Type half);
+// Whole numbers of i32 as integers of fewer bits have them, which wrap around; Known::width says which.
+Value wrapped(Ops &ops, const Value &value, int width);
+// The same numbers, but the next of those limits where they are beyond: what a cast of floats to few bits gives.
+Value saturated(Ops &ops, const Value &value, double least, double most);
 // Products and a quotient, which hold for negative numbers too.
 Value integerPower(Ops &ops, const Value &value, int64_t exponent);
 
@@ -103,6 +109,8 @@ Value concat(Ops &ops, llvm::ArrayRef<Value> values, size_t axis);
 Value reverse(Ops &ops, const Value &value, llvm::ArrayRef<int64_t> axes);
 // 1 at the place of the id along a new last axis, else 0.
 Value oneHot(Ops &ops, const Value &ids, int64_t depth);
+// Ids of an axis of this size, where negative ones count from the end.
+Value fromEnd(Ops &ops, const Value &ids, int64_t size);
 // Slices by index along an axis, whose place the axes of `ids` take; ids out of range are clamped. The value is a table
 // without the batch, or the ids are the same for all samples, or each sample has its own.
 Value take(Ops &ops, const Value &value, const Value &ids, size_t axis);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/logical/Compute.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mtc::logical {
@@ -67,6 +69,30 @@ Value cast(Ops &ops, const Value &value, Type element) {
   if (element.isInteger(1))
     return compare(ops, mt::Compare::ne, value, ops.number(0, value.element()));
   return {mt::CastOp::create(ops.builder, ops.location, value.type().clone(element), value.stored), value.axes};
+}
+
+Value rounded(Ops &ops, const Value &value, Type half) {
+  Type narrow = value.type().clone(half);
+  mlir::Value stored = mt::CastOp::create(ops.builder, ops.location, narrow, value.stored);
+  return {mt::CastOp::create(ops.builder, ops.location, value.type(), stored), value.axes};
+}
+
+// The multiple of 2^bits that is taken away is found in floats. Of a large number it is off by little, so that what is
+// left is small, and exact the second time.
+Value wrapped(Ops &ops, const Value &value, int width) {
+  int bits = std::abs(width);
+  double range = std::ldexp(1.0, bits), least = width < 0 ? 0 : -range / 2;
+  Value result = value;
+  for (int round = 0; round < 2; ++round) {
+    Value number = binary<mt::SubOp>(ops, cast(ops, result, ops.f32()), least);
+    Value times = unary<mt::FloorOp>(ops, binary<mt::MulOp>(ops, number, 1 / range));
+    result = binary<mt::SubOp>(ops, result, binary<mt::MulOp>(ops, cast(ops, times, ops.i32()), range));
+  }
+  return result;
+}
+
+Value saturated(Ops &ops, const Value &value, double least, double most) {
+  return binary<mt::MinimumOp>(ops, binary<mt::MaximumOp>(ops, value, least), most);
 }
 
 Value integerPower(Ops &ops, const Value &value, int64_t exponent) {

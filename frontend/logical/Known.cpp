@@ -6,6 +6,7 @@
 #include <climits>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 using namespace mlir;
 
@@ -25,6 +26,20 @@ bool advance(MutableArrayRef<int64_t> indices, ArrayRef<int64_t> shape) {
 }
 
 } // namespace
+
+double wrapped(double number, int width) {
+  int bits = std::abs(width);
+  double range = std::ldexp(1.0, bits), least = width < 0 ? 0 : -range / 2;
+  if (number >= least && number < least + range)
+    return number;
+  // Of more than 53 bits the last ones are not known. The extremes of int64 stand for "to the end".
+  if (std::fabs(number) > 0x1p53) {
+    if (bits == 64)
+      return number;
+    throw Refused("whole numbers of more than 53 bits");
+  }
+  return number - std::floor((number - least) / range) * range;
+}
 
 Type elementOf(Builder &builder, Known::Type type) {
   return type == Known::Type::Float     ? Type(builder.getF32Type())
@@ -102,26 +117,34 @@ int64_t Known::place(ArrayRef<int64_t> indices) const {
 
 Known Known::remapped(ArrayRef<int64_t> to, llvm::function_ref<int64_t(ArrayRef<int64_t>)> from) const {
   Known result = zeros(to, type);
-  if (hasBatch())
+  result.width = width;
+  bool batch = hasBatch();
+  if (batch)
     result.timesBatch.resize(result.numbers.size());
   Indices indices(to.size(), 0);
   for (size_t i = 0; i < result.numbers.size(); ++i, advance(indices, to)) {
     int64_t place = from(indices);
-    result.numbers[i] = numbers.at(place);
-    if (hasBatch())
-      result.timesBatch[i] = timesBatch.at(place);
+    if (place < 0 || place >= count())
+      throw Refused("expected an element of " + std::to_string(count()) + ", found number " + std::to_string(place));
+    result.numbers[i] = numbers[place];
+    if (batch)
+      result.timesBatch[i] = timesBatch[place];
   }
   return result;
 }
 
 Known Known::reshaped(ArrayRef<int64_t> to) const {
   Known result = *this;
+  if (std::accumulate(to.begin(), to.end(), int64_t{1}, multiply) != count())
+    throw Refused("expected a shape of " + std::to_string(count()) + " elements, found another");
   result.shape.assign(to.begin(), to.end());
   return result;
 }
 
 Known Known::transposed(ArrayRef<int64_t> order) const {
   Indices to, from(order.size());
+  checkCount(order.size(), shape.size());
+  checkAxes(order, shape.size());
   for (int64_t axis : order)
     to.push_back(shape[axis]);
   return remapped(to, [&](ArrayRef<int64_t> indices) {
@@ -132,17 +155,23 @@ Known Known::transposed(ArrayRef<int64_t> order) const {
 }
 
 Known Known::expanded(ArrayRef<int64_t> to) const {
+  if (to.size() < shape.size() || llvm::any_of(llvm::zip(shape, to.take_back(shape.size())), [](auto pair) {
+        return std::get<0>(pair) != 1 && std::get<0>(pair) != std::get<1>(pair);
+      }))
+    throw Refused("expected a shape that a constant of " + std::to_string(shape.size()) + " axes broadcasts to");
   return remapped(to, [&](ArrayRef<int64_t> indices) { return place(indices); });
 }
 
 void Known::round() {
-  for (double &number : numbers)
-    if (type == Type::Float)
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (double &number = numbers[i]; type == Type::Float)
       number = static_cast<float>(number);
     else if (type == Type::Boolean)
       number = number != 0;
+    else if (!std::isfinite(number))
+      throw Refused("expected whole numbers, found one that is not finite: a quotient by 0, or a cast of such");
     else
-      number = std::trunc(number);
+      number = wrapped(std::trunc(number), width);
 }
 
 Value Known::lift(Ops &ops) const {
@@ -198,6 +227,9 @@ Known computed(ArrayRef<const Known *> operands, Known::Type type,
       throw Refused("a computation with the number of samples");
   Indices shape = commonSizes(operands);
   Known result = Known::zeros(shape, type);
+  for (const Known *operand : llvm::reverse(operands))
+    if (operand->type == type)
+      result.width = operand->width;
   Indices indices(shape.size(), 0);
   SmallVector<double> values(operands.size());
   for (double &number : result.numbers) {

@@ -18,6 +18,7 @@ struct Known {
   Indices shape;
   std::vector<double> numbers;  // row major
   std::vector<bool> timesBatch; // which numbers are multiples of the batch; empty: none
+  int width = 64;               // bits of integers, which wrap around; below 0: they have no sign
 
   static Known scalar(double number, Type type);
   static Known list(llvm::ArrayRef<int64_t> integers);
@@ -46,6 +47,8 @@ struct Known {
   void round();
 };
 
+// A whole number as integers of so many bits have it, as Known::width.
+double wrapped(double number, int width);
 mlir::Type elementOf(mlir::Builder &builder, Known::Type type);
 // The shape that all broadcast to.
 Indices commonSizes(llvm::ArrayRef<const Known *> operands);

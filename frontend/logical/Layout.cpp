@@ -10,6 +10,8 @@ namespace mtc::logical {
 
 Value transpose(const Value &value, ArrayRef<int64_t> permutation) {
   Value result{value.stored, {}};
+  checkCount(permutation.size(), value.rank());
+  checkAxes(permutation, value.rank());
   for (int64_t axis : permutation)
     result.axes.push_back(value.axes[axis]);
   return result;
@@ -17,6 +19,7 @@ Value transpose(const Value &value, ArrayRef<int64_t> permutation) {
 
 Value expandDims(const Value &value, ArrayRef<int64_t> axes) {
   Value result{value.stored, {}};
+  checkAxes(axes, value.rank() + axes.size());
   size_t next = 0;
   for (size_t i = 0; i < value.rank() + axes.size(); ++i)
     result.axes.push_back(llvm::is_contained(axes, static_cast<int64_t>(i)) ? Parts{Axis{}} : value.axes[next++]);
@@ -25,6 +28,7 @@ Value expandDims(const Value &value, ArrayRef<int64_t> axes) {
 
 Value squeeze(const Value &value, ArrayRef<int64_t> axes) {
   Value result{value.stored, {}};
+  checkAxes(axes, value.rank());
   for (auto [index, parts] : llvm::enumerate(value.axes)) {
     if (!llvm::is_contained(axes, static_cast<int64_t>(index)))
       result.axes.push_back(parts);

@@ -53,6 +53,8 @@ static RankedTensorType withSizes(RankedTensorType type, ArrayRef<int64_t> sizes
 
 Value slice(Ops &ops, const Value &input, ArrayRef<int64_t> starts, ArrayRef<Size> sizes, ArrayRef<int64_t> strides) {
   Value value = decide(input);
+  for (size_t count : {starts.size(), sizes.size(), strides.size()})
+    checkCount(count, value.rank());
   SmallVector<int> axisOf(value.flat().size(), -1); // of parts that are cut
   bool cuts = false;
   for (size_t axis = 0; axis < value.rank(); ++axis) {
@@ -84,6 +86,7 @@ Value slice(Ops &ops, const Value &input, ArrayRef<int64_t> starts, ArrayRef<Siz
 Value sliceAxis(Ops &ops, const Value &value, size_t axis, int64_t start, int64_t size, int64_t stride) {
   SmallVector<int64_t> starts(value.rank(), 0), strides(value.rank(), 1);
   Shape sizes = value.shape();
+  checkAxis(static_cast<int64_t>(axis), value.rank());
   starts[axis] = start;
   strides[axis] = stride;
   sizes[axis] = size;
@@ -95,6 +98,8 @@ Value pad(Ops &ops, const Value &input, double fill, ArrayRef<int64_t> low, Arra
   if (!input.isFloat())
     return cast(ops, pad(ops, cast(ops, input, ops.f32()), fill, low, high, interior), input.element());
   Value value = decide(input);
+  for (size_t count : {low.size(), high.size(), interior.empty() ? value.rank() : interior.size()})
+    checkCount(count, value.rank());
   auto inner = [&](size_t axis) { return interior.empty() ? 0 : interior[axis]; };
   SmallVector<int> moved, axisOf(value.flat().size(), -1);
   for (size_t axis = 0; axis < value.rank(); ++axis)
@@ -196,6 +201,11 @@ Value oneHot(Ops &ops, const Value &ids, int64_t depth) {
   Value result{mt::OneHotOp::create(ops.builder, ops.location, type, ids.stored), ids.axes};
   result.axes.push_back({Axis{Size(depth), static_cast<int>(shape.size()) - 1}});
   return ops.tidy(result);
+}
+
+Value fromEnd(Ops &ops, const Value &ids, int64_t size) {
+  Value isBehind = compare(ops, mt::Compare::lt, ids, ops.number(0, ops.i32()));
+  return select(ops, isBehind, binary<mt::AddOp>(ops, ids, static_cast<double>(size)), ids);
 }
 
 // Rows of a table that all samples share.

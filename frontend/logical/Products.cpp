@@ -21,9 +21,14 @@ class Product {
 public:
   Product(Ops &ops, const Value &a, const Value &b, const AxisPairs &contracted, const AxisPairs &shared)
       : ops(ops), sides{decide(a), decide(b)} {
+    SmallVector<int64_t> left, right;
     for (const AxisPairs *pairs : {&contracted, &shared})
       for (auto [i, j] : *pairs)
-        alignAxis(i, j);
+        left.push_back(i), right.push_back(j);
+    checkAxes(left, sides[0].rank());
+    checkAxes(right, sides[1].rank());
+    for (auto [i, j] : llvm::zip(left, right))
+      alignAxis(i, j);
     for (auto [i, j] : shared)
       for (size_t n = 0; n < sides[0].axes[i].size(); ++n)
         placeCommon(part(0, i, n), part(1, j, n));

@@ -15,6 +15,7 @@ static mlir::Value reduceStored(Ops &ops, mt::Reduction kind, mlir::Value stored
 }
 
 Value reduce(Ops &ops, mt::Reduction kind, const Value &value, ArrayRef<int64_t> axes) {
+  checkAxes(axes, value.rank());
   if (value.isBoolean())
     throw Refused("a reduction of booleans");
   if (value.isInteger())
@@ -94,6 +95,7 @@ Value cumsum(Ops &ops, const Value &value, size_t axis, bool backward) {
 Value normalize(Ops &ops, const Value &input, ArrayRef<int64_t> axes, double epsilon) {
   Value value = canonical(ops, input);
   SmallVector<int64_t> places;
+  checkAxes(axes, value.rank());
   for (int64_t axis : axes)
     for (const Axis &part : value.axes[axis]) {
       if (part.size.batch)

@@ -18,7 +18,10 @@ inline double root(double a) { return std::sqrt(a); }
 inline double sine(double a) { return std::sin(a); }
 inline double cosine(double a) { return std::cos(a); }
 inline double lower(double a) { return std::floor(a); }
-inline double signOf(double a) { return (a > 0) - (a < 0); }
+inline double signOf(double a) { return a > 0 ? 1 : a < 0 ? -1 : a; } // of NaN that
+// NaN is the result where one of them is, as of NumPy's.
+inline double larger(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
+inline double smaller(double a, double b) { return a <= b || std::isnan(a) ? a : b; }
 
 // An op of mt of the same meaning as `formula`. Without one constants become values.
 template <typename Op, double (*formula)(double) = nullptr, typename Call> void buildUnary(Call &call) {

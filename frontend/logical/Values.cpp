@@ -14,6 +14,30 @@ int64_t multiply(int64_t a, int64_t b) {
   return product;
 }
 
+size_t checkAxis(int64_t axis, size_t rank) {
+  if (axis < 0 || axis >= static_cast<int64_t>(rank))
+    throw Refused("expected an axis of " + std::to_string(rank) + ", found " + std::to_string(axis));
+  return static_cast<size_t>(axis);
+}
+
+void checkAxes(ArrayRef<int64_t> axes, size_t rank) {
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    checkAxis(axis, rank);
+    if (llvm::is_contained(axes.take_front(index), axis))
+      throw Refused("expected different axes, found " + std::to_string(axis) + " twice");
+  }
+}
+
+void checkCount(size_t numbers, size_t rank) {
+  if (numbers != rank)
+    throw Refused("expected " + std::to_string(rank) + " numbers, one for each axis, found " + std::to_string(numbers));
+}
+
+void Ops::charge(int64_t elements) const {
+  if (budget && (*budget -= elements) < 0)
+    throw Refused("constants and parts of more than 2^27 elements together");
+}
+
 std::string Size::text() const {
   return !batch ? std::to_string(times) : (isBatch() ? "" : std::to_string(times) + "*") + "b";
 }
@@ -89,7 +113,10 @@ Value Ops::number(double number, Type element, ArrayRef<Size> shape) {
   return value;
 }
 
-Value Ops::constant(DenseElementsAttr elements) { return value(mt::ConstantOp::create(builder, location, elements)); }
+Value Ops::constant(DenseElementsAttr elements) {
+  charge(elements.getNumElements());
+  return value(mt::ConstantOp::create(builder, location, elements));
+}
 
 Value Ops::count(Size size) {
   mlir::Value samples = mt::BatchSizeOp::create(builder, location, RankedTensorType::get({}, f32()));

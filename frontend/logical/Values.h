@@ -37,6 +37,13 @@ struct Size {
 };
 inline Size batchSize() { return {1, true}; }
 
+// The axis, which must be one of so many. Every builder asks before it looks at an axis that a file names.
+size_t checkAxis(int64_t axis, size_t rank);
+// Different axes of so many.
+void checkAxes(llvm::ArrayRef<int64_t> axes, size_t rank);
+// A number for each axis.
+void checkCount(size_t numbers, size_t rank);
+
 using Shape = llvm::SmallVector<Size, 4>;
 std::string describe(llvm::ArrayRef<Size> shape); // "[b, 3, 224, 224]"
 
@@ -58,7 +65,7 @@ struct Value {
 
   explicit operator bool() const { return static_cast<bool>(stored); }
   size_t rank() const { return axes.size(); }
-  Size size(size_t axis) const { return sizeOf(axes[axis]); }
+  Size size(size_t axis) const { return sizeOf(axes[checkAxis(static_cast<int64_t>(axis), rank())]); }
   Shape shape() const;
   llvm::SmallVector<Axis> flat() const; // the parts of all axes
   mlir::RankedTensorType type() const { return llvm::cast<mlir::RankedTensorType>(stored.getType()); }
@@ -74,6 +81,10 @@ int batchOf(llvm::ArrayRef<Axis> flat);
 struct Ops {
   mlir::OpBuilder &builder;
   mlir::Location location;
+  // How many elements of constants, and other things that a short text makes many of, may still be made; null: any.
+  int64_t *budget = nullptr;
+  static constexpr int64_t maxBudget = int64_t{1} << 27;
+  void charge(int64_t elements) const;
 
   mlir::Type f32() const { return builder.getF32Type(); }
   mlir::Type i32() const { return builder.getI32Type(); }

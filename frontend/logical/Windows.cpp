@@ -16,12 +16,16 @@ int64_t Windows::count(size_t axis, int64_t size) const {
 }
 
 Value perChannel(const Value &value, size_t rank) {
+  if (rank < 2)
+    throw Refused("expected images of two axes or more, found " + std::to_string(rank));
   Value result = value;
   result.axes.append(rank - 2, Parts{Axis{}});
   return result;
 }
 
 static SmallVector<int64_t> channelsLast(size_t rank) {
+  if (rank < 2)
+    throw Refused("expected images of two axes or more, found " + std::to_string(rank));
   SmallVector<int64_t> order = {0};
   for (size_t i = 2; i < rank; ++i)
     order.push_back(static_cast<int64_t>(i));
@@ -64,6 +68,8 @@ static Value padded(Ops &ops, const Value &images, Windows &windows, double fill
 }
 
 static void checkImages(const Value &images, const Windows &windows) {
+  for (size_t count : {windows.strides.size(), windows.dilation.size(), windows.low.size(), windows.high.size()})
+    checkCount(count, windows.taps.size());
   if (images.rank() != windows.taps.size() + 2 || (images.rank() != 3 && images.rank() != 4))
     throw Refused("windows over " + std::to_string(windows.taps.size()) + " axes of " + describe(images.shape()) +
                   "; one or two are supported");
@@ -87,8 +93,15 @@ static mlir::Value wholeKernel(Ops &ops, const Value &kernel) {
   return whole(ops, transpose(asImages(kernel), {2, 3, 1, 0}));
 }
 
+static void checkKernel(const Value &images, const Value &kernel) {
+  checkCount(kernel.rank(), images.rank());
+  if (batchOf(kernel.flat()) >= 0)
+    throw Refused("a convolution by a kernel that differs between samples, " + describe(kernel.shape()));
+}
+
 Value convolution(Ops &ops, const Value &input, const Value &kernel, const Windows &requested) {
   checkImages(input, requested);
+  checkKernel(input, kernel);
   Windows windows = withTwoAxes(requested);
   Value images = padded(ops, asImages(input), windows, 0);
   if (windows.groups < 1 || kernel.size(1).times > images.size(1).times / windows.groups ||
@@ -106,6 +119,8 @@ Value convolution(Ops &ops, const Value &input, const Value &kernel, const Windo
 Value transposedConvolution(Ops &ops, const Value &input, const Value &kernel, const Windows &requested,
                             ArrayRef<int64_t> sizes) {
   checkImages(input, requested);
+  checkKernel(input, kernel);
+  checkCount(sizes.size(), requested.taps.size());
   Windows windows = withTwoAxes(requested);
   Value images = asImages(input);
   SmallVector<int64_t> both(sizes);

@@ -3,6 +3,8 @@
 
 #include "frontend/Formats.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -11,6 +13,9 @@ using llvm::Twine;
 
 namespace mtc {
 namespace {
+
+constexpr unsigned maxIntegerBits = 64;
+constexpr llvm::StringLiteral arrayElements[] = {"i1", "i8", "i16", "i32", "i64", "f32", "f64"};
 
 class Scanner {
 public:
@@ -54,7 +59,40 @@ private:
       return fail("expected no affine maps or sets in a model, found " + token);
     if (defines && (token.starts_with("!") || (token.starts_with("#") && !location)))
       return fail("expected types and attributes written out, found the alias " + token);
-    at = begin + token.size();
+    checkAttribute(token, rest);
+    at = problem.empty() ? begin + token.size() : at;
+  }
+
+  // %value, @symbol, ^block: what follows is a name.
+  void sigil() {
+    for (++at; at < text.size() && (llvm::isAlnum(text[at]) || StringRef("_$.-").contains(text[at])); ++at)
+      if (text[at] == '-' && next() == '>')
+        break;
+  }
+
+  // What MLIR's parser and printer take for granted, and end the process where it is not so: arrays of elements whose
+  // size is known, integers of 1 bit or more, attributes of these two kinds alone. No model has the others.
+  void checkAttribute(StringRef token, StringRef rest) {
+    if (rest.starts_with("=") && !rest.starts_with("==")) // the name of one
+      return;
+    bool holds = rest.starts_with("<") || rest.starts_with("[");
+    if (holds && (token == "distinct" || token == "dense_resource" || token == "sparse"))
+      return fail("expected attributes of a model, found one of the kind " + token);
+    StringRef element = rest.drop_front(!rest.empty()).ltrim(" \t\r\n").take_while(llvm::isAlnum);
+    if (token == "array" && rest.starts_with("<") && !llvm::is_contained(arrayElements, element))
+      return fail("expected an array of i1, i8, i16, i32, i64, f32 or f64, found one of '" + element + "'");
+    if (token.starts_with("#builtin") || token.starts_with("!builtin"))
+      return fail("expected types and attributes as a model has them, found " + token);
+    llvm::SmallVector<StringRef> parts = {token};
+    if (at > 0 && StringRef("?*]0123456789").contains(text[at - 1])) // of ?x4xf32
+      token.split(parts, 'x');
+    for (StringRef part : parts) {
+      part.consume_front("s") || part.consume_front("u");
+      unsigned width;
+      if (part.consume_front("i") && !part.empty() && llvm::all_of(part, llvm::isDigit) &&
+          (part.getAsInteger(10, width) || width < 1 || width > maxIntegerBits))
+        return fail("expected integers of 1 to 64 bits, found i" + part);
+    }
   }
 
   // A number, or a shape up to its element type: 1.5e-3, 0x7fc00000, 4x3x.
@@ -97,6 +135,10 @@ private:
     }
     if (llvm::isDigit(c))
       return number();
+    if (c == '%' || c == '@' || c == '^')
+      return sigil();
+    if (text.drop_front(at).starts_with("{-#"))
+      return fail("expected no resources in a model, found {-#");
     if (llvm::isAlpha(c) || c == '_' || c == '#' || c == '!')
       return word();
     // Arrows and comparisons hold no brackets.

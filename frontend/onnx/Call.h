@@ -22,6 +22,7 @@ struct Operand {
   logical::Value value = {};
   std::shared_ptr<const std::vector<Operand>> sequence = nullptr;
   std::shared_ptr<const ForBatches> forBatches = nullptr;
+  ElementType type = ElementType::None; // in the file, where that is known
   bool isThere() const { return known || value || sequence || forBatches; }
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/onnx/File.h"
 
+#include <utility>
+
 namespace mtc::onnx {
 
 namespace {
@@ -17,6 +19,9 @@ static constexpr TypeEntry types[] = {
     {ElementType::Int64, "int64", 8},    {ElementType::Bool, "bool", 1},        {ElementType::Float16, "float16", 2},
     {ElementType::Double, "float64", 8}, {ElementType::Uint32, "uint32", 4},    {ElementType::Uint64, "uint64", 8},
     {ElementType::String, "string", 0},  {ElementType::Bfloat16, "bfloat16", 2}};
+static constexpr std::pair<int32_t, const char *> others[] = {
+    {14, "complex64"},      {15, "complex128"}, {17, "float8e4m3fn"}, {18, "float8e4m3fnuz"}, {19, "float8e5m2"},
+    {20, "float8e5m2fnuz"}, {21, "uint4"},      {22, "int4"},         {23, "float4e2m1"},     {24, "float8e8m0"}};
 
 static const TypeEntry *find(ElementType type) {
   for (const TypeEntry &entry : types)
@@ -26,8 +31,27 @@ static const TypeEntry *find(ElementType type) {
 }
 
 std::string nameOf(ElementType type) {
-  const TypeEntry *entry = find(type);
-  return entry ? entry->name : "type " + std::to_string(static_cast<int32_t>(type));
+  if (const TypeEntry *entry = find(type))
+    return entry->name;
+  for (auto [number, name] : others)
+    if (static_cast<int32_t>(type) == number)
+      return name;
+  return "type " + std::to_string(static_cast<int32_t>(type));
+}
+
+int fewBits(ElementType type) {
+  switch (type) {
+  case ElementType::Int8:
+    return 8;
+  case ElementType::Uint8:
+    return -8;
+  case ElementType::Int16:
+    return 16;
+  case ElementType::Uint16:
+    return -16;
+  default:
+    return 0;
+  }
 }
 
 int64_t bytesOf(ElementType type) {

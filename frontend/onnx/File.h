@@ -31,6 +31,8 @@ enum class ElementType : int32_t {
   Bfloat16 = 16
 };
 std::string nameOf(ElementType type);
+// Bits of integers of fewer than 32, below 0 of those without a sign; 0: another type.
+int fewBits(ElementType type);
 // Bytes of an element; 0 where there are no tensors of the type here.
 int64_t bytesOf(ElementType type);
 bool isFloat(ElementType type);
@@ -75,7 +77,8 @@ struct Port { // an input or an output
 
 struct Model {
   std::string name;
-  int64_t opset = 0; // of ONNX' own ops
+  int64_t opset = 0;                // of ONNX' own ops; 0: there are none
+  std::vector<std::string> domains; // of other ops
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
   std::vector<Port> inputs, outputs;

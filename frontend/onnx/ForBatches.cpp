@@ -64,10 +64,10 @@ std::vector<std::shared_ptr<const Known>> resultsFor(Call &call, BuildOp build, 
   Block scratch; // of ops that are made on the way
   OpBuilder builder(call.ops.builder.getContext());
   builder.setInsertionPointToEnd(&scratch);
-  logical::Ops ops{builder, call.ops.location};
+  logical::Ops ops{builder, call.ops.location, call.ops.budget};
   std::vector<Operand> inputs;
   for (const Operand &input : call.inputs)
-    inputs.push_back({knownFor(input, index), {}, nullptr});
+    inputs.push_back({knownFor(input, index), {}, nullptr, nullptr, input.type});
   Call trial(ops, call.node, std::move(inputs), call.stream, /*fixedBatch=*/0);
   std::vector<std::shared_ptr<const Known>> results;
   try {
@@ -131,9 +131,9 @@ bool speaksForAll(const Call &call, bool refused) {
     const ForBatches *data = call.inputs[0].forBatches.get(), *ids = call.inputs[1].forBatches.get();
     return dependent == 1 && data && ids && !ids->repeats() && picksOwnSample(*data, *ids);
   }
-  static constexpr llvm::StringLiteral moving[] = {"Add",     "Cast",     "CastLike",  "Concat", "ConstantOfShape",
-                                                   "Expand",  "Identity", "Range",     "Reshape", "Squeeze",
-                                                   "Sub",     "Transpose", "Unsqueeze"};
+  static constexpr llvm::StringLiteral moving[] = {"Add",    "Cast",      "CastLike", "Concat",  "ConstantOfShape",
+                                                   "Expand", "Identity",  "Range",    "Reshape", "Squeeze",
+                                                   "Sub",    "Transpose", "Unsqueeze"};
   return llvm::is_contained(moving, op) || (op == "Mul" && dependent == 1);
 }
 

@@ -26,11 +26,54 @@ static std::string layerOf(const Node &node) {
 
 Location Importer::locationOf(const Node &node) const { return NameLoc::get(builder.getStringAttr(layerOf(node))); }
 
-// A node as errors name it.
+// A node as errors name it: by its own name, or by the first value that it makes.
 static std::string described(const Node &node) {
+  const auto *made = llvm::find_if(llvm::ArrayRef(node.outputs), [](const std::string &name) { return !name.empty(); });
   return "op " + (node.domain.empty() ? "" : node.domain + ".") + node.op +
-         (node.name.empty() ? node.outputs.empty() ? "" : " that makes '" + node.outputs[0] + "'"
-                            : " '" + node.name + "'");
+         (!node.name.empty()                               ? " '" + node.name + "'"
+          : made == std::end(llvm::ArrayRef(node.outputs)) ? ""
+                                                           : " that makes '" + *made + "'");
+}
+
+// The type of a node's results in the file, where it is that of an operand.
+static ElementType typeOf(const Call &call) {
+  static constexpr llvm::StringLiteral others[] = {
+      "Shape", "Size",  "ArgMax", "Cast",           "CastLike", "Equal",   "Less",  "LessOrEqual", "Greater",
+      "Not",   "IsNaN", "IsInf",  "GreaterOrEqual", "Constant", "EyeLike", "Range", "SequenceAt",  "ConstantOfShape"};
+  if (llvm::is_contained(others, call.node.op))
+    return ElementType::None;
+  size_t index = call.node.op == "Where" ? 1 : call.node.op == "OneHot" ? 2 : 0;
+  return call.has(index) ? call.inputs[index].type : ElementType::None;
+}
+
+// What a node computes with integers of few bits wraps around.
+static void wrapAround(Call &call) {
+  static constexpr llvm::StringLiteral computing[] = {"Add",
+                                                      "Sub",
+                                                      "Mul",
+                                                      "Div",
+                                                      "Pow",
+                                                      "Mod",
+                                                      "Sum",
+                                                      "Mean",
+                                                      "Neg",
+                                                      "Abs",
+                                                      "ReduceSum",
+                                                      "ReduceL1",
+                                                      "ReduceSumSquare",
+                                                      "ReduceMean",
+                                                      "CumSum",
+                                                      "MatMul",
+                                                      "Gemm",
+                                                      "Einsum"};
+  ElementType type = typeOf(call);
+  for (Operand &result : call.results)
+    if (result.type == ElementType::None) {
+      result.type = type;
+      if (int bits = fewBits(type); bits && result.value && !result.known && result.value.isInteger() &&
+                                    llvm::is_contained(computing, call.node.op))
+        result.value = logical::wrapped(call.ops, result.value, bits);
+    }
 }
 
 // The nodes that an output depends on, from the last one to the first: a node may read what stands before it alone.
@@ -138,7 +181,7 @@ LogicalResult Importer::makeInput(const Port &port, const std::vector<int64_t> *
   logical::Value value = ops.value(mt::InputOp::create(builder, location, tensor, port.name, IntegerAttr()));
   if (type == Known::Type::Boolean)
     value = logical::cast(ops, value, ops.i1());
-  if (!values.emplace(port.name, Operand{nullptr, value, nullptr}).second)
+  if (!values.emplace(port.name, Operand{nullptr, value, nullptr, nullptr, port.type}).second)
     return emitError(location) << "expected one input of this name, found two";
   return success();
 }
@@ -173,9 +216,10 @@ LogicalResult Importer::makeInitializers(std::vector<NamedTensor> &weights) {
     if (values.count(tensor.name) || tensor.name.empty())
       return emitError(location) << "expected one initializer of a name, found two, or none of a name";
     try {
-      values[tensor.name] = isVariable(tensor, readers->second)
-                                ? makeVariable(tensor, weights)
-                                : Operand{std::make_shared<const Known>(knownOf(tensor)), {}, nullptr};
+      values[tensor.name] =
+          isVariable(tensor, readers->second)
+              ? makeVariable(tensor, weights)
+              : Operand{std::make_shared<const Known>(knownOf(tensor)), {}, nullptr, nullptr, tensor.type};
     } catch (const Refused &refused) {
       return emitError(location) << refused.what();
     }
@@ -195,7 +239,7 @@ LogicalResult Importer::evaluate(const Node &node) {
     inputs.push_back(name.empty() ? Operand() : found->second);
     refused |= !name.empty() && !inputs.back().isThere();
   }
-  logical::Ops ops{builder, locationOf(node)};
+  logical::Ops ops{builder, locationOf(node), &budget};
   Call call(ops, node, std::move(inputs), layerOf(node) + "/" + (node.outputs.empty() ? "" : node.outputs[0]),
             fixedBatch);
   std::string problem;
@@ -203,6 +247,7 @@ LogicalResult Importer::evaluate(const Node &node) {
     bool built = false;
     try {
       findOp(node)(call);
+      wrapAround(call);
       built = true;
     } catch (const Refused &error) {
       problem = error.what();

@@ -38,8 +38,9 @@ private:
   Model &model;
   const Shapes &shapes;
   int64_t length;
-  int64_t fixedBatch = 0;                       // as of Call
-  int64_t knownElements = 0;                    // that were computed here, of all nodes
+  int64_t fixedBatch = 0;    // as of Call
+  int64_t knownElements = 0; // that were computed here, of all nodes
+  int64_t budget = logical::Ops::maxBudget;
   std::vector<const Node *> needed;             // in the order of the file
   std::map<std::string, std::vector<Use>> uses; // of a name
   std::map<std::string, Operand> values;        // an operand that is nothing: its node was refused

@@ -60,8 +60,18 @@ Known::Type knownTypeOf(ElementType type) {
   return isFloat(type) ? Known::Type::Float : type == ElementType::Bool ? Known::Type::Boolean : Known::Type::Integer;
 }
 
+int widthOf(ElementType type) {
+  constexpr int half = 32;
+  return fewBits(type)                 ? fewBits(type)
+         : type == ElementType::Int32  ? half
+         : type == ElementType::Uint32 ? -half
+         : type == ElementType::Uint64 ? -2 * half
+                                       : 2 * half;
+}
+
 Known knownOf(const Tensor &tensor) {
   Known known = Known::zeros(tensor.shape, knownTypeOf(tensor.type));
+  known.width = widthOf(tensor.type);
   int64_t bytes = bytesOf(tensor.type);
   for (size_t i = 0; i < known.numbers.size(); ++i)
     known.numbers[i] = readNumber(&tensor.bytes[i * static_cast<size_t>(bytes)], tensor.type);

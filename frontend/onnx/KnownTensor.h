@@ -18,6 +18,8 @@ using logical::Refused;
 using logical::Size;
 
 Known::Type knownTypeOf(ElementType type);
+// Bits of integers, as Known::width.
+int widthOf(ElementType type);
 Known knownOf(const Tensor &tensor);
 
 } // namespace mtc::onnx

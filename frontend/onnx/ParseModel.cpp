@@ -39,6 +39,11 @@ public:
     });
     if (graphs.empty())
       throw Problem("expected a graph, found none");
+    if (model.opset == 0 && !model.domains.empty())
+      throw Problem("expected ops of ONNX itself, found those of " + model.domains[0] +
+                    " alone, which are not supported");
+    if (model.opset == 0)
+      throw Problem("expected an opset from 13 to 21, found none");
     if (model.opset < oldestOpset || model.opset > newestOpset)
       throw Problem("expected an opset from 13 to 21, found " + std::to_string(model.opset) +
                     ": export the model with opset_version=17");
@@ -58,8 +63,12 @@ private:
       else
         field.skip();
     });
-    if (domain.empty() || domain == "ai.onnx")
+    if (domain.empty() || domain == "ai.onnx") {
       model.opset = version;
+    } else {
+      limit(model.domains.size() + 1, maxPorts, "domains");
+      model.domains.emplace_back(domain);
+    }
   }
 
   void readGraph(std::string_view message, Model &model) {

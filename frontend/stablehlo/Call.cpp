@@ -14,11 +14,102 @@ Call::Call(logical::Ops &ops, Operation &op, std::vector<Operand> operands)
 Known::Type knownTypeOf(Type element) {
   if (element.isInteger(1))
     return Known::Type::Boolean;
-  if (isa<FloatType>(element))
+  if (isa<Float64Type, Float32Type, Float16Type, BFloat16Type>(element))
     return Known::Type::Float;
-  if (isa<IntegerType>(element))
+  constexpr unsigned most = 64;
+  if (auto integer = dyn_cast<IntegerType>(element); integer && integer.getWidth() > 0 && integer.getWidth() <= most)
     return Known::Type::Integer;
-  throw Refused("elements of another type than floats, integers and booleans");
+  std::string text;
+  llvm::raw_string_ostream(text) << element;
+  throw Refused("elements of " + text + "; f64, f32, f16, bf16, integers of at most 64 bits and booleans are read");
+}
+
+int widthOf(Type element) {
+  auto integer = cast<IntegerType>(element);
+  auto bits = static_cast<int>(integer.getWidth());
+  return integer.isUnsigned() ? -bits : bits;
+}
+
+static bool isOneOf(Operation &op, std::initializer_list<StringRef> names) {
+  return llvm::is_contained(names, op.getName().stripDialect());
+}
+
+// What an op computes with elements of few bits.
+static logical::Value asStored(Call &call, const logical::Value &value, Type element) {
+  constexpr int bits = 32; // of what is computed with
+  if (element.isF16() || element.isBF16()) {
+    bool moves = isOneOf(call.op, {"constant",
+                                   "broadcast_in_dim",
+                                   "dynamic_broadcast_in_dim",
+                                   "reshape",
+                                   "gather",
+                                   "dynamic_reshape",
+                                   "transpose",
+                                   "concatenate",
+                                   "slice",
+                                   "real_dynamic_slice",
+                                   "pad",
+                                   "dynamic_gather",
+                                   "reverse",
+                                   "select",
+                                   "optimization_barrier",
+                                   "maximum",
+                                   "minimum",
+                                   "custom_call",
+                                   "abs",
+                                   "negate",
+                                   "sign"});
+    return moves ? value : logical::rounded(call.ops, value, element);
+  }
+  bool computes = isOneOf(call.op, {"add", "subtract", "multiply", "negate", "abs", "power", "reduce", "dot_general",
+                                    "reduce_window", "convolution"});
+  if (!computes || !value.isInteger())
+    return value;
+  int width = widthOf(element);
+  if (width <= -bits && isOneOf(call.op, {"subtract", "negate"}))
+    throw Refused("a difference of whole numbers without a sign, which is computed in 32 bits with a sign");
+  return std::abs(width) < bits ? logical::wrapped(call.ops, value, width) : value;
+}
+
+void Call::settle() {
+  for (auto [operand, type] : llvm::zip(results, op.getResultTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor)
+      throw Refused("expected results that are tensors");
+    if (!operand.known && !operand.value)
+      continue;
+    logical::Shape shape = operand.known ? logical::Shape(operand.known->shape.begin(), operand.known->shape.end())
+                                         : operand.value.shape();
+    Type element = tensor.getElementType();
+    Known::Type kind = knownTypeOf(element);
+    bool same =
+        operand.known ? operand.known->type == kind : operand.value.element() == logical::elementOf(ops.builder, kind);
+    same &= shape.size() == static_cast<size_t>(tensor.getRank());
+    for (size_t i = 0; same && i < shape.size(); ++i)
+      same = tensor.isDynamicDim(i) || (!shape[i].batch && shape[i].times == tensor.getDimSize(i));
+    if (!same) {
+      std::string text;
+      llvm::raw_string_ostream(text) << type;
+      throw Refused("expected a result of " + logical::describe(shape) + ", found " + text);
+    }
+    if (operand.value) {
+      operand.value = asStored(*this, operand.value, element);
+    } else if (kind == Known::Type::Integer) {
+      auto known = std::make_shared<Known>(*operand.known);
+      known->width = widthOf(element);
+      known->round();
+      operand.known = known;
+    } else if (element.isF16() || element.isBF16()) {
+      auto known = std::make_shared<Known>(*operand.known);
+      for (double &number : known->numbers) {
+        llvm::APFloat value(number);
+        bool loses;
+        value.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
+        number = value.convertToDouble();
+      }
+      operand.known = known;
+    }
+  }
 }
 
 static const Operand &expectOperand(const Call &call, size_t index) {
@@ -130,14 +221,14 @@ std::optional<int64_t> numberIn(StringRef text, StringRef key) {
   return number;
 }
 
-BuildOp findOp(StringRef name) {
+const OpEntry *findOp(StringRef name) {
   static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, shapeOps, reductionOps, productOps};
   if (!name.consume_front("stablehlo.") && !name.consume_front("chlo."))
     return nullptr;
   for (auto family : families)
     for (const OpEntry &entry : family())
       if (name == entry.name)
-        return entry.build;
+        return &entry;
   return nullptr;
 }
 

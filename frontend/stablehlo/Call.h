@@ -59,6 +59,10 @@ public:
   // The op that the region of a reduction is: "stablehlo.add".
   llvm::StringRef reducer() const;
 
+  // Results as the types in the file say: integers wrap around, floats of 16 bits are rounded. Refused where the shape
+  // or the kind of elements is another.
+  void settle();
+
   void give(const Value &value) { results.push_back({nullptr, value, {}}); }
   void give(Known known) { results.push_back({std::make_shared<const Known>(std::move(known)), {}, {}}); }
 };
@@ -68,11 +72,15 @@ llvm::SmallVector<int64_t> listIn(llvm::StringRef text, llvm::StringRef key);
 // "key = 3" in a text.
 std::optional<int64_t> numberIn(llvm::StringRef text, llvm::StringRef key);
 Known::Type knownTypeOf(mlir::Type element);
+// Bits of integers, below 0 of those without a sign.
+int widthOf(mlir::Type element);
 
 using BuildOp = void (*)(Call &);
+constexpr int anyNumber = -1;
 struct OpEntry {
   const char *name; // without "stablehlo."
   BuildOp build;
+  int operands; // how many it has
 };
 // Each family's part of the table, in ops/.
 llvm::ArrayRef<OpEntry> elementwiseOps();
@@ -80,7 +88,7 @@ llvm::ArrayRef<OpEntry> shapeOps();
 llvm::ArrayRef<OpEntry> reductionOps();
 llvm::ArrayRef<OpEntry> productOps();
 // Null where the op is not known.
-BuildOp findOp(llvm::StringRef name);
+const OpEntry *findOp(llvm::StringRef name);
 
 } // namespace mtc::stablehlo
 

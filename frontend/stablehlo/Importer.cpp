@@ -37,17 +37,49 @@ LogicalResult Importer::findFunctions() {
   return entry ? success() : file.emitError("expected a public function, found none");
 }
 
+// The name of the function that an op calls; empty: it is no call. A composite is a call of what it is made of, unless
+// it is the name of an op.
+static std::string calleeOf(Operation &op) {
+  StringRef kind = op.getName().getStringRef();
+  if (kind == "func.call")
+    return textOf(op, "callee");
+  return kind == "stablehlo.composite" && !findOp(textOf(op, "name")) ? textOf(op, "decomposition") : "";
+}
+static bool isCall(Operation &op) {
+  StringRef kind = op.getName().getStringRef();
+  return kind == "func.call" || (kind == "stablehlo.composite" && !findOp(textOf(op, "name")));
+}
+
+// The op of the table that an op is; null: none.
+static const OpEntry *entryOf(Operation &op) {
+  StringRef kind = op.getName().getStringRef();
+  return findOp(kind == "stablehlo.composite" ? StringRef(textOf(op, "name")) : kind);
+}
+
+// Of the function that is read and of those that it calls.
 LogicalResult Importer::checkOps() {
   std::map<std::string, int64_t> unknown;
   std::map<std::string, Location> places;
-  for (auto &[name, function] : functions)
-    for (Operation &op : function->getRegion(0).front()) {
+  std::vector<Operation *> left = {entry};
+  std::set<Operation *> seen = {entry};
+  while (!left.empty()) {
+    Operation *function = left.back();
+    left.pop_back();
+    Block &body = function->getRegion(0).front();
+    for (Operation &op : llvm::make_range(body.begin(), std::prev(body.end()))) {
       StringRef kind = op.getName().getStringRef();
-      if (kind == "func.return" || kind == "func.call" || findOp(kind))
-        continue;
-      ++unknown[kind.str()];
-      places.emplace(kind.str(), op.getLoc());
+      if (kind == "func.return")
+        return op.emitError("expected one return, the last op of the function, found another");
+      if (isCall(op)) {
+        auto found = functions.find(calleeOf(op));
+        if (found != functions.end() && seen.insert(found->second).second)
+          left.push_back(found->second);
+      } else if (!entryOf(op)) {
+        ++unknown[kind.str()];
+        places.emplace(kind.str(), op.getLoc());
+      }
     }
+  }
   if (unknown.empty())
     return success();
   InFlightDiagnostic error = file.emitError("expected ops that are supported, found ")
@@ -118,9 +150,9 @@ LogicalResult Importer::makeArguments(std::vector<Operand> &arguments) {
 }
 
 LogicalResult Importer::call(Operation &op, std::vector<Operand> arguments, std::vector<Operand> &results) {
-  auto found = functions.find(textOf(op, "callee"));
+  auto found = functions.find(calleeOf(op));
   if (found == functions.end())
-    return op.emitError("expected a function of the file, found '") << textOf(op, "callee") << "'";
+    return op.emitError("expected a function of the file, found '") << calleeOf(op) << "'";
   if (depth >= maxDepth)
     return op.emitError("expected calls of depth 64 at most, found more");
   ++depth;
@@ -141,25 +173,33 @@ static Location locationOf(Operation &op) {
   return NameLoc::get(StringAttr::get(op.getContext(), layer));
 }
 
+LogicalResult Importer::build(Operation &op, std::vector<Operand> operands, std::vector<Operand> &results) {
+  logical::Ops ops{builder, locationOf(op), &budget};
+  const OpEntry *known = entryOf(op);
+  try {
+    if (!known)
+      throw Refused("it is not supported");
+    if (known->operands != anyNumber && std::ssize(operands) != known->operands)
+      throw Refused("expected " + std::to_string(known->operands) + " operands, found " +
+                    std::to_string(operands.size()));
+    Call call(ops, op, std::move(operands));
+    known->build(call);
+    call.settle();
+    results = std::move(call.results);
+  } catch (const Refused &refused) {
+    return op.emitError() << "op " << op.getName() << ": " << refused.what();
+  }
+  return success();
+}
+
 LogicalResult Importer::evaluateOp(Operation &op, Values &values) {
   if (++evaluated > maxEvaluated)
     return op.emitError("expected at most 500000 ops with all calls, found more");
   std::vector<Operand> operands, results;
   for (mlir::Value operand : op.getOperands())
     operands.push_back(values.lookup(operand));
-  if (op.getName().getStringRef() == "func.call") {
-    if (failed(call(op, std::move(operands), results)))
-      return failure();
-  } else {
-    logical::Ops ops{builder, locationOf(op)};
-    Call call(ops, op, std::move(operands));
-    try {
-      findOp(op.getName().getStringRef())(call);
-    } catch (const Refused &refused) {
-      return op.emitError() << "op " << op.getName() << ": " << refused.what();
-    }
-    results = std::move(call.results);
-  }
+  if (failed(isCall(op) ? call(op, std::move(operands), results) : build(op, std::move(operands), results)))
+    return failure();
   if (results.size() != op.getNumResults())
     return op.emitError("expected ") << op.getNumResults() << " results, found " << results.size();
   for (auto [result, operand] : llvm::zip(op.getResults(), results)) {

@@ -31,6 +31,7 @@ private:
                                std::vector<Operand> &results);
   llvm::LogicalResult evaluateOp(mlir::Operation &op, Values &values);
   llvm::LogicalResult call(mlir::Operation &op, std::vector<Operand> arguments, std::vector<Operand> &results);
+  llvm::LogicalResult build(mlir::Operation &op, std::vector<Operand> operands, std::vector<Operand> &results);
   llvm::LogicalResult makeResults(llvm::ArrayRef<Operand> results, std::vector<keras::Output> &outputs,
                                   std::vector<MeanTerm> &loss);
 
@@ -39,6 +40,7 @@ private:
   std::map<std::string, mlir::Operation *> functions;
   mlir::Operation *entry = nullptr;
   int64_t depth = 0, evaluated = 0, knownElements = 0;
+  int64_t budget = logical::Ops::maxBudget;
 };
 
 } // namespace mtc::stablehlo

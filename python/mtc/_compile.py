@@ -147,7 +147,8 @@ def compile_file(path: pathlib.Path, settings: dict[str, Any], shown: str, strip
 
     def log(_user: Optional[int], level: int, message: bytes) -> None:
         if level >= 1:
-            messages.append(message.decode(errors="replace").replace(strip, "") if strip else message.decode())
+            text = message.decode(errors="replace")
+            messages.append(text.replace(strip, "") if strip else text)
 
     options = _structs.sized(_structs.CompileOptions, log=_structs.LogCallback(log), **encoded(settings))
 

@@ -47,7 +47,7 @@ def summary(model: Any, *, batch_size: int = 32, **options: Any) -> str:
     """
     with _file(model) as (path, strip):
         return take_result(_library.compiler().mtc_summary_file, path, _options(batch_size, options),
-                           invalid=ModelError, strip=strip).decode()
+                           invalid=ModelError, strip=strip).decode(errors="replace")
 
 
 def import_model(model: Any, *, batch_size: int = 32, **options: Any) -> tuple[str, Optional[bytes]]:
@@ -64,7 +64,7 @@ def import_model(model: Any, *, batch_size: int = 32, **options: Any) -> tuple[s
     weights = ctypes.c_void_p()
     with _file(model) as (path, strip):
         text = take_result(lambda *given: library.mtc_import_file(*given, ctypes.byref(weights)), path,
-                           _options(batch_size, options), invalid=ModelError, strip=strip).decode()
+                           _options(batch_size, options), invalid=ModelError, strip=strip).decode(errors="replace")
     if not weights:
         return text, None
     try:
@@ -95,7 +95,7 @@ def lower(model: Any, stage: str, *, batch_size: int = 32, **options: Any) -> st
     settings.stop_after = stage.encode()
     with _file(model) as (path, strip):
         return take_result(_library.compiler().mtc_compile_file, path, settings, invalid=ModelError,
-                           strip=strip).decode()
+                           strip=strip).decode(errors="replace")
 
 
 def versions() -> dict[str, str]:

@@ -50,22 +50,24 @@ static Status addPickle(const std::string &opened, std::vector<uint8_t> &&bytes,
     return s;
   const char *name = hundred ? "fine_labels" : "labels";
   const PickleValue *data = find(*pickle.root, "data"), *labels = find(*pickle.root, name);
-  if (!data || data->kind != PickleValue::Array || data->shape.size() != 2 || data->shape[1] != int64_t{pictureSize} ||
-      !labels || labels->items.size() != static_cast<size_t>(data->shape[0]))
+  if (!data || data->kind != PickleValue::Array || !data->elements || data->shape.size() != 2 ||
+      data->shape[1] != int64_t{pictureSize} || !labels || labels->items.size() != static_cast<size_t>(data->shape[0]))
     return {MT_CORRUPT, opened + ": expected \"data\", bytes of the shape [N, 3072], and N \"" + name + "\", found " +
-                            (data && labels ? "other sizes" : data ? "no labels" : "no data")};
+                            (data && labels ? "other sizes"
+                             : data         ? "no labels"
+                                            : "no data")};
   for (size_t i = 0; i < labels->items.size(); ++i) {
     int64_t label = labels->items[i]->integer;
     if (labels->items[i]->kind != PickleValue::Integer || label < 0 || label > 255)
       return {MT_CORRUPT, opened + ": expected labels of 0 to 255, found another in sample " + std::to_string(i)};
-    samples.add(data->text.data() + i * pictureSize, static_cast<uint8_t>(label));
+    samples.add(data->elements->text.data() + i * pictureSize, static_cast<uint8_t>(label));
   }
   return {};
 }
 
 // The names of the classes, where their file lies beside the data.
 static void addNames(const std::string &folder, bool pickled, bool hundred, Table &table) {
-  std::string path = folder + (pickled ? hundred ? "/meta" : "/batches.meta"
+  std::string path = folder + (pickled   ? hundred ? "/meta" : "/batches.meta"
                                : hundred ? "/fine_label_names.txt"
                                          : "/batches.meta.txt");
   std::vector<uint8_t> bytes;

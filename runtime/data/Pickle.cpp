@@ -8,6 +8,7 @@
 namespace mtrun {
 namespace {
 
+constexpr size_t maxName = 256;       // of a function with its module
 constexpr size_t maxValues = 1 << 22; // on the stack, in the memo and in lists, together
 
 class PickleReader {
@@ -42,7 +43,7 @@ private:
   std::span<const uint8_t> bytes_;
   const std::string &where_;
   Pickle &pickle_;
-  size_t at_ = 0, values_ = 0;
+  size_t at_ = 0, values_ = 0, encoded_ = 0;
   bool done_ = false;
   std::vector<PickleValue *> stack_, memo_;
   std::vector<size_t> marks_;
@@ -145,10 +146,10 @@ Status PickleReader::constants(uint8_t code, bool &known) {
 
 Status PickleReader::texts(uint8_t code, bool &known) {
   // Bytes of the length in front: U, C and SHORT_BINUNICODE 1; T, X and B 4; BINUNICODE8, BINBYTES8 and BYTEARRAY8 8.
-  size_t size = code == 'U' || code == 'C' || code == 0x8c                     ? 1
-                : code == 'T' || code == 'X' || code == 'B'                   ? 4
-                : code == 0x8d || code == 0x8e || code == 0x96                ? 8
-                                                                              : 0;
+  size_t size = code == 'U' || code == 'C' || code == 0x8c     ? 1
+                : code == 'T' || code == 'X' || code == 'B'    ? 4
+                : code == 0x8d || code == 0x8e || code == 0x96 ? 8
+                                                               : 0;
   if (size == 0)
     return known = false, Status();
   uint64_t length = 0;
@@ -259,6 +260,9 @@ Status PickleReader::call(const PickleValue &callee, const PickleValue *argument
   if (name == "_codecs encode" && arguments->items.size() == 2) { // UTF-8 of characters below 256, a byte each
     std::string bytes;
     const std::string &text = arguments->items[0]->text;
+    // A text that is encoded once has more bytes in the file.
+    if ((encoded_ += text.size()) > bytes_.size())
+      return corrupt("expected texts that are encoded once");
     for (size_t i = 0; i < text.size(); ++i) {
       auto c = static_cast<uint8_t>(text[i]);
       bool two = (c == 0xC2 || c == 0xC3) && i + 1 < text.size();
@@ -286,6 +290,9 @@ Status PickleReader::build() {
       state->items[4]->kind != PickleValue::Text || state->items[3]->integer != 0)
     return {MT_INVALID, where_ + ": expected an array of bytes in C order, found another"};
   uint64_t elements = 1;
+  constexpr size_t maxAxes = 64; // NumPy's
+  if (state->items[1]->items.size() > maxAxes)
+    return corrupt("expected an array of at most 64 axes");
   target->shape.clear();
   for (const PickleValue *size : state->items[1]->items) {
     if (size->kind != PickleValue::Integer || size->integer < 0 ||
@@ -293,8 +300,8 @@ Status PickleReader::build() {
       return corrupt("expected an array's shape");
     target->shape.push_back(size->integer);
   }
-  target->text = state->items[4]->text;
-  return elements == target->text.size() ? Status() : corrupt("expected as many elements as the shape says");
+  target->elements = state->items[4]; // shared: a file may have one text for any number of arrays
+  return elements == target->elements->text.size() ? Status() : corrupt("expected as many elements as the shape says");
 }
 
 Status PickleReader::step(uint8_t code) {
@@ -314,7 +321,8 @@ Status PickleReader::step(uint8_t code) {
     return push({.kind = PickleValue::Global, .text = module + " " + name}), Status();
   }
   case 0x93: // STACK_GLOBAL
-    if (!pop(arguments) || !pop(callee) || callee->kind != PickleValue::Text || arguments->kind != PickleValue::Text)
+    if (!pop(arguments) || !pop(callee) || callee->kind != PickleValue::Text || arguments->kind != PickleValue::Text ||
+        callee->text.size() + arguments->text.size() > maxName)
       return corrupt("expected a name");
     return push({.kind = PickleValue::Global, .text = callee->text + " " + arguments->text}), Status();
   case 'R':

@@ -17,10 +17,11 @@ namespace mtrun {
 
 struct PickleValue {
   enum Kind { None, Integer, Text, List, Tuple, Dictionary, Global, Array } kind = None;
-  int64_t integer = 0;              // also of booleans
-  std::string text = {};            // texts and bytes; of a global "module name"; of an array its elements
+  int64_t integer = 0;                   // also of booleans
+  std::string text = {};                 // texts and bytes; of a global "module name"
+  const PickleValue *elements = nullptr; // of an array: the bytes, which other arrays may have too
   std::vector<PickleValue *> items = {}; // lists, tuples; of dictionaries key, value, key, value ...
-  std::vector<int64_t> shape = {};  // arrays
+  std::vector<int64_t> shape = {};       // arrays
 };
 
 // Values may share and contain one another in any way, so the pickle owns them all.

@@ -2,6 +2,7 @@
 //
 // A Status as it leaves the C API, and what callers do with it.
 #include "runtime/support/status.h"
+#include "runtime/support/text.h"
 
 #include <new>
 
@@ -18,6 +19,7 @@ namespace mtrun {
 mt_status *Status::release() && {
   if (ok())
     return nullptr;
+  makePrintable(message_); // names and cells of files are in it: callers read UTF-8, and print it
   auto *status = new (std::nothrow) mt_status{code_, std::move(message_)};
   return status ? status : &exhausted;
 }

@@ -37,21 +37,28 @@ inline bool isUtf8(std::string_view text) {
   return text.empty();
 }
 
-// The text without what a terminal would obey: control characters but the line's end, and bytes that are no UTF-8, are
-// question marks.
-inline std::string printable(std::string_view text) {
-  std::string shown;
-  while (!text.empty()) {
-    size_t size = utf8Bytes(text);
-    auto first = static_cast<uint8_t>(text[0]);
+// Makes question marks of what a terminal would obey: control characters but the line's end, and bytes that are no
+// UTF-8. The text becomes no longer, so that no memory is needed.
+inline void makePrintable(std::string &text) {
+  size_t shown = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    size_t size = utf8Bytes(rest);
+    auto first = static_cast<uint8_t>(rest[0]);
     bool control = (size == 1 && (first < 0x20 || first == 0x7f) && first != '\n') ||
-                   (size == 2 && first == 0xc2 && static_cast<uint8_t>(text[1]) < 0xa0);
+                   (size == 2 && first == 0xc2 && static_cast<uint8_t>(rest[1]) < 0xa0);
     if (size == 0 || control)
-      shown += '?';
+      text[shown++] = '?';
     else
-      shown += text.substr(0, size);
-    text.remove_prefix(size == 0 ? 1 : size);
+      for (size_t i = 0; i < size; ++i)
+        text[shown++] = rest[i];
+    rest.remove_prefix(size == 0 ? 1 : size);
   }
+  text.resize(shown);
+}
+
+inline std::string printable(std::string_view text) {
+  std::string shown(text);
+  makePrintable(shown);
   return shown;
 }
 

@@ -61,7 +61,9 @@ def attribute(name, value):
 
 
 def node(op, inputs, outputs, name=None, domain="", **attributes):
-    text = b"".join(field(1, i) for i in inputs.split()) + b"".join(field(2, o) for o in outputs.split())
+    """A node; "-" is an operand or a result that it does not have."""
+    text = b"".join(field(1, i.strip("-")) for i in inputs.split())
+    text += b"".join(field(2, o.strip("-")) for o in outputs.split())
     text += field(3, f"/{outputs.split()[0]}/{op}" if name is None else name) + field(4, op)
     text += b"".join(field(5, attribute(key, value)) for key, value in attributes.items())
     return text + (field(7, domain) if domain else b"")
@@ -289,6 +291,52 @@ def beside():
 
 def truncated():
     return mlp()[:-40]
+
+
+def mod_one():
+    return _line(node("Cast", "x", "i", to=INT64), node("Mod", "i two", "m"), node("Cast", "m", "f", to=FLOAT),
+                 node("MatMul", "f w", "y"), tensors=[tensor("two", [], [2], INT64)])
+
+
+def number_lookup():
+    return _line(node("ReduceSum", "w", "number", keepdims=0), node("GatherND", "number places", "g"),
+                 node("Add", "x g", "a"), node("MatMul", "a w", "y"), tensors=[tensor("places", [1, 1], [0], INT64)])
+
+
+def escapes():
+    return _line(node("Gelu", "x", "a", approximate="\x1b[31mRED\x1b]0;owned\x07\x9b"),
+                 node("MatMul", "a w", "y"), opset=20)
+
+
+def many_parts():
+    """200 lists of 10000 parts each, of which none is read."""
+    nodes = [node("Expand", "x to", "long")]
+    nodes += [node("SplitToSequence", "long one", f"s{i}", axis=1) for i in range(200)]
+    nodes += [node("SequenceAt", f"s{i} zero", f"p{i}") for i in range(200)]
+    nodes += [node("Sum", " ".join(f"p{i}" for i in range(200)), "sum"), node("Mul", "x sum", "y")]
+    return model(nodes, [port("x", ["batch", 1])], [port("y", ["batch", 1])],
+                 [tensor("to", [2], [1, 10000], INT64), tensor("one", [], [1], INT64), tensor("zero", [], [0], INT64)])
+
+
+def nameless():
+    """The first result of the LSTM is not used, and has no name."""
+    return _line(node("LSTM", "x w w", "- last", name=""), node("MatMul", "last w", "y"))
+
+
+def other_domain():
+    return model([node("Adam", "x", "y", domain="ai.onnx.preview.training")], [port("x", ["batch", 4])],
+                 [port("y", ["batch", 4])]).replace(field(8, field(1, "") + field(2, 17)),
+                                                    field(8, field(1, "ai.onnx.preview.training") + field(2, 1)))
+
+
+def cast_fp8():
+    return _line(node("Cast", "x", "c", to=17), node("MatMul", "c w", "y"))
+
+
+def corners():
+    return model([node("Resize", "x empty scales", "y", mode="linear", coordinate_transformation_mode="align_corners")],
+                 [port("x", ["batch", 1, 4, 4])], [port("y", ["batch", 1, 2, 2])],
+                 [tensor("empty", [0], []), tensor("scales", [4], [1.0, 1.0, 0.6, 0.6])])
 
 
 def recursive():

@@ -63,8 +63,39 @@ def autoencoder(params, x):
     return jnp.tanh(jax.nn.softplus(x @ params["in"])) @ params["out"]
 
 
+def parts(params, x):
+    """Slices, and numbers at places of which some lie outside."""
+    x = jnp.asarray(x)
+    picked = x[:, jnp.array([0, 9, -1, 2]), :]
+    return jnp.concatenate([x[:, 1:3].reshape(x.shape[0], -1) @ params["w"], x[:, -1] @ params["v"],
+                            picked[:, :, 0], jax.lax.dynamic_slice(params["v"], (1, 0), (2, 2)).sum() * x[:, 0]], 1)
+
+
+def erf(params, x):
+    return jax.lax.erf(x @ params["w"]) @ params["v"]
+
+
+def halves(params, x):
+    """Rounded to 16 bits on the way."""
+    x = jnp.asarray(x)
+    small = (x @ params["w"]).astype("bfloat16").astype("float32")
+    return small + (100 * x).astype("float16").astype("float32") @ params["v"]
+
+
+def bytes_of(params, x):
+    """Whole numbers of 8 bits wrap around; floats that are too large become the largest."""
+    x = jnp.asarray(x)
+    ids = (400 * x).astype("int32")
+    wrapped = ids.astype("int8") * jnp.int8(3) - jnp.int8(100)
+    return (wrapped.astype("float32") + (400 * x).astype("uint8").astype("float32")) @ params["w"] / 100
+
+
 # name -> function, parameters, x
 FORWARD = {
+    "parts": (parts, {"w": shaped(6, 2), "v": shaped(3, 2)}, shaped(BATCH, 5, 3)),
+    "erf": (erf, {"w": shaped(6, 4), "v": shaped(4, 3)}, shaped(BATCH, 6)),
+    "halves": (halves, {"w": shaped(6, 3), "v": shaped(6, 3)}, shaped(BATCH, 6)),
+    "bytes": (bytes_of, {"w": shaped(6, 3)}, shaped(BATCH, 6)),
     "mlp": (mlp, {"a": {"w": shaped(6, 8), "b": shaped(8)}, "c": {"w": shaped(8, 3), "b": shaped(3)}},
             shaped(BATCH, 6)),
     "cnn": (cnn, {"conv": shaped(3, 3, 2, 4), "bias": shaped(4), "depth": shaped(3, 3, 1, 8), "head": shaped(72, 3)},

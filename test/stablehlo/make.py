@@ -31,7 +31,25 @@ AGAIN = f"""  "func.func"() <{{function_type = ({T}) -> {T}, sym_name = "again",
     "func.return"(%y) : ({T}) -> ()
   }}) : () -> ()"""
 
+REDUCE = """    %y = "stablehlo.reduce"({}) <{{dimensions = array<i64: 0>}}> ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %c = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%c) : (tensor<f32>) -> ()
+    }}) : {}"""
+
+
+def doubled(times):
+    """A mean that is added to itself so many times."""
+    lines = (pathlib.Path(__file__).parent / "loss.mlir").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if "%mean =" in line)
+    sums = [f'    %m{i + 1} = "stablehlo.add"(%m{i}, %m{i}) : (tensor<f32>, tensor<f32>) -> tensor<f32>'
+            for i in range(times)]
+    text = "\n".join(lines[:at + 1] + sums + lines[at + 1:])
+    return text.replace("%mean", "%m0").replace('return"(%m0)', f'return"(%m{times})')
+
+
 files = {
+    "doubled": doubled(60),
     "unsupported": module(op("stablehlo.sort") + f'\n    %z = "stablehlo.fft"(%x) : ({T}) -> {T}'),
     "custom": module(op("stablehlo.custom_call", '<{call_target_name = "my_kernel"}>')),
     "recursive": module(ABS + f"    %y = {CALL}", AGAIN),
@@ -52,6 +70,20 @@ files = {
                     '      %c = "stablehlo.maximum"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>\n'
                     '      "stablehlo.return"(%c) : (tensor<f32>) -> ()\n'
                     f'    }}) : ({T}, tensor<f32>) -> tensor<4xf32>\n' + op("stablehlo.abs")),
+    "returns": module(ABS + f'    "func.return"(%x) : ({T}) -> ()\n    %y = "stablehlo.abs"(%x) : ({T}) -> {T}'),
+    "nothing": module(REDUCE.format("", f"() -> {T}")),
+    "number": module('    %z = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () -> i32\n' +
+                     REDUCE.format("%z, %z", f"(i32, i32) -> {T}")),
+    "one": module(f'    %c = "stablehlo.constant"() <{{value = dense<true> : tensor<i1>}}> : () -> tensor<i1>\n'
+                  f'    %y = "stablehlo.select"(%c) : (tensor<i1>) -> {T}'),
+    "shape": module(f'    %z = "stablehlo.abs"(%x) : ({T}) -> tensor<?x5xf32>\n' + op("stablehlo.abs")),
+    "kind": module(f'    %z = "stablehlo.abs"(%x) : ({T}) -> tensor<?x4xi32>\n' + op("stablehlo.abs")),
+    "fp8": module(f'    %z = "stablehlo.convert"(%x) : ({T}) -> tensor<?x4xf8E4M3FN>\n' + op("stablehlo.abs")),
+    "unsigned": module(f'    %u = "stablehlo.convert"(%x) : ({T}) -> tensor<?x4xui32>\n'
+                       '    %v = "stablehlo.subtract"(%u, %u) : (tensor<?x4xui32>, tensor<?x4xui32>) -> '
+                       f'tensor<?x4xui32>\n    %y = "stablehlo.convert"(%v) : (tensor<?x4xui32>) -> {T}'),
+    "decomposed": module('    %y = "stablehlo.composite"(%x) <{name = "my.f", decomposition = @again}> : '
+                         f'({T}) -> {T}', AGAIN.replace('"func.call"(%x) <{callee = @again}>', '"stablehlo.sort"(%x)')),
 }
 for name, text in files.items():
     (pathlib.Path(sys.argv[1]) / f"{name}.mlir").write_text(text)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arithmetic of two operands or more, which broadcast; and what is computed of shapes.
+#include "frontend/logical/Unary.h"
 #include "frontend/onnx/OpTable.h"
 
 #include <cmath>
@@ -10,6 +11,8 @@ using namespace mlir;
 namespace mtc::onnx {
 namespace {
 
+using logical::larger;
+using logical::smaller;
 using logical::Value;
 using Formula = double (*)(double, double);
 
@@ -54,8 +57,6 @@ double add(double a, double b) { return a + b; }
 double subtract(double a, double b) { return a - b; }
 double multiplied(double a, double b) { return a * b; }
 double divide(double a, double b) { return a / b; } // rounded by the type: whole numbers towards zero
-double larger(double a, double b) { return a >= b ? a : b; }
-double smaller(double a, double b) { return a <= b ? a : b; }
 
 // Of one operand or more.
 template <typename Op, double (*formula)(double, double)> Operand joined(Call &call) {
@@ -104,15 +105,21 @@ void buildPow(Call &call) {
   call.give(logical::binary<mt::PowOp>(call.ops, call.floats(0), power));
 }
 
+// As NumPy's: of a divisor that is infinite too.
+double remainder(double a, double b) {
+  double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest == 0 ? std::copysign(0.0, b) : rest;
+}
+
 // ONNX: the sign of the divisor, with fmod that of the dividend.
 void buildMod(Call &call) {
   bool fmod = call.integer("fmod", 0) != 0;
-  if (!call.allKnown())
-    throw Refused("a remainder of numbers that are computed from the data");
-  call.give(knownOf(
-      *call.known(0), *call.known(1),
-      fmod ? [](double a, double b) { return std::fmod(a, b); }
-           : [](double a, double b) { return a - b * std::floor(a / b); }));
+  const char *operand = "an operand of a remainder";
+  const Known &a = call.expectKnown(0, operand), &b = call.expectKnown(1, operand);
+  bool whole = a.type == Known::Type::Integer;
+  if (whole && llvm::is_contained(b.numbers, 0))
+    throw Refused("a remainder of a division by 0");
+  call.give(knownOf(a, b, fmod ? [](double x, double y) { return std::fmod(x, y); } : remainder));
 }
 
 } // namespace

@@ -3,6 +3,8 @@
 // Values out of nothing, and of other types.
 #include "frontend/onnx/OpTable.h"
 
+#include "llvm/ADT/APFloat.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -16,7 +18,9 @@ void buildConstant(Call &call) {
   if (const Attribute *value = call.attribute("value")) {
     if (value->kind != Attribute::Kind::Tensor)
       throw Refused("expected a tensor as value");
-    return call.give(knownOf(value->tensor));
+    call.give(knownOf(value->tensor));
+    call.results.back().type = value->tensor.type;
+    return;
   }
   if (call.hasAttribute("value_float"))
     return call.give(Known::scalar(call.number("value_float", 0), Known::Type::Float));
@@ -60,16 +64,45 @@ void buildRange(Call &call) {
   call.give(range);
 }
 
-void castTo(Call &call, Known::Type type) {
+double toHalf(double number, const llvm::fltSemantics &semantics) {
+  llvm::APFloat value(number);
+  bool loses;
+  value.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &loses);
+  return value.convertToDouble();
+}
+
+// Of what the model computes: rounded where the type has 16 bits, and of few bits it wraps around.
+Value castValue(Call &call, const Value &value, ElementType to) {
+  Value result = logical::cast(call.ops, value, elementOf(call.ops.builder, knownTypeOf(to)));
+  if (to == ElementType::Float16)
+    return logical::rounded(call.ops, result, call.ops.builder.getF16Type());
+  if (to == ElementType::Bfloat16)
+    return logical::rounded(call.ops, result, call.ops.builder.getBF16Type());
+  return fewBits(to) && !value.isBoolean() ? logical::wrapped(call.ops, result, fewBits(to)) : result;
+}
+
+void castTo(Call &call, ElementType to) {
   const Known *known = call.known(0);
-  if (!known || (known->hasBatch() && type == Known::Type::Float))
-    return call.give(logical::cast(call.ops, call.value(0), elementOf(call.ops.builder, type)));
-  if (known->hasBatch() && type == Known::Type::Boolean)
+  Known::Type type = knownTypeOf(to);
+  if (!known || (known->hasBatch() && type == Known::Type::Float)) {
+    if (call.has(0) && call.inputs[0].type == to) // the same numbers
+      call.results.push_back(call.inputs[0]);
+    else
+      call.give(castValue(call, call.value(0), to));
+  } else if (known->hasBatch() && type == Known::Type::Boolean) {
     throw Refused("a computation with the number of samples");
-  Known result = *known;
-  result.type = type;
-  result.round();
-  call.give(result);
+  } else {
+    Known result = *known;
+    result.type = type;
+    result.width = widthOf(to);
+    if (to == ElementType::Float16 || to == ElementType::Bfloat16)
+      for (double &number : result.numbers)
+        number = toHalf(static_cast<float>(number),
+                        to == ElementType::Float16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat());
+    result.round();
+    call.give(result);
+  }
+  call.results.back().type = to;
 }
 
 void buildCast(Call &call) {
@@ -77,15 +110,15 @@ void buildCast(Call &call) {
   call.ignore("saturate");
   if (bytesOf(type) == 0)
     throw Refused("a cast to " + nameOf(type));
-  castTo(call, knownTypeOf(type));
+  castTo(call, type);
 }
 
 void buildCastLike(Call &call) {
   call.ignore("saturate");
-  if (const Known *like = call.known(1))
-    return castTo(call, like->type);
+  if (call.has(1) && call.inputs[1].type != ElementType::None)
+    return castTo(call, call.inputs[1].type);
   Value like = call.value(1);
-  castTo(call, like.isFloat() ? Known::Type::Float : like.isInteger() ? Known::Type::Integer : Known::Type::Boolean);
+  castTo(call, like.isFloat() ? ElementType::Float : like.isInteger() ? ElementType::Int64 : ElementType::Bool);
 }
 
 void buildIdentity(Call &call) {

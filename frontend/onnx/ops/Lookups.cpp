@@ -3,6 +3,8 @@
 // Parts of values by index.
 #include "frontend/onnx/ForBatches.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 
 namespace mtc::onnx {
@@ -23,6 +25,38 @@ Known inRange(Known ids, int64_t size) {
   for (auto [number, index] : llvm::zip_equal(ids.numbers, ids.integers()))
     number = static_cast<double>(inRange(index, size));
   return ids;
+}
+
+// The inputs from which moves and casts alone bring a value here; none: it is computed. Such ids are checked when the
+// data is read: one that is not from 0 to below the size is an error that names the sample.
+SmallVector<mt::InputOp> dataOf(mlir::Value value) {
+  llvm::SetVector<mlir::Value> seen;
+  SmallVector<mt::InputOp> inputs;
+  seen.insert(value);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    Operation *op = seen[i].getDefiningOp();
+    if (auto input = dyn_cast_or_null<mt::InputOp>(op))
+      inputs.push_back(input);
+    else if (op && op->getNumOperands() &&
+             ((op->hasTrait<mt::Moves>() && !isa<mt::SliceOp>(op)) || isa<mt::CastOp>(op)))
+      seen.insert(op->operand_begin(), op->operand_end());
+    else
+      return {};
+  }
+  return inputs;
+}
+
+// Ids that the model computes, or the data has; negative ones of the former count from the end.
+Value placesOf(Call &call, const Value &ids, int64_t size) {
+  if (!ids.isInteger())
+    throw Refused("expected indices of integers");
+  return dataOf(ids.stored).empty() ? logical::fromEnd(call.ops, ids, size) : ids;
+}
+
+// The same of ids that no op of `mt` looks up: the input itself says their limit.
+void limitData(mlir::Value value, int64_t size) {
+  for (mt::InputOp input : dataOf(value))
+    input.setLimit(std::min<uint64_t>(static_cast<uint64_t>(size), input.getLimit().value_or(size)));
 }
 
 Known gatherKnown(const Known &data, const Known &ids, size_t axis) {
@@ -85,10 +119,7 @@ void buildGather(Call &call) {
       return call.give(takeOwn(call, *own, shape[0].times));
   Value value = call.value(0);
   if (!ids) {
-    Value places = call.value(1);
-    if (!places.isInteger())
-      throw Refused("expected indices of integers");
-    return call.give(logical::take(call.ops, value, places, axis));
+    return call.give(logical::take(call.ops, value, placesOf(call, call.value(1), shape[axis].times), axis));
   }
   if (shape[axis].batch)
     throw Refused("single samples of a batch");
@@ -127,14 +158,19 @@ void buildGatherElements(Call &call) {
   wanted[axis] = Size();
   if (ids.shape() != wanted || shape[axis].batch || !ids.isInteger())
     throw Refused("a lookup of more than one element of each line, or in parts of the lines");
-  Value places = logical::squeeze(ids, {static_cast<int64_t>(axis)});
-  SmallVector<int64_t> order;
-  for (size_t i = 0; i < value.rank(); ++i)
-    order.push_back(static_cast<int64_t>(i < axis ? i : i == axis ? value.rank() - 1 : i - 1));
-  Value ones = logical::transpose(logical::oneHot(call.ops, places, shape[axis].times), order);
+  int64_t size = shape[axis].times;
+  limitData(ids.stored, size);
+  // Where an element is the one of the index, it is added to zeros: others may be infinite.
+  Known line = Known::zeros({size}, Known::Type::Integer);
+  for (int64_t i = 0; i < size; ++i)
+    line.numbers[i] = static_cast<double>(i);
+  Indices along(shape.size(), 1);
+  along[axis] = size;
+  Value isPlace =
+      logical::compare(call.ops, mt::Compare::eq, placesOf(call, ids, size), line.reshaped(along).lift(call.ops));
   SmallVector<int64_t> axes = {static_cast<int64_t>(axis)};
-  Value picked = logical::reduce(call.ops, mt::Reduction::sum, logical::binary<mt::MulOp>(call.ops, value, ones), axes);
-  call.give(logical::keepDims(picked, axes));
+  Value chosen = logical::select(call.ops, isPlace, value, call.ops.number(0, value.element()));
+  call.give(logical::keepDims(logical::reduce(call.ops, mt::Reduction::sum, chosen, axes), axes));
 }
 
 // Lists of `depth` indices along the last axis, which name a part of `data` behind its first axes.
@@ -187,11 +223,12 @@ void buildGatherNd(Call &call) {
   if (data && ids)
     return call.give(gatherNdKnown(*data, *ids, static_cast<size_t>(batchAxes)));
   Shape shape = call.shape(1);
+  if (call.rank(0) == 0)
+    throw Refused("expected data of one axis or more, found a number");
   if (batchAxes != 0 || shape.empty() || !shape.back().isOne())
     throw Refused("a lookup by several indices in what the model computes");
-  Value places = ids ? inRange(*ids, call.shape(0)[0].times).lift(call.ops) : call.value(1);
-  if (!places.isInteger())
-    throw Refused("expected indices of integers");
+  Value places = ids ? inRange(*ids, call.shape(0)[0].times).lift(call.ops)
+                     : placesOf(call, call.value(1), call.shape(0)[0].times);
   places = logical::squeeze(places, {static_cast<int64_t>(shape.size()) - 1});
   call.give(logical::take(call.ops, call.value(0), places, 0));
 }

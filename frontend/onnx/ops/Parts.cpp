@@ -194,16 +194,22 @@ void buildOneHot(Call &call) {
   if (values.count() != 2 || depth < 1 || depth > most)
     throw Refused("expected a depth of 1 or more, and two values");
   size_t rank = ids.rank() + 1, axis = Call::axisOf(call.integer("axis", -1), rank);
+  ids = logical::fromEnd(call.ops, ids, depth); // any others are of no class
   Value result = logical::oneHot(call.ops, ids, depth);
   double off = values.numbers[0], on = values.numbers[1];
-  if (on - off != 1)
-    result = logical::binary<mt::MulOp>(call.ops, result, on - off);
-  if (off != 0)
-    result = logical::binary<mt::AddOp>(call.ops, result, off);
+  mlir::Type element = elementOf(call.ops.builder, values.type);
+  bool plain = off == 0 && on == 1;
+  if (!plain && values.type != Known::Type::Boolean) {
+    constexpr double half = 0.5;
+    Value isClass = logical::compare(call.ops, mt::Compare::gt, result, call.ops.number(half, call.ops.f32()));
+    result = logical::select(call.ops, isClass, call.ops.number(on, element), call.ops.number(off, element));
+  } else if (!plain) {
+    throw Refused("expected booleans false and true as values, found others");
+  }
   SmallVector<int64_t> order;
   for (size_t i = 0; i < rank; ++i)
     order.push_back(static_cast<int64_t>(i < axis ? i : i == axis ? rank - 1 : i - 1));
-  call.give(logical::cast(call.ops, logical::transpose(result, order), elementOf(call.ops.builder, values.type)));
+  call.give(logical::cast(call.ops, logical::transpose(result, order), element));
 }
 
 // The upper or lower triangle of the last two axes; the rest is 0.
@@ -228,12 +234,8 @@ void buildTrilu(Call &call) {
 } // namespace
 
 llvm::ArrayRef<OpEntry> partOps() {
-  static constexpr OpEntry entries[] = {{"Concat", buildConcat},
-                                        {"Slice", buildSlice},
-                                        {"Split", buildSplit},
-                                        {"Pad", buildPad},
-                                        {"OneHot", buildOneHot},
-                                        {"Trilu", buildTrilu}};
+  static constexpr OpEntry entries[] = {{"Concat", buildConcat}, {"Slice", buildSlice},   {"Split", buildSplit},
+                                        {"Pad", buildPad},       {"OneHot", buildOneHot}, {"Trilu", buildTrilu}};
   return entries;
 }
 

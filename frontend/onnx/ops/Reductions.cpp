@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reductions over axes, which are an attribute in older opsets and an operand in newer ones.
+#include "frontend/logical/Unary.h"
 #include "frontend/onnx/OpTable.h"
 
 #include <cmath>
@@ -46,6 +47,7 @@ Known reduceKnown(const Known &known, ArrayRef<int64_t> axes, bool keeps, double
     else
       remaining.push_back(known.shape[i]);
   Known result = Known::zeros(narrow, known.type);
+  result.width = known.width;
   llvm::fill(result.numbers, start);
   // Each element's place in the result.
   Known places = Known::zeros(narrow, Known::Type::Integer);
@@ -60,6 +62,16 @@ Known reduceKnown(const Known &known, ArrayRef<int64_t> axes, bool keeps, double
   return keeps ? result : result.reshaped(remaining);
 }
 
+// The least or the largest number of the type: of no elements the maximum or the minimum.
+double limitOf(const Known &known, bool least) {
+  if (known.type == Known::Type::Float)
+    return (least ? -1 : 1) * std::numeric_limits<double>::infinity();
+  if (known.type == Known::Type::Boolean)
+    return least ? 0 : 1;
+  double range = std::ldexp(1.0, std::abs(known.width)), lowest = known.width < 0 ? 0 : -range / 2;
+  return least ? lowest : lowest + range - 1;
+}
+
 Value finished(Call &call, const Value &value, ArrayRef<int64_t> axes, bool keeps) {
   return keeps ? logical::keepDims(value, axes) : value;
 }
@@ -69,13 +81,12 @@ template <mt::Reduction kind> void buildReduce(Call &call) {
   std::optional<Axes> axes = readAxes(call);
   if (!axes)
     return call.results.push_back(call.inputs[0]);
-  constexpr double infinite = std::numeric_limits<double>::infinity();
   constexpr bool sum = kind == mt::Reduction::sum, max = kind == mt::Reduction::max;
   Formula formula = sum   ? Formula([](double a, double b) { return a + b; })
-                    : max ? Formula([](double a, double b) { return std::fmax(a, b); })
-                          : Formula([](double a, double b) { return std::fmin(a, b); });
+                    : max ? Formula(logical::larger)
+                          : Formula(logical::smaller);
   if (const Known *known = call.known(0))
-    return call.give(reduceKnown(*known, *axes, keeps, sum ? 0 : max ? -infinite : infinite, formula));
+    return call.give(reduceKnown(*known, *axes, keeps, sum ? 0 : limitOf(*known, max), formula));
   call.give(finished(call, logical::reduce(call.ops, kind, call.value(0), *axes), *axes, keeps));
 }
 

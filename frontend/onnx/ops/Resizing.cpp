@@ -73,6 +73,19 @@ Known sharesOf(const Coordinates &places, bool linear, const std::string &neares
   return shares;
 }
 
+// Whether each element of the result, of a whole factor, is the one that it would be if all were repeated: the same in
+// every block of the factor but at the ends.
+bool isRepeated(const Coordinates &places, const std::string &nearest) {
+  if (places.mode == "align_corners")
+    return false;
+  int64_t factor = places.to / places.from;
+  auto last = static_cast<double>(places.from - 1);
+  for (int64_t i = 0; i < places.to; ++i)
+    if (std::fmin(std::fmax(rounded(places.at(i), nearest), 0), last) != static_cast<double>(i / factor))
+      return false;
+  return true;
+}
+
 // The sizes of the result; `scales` are read where there are some.
 SmallVector<int64_t> readSizes(Call &call, const Value &x, std::vector<double> &scales) {
   SmallVector<int64_t> sizes;
@@ -116,9 +129,13 @@ void buildResize(Call &call) {
     int64_t size = x.size(axis).times;
     if (x.size(axis).batch || (sizes[axis] == size && scales[axis] == 1))
       continue;
-    bool repeats = mode == "nearest" && sizes[axis] % size == 0 && coordinates != "align_corners" &&
-                   (coordinates != "asymmetric" || nearest == "floor");
+    double exact = static_cast<double>(size) * scales[axis];
+    if (coordinates == "align_corners" && exact != std::floor(exact) && !call.has(3))
+      throw Refused("a resize with align_corners by a scale that gives no whole size, " + std::to_string(exact) +
+                    ", of which programs make different corners: give it sizes");
     Coordinates places = {coordinates, scales[axis], size, sizes[axis]};
+    bool repeats = mode == "nearest" && sizes[axis] == size * (sizes[axis] / size) &&
+                   scales[axis] == static_cast<double>(sizes[axis] / size) && isRepeated(places, nearest);
     x = repeats ? repeated(call, x, axis, sizes[axis] / size)
                 : shared(call, x, axis, sharesOf(places, mode == "linear", nearest));
   }

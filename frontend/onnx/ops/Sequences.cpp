@@ -43,6 +43,8 @@ void buildSplitToSequence(Call &call) {
     int64_t part = equal ? std::min(sizes[0], size - begin) : index < std::ssize(sizes) ? sizes[index] : size;
     if (part > size - begin)
       throw Refused("expected parts of " + std::to_string(size) + " elements together");
+    constexpr int64_t cost = 1024; // in elements of constants
+    call.ops.charge(cost);
     logical::Value value = logical::sliceAxis(call.ops, call.value(0), axis, begin, part);
     parts.push_back({nullptr, keeps ? value : logical::squeeze(value, {static_cast<int64_t>(axis)}), nullptr});
     begin += part;

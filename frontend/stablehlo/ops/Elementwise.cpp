@@ -16,11 +16,13 @@ using logical::absolute;
 using logical::buildUnary;
 using logical::cosine;
 using logical::exponential;
+using logical::larger;
 using logical::logarithm;
 using logical::lower;
 using logical::root;
 using logical::signOf;
 using logical::sine;
+using logical::smaller;
 using logical::Value;
 using Formula = double (*)(double, double);
 
@@ -57,12 +59,21 @@ bool scaleMeans(Call &call, size_t index, double factor) {
   call.results.push_back(result);
   return true;
 }
+// Terms of the same values are one, so that a sum of a sum with itself does not double them.
 bool addMeans(Call &call, double sign) {
-  if (call.operands.size() != 2 || call.operands[0].means.empty() || call.operands[1].means.empty())
+  if (call.operands[0].means.empty() || call.operands[1].means.empty())
     return false;
   Operand result = call.operands[0];
-  for (MeanTerm term : call.operands[1].means)
-    result.means.push_back({term.values, sign * term.scale});
+  for (const MeanTerm &term : call.operands[1].means) {
+    auto same = llvm::find_if(result.means, [&](const MeanTerm &other) { return other.values == term.values; });
+    if (same == result.means.end())
+      result.means.push_back({term.values, sign * term.scale});
+    else
+      same->scale += sign * term.scale;
+  }
+  constexpr size_t most = 1000;
+  if (result.means.size() > most)
+    throw Refused("a loss of more than 1000 means over the samples");
   call.results.push_back(result);
   return true;
 }
@@ -98,8 +109,6 @@ double add(double a, double b) { return a + b; }
 double subtract(double a, double b) { return a - b; }
 double multiplied(double a, double b) { return a * b; }
 double quotient(double a, double b) { return a / b; }
-double larger(double a, double b) { return a >= b ? a : b; }
-double smaller(double a, double b) { return a <= b ? a : b; }
 double power(double a, double b) { return std::pow(a, b); }
 
 void buildAdd(Call &call) {
@@ -272,15 +281,34 @@ void buildClamp(Call &call) {
   call.give(logical::binary<mt::MinimumOp>(call.ops, low, call.value(2)));
 }
 
+// Floats that are no numbers of the type become the next that is, and NaN becomes 0, as XLA does it.
+double saturated(double number, double least, double most) {
+  return std::isnan(number) ? 0 : std::fmin(std::fmax(std::trunc(number), least), most);
+}
+
 void buildConvert(Call &call) {
-  Known::Type type = knownTypeOf(call.resultType().getElementType());
+  Type element = call.resultType().getElementType();
+  Known::Type type = knownTypeOf(element);
+  int width = type == Known::Type::Integer ? widthOf(element) : 64;
+  double range = std::ldexp(1.0, std::abs(width)), least = width < 0 ? 0 : -range / 2, most = least + range - 1;
   if (const Known *known = call.known(0)) {
     Known result = *known;
+    if (known->type == Known::Type::Float && type == Known::Type::Integer)
+      for (double &number : result.numbers)
+        number = saturated(number, least, most);
     result.type = type;
+    result.width = width;
     result.round();
     return call.give(result);
   }
-  call.give(logical::cast(call.ops, call.value(0), logical::elementOf(call.ops.builder, type)));
+  Value value = call.value(0), result = logical::cast(call.ops, value, logical::elementOf(call.ops.builder, type));
+  if (type == Known::Type::Integer && value.isFloat() && width < 0)
+    result = logical::binary<mt::MaximumOp>(call.ops, result, 0);
+  constexpr int bits = 32; // of what is computed with
+  if (type == Known::Type::Integer && std::abs(width) < bits)
+    result =
+        value.isFloat() ? logical::saturated(call.ops, result, least, most) : logical::wrapped(call.ops, result, width);
+  call.give(result);
 }
 
 void buildIsFinite(Call &call) {
@@ -292,39 +320,39 @@ void buildIsFinite(Call &call) {
 } // namespace
 
 llvm::ArrayRef<OpEntry> elementwiseOps() {
-  static constexpr OpEntry entries[] = {{"abs", buildUnary<mt::AbsOp, absolute>},
-                                        {"exponential", buildUnary<mt::ExpOp, exponential>},
-                                        {"exponential_minus_one", buildUnary<mt::Expm1Op, exponentialLess>},
-                                        {"log", buildUnary<mt::LogOp, logarithm>},
-                                        {"log_plus_one", buildUnary<mt::Log1pOp, logarithmMore>},
-                                        {"sqrt", buildUnary<mt::SqrtOp, root>},
-                                        {"rsqrt", buildUnary<mt::RsqrtOp, inverseRoot>},
-                                        {"tanh", buildUnary<mt::TanhOp, tangent>},
-                                        {"logistic", buildUnary<mt::SigmoidOp, logistic>},
-                                        {"sine", buildUnary<mt::SinOp, sine>},
-                                        {"cosine", buildUnary<mt::CosOp, cosine>},
-                                        {"floor", buildUnary<mt::FloorOp, lower>},
-                                        {"ceil", buildCeil},
-                                        {"sign", buildUnary<mt::SignOp, signOf>},
-                                        {"erf", buildUnary<mt::ErfOp, error>},
-                                        {"erfc", buildErfc},
-                                        {"square", buildUnary<mt::SquareOp, square>},
-                                        {"negate", buildNegate},
-                                        {"add", buildAdd},
-                                        {"subtract", buildSubtract},
-                                        {"multiply", buildMultiply},
-                                        {"divide", buildDivide},
-                                        {"maximum", buildMaximum},
-                                        {"minimum", buildBinary<mt::MinimumOp, smaller>},
-                                        {"power", buildPower},
-                                        {"and", buildLogic<logical::logicalAnd, both>},
-                                        {"or", buildLogic<logical::logicalOr, either>},
-                                        {"not", buildNot},
-                                        {"compare", buildCompare},
-                                        {"select", buildSelect},
-                                        {"clamp", buildClamp},
-                                        {"convert", buildConvert},
-                                        {"is_finite", buildIsFinite}};
+  static constexpr OpEntry entries[] = {{"abs", buildUnary<mt::AbsOp, absolute>, 1},
+                                        {"exponential", buildUnary<mt::ExpOp, exponential>, 1},
+                                        {"exponential_minus_one", buildUnary<mt::Expm1Op, exponentialLess>, 1},
+                                        {"log", buildUnary<mt::LogOp, logarithm>, 1},
+                                        {"log_plus_one", buildUnary<mt::Log1pOp, logarithmMore>, 1},
+                                        {"sqrt", buildUnary<mt::SqrtOp, root>, 1},
+                                        {"rsqrt", buildUnary<mt::RsqrtOp, inverseRoot>, 1},
+                                        {"tanh", buildUnary<mt::TanhOp, tangent>, 1},
+                                        {"logistic", buildUnary<mt::SigmoidOp, logistic>, 1},
+                                        {"sine", buildUnary<mt::SinOp, sine>, 1},
+                                        {"cosine", buildUnary<mt::CosOp, cosine>, 1},
+                                        {"floor", buildUnary<mt::FloorOp, lower>, 1},
+                                        {"ceil", buildCeil, 1},
+                                        {"sign", buildUnary<mt::SignOp, signOf>, 1},
+                                        {"erf", buildUnary<mt::ErfOp, error>, 1},
+                                        {"erfc", buildErfc, 1},
+                                        {"square", buildUnary<mt::SquareOp, square>, 1},
+                                        {"negate", buildNegate, 1},
+                                        {"add", buildAdd, 2},
+                                        {"subtract", buildSubtract, 2},
+                                        {"multiply", buildMultiply, 2},
+                                        {"divide", buildDivide, 2},
+                                        {"maximum", buildMaximum, 2},
+                                        {"minimum", buildBinary<mt::MinimumOp, smaller>, 2},
+                                        {"power", buildPower, 2},
+                                        {"and", buildLogic<logical::logicalAnd, both>, 2},
+                                        {"or", buildLogic<logical::logicalOr, either>, 2},
+                                        {"not", buildNot, 1},
+                                        {"compare", buildCompare, 2},
+                                        {"select", buildSelect, 3},
+                                        {"clamp", buildClamp, 3},
+                                        {"convert", buildConvert, 1},
+                                        {"is_finite", buildIsFinite, 1}};
   return entries;
 }
 

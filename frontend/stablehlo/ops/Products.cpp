@@ -103,7 +103,7 @@ void buildConvolution(Call &call) {
 } // namespace
 
 llvm::ArrayRef<OpEntry> productOps() {
-  static constexpr OpEntry entries[] = {{"dot_general", buildDot}, {"convolution", buildConvolution}};
+  static constexpr OpEntry entries[] = {{"dot_general", buildDot, 2}, {"convolution", buildConvolution, 2}};
   return entries;
 }
 

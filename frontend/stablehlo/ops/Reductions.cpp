@@ -28,8 +28,7 @@ bool isNeutral(const Known &start, mt::Reduction kind, bool boolean) {
 
 mt::Reduction kindOf(Call &call) {
   StringRef name = call.reducer();
-  bool boolean =
-      knownTypeOf(cast<ShapedType>(call.op.getOperand(0).getType()).getElementType()) == Known::Type::Boolean;
+  bool boolean = call.known(0) ? call.known(0)->type == Known::Type::Boolean : call.value(0).isBoolean();
   mt::Reduction kind;
   if (name == "stablehlo.add" && !boolean)
     kind = mt::Reduction::sum;
@@ -108,6 +107,57 @@ void buildReduceWindow(Call &call) {
   call.give(logical::transpose(logical::pool(call.ops, kind, logical::transpose(value, order), windows), back));
 }
 
+// Parts of any size at places that the file says: each is a slice, whose start is moved so that it lies inside.
+void giveSlices(Call &call, const Known &places, ArrayRef<Size> sizes) {
+  std::string text = call.text("dimension_numbers");
+  SmallVector<int64_t> offsets = listIn(text, "offset_dims"), collapsed = listIn(text, "collapsed_slice_dims"),
+                       map = listIn(text, "start_index_map");
+  int64_t vector = numberIn(text, "index_vector_dim").value_or(0);
+  Value value = call.value(0);
+  Shape shape = value.shape(), lead(places.shape.begin(), places.shape.end()), part;
+  if (vector < std::ssize(lead)) // the numbers of a place, behind one another
+    lead.erase(lead.begin() + vector);
+  int64_t count = 1;
+  for (const Size &size : lead)
+    count = logical::multiply(count, size.times);
+  constexpr int64_t manyParts = 256;
+  bool last = vector == std::ssize(places.shape) || vector + 1 == std::ssize(places.shape);
+  if (!last || count < 1 || count > manyParts || count * std::ssize(map) != places.count() ||
+      sizes.size() != shape.size())
+    throw Refused("a gather of more than 256 parts, or by indices in another order");
+  logical::checkAxes(map, shape.size());
+  logical::checkAxes(collapsed, shape.size());
+  SmallVector<int64_t> numbers = places.integers();
+  SmallVector<Value> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    SmallVector<int64_t> starts(shape.size(), 0), strides(shape.size(), 1);
+    for (auto [index, axis] : llvm::enumerate(map)) {
+      bool batch = shape[axis].batch || sizes[axis].batch;
+      if (batch ? sizes[axis] != shape[axis] : sizes[axis].times > shape[axis].times)
+        throw Refused("a gather of a part of the samples of a batch, or of more than there is");
+      int64_t most = batch ? 0 : shape[axis].times - sizes[axis].times;
+      starts[axis] = std::clamp<int64_t>(numbers[i * std::ssize(map) + static_cast<int64_t>(index)], 0, most);
+    }
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      if (!llvm::is_contained(map, static_cast<int64_t>(axis)) && sizes[axis] != shape[axis] && shape[axis].batch)
+        throw Refused("a gather of a part of the samples of a batch");
+    Value slice = logical::slice(call.ops, value, starts, sizes, strides);
+    parts.push_back(logical::expandDims(logical::squeeze(slice, collapsed), {0}));
+  }
+  part = parts[0].shape();
+  Value all = count == 1 ? parts[0] : logical::concat(call.ops, parts, 0);
+  Shape full = lead;
+  full.append(part.begin() + 1, part.end());
+  all = lead.size() == 1 && !lead[0].isOne() ? all : logical::reshape(call.ops, all, full);
+  // The result has the parts' axes at offset_dims, and those of the places in between.
+  SmallVector<int64_t> permutation;
+  auto next = static_cast<int64_t>(lead.size());
+  int64_t place = 0;
+  for (int64_t i = 0; i < static_cast<int64_t>(all.rank()); ++i)
+    permutation.push_back(llvm::is_contained(offsets, i) ? next++ : place++);
+  call.give(logical::transpose(all, permutation));
+}
+
 // Whole slices by one index: rows of a table, or elements of each sample.
 void giveGather(Call &call, ArrayRef<Size> sizes) {
   std::string text = call.text("dimension_numbers");
@@ -115,6 +165,12 @@ void giveGather(Call &call, ArrayRef<Size> sizes) {
                        map = listIn(text, "start_index_map"), batching = listIn(text, "operand_batching_dims");
   int64_t vector = numberIn(text, "index_vector_dim").value_or(0);
   Shape shape = call.shape(0), ids = call.shape(1);
+  const Known *known = call.known(0), *places = call.known(1);
+  bool whole = map.size() == 1 && collapsed == map && map[0] >= 0 && map[0] < std::ssize(shape);
+  for (int64_t i = 0; whole && i < std::ssize(shape) && sizes.size() == shape.size(); ++i)
+    whole = i == map[0] ? sizes[i].isOne() : sizes[i] == shape[i];
+  if (!whole && batching.empty() && places && !places->hasBatch())
+    return giveSlices(call, *places, sizes);
   bool own = batching == ArrayRef<int64_t>{0} && listIn(text, "start_indices_batching_dims") == ArrayRef<int64_t>{0};
   if (map.size() != 1 || collapsed != map || (!own && !batching.empty()) || sizes.size() != shape.size() ||
       map[0] < 0 || map[0] >= std::ssize(shape))
@@ -129,7 +185,6 @@ void giveGather(Call &call, ArrayRef<Size> sizes) {
       throw Refused("a gather by several indices");
     ids.erase(ids.begin() + vector);
   }
-  const Known *known = call.known(0), *places = call.known(1);
   if (known && places && known->shape.size() == 1 && !places->hasBatch()) {
     logical::Indices to;
     for (const Size &size : ids)
@@ -176,10 +231,10 @@ void buildDynamicGather(Call &call) { giveGather(call, call.expectKnown(2, "size
 } // namespace
 
 llvm::ArrayRef<OpEntry> reductionOps() {
-  static constexpr OpEntry entries[] = {{"reduce", buildReduce},
-                                        {"reduce_window", buildReduceWindow},
-                                        {"gather", buildGather},
-                                        {"dynamic_gather", buildDynamicGather}};
+  static constexpr OpEntry entries[] = {{"reduce", buildReduce, 2},
+                                        {"reduce_window", buildReduceWindow, 2},
+                                        {"gather", buildGather, 2},
+                                        {"dynamic_gather", buildDynamicGather, 3}};
   return entries;
 }
 

@@ -17,6 +17,8 @@ void buildConstant(Call &call) {
   if (!elements)
     throw Refused("expected a constant of elements in the text, found another");
   Known known = Known::zeros(elements.getType().getShape(), knownTypeOf(elements.getElementType()));
+  if (known.type == Known::Type::Integer)
+    known.width = widthOf(elements.getElementType());
   if (isa<FloatType>(elements.getElementType()))
     llvm::transform(elements.getValues<APFloat>(), known.numbers.begin(), [](APFloat value) {
       bool loses;
@@ -25,7 +27,10 @@ void buildConstant(Call &call) {
     });
   else
     llvm::transform(elements.getValues<APInt>(), known.numbers.begin(), [&](const APInt &value) {
-      return known.type == Known::Type::Boolean ? !value.isZero() : static_cast<double>(value.getSExtValue());
+      bool hasSign = !elements.getElementType().isUnsignedInteger();
+      return known.type == Known::Type::Boolean ? !value.isZero()
+             : hasSign                          ? static_cast<double>(value.getSExtValue())
+                                                : static_cast<double>(value.getZExtValue());
     });
   known.round();
   call.give(known);
@@ -221,6 +226,23 @@ void buildDynamicSlice(Call &call) {
             call.expectKnown(3, "a stride").integers());
 }
 
+// Starts, numbers of rank 0, are moved so that the part lies inside.
+void buildSliceAt(Call &call) {
+  Shape shape = call.shape(0);
+  SmallVector<int64_t> sizes = call.integers("slice_sizes", shape.size()), starts;
+  SmallVector<Size> limits;
+  if (call.operands.size() != shape.size() + 1)
+    throw Refused("expected a start for each axis");
+  for (size_t i = 0; i < shape.size(); ++i) {
+    SmallVector<int64_t> start = call.expectKnown(i + 1, "a start").integers();
+    if (start.size() != 1 || sizes[i] < 1 || sizes[i] > shape[i].times || shape[i].batch)
+      throw Refused("expected a part of one element or more, of no more than there are, and not of the batch");
+    starts.push_back(std::clamp<int64_t>(start[0], 0, shape[i].times - sizes[i]));
+    limits.push_back(starts.back() + sizes[i]);
+  }
+  giveSlice(call, starts, limits, SmallVector<int64_t>(shape.size(), 1));
+}
+
 void buildPad(Call &call) {
   size_t rank = call.shape(0).size();
   SmallVector<int64_t> low = call.integers("edge_padding_low", rank), high = call.integers("edge_padding_high", rank),
@@ -269,22 +291,23 @@ void buildBarrier(Call &call) { call.results = call.operands; }
 } // namespace
 
 llvm::ArrayRef<OpEntry> shapeOps() {
-  static constexpr OpEntry entries[] = {{"constant", buildConstant},
-                                        {"iota", buildIota},
-                                        {"dynamic_iota", buildDynamicIota},
-                                        {"broadcast_in_dim", buildBroadcast},
-                                        {"dynamic_broadcast_in_dim", buildDynamicBroadcast},
-                                        {"reshape", buildReshape},
-                                        {"dynamic_reshape", buildDynamicReshape},
-                                        {"transpose", buildTranspose},
-                                        {"concatenate", buildConcatenate},
-                                        {"slice", buildSlice},
-                                        {"real_dynamic_slice", buildDynamicSlice},
-                                        {"pad", buildPad},
-                                        {"reverse", buildReverse},
-                                        {"get_dimension_size", buildDimensionSize},
-                                        {"custom_call", buildCustomCall},
-                                        {"optimization_barrier", buildBarrier}};
+  static constexpr OpEntry entries[] = {{"constant", buildConstant, 0},
+                                        {"iota", buildIota, 0},
+                                        {"dynamic_iota", buildDynamicIota, 1},
+                                        {"broadcast_in_dim", buildBroadcast, 1},
+                                        {"dynamic_broadcast_in_dim", buildDynamicBroadcast, 2},
+                                        {"reshape", buildReshape, 1},
+                                        {"dynamic_reshape", buildDynamicReshape, 2},
+                                        {"transpose", buildTranspose, 1},
+                                        {"concatenate", buildConcatenate, anyNumber},
+                                        {"slice", buildSlice, 1},
+                                        {"dynamic_slice", buildSliceAt, anyNumber},
+                                        {"real_dynamic_slice", buildDynamicSlice, 4},
+                                        {"pad", buildPad, 2},
+                                        {"reverse", buildReverse, 1},
+                                        {"get_dimension_size", buildDimensionSize, 1},
+                                        {"custom_call", buildCustomCall, anyNumber},
+                                        {"optimization_barrier", buildBarrier, anyNumber}};
   return entries;
 }
 

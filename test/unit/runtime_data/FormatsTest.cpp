@@ -6,6 +6,7 @@
 
 using namespace fixtures;
 using namespace mtrun;
+using namespace std::string_literals;
 
 TEST_F(Tables, Csv) {
   writeFile(folder.path("d.csv"), "a, kind,b\r\n1,0,2.5\n\n3,1,-4e1\n");
@@ -50,8 +51,7 @@ TEST_F(Tables, CsvOfASpreadsheet) {
   writeFile(folder.path("d.csv"), "a,b\n\"1,2\n");
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a closing quote, found the end of the file");
   writeFile(folder.path("d.csv"), "a,b\n\"1\"2,3\n");
-  EXPECT_EQ(open("csv", "d.csv"),
-            "1: d.csv, line 2: expected the end of a cell behind its closing quote, found \"2\"");
+  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected the end of a cell behind its closing quote, found \"2\"");
 }
 
 TEST_F(Tables, CsvColumns) {
@@ -62,8 +62,7 @@ TEST_F(Tables, CsvColumns) {
   EXPECT_EQ(table.fields[1].shape, std::vector<uint64_t>{2});
   EXPECT_EQ(at<int64_t>(1, 1, 1), 8);
   EXPECT_EQ(open("csv", "d.csv,x=a+b,y=b"), "1: d.csv: expected an input or a target, found b as both");
-  EXPECT_EQ(open("csv", "d.csv,header=maybe"),
-            "1: data: expected header=yes or header=no, found \"header=maybe\"");
+  EXPECT_EQ(open("csv", "d.csv,header=maybe"), "1: data: expected header=yes or header=no, found \"header=maybe\"");
   // What a data frame writes: an index without a name.
   writeFile(folder.path("d.csv"), ",a,b\n0,1.5,0\n1,2.5,1\n");
   ASSERT_EQ(open("csv", "d.csv"), "0");
@@ -192,8 +191,22 @@ TEST(Pickle, HostileFiles) {
   EXPECT_EQ(problem("(T\xff\xff\xff\xff"),
             "3: f: damaged pickle: expected a text of 4294967295 bytes, found the end at "
             "byte 6");
-  EXPECT_EQ(problem("]q\1h\1a."), "0");                                       // a list that holds itself
-  EXPECT_EQ(problem("N" + std::string(1 << 20, '\x85') + "."), "0");          // very deep
+  EXPECT_EQ(problem("]q\1h\1a."), "0");                              // a list that holds itself
+  EXPECT_EQ(problem("N" + std::string(1 << 20, '\x85') + "."), "0"); // very deep
   EXPECT_EQ(problem("h\5."), "3: f: damaged pickle: expected a value that was remembered, found index 5 at byte 2");
+  // A text in the memo, which each of many arrays has, is there once.
+  const std::string large(1 << 20, 'x');
+  std::string arrays = "]T" + little(large.size(), 4) + large + "q\0acnumpy.core.multiarray\n_reconstruct\nq\1a"s +
+                       "cnumpy\ndtype\nU\2u1\x85Rq\2a(K\1J"s + little(large.size(), 4) + "\x85h\2K\0h\0tq\3a"s;
+  constexpr int count = 20000;
+  for (int i = 0; i < count; ++i)
+    arrays += "h\1)Rh\3ba";
+  EXPECT_EQ(problem(arrays + "."), "0");
+  // One that is encoded, or is a name, again and again has no end.
+  std::string encoded = "c_codecs\nencode\nq\0T"s + little(large.size(), 4) + large + "q\1"s;
+  for (int i = 0; i < 3; ++i)
+    encoded += "h\0h\1N\x86R"s;
+  EXPECT_NE(problem(encoded + ".").find("expected texts that are encoded once"), std::string::npos);
+  EXPECT_NE(problem("T" + little(large.size(), 4) + large + "q\0h\0\x93."s).find("expected a name"), std::string::npos);
   EXPECT_EQ(problem(""), "3: f: damaged pickle: expected more, found its end at byte 0");
 }
