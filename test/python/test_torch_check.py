@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of mtc.torch: what it finds, and what it allows."""
+"""The check of mtc.torch: faults that it has to find, and what it allows."""
+
+import random
 
 import numpy as np
 import pytest
@@ -9,49 +11,250 @@ from torch.nn import functional
 
 import mtc
 import mtc.torch
+from mtc._trace import elementwise as e
+from mtc._trace import guard, layout
+from mtc.torch import _convert
+
+torch.set_num_threads(1)
 
 
-def checked(module, arrays, ours):
-    """What the check says of such a result for a module that returns its loss."""
-    from mtc.torch import _check, _export
-
-    step = _export.TracedStep(module, None, _export.Example({"x": arrays[0]}, module, None))
-    return _check.run("net", step, arrays, step.parameters_by_name(), ours(_check, step), 1e-4)
+def sgd(module):
+    return torch.optim.SGD(module.parameters(), 0.1)
 
 
-class Threshold(nn.Module):
+def compiled(module, example, loss=None, optimizer=sgd, **options):
+    return mtc.torch.compile(module, example, loss=loss, optimizer=optimizer(module), devices="cpu:1", cache=False,
+                             **{"verbose": 0, **options})
+
+
+def net(*layers, features=6, rows=3):
+    """A module, and an example without zeros or large numbers."""
+    torch.manual_seed(5)
+    module = nn.Sequential(nn.Linear(features, 5), *layers, nn.Linear(5, 2))
+    return module, (torch.randn(rows, features), torch.randn(rows, 2))
+
+
+def squared(output, labels):
+    return ((output - labels) ** 2).mean()
+
+
+def planted(monkeypatch, name, change):
+    """Changes what the operation `name` becomes."""
+    right = _convert.HANDLERS[name]
+    monkeypatch.setitem(_convert.HANDLERS, name, lambda c, *given: change(c, right, *given))
+
+
+class Words(nn.Module):
     def __init__(self):
         super().__init__()
-        self.scale = nn.Parameter(torch.ones(1))
-        self.shift = nn.Parameter(torch.full((1,), 2.0**-24 - 1))
+        torch.manual_seed(1)
+        self.table, self.out = nn.Embedding(9, 4), nn.Linear(4, 9)
+
+    def forward(self, ids):
+        return self.out(torch.tanh(self.table(ids)))
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(2)
+        self.attention, self.out = nn.MultiheadAttention(8, 2, dropout=0.3, batch_first=True), nn.Linear(8, 1)
 
     def forward(self, x):
-        return {"loss": (functional.relu(x * self.scale + self.shift) - 1).square().mean()}
+        return self.out(torch.relu(self.attention(x, x, x, need_weights=False)[0]))
 
 
-def test_check_allows_what_roundings_change():
-    """The argument of this ReLU is 2^-24: after a rounding it may be 0, and then all gradients are."""
-    zero = np.zeros(1, "f4")
-    said = checked(Threshold(), [torch.ones(4, 1)],
-                   lambda check, _step: check.Result(1.0, {"scale": zero, "shift": zero}, {}))
-    assert "but for 2 that differ as much from roundings" in said
+def of_words(logits, labels):
+    return functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
-def test_check_finds_a_wrong_gradient():
-    class Net(nn.Module):
+def words():
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6], [2, 2, 1]])
+    return Words(), (ids, ids.roll(1, 1)), of_words
+
+
+def sequences():
+    return Attention(), (torch.randn(3, 5, 8), torch.randn(3, 5, 1)), squared
+
+
+def normalized():
+    return (*net(nn.BatchNorm1d(5)), squared)
+
+
+def of(name):
+    return lambda: (*net(getattr(nn, name)()), squared)
+
+
+def at_zero(_c, right, x):
+    """0.1 too large where every value is 0."""
+    return e.binary("add", right(_c, x), e.binary("mul", e.cast(e.compare("eq", x, 0.0), "f32"), 0.1))
+
+
+def at_last(c, right, table, ids, *rest):
+    """0.1 too large for the last row."""
+    more = e.binary("mul", e.cast(e.compare("eq", ids, 8), "f32"), 0.1)
+    return e.binary("add", right(c, table, ids, *rest), layout.reshape(more, (*more.shape, 1)))
+
+
+def with_gradient(_c, right, x, *rest):
+    """The right value, and a gradient that is too large."""
+    more = e.binary("mul", x, 0.05)
+    return e.binary("add", right(_c, x, *rest), e.binary("sub", more, x.graph.stop_gradient(more)))
+
+
+# The operation that is wrong, how, the model, and what the check says.
+FAULTS = {
+    "gradient": ("tanh", with_gradient, of("Tanh"), "the example within"),
+    "behind attention with dropout": ("relu", lambda c, right, x: e.binary("mul", right(c, x), 1.01), sequences,
+                                      "the example within"),
+    "row of zeros": ("tanh", at_zero, lambda: (*zeros_matter(), squared), "a row of zeros within"),
+    "large numbers": ("relu", lambda c, right, x: e.binary("minimum", right(c, x), 30.0), of("ReLU"),
+                      "inputs times 100 within"),
+    "last row of a table": ("embedding", at_last, words, "whole numbers and masks at their ends within"),
+    "ignored labels": ("cross_entropy_loss", lambda c, right, x, labels, weight, reduction, _ignored, *rest: right(
+        c, x, labels, weight, reduction, -7, *rest), words, "a sample whose labels are ignored within"),
+    "buffer": ("_native_batch_norm_legit_functional", lambda c, right, *given: right(c, *given[:6], 0.2, *given[7:]),
+               normalized, "the buffer 1.running_"),
+}
+
+
+def zeros_matter():
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Tanh(), nn.Linear(6, 2)), (torch.randn(3, 6), torch.randn(3, 2))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_check_finds_a_planted_fault(fault, monkeypatch):
+    name, change, make, said = FAULTS[fault]
+    module, example, loss = make()
+    compiled(module, example, loss).close()
+    planted(monkeypatch, name, change)
+    with pytest.raises(mtc.ModelError, match=said):
+        compiled(module, example, loss)
+    compiled(module, example, loss, check=False).close()
+
+
+def test_check_finds_a_wrong_prediction(monkeypatch):
+    right = mtc.torch._compile._in_order
+    monkeypatch.setattr(mtc.torch._compile, "_in_order",
+                        lambda value: right(e.binary("mul", value, 1.01)))
+    module, example = net(nn.ReLU())
+    with pytest.raises(mtc.ModelError, match="found 1 of .* differ by more:\n  the prediction output"):
+        compiled(module, example, squared)
+
+
+def test_check_finds_a_gradient_where_all_are_zero(monkeypatch):
+    module, example = net(nn.ReLU())
+    with torch.no_grad():
+        module[0].bias -= 1e4
+        module[2].weight.zero_()
+        module[2].bias.zero_()
+    example = (example[0], torch.zeros(3, 2))
+    compiled(module, example, squared).close()
+    planted(monkeypatch, "pow", with_gradient)
+    with pytest.raises(mtc.ModelError, match="found [1-4] of 7 arrays that differ by more:\n  the gradient of"):
+        compiled(module, example, squared)
+
+
+def test_check_finds_a_fault_behind_weights_of_zero(monkeypatch):
+    module, example = net(nn.Tanh())
+    with torch.no_grad():
+        module[2].weight.zero_()
+    planted(monkeypatch, "tanh", with_gradient)
+    with pytest.raises(mtc.ModelError, match="the example with other weights within"):
+        compiled(module, example, squared)
+
+
+def test_a_module_that_does_not_repeat_itself_is_no_reference():
+    class Noisy(nn.Module):
         def __init__(self):
             super().__init__()
-            self.layers = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 1))
+            self.layer = nn.Linear(3, 1)
 
         def forward(self, x):
-            return {"loss": self.layers(x).square().mean()}
+            return self.layer(x) * random.random()
 
-    def wrong(check, step):
-        result = check.reference(step, arrays, step.parameters_by_name(), double=False)
-        result.gradients["layers.0.weight"] *= 1.001
-        return result
+    with pytest.raises(mtc.ModelError, match="expected a module that computes the same twice"):
+        compiled(Noisy(), (torch.randn(4, 3), torch.randn(4, 1)), squared)
 
-    torch.manual_seed(3)
-    arrays = [torch.randn(6, 5)]
-    with pytest.raises(mtc.ModelError, match="found 1 of 5 tensors that differ by more:\n  the gradient of layers.0.w"):
-        checked(Net(), arrays, wrong)
+
+class Moody(nn.Module):
+    """Does something else in evaluation mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+
+    def forward(self, x):
+        return self.layer(x) * (1 if self.training else 3)
+
+
+def test_code_that_asks_for_the_mode_trains_but_does_not_evaluate(capsys):
+    batch = torch.randn(4, 3), torch.randn(4, 1)
+    with_mode = compiled(Moody(), batch, squared, verbose=1)
+    assert "step.evaluate and step.predict are refused: Moody: expected code that is the" in capsys.readouterr().err
+    with_mode.train_on_batch(batch)
+    for call in (with_mode.predict, lambda x: with_mode.test_on_batch(batch), lambda x: with_mode.evaluate([batch])):
+        with pytest.raises(mtc.ModelError, match=r"step.to_module\(\).eval\(\)"):
+            call(batch[0])
+    with_mode.close()
+
+
+def test_a_trace_that_differs_from_its_module_is_told_from_a_fault(monkeypatch):
+    batch = torch.randn(4, 3), torch.randn(4, 1)
+
+    class Traced(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 1)
+
+        def forward(self, x):
+            return self.layer(x) * (2 if torch.compiler.is_exporting() else 1)
+
+    with pytest.raises(mtc.ModelError, match="the trace differs from the module, before MTC reads it"):
+        compiled(Traced(), batch, squared)
+    planted(monkeypatch, "linear", lambda c, right, *given: e.binary("mul", right(c, *given), 1.01))
+    with pytest.raises(mtc.ModelError, match="the difference is MTC's"):
+        compiled(nn.Linear(3, 1), batch, squared)
+
+
+def test_the_line_says_what_was_compared(capsys):
+    module, example = net(nn.ReLU())
+    compiled(module, example, squared, verbose=1).close()
+    said = capsys.readouterr().err
+    assert "Sequential: agrees with PyTorch within 1e-04; the worst is " in said
+    assert "(the loss, 4 gradients, 1 prediction of the example, and of 4 batches made of it (a row of zeros; " in said
+
+
+# The judge
+
+
+def values(loss, **gradients):
+    return {guard.LOSS: np.float32(loss), **{guard.GRADIENT + n: np.float32(v) for n, v in gradients.items()}}
+
+
+def test_a_small_difference_may_be_a_rounding_and_a_large_one_is_decided_by_float64():
+    def reference(single, double, moved):
+        return lambda exact, noise: moved if noise else double if exact else single
+
+    right = values(1, a=[1, 2])
+    near, far = values(1, a=[1, 2.1]), values(1, a=[1, 3])
+    verdict = guard.judge(near, reference(right, right, near), 1e-4)
+    assert verdict.moved == ["the gradient of a"] and "own move as far" in guard.conclusion("F", {"": verdict}, 1e-4)
+    with pytest.raises(guard.Different):  # changed weights do not explain a third
+        guard.judge(far, reference(right, right, far), 1e-4)
+    verdict = guard.judge(far, reference(right, values(1, a=[1, 2.9]), right), 1e-4)
+    assert verdict.doubled == ["the gradient of a"]
+    with pytest.raises(guard.Different):
+        guard.judge(near, reference(right, right, right), 1e-4)
+
+
+def test_what_pytorch_has_no_number_for_is_not_compared():
+    theirs = values(np.nan, a=[np.inf, 2])
+    assert guard.errors(values(1, a=[7, 2]), theirs) == {"the loss": 0, "the gradient of a": 0}
+    assert not guard.errors(values(1, a=[7, np.nan]), theirs)["the gradient of a"] <= 1
+
+
+def test_gradients_of_zero_are_compared_beside_the_loss():
+    assert guard.errors(values(2, a=[1e-3]), values(2, a=[0]))["the gradient of a"] == pytest.approx(0.5)
+    assert not guard.errors(values(2, a=[np.nan]), values(2, a=[0]))["the gradient of a"] <= 1

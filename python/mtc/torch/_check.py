@@ -1,159 +1,211 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One batch through PyTorch and through MTC: the loss, all gradients and all running statistics."""
+"""The check of a module: what MTC and PyTorch make of the example and of batches that are made of it."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
-from typing import Any, Iterator, Mapping, NamedTuple
+import time
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
 
 from mtc._errors import ModelError
-from mtc._tensors import Array
-from mtc._trace import differences, roundings
-from mtc.torch._export import training
+from mtc._plan import Plan
+from mtc._session import Session
+from mtc._tensors import TARGET
+from mtc._trace import differences, edges, guard
+from mtc.torch import _nodes
+from mtc.torch._export import Exported, TracedStep
 from mtc.torch._framework import torch
+from mtc.torch._reference import Reference
+from mtc.torch._step import Variables
 
-TOLERANCE = 1e-4  # of the largest element of a tensor
-FLOOR = 1e-3  # of the largest element of all tensors: below it a tensor is rounding errors
-# The slots of its first step are minus the gradients.
-OPTIMIZER = "mt.sgd <{learning_rate = 1.0 : f32, momentum = 0.5 : f32}>"
-
-_DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout", "dropout_"}
-_PLACES = {"lstm": 5, "gru": 5, "rnn_tanh": 5, "rnn_relu": 5}  # of the rate among their arguments
-
-
-class Result(NamedTuple):
-    """What a step of one batch makes: its loss, gradients by parameter, and buffers."""
-
-    loss: float
-    gradients: dict[str, Array]
-    buffers: dict[str, Array]
+TOLERANCE = 1e-4  # of the largest element of an array
+# Its momentum is the gradient after a step that begins with none; with the rate 0 the weights stay.
+OPTIMIZER = "mt.sgd <{learning_rate = 1.0 : f32, momentum = 0.5 : f32, rate_after_momentum}>"
+ROWS = 2  # samples of the example that are enough
+NORMALIZED = 4  # of a module that normalises batches: of two samples every normal value is 1 or -1
+SECONDS = 5.0  # of work, after which no more batches are made
+CHANGE, BLOCK = 0.02, 1 << 16  # of the weights, as a share; random numbers that are repeated
+EXAMPLE = "the example"
+CHANGED = "the example with other weights"
 
 
-class _Fixed(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
-    """Without dropout, and with fixed numbers in place of random ones."""
-
-    def __torch_function__(self, function: Any, _types: Any, arguments: Any = (), keywords: Any = None) -> Any:
-        keywords = dict(keywords or {})
-        name = getattr(function, "__name__", "")
-        if name in _DROPOUTS:
-            return arguments[0] if arguments else keywords["input"]
-        if name == "scaled_dot_product_attention":
-            keywords.pop("dropout_p", None)
-            arguments = (*arguments[:4], 0.0, *arguments[5:]) if len(arguments) > 4 else arguments
-        elif name in _PLACES and len(arguments) > _PLACES[name]:
-            place = _PLACES[name]
-            arguments = (*arguments[:place], 0.0, *arguments[place + 1:])
-        result = function(*arguments, **keywords)
-        if name in ("bernoulli", "bernoulli_") and isinstance(result, torch.Tensor):
-            return result.detach().fill_(arguments[1] if len(arguments) > 1 else keywords.get("p", 0.5))
-        fixed = {"rand": 0.5, "rand_like": 0.5, "randn": 0.0, "randn_like": 0.0}
-        return result.fill_(fixed[name]) if name in fixed else result
+def rows_of(example: int, statistics: bool, full: bool) -> int:
+    """How many samples of an example the check takes."""
+    return example if full else min(example, NORMALIZED if statistics else ROWS)
 
 
-@contextlib.contextmanager
-def _unchanged(module: Any) -> Iterator[None]:
-    """With its buffers as they were afterwards."""
-    buffers = {name: b.detach().clone() for name, b in module.named_buffers()}
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for name, buffer in module.named_buffers():
-                buffer.copy_(buffers[name])
-
-
-def reference(step: Any, arrays: Any, parameters: Mapping[str, Any], double: bool, noise: int = 0) -> Result:
-    """The step in PyTorch.
+class Check:
+    """A check of a step.
 
     Args:
+        name: of the model.
         step: a module that makes the loss first of its results.
-        arrays: the batch.
-        parameters: those whose gradients are asked for, by name.
-        double: in float64.
-        noise: n > 0: with random changes to the weights and the batch, by a share of up to `roundings.change(n)`.
+        exported: of it.
+        names: of the parameters whose gradients are compared.
+        tolerance: as a share of the largest element of an array.
     """
-    if double or noise:
-        names = list(parameters)
-        step = copy.deepcopy(step)
-        if double:
-            step = step.double()
-            arrays = [a.double() if a.dtype.is_floating_point else a for a in arrays]
-        tensors = step.tensors()
-        parameters = {name: tensors[name] for name in names}
-    if noise:
-        generator = torch.Generator().manual_seed(noise)
+
+    def __init__(self, name: str, step: TracedStep, exported: Exported, names: Sequence[str], tolerance: float) -> None:
+        self.name = name
+        self.step = step
+        self.exported = exported
+        self.names = names
+        self.tolerance = tolerance
+        self.evaluation = ""  # why the plan's evaluation is not the module's
+
+    def compare(self, mine: guard.Values, arrays: Sequence[Any], case: str) -> guard.Verdict:
+        """Judges a case. `mine`: of MTC; `case`: what messages call it.
+
+        Raises:
+            ModelError: something differs.
+        """
+        reference = Reference(self.step, arrays, self.names)
+        try:
+            return guard.judge(self._comparable(mine), reference, self.tolerance)
+        except guard.Different as different:
+            return self._again(different, mine, arrays, case)
+
+    def _comparable(self, mine: guard.Values) -> guard.Values:
+        return {key: value for key, value in mine.items() if not self.evaluation or not _is_evaluation(key)}
+
+    def _again(self, different: guard.Different, mine: guard.Values, arrays: Sequence[Any], case: str) -> guard.Verdict:
+        """Whether all that differs is code of the caller's that asks for the mode."""
+        reference = Reference(self.step, arrays, self.names, traced=True)
+        if all(map(_is_evaluation, different.errors)):
+            try:
+                verdict = guard.judge(self._comparable(mine), reference, self.tolerance)
+            except guard.Different:
+                pass
+            else:
+                self.evaluation = (f"{self.name}: expected code that is the same in training and in evaluation mode, "
+                                   "found other losses or predictions in evaluation mode: a plan has the code of "
+                                   "training. Evaluate with step.to_module().eval()")
+                return verdict
+        blame = reference.blame(self.exported.program)
+        raise ModelError(
+            f"{self.name}: expected what PyTorch computes for {case} within {self.tolerance:.0e}, found "
+            f"{len(different.errors)} of {len(mine)} arrays that differ by more:\n{guard.listing(different.errors)}"
+            + (f"\n{blame}" if blame else ""))
+
+    def run(self, plan: Plan, variables: Variables, arrays: Mapping[str, Any], full: bool) -> str:
+        """Compares the example and batches that are made of it. Gives the line that says how good a step is."""
+        self.verdicts: dict[str, guard.Verdict] = {}
+        began = time.thread_time()
+        Reference(self.step, list(arrays.values()), self.names).repeats()
+        with Session(plan, "cpu:1") as session:
+            mtc = _Mine(session, variables, self.step.tensors(), self.names)
+            for case in self._cases(plan, arrays):
+                if not self.verdicts or full or time.thread_time() - began <= SECONDS:
+                    self._one(mtc, case)
+            if full or time.thread_time() - began <= SECONDS:
+                self.step = self._other_weights()
+                mtc.start(self.step.tensors())
+                self._one(mtc, edges.Case(CHANGED, next(self._cases(plan, arrays)).arrays))
+        first = self.verdicts[EXAMPLE]
+        own = f"; step.evaluate and step.predict are refused: {self.evaluation}" if self.evaluation else ""
+        return (f"{self.name}: {guard.conclusion('PyTorch', self.verdicts, self.tolerance)} "
+                f"({guard.counted(first.errors)} of the example{guard.cases_of(self.verdicts)}){own}")
+
+    def _one(self, mtc: _Mine, case: edges.Case) -> None:
+        given = [torch.from_numpy(array) for array in case.arrays.values()]
+        if self.verdicts and not _runs(Reference(self.step, given, self.names)):
+            return
+        mine = mtc.of(case.arrays)
+        if case.short:  # whose variance PyTorch corrects by its own number of samples
+            mine = {key: value for key, value in mine.items() if not key.startswith(guard.BUFFER)}
+        self.verdicts[case.name] = self.compare(mine, given, case.name)
+
+    def _other_weights(self) -> TracedStep:
+        """The step with weights that are a little different: behind weights of 0 all gradients are 0."""
+        step, generator = copy.deepcopy(self.step), torch.Generator().manual_seed(1)
         with torch.no_grad():
             for weight in step.parameters():
-                weight.copy_(_noisy(weight, noise, generator))
-        arrays = [_noisy(a, noise, generator) for a in arrays]
-    with training(step), _unchanged(step), _Fixed():
-        loss = step(*arrays)[0]
-        found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-        buffers = {name: b.detach().cpu().numpy().copy() for name, b in step.tensors().items()
-                   if not isinstance(b, torch.nn.Parameter)}
-    gradients = {name: np.zeros(tuple(p.shape), "float32") if g is None else g.detach().cpu().numpy()
-                 for (name, p), g in zip(parameters.items(), found)}
-    return Result(float(loss.detach()), gradients, buffers)
+                block = torch.rand(min(weight.numel(), BLOCK), generator=generator) * (2 * CHANGE) - CHANGE
+                random = block.repeat(-(-weight.numel() // BLOCK))[:weight.numel()].reshape(weight.shape)
+                weight.add_(random.to(weight) * torch.where(weight == 0, 1, weight.abs()))
+        return step
+
+    def _cases(self, plan: Plan, arrays: Mapping[str, Any]) -> Iterator[edges.Case]:
+        plain = {name: np.ascontiguousarray(tensor.numpy()) for name, tensor in arrays.items()}
+        yield edges.Case(EXAMPLE, plain)
+        signature = {info.name: info for info in plan.signature()}
+        ignored = _ignored(self.exported)
+        entries = {}
+        for name, array in plain.items():
+            info = signature.get(name)
+            label = ignored if info is not None and info.limit < 0 and array.dtype.kind in "iu" and (
+                info.role == TARGET or ignored in array) else None
+            entries[name] = edges.Entry(info is not None and info.role == TARGET, info.limit if info else -1, label)
+        yield from edges.cases(plain, entries)
 
 
-def _noisy(tensor: Any, noise: int, generator: Any) -> Any:
-    if not tensor.dtype.is_floating_point:
-        return tensor
-    random = torch.rand(tensor.shape, generator=generator, dtype=tensor.dtype).to(tensor.device)
-    return tensor * (1 + roundings.change(noise) * (2 * random - 1))
+def _ignored(exported: Exported) -> Optional[int]:
+    """The label that a loss of the graph passes over; None where no loss does."""
+    for node in exported.nodes:
+        schema = getattr(node.target, "_schema", None)
+        names = [argument.name for argument in schema.arguments] if schema is not None else []
+        if "ignore_index" in names:
+            return int(_nodes.bound(node.target, node.args, node.kwargs)[names.index("ignore_index")])
+    return None
 
 
-def run(name: str, step: Any, arrays: Any, parameters: Mapping[str, Any], ours: Result, tolerance: float) -> str:
-    """Compares a step with PyTorch's. Returns a line that names the worst tensor.
-
-    A tensor may differ from PyTorch's step in float32 by the tolerance and a few times what the same step with weights
-    that differ by roundings does: some gradients are ill-conditioned, and those behind a ReLU jump where its argument
-    is nearly 0. Where that does not explain a difference, PyTorch's step in float64 is the truth, and a tensor may
-    differ from it by the tolerance and a few times what PyTorch's step in float32, or one with changed weights, does.
-
-    Raises:
-        ModelError: something differs by more.
-    """
-    single = truth = reference(step, arrays, parameters, double=False)
-    errors = _errors(ours, truth)
-    double = False
-
-    def again(noise: int) -> dict[str, float]:
-        return _errors(reference(step, arrays, parameters, double, noise) if noise else single, truth)
-
-    wrong = roundings.unexplained(errors, tolerance, again, roundings.STEPS[:1])
-    if wrong:
-        with contextlib.suppress(Exception):  # the caller's code may insist on float32
-            truth = reference(step, arrays, parameters, double=True)
-            errors, double = _errors(ours, truth), True
-        # Step 0 is PyTorch's in float32, which may be the truth itself.
-        wrong = roundings.unexplained(errors, tolerance, again, [*([0] if double else []), *roundings.STEPS])
-    if wrong:
-        listed = sorted(wrong, key=lambda key: -errors[key] if errors[key] == errors[key] else -np.inf)
-        text = "\n".join(f"  {key}: {errors[key]:.1e}" for key in listed[:10])
-        raise ModelError(f"{name}: expected what PyTorch computes for the example within {tolerance:.0e}, found "
-                         f"{len(wrong)} of {len(errors)} tensors that differ by more:\n{text}")
-    worst = max(errors, key=lambda key: errors[key])
-    return (f"{name}: the loss, {len(ours.gradients)} gradients and {len(ours.buffers)} buffers of the example "
-            f"are PyTorch's within {tolerance:.0e}{roundings.explained(errors, tolerance)}; "
-            f"the worst is {worst}, {errors[worst]:.1e}")
+def _is_evaluation(key: str) -> bool:
+    return key.startswith(guard.PREDICTION) or key.endswith(guard.EVALUATED)
 
 
-def _errors(ours: Result, theirs: Result) -> dict[str, float]:
-    """The largest difference of each tensor, as a share of its largest element."""
-    largest = max([differences.largest(g) for g in theirs.gradients.values()], default=0.0)
-    errors = {"the loss": abs(ours.loss - theirs.loss) / max(abs(theirs.loss), 1e-6)}
-    for key, gradient in theirs.gradients.items():
-        errors[f"the gradient of {key}"] = _error(ours.gradients[key], gradient, FLOOR * largest)
-    for key, buffer in ours.buffers.items():
-        if key in theirs.buffers:
-            errors[f"the buffer {key}"] = _error(buffer, theirs.buffers[key], 1e-6)
-    return errors
+def _runs(reference: Reference) -> bool:
+    """Whether PyTorch takes such a batch."""
+    try:
+        reference._forward()
+    except Exception:  # noqa: BLE001 - the caller's code raises any
+        return False
+    return True
 
 
-def _error(mine: Array, theirs: Array, floor: float) -> float:
-    scale = differences.largest(theirs) + floor
-    return differences.largest_difference(mine, theirs) / scale if scale else 0.0
+class _Mine:
+    """What MTC makes of batches, all with the same weights and buffers."""
+
+    def __init__(self, session: Session, variables: Variables, tensors: Mapping[str, Any],
+                 names: Sequence[str]) -> None:
+        self.session = session
+        self.variables = variables
+        self.slots = {name: f"sgd/{name.replace('/', '_')}_momentum" for name in names}
+        self.start(tensors)
+        session.variables["sgd/learning_rate"] = np.float32(0)
+
+    def start(self, tensors: Mapping[str, Any]) -> None:
+        """From these parameters and buffers."""
+        self.tensors = tensors
+        self._set(self.variables.names())
+
+    def _set(self, names: Sequence[str]) -> None:
+        for name in names:
+            variable, array = self.variables.to_plan(name, self.tensors[name])
+            self.session.variables[variable] = array
+
+    def of(self, arrays: Mapping[str, Any]) -> guard.Values:
+        """The loss, gradients and buffers of a step, and the loss and predictions without one."""
+        session = self.session
+        self._set(list(self.variables.statistics))
+        shapes = {info.name: info.shape for info in session.plan.variables}
+        for slot in self.slots.values():
+            session.variables[slot] = np.zeros(shapes[slot], "float32")
+        values: guard.Values = {}
+        for name, value in session.eval_step(arrays).items():
+            key = guard.LOSS if name == "loss" else guard.METRIC + name
+            values[key + guard.EVALUATED] = np.asarray(value, "float32")
+        inputs = {info.name: arrays[info.name] for info in session.plan.inputs}
+        predicted = session.predict(inputs) if session.plan.outputs else {}
+        if not isinstance(predicted, dict):
+            predicted = {session.plan.outputs[0].name: predicted}
+        values.update({guard.PREDICTION + name: value for name, value in predicted.items()})
+        values[guard.LOSS] = np.asarray(session.train_step(arrays)["loss"], "float32")
+        for name, slot in self.slots.items():
+            values[guard.GRADIENT + name] = self.variables.from_plan(name, session.variables[slot])
+        for name in self.variables.statistics:
+            values[guard.BUFFER + name] = self.variables.read(session, name).numpy()
+        if not all(np.isfinite(differences.largest(values[guard.GRADIENT + name])) for name in self.slots):
+            self._set(list(self.variables.stored))  # 0 times such a gradient is no number
+        return values

@@ -9,7 +9,6 @@ from typing import Any, Callable, Mapping, Optional, Union
 
 from mtc import _cache, _compile, _library
 from mtc._plan import Plan
-from mtc._session import Session
 from mtc._trace import Value, layout, losses
 from mtc._trace.layout import arrange, decide, reshape
 from mtc._trace.values import Node
@@ -25,7 +24,7 @@ for _name in ("_elements", "_shapes", "_lookups", "_layers", "_attention", "_los
 
 
 def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = None, optimizer: Any = "adam",
-            batch_size: Optional[int] = None, check: bool = True, tolerance: float = _check.TOLERANCE,
+            batch_size: Optional[int] = None, check: Union[bool, str] = True, tolerance: float = _check.TOLERANCE,
             clip_norm: Optional[float] = None, clip_value: Optional[float] = None, devices: Optional[str] = None,
             target: Optional[str] = None, precision: Optional[str] = None, shards: int = 0, seed: int = 0,
             verbose: Union[int, str] = "auto", cache: bool = True, **options: Any) -> Step:
@@ -41,7 +40,8 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
         optimizer: one of torch.optim, with the state that it has; or the name of MTC's with its options, such as
             "adam" or "sgd,learning_rate=0.1,momentum=0.9".
         batch_size: the most samples of a step. None: those of the example.
-        check: runs the example through PyTorch and through MTC, and compares the loss, all gradients and all buffers.
+        check: compares what PyTorch and MTC make of two samples of the example, and of batches that are made of them:
+            losses, gradients, buffers, predictions and updates. "full": of all samples. False: compares nothing.
         tolerance: of the check, as a share of the largest element of a tensor.
         clip_norm: the most that the norm of all gradients together may be.
         clip_value: the most that each element of a gradient may be.
@@ -71,11 +71,13 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     def make() -> Plan:
         return work.compile(text, settings, verbose)
 
-    plan = _compile.while_checking(make, lambda: work.check(tolerance), verbose) if check else make()
+    plan = _compile.while_checking(make, lambda: work.check(tolerance, check == "full"), verbose) if check else make()
     variables = Variables(model.stored, model.statistics)
     watched = Tensors(work.step, work.tensors, variables.names(), model.constants)
-    return Step(module, work.tensors, work.example, chosen, variables, watched, StepPlan(plan._data),
+    step = Step(module, work.tensors, work.example, chosen, variables, watched, StepPlan(plan._data),
                 lambda weights: _compile.plan_of_text(text, work.name, settings, 0, weights), devices, seed)
+    step._evaluation = work.evaluation
+    return step
 
 
 class _Work:
@@ -88,6 +90,7 @@ class _Work:
         self.tensors = self.step.tensors()
         self.parameters = {n: t for n, t in self.step.parameters_by_name().items() if t.requires_grad}
         self.exported: Exported = export(self.step, is_known)
+        self.evaluation = ""  # why the plan cannot evaluate
         self._cache = cache
 
     def convert(self, batch_size: int, undecayed: set[str], random: bool = True,
@@ -104,22 +107,18 @@ class _Work:
 
         return _compile.cached(_cache.key(text, settings, _library.compiler_identity()), make, self._cache)
 
-    def check(self, tolerance: float) -> str:
-        """A line about how well a step of the example fits PyTorch's. ModelError where it differs."""
-        rows = len(self.example.tensors[0])
+    def check(self, tolerance: float, full: bool) -> str:
+        """A line about how well MTC's numbers fit PyTorch's. ModelError where they differ."""
+        given = len(self.example.tensors[0])
+        rows = _check.rows_of(given, bool(self.exported.changed), full)
         model = self.convert(rows, set(), random=False)
         plan = self.compile(_text(model, {}, _check.OPTIMIZER), {"batch": rows, "cpu": "native"})
-        variables = Variables(model.stored, model.statistics)
-        with Session(plan) as session:
-            for name in variables.names():
-                variable, array = variables.to_plan(name, self.tensors[name])
-                session.variables[variable] = array
-            logs = session.train_step(dict(zip(self.example.names, self.example.tensors)))
-            gradients = {n: variables.from_plan(n, -session.variables[f"sgd/{n.replace('/', '_')}_momentum"])
-                         for n in model.stored if n in self.parameters}
-            buffers = {n: variables.read(session, n).numpy() for n in model.statistics}
-        return _check.run(self.name, self.step, self.example.tensors, {n: self.parameters[n] for n in gradients},
-                          _check.Result(logs["loss"], gradients, buffers), tolerance)
+        check = _check.Check(self.name, self.step, self.exported, [n for n in model.stored if n in self.parameters],
+                             tolerance)
+        arrays = {name: tensor[:rows] for name, tensor in zip(self.example.names, self.example.tensors)}
+        line = check.run(plan, Variables(model.stored, model.statistics), arrays, full)
+        self.evaluation = check.evaluation
+        return line
 
 
 def _text(model: Model, l2: Mapping[str, float], optimizer: str) -> str:

@@ -31,6 +31,7 @@ class Exported:
         changed: name of a buffer -> node of its new value.
         loss: node of the loss.
         outputs: name -> node, of the module's outputs beside the loss.
+        program: of torch.export, which PyTorch can run.
     """
 
     nodes: tuple[Any, ...]
@@ -42,6 +43,7 @@ class Exported:
     changed: Mapping[str, Any]
     loss: Any
     outputs: Mapping[str, Any]
+    program: Any
 
 
 class Example:
@@ -305,7 +307,7 @@ def _read(program: Any, example: Example, firsts: Mapping[str, str]) -> Exported
     return Exported(nodes, arrays, found[kinds.InputKind.PARAMETER],
                     {k: v for k, v in buffers.items() if v not in changed},
                     {k: v for k, v in buffers.items() if v in changed}, constants, changed, given[0],
-                    {name: _before_broadcast(node) for name, node in outputs.items()})
+                    {name: _before_broadcast(node) for name, node in outputs.items()}, program)
 
 
 def _before_broadcast(node: Any) -> Any:

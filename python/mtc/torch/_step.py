@@ -83,6 +83,7 @@ class Step:
         self._variables = variables
         self._watched = watched
         self._trained = {n: tensors[n] for n in variables.stored if tensors[n].requires_grad}
+        self._evaluation = ""  # why the plan cannot evaluate and predict
         self._counted = 0  # steps that the module's buffers know of
         self._finite = Finite(self.session)
         session = self.session
@@ -117,7 +118,7 @@ class Step:
 
     def test_on_batch(self, *batch: Any) -> Logs:
         """The loss of a batch, with dropout and batch normalisation in evaluation mode."""
-        self._watched.check_values()
+        self._may_evaluate()
         return self._shown(self.session.eval_step(self._bound(batch)))
 
     def fit(self, loader: Iterable[Any], epochs: int = 1, *, scheduler: Any = None, scheduler_every: str = "epoch",
@@ -144,6 +145,8 @@ class Step:
         """
         if scheduler_every not in ("epoch", "step"):
             raise ValueError(f"expected scheduler_every to be epoch or step, found {scheduler_every}")
+        if validation is not None:
+            self._may_evaluate()
         self._check_scheduler(scheduler)
         self._follow()
         self._finite.stopped = False
@@ -185,7 +188,7 @@ class Step:
 
     def evaluate(self, loader: Iterable[Any]) -> Logs:
         """The mean of each metric over the samples of a loader."""
-        self._watched.check_values()
+        self._may_evaluate()
         means = Means()
         for batch in loader:
             arrays = self._example.bind(batch)
@@ -194,7 +197,7 @@ class Step:
 
     def predict(self, *inputs: Any) -> Any:
         """The module's outputs for any number of samples: a tensor, or a dict of them by name."""
-        self._watched.check_values()
+        self._may_evaluate()
         names = [t.name for t in self.plan.inputs]
         bound = self._example.inputs(inputs[0] if len(inputs) == 1 else inputs)
         missing = [name for name in names if name not in bound]
@@ -276,6 +279,11 @@ class Step:
     def close(self) -> None:
         """Ends the session."""
         self.session.close()
+
+    def _may_evaluate(self) -> None:
+        if self._evaluation:
+            raise ModelError(self._evaluation)
+        self._watched.check_values()
 
     def _steps(self) -> int:
         return int(self.session.variables[f"{self._optimizer.prefix}/iteration"])

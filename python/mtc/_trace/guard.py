@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether MTC's numbers are those of the framework: one judge for PyTorch, JAX and Keras.
+
+A case is a batch. What a step, an evaluation and a prediction make of it are arrays with names that messages have:
+"the loss", "the gradient of dense/kernel", "the prediction output". `judge` compares those of MTC with those of the
+framework's `reference`.
+
+1.  The framework's float32 decides up to the tolerance.
+2.  A difference of up to a tenth may be a rounding that a deep network enlarges. It is allowed where the framework's
+    own results move by an eighth as much when its weights change as roundings would change them
+    (`mtc._trace.roundings`).
+3.  Else the framework in float64 decides: MTC may be 8 times as far from it as the framework's float32 is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Callable, Mapping, Optional
+
+import numpy as np
+
+from mtc._errors import ModelError
+from mtc._tensors import Array
+from mtc._trace import differences, roundings
+
+Values = dict[str, Array]
+Reference = Callable[[bool, int], Values]  # (float64?, step of `roundings`) -> what the framework makes
+
+FLOOR = 1e-3  # of the largest element of all gradients: a gradient below it is rounding errors
+LEAST = 1e-6  # of other arrays: below it they are 0
+MOST = 0.1  # a larger difference is no rounding
+LOSS, GRADIENT, BUFFER, METRIC, PREDICTION = ("the loss", "the gradient of ", "the buffer ", "the metric ",
+                                              "the prediction ")
+EVALUATED = " in evaluation"
+
+
+@dataclasses.dataclass
+class Verdict:
+    """What was found out about a case.
+
+    Attributes:
+        errors: of each array, as a share of its largest element.
+        moved: those that the framework's changed weights move as far.
+        doubled: those that are as near to float64 as the framework's float32 is.
+    """
+
+    errors: dict[str, float]
+    moved: list[str] = dataclasses.field(default_factory=list)
+    doubled: list[str] = dataclasses.field(default_factory=list)
+
+
+class Different(ModelError):
+    """MTC's numbers are not the framework's. `errors`: of each array that differs."""
+
+    def __init__(self, text: str, errors: Mapping[str, float]) -> None:
+        super().__init__(text)
+        self.errors = dict(errors)
+
+
+def errors(mine: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, float]:
+    """The largest difference of each array that both have, as a share of the largest element of the framework's.
+
+    What the framework has no finite number for is not compared.
+    """
+    pairs = {key: _finite(mine[key], theirs[key]) for key in theirs if key in mine}
+    largest = max([differences.largest(b) for key, (_, b) in pairs.items() if key.startswith(GRADIENT)], default=0.0)
+    # Where all gradients are 0, those of MTC must be so beside the loss.
+    largest = largest or max([differences.largest(b) for key, (_, b) in pairs.items() if key == LOSS], default=0) or 1.0
+    found = {}
+    for key, (a, b) in pairs.items():
+        scale = differences.largest(b) + (FLOOR * largest if key.startswith(GRADIENT) else LEAST)
+        found[key] = differences.largest_difference(a, b) / scale
+    return found
+
+
+def _finite(a: Array, b: Array) -> tuple[Array, Array]:
+    """The two, with 0 where b is not finite."""
+    if np.isfinite(differences.largest(b)):
+        return a, b
+    known = np.isfinite(b)
+    return np.where(known, a, 0), np.where(known, b, 0)
+
+
+def judge(mine: Mapping[str, Array], reference: Reference, tolerance: float) -> Verdict:
+    """Compares a case.
+
+    Raises:
+        Different: something differs by more than roundings do.
+    """
+    single = truth = reference(False, 0)
+    found = errors(mine, single)
+    over = [key for key, error in found.items() if not error <= tolerance]
+    if not over:
+        return Verdict(found)
+    double = False
+
+    def again(noise: int) -> dict[str, float]:
+        return errors(reference(double, noise) if noise else single, truth)
+
+    left = _unmoved(found, tolerance, again, roundings.STEPS[:1])
+    exact: list[str] = []
+    if left:
+        with contextlib.suppress(Exception):  # the caller's code may insist on float32
+            truth, double = reference(True, 0), True
+            found = {**found, **errors(mine, truth)}
+        if double:
+            own = again(0)
+            exact = [key for key in over if found[key] <= tolerance + roundings.SLACK * own[key]]
+        kept = {key: error for key, error in found.items() if key not in exact}
+        left = _unmoved(kept, tolerance, again, roundings.STEPS)
+    if left:
+        raise Different("", {key: found[key] for key in left})
+    return Verdict(found, [key for key in over if key not in exact], exact)
+
+
+def _unmoved(found: Mapping[str, float], tolerance: float, again: Callable[[int], Mapping[str, float]],
+             steps: range) -> list[str]:
+    """The keys that are over the tolerance, and that changed weights do not explain."""
+    large = [key for key, error in found.items() if not error <= max(MOST, tolerance)]
+    rest = {key: error for key, error in found.items() if key not in large}
+    return large + roundings.unexplained(rest, tolerance, again, steps)
+
+
+def listing(found: Mapping[str, float], most: int = 10) -> str:
+    """Lines that name what differs, the worst first."""
+    keys = sorted(found, key=lambda key: -found[key] if found[key] == found[key] else -np.inf)
+    rest = f"\n  and {len(keys) - most} more" if len(keys) > most else ""
+    return "\n".join(f"  {key}: {found[key]:.1e}" for key in keys[:most]) + rest
+
+
+def counted(keys: Mapping[str, float]) -> str:
+    """What was compared: "the loss, 62 gradients, 40 buffers, 1 prediction"."""
+    plain = [key for key in keys if not key.endswith(EVALUATED)]
+    parts = ["the loss"] if LOSS in keys else []
+    for start, word in ((GRADIENT, "gradient"), (BUFFER, "buffer"), (METRIC, "metric"), (PREDICTION, "prediction")):
+        count = sum(key.startswith(start) for key in plain)
+        if count:
+            parts.append(f"{count} {word}{'s' if count > 1 else ''}")
+    return ", ".join(parts)
+
+
+def conclusion(framework: str, verdicts: Mapping[str, Verdict], tolerance: float) -> str:
+    """What a newcomer must know, in a sentence. `verdicts`: by case, of which the first is the example."""
+    worst = max(((error, key) for verdict in verdicts.values() for key, error in verdict.errors.items()
+                 if key not in (*verdict.moved, *verdict.doubled)), default=(0.0, "the loss"))
+    moved = [verdict.errors[key] for verdict in verdicts.values() for key in verdict.moved]
+    doubled = [verdict.errors[key] for verdict in verdicts.values() for key in verdict.doubled]
+    if not moved and not doubled:
+        return f"agrees with {framework} within {tolerance:.0e}; the worst is {worst[1]}, {worst[0]:.1e}"
+    parts = [f"agrees with {framework} within {tolerance:.0e}, but for rounding"]
+    if moved:
+        parts.append(f"{len(moved)} arrays differ by up to {max(moved):.1e}, and {framework}'s own move as far when "
+                     "its weights change by 1e-6")
+    if doubled:
+        parts.append(f"{len(doubled)} arrays are as near to {framework} in float64 as its float32 is")
+    return f"{parts[0]}: {', and '.join(parts[1:])}"
+
+
+def cases_of(labels: Mapping[str, Optional[Verdict]]) -> str:
+    """The cases that were compared, beside the example."""
+    names = list(labels)[1:]
+    return f", and of {len(names)} batches made of it ({'; '.join(names)})" if names else ""
