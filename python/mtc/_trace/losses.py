@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Optional
 
+import numpy as np
+
 from mtc._trace import elementwise as e
 from mtc._trace.graph import Graph, quoted
 from mtc._trace.layout import align, arrange, broadcast_node, order_of, replaced
@@ -18,12 +20,13 @@ from mtc._trace.values import BATCH, Axis, Node, Refused, Value
 
 @dataclasses.dataclass
 class Term:
-    """`scale * factor * sum of values / n^divided`."""
+    """`scale * factor * sum of values / n^divided`; not a number where `empty` holds."""
 
     values: Node  # [?]
     scale: float
     factor: Optional[Value]
     divided: int
+    empty: Optional[Node] = None  # a scalar of i1
 
 
 @dataclasses.dataclass
@@ -104,6 +107,9 @@ def _mean_of(graph: Graph, value: Value) -> Mean:
             top, weights = _total(graph, parts), _total(graph, sums)
             none = e.compare("eq", weights, 0.0)
             mean = e.binary("div", top, e.select(none, e.as_value(weights, 1.0), weights))
+            for empty in {id(t.empty): t.empty for t in parts.terms if t.empty is not None}.values():
+                mean = _or_nothing(mean, empty)
+                weights = e.select(Value(graph, empty, ()), e.as_value(weights, 1.0), weights)
             return Mean(mean.node, weights.node, True)
     return Mean(per_sample(graph, parts), None, False)
 
@@ -125,15 +131,20 @@ def _divisor(term: Term) -> Optional[Node]:
             float(factor.operands[0].constant) != 1.0):
         return None
     divisor = factor.operands[1]
-    return divisor.operands[2] if _is_safe(divisor) else divisor
+    return divisor.operands[2] if _is_guarded(divisor, divisor.operands[0] if divisor.operands else None) else divisor
 
 
 def _is_safe(node: Node) -> bool:
     """Whether it is w, or 1 where w is 0."""
+    return _is_guarded(node, node.operands[0] if node.operands else None) and (
+        node.operands[0].operands[0] is node.operands[2])
+
+
+def _is_guarded(node: Node, test: Optional[Node]) -> bool:
+    """Whether it is 1 where a number is 0, as a test says."""
     if node.op != "select" or node.operands[1].constant is None or float(node.operands[1].constant) != 1.0:
         return False
-    test, w = node.operands[0], node.operands[2]
-    return test.op == "compare" and " eq," in test.template and test.operands[0] is w
+    return test is node.operands[0] and test.op == "compare" and " eq," in test.template
 
 
 def _of_samples(node: Node) -> bool:
@@ -191,43 +202,52 @@ def take_apart(value: Value) -> Parts:
     return parts
 
 
-def _collect(graph: Graph, node: Node, scale: float, factor: Optional[Value], divided: int, parts: Parts) -> None:
-    """Adds the parts of `scale * factor * node / n^divided`."""
-    if node.op == "select" and node.operands[2].op == "div" and _is_safe(node.operands[2].operands[1]) and (
-            node.operands[1].constant is not None and not node.operands[1].constant.any()):
-        node = node.operands[2]  # 0 where the divisor is 0: then what is divided, a sum over no samples, is 0 too
+def _collect(graph: Graph, node: Node, scale: float, factor: Optional[Value], divided: int, parts: Parts,
+             empty: Optional[Node] = None) -> None:
+    """Adds the parts of `scale * factor * node / n^divided`, which is not a number where `empty` holds."""
+
+    def collect(inner: Node, scale: float = scale, factor: Optional[Value] = factor, divided: int = divided) -> None:
+        _collect(graph, inner, scale, factor, divided, parts, empty)
+
+    if node.op == "select" and node.operands[2].op == "div" and node.operands[1].constant is not None:
+        fill, quotient = node.operands[1].constant, node.operands[2]
+        if not fill.any() and _is_safe(quotient.operands[1]):
+            node = quotient  # 0 where the divisor is 0: then what is divided, a sum over no samples, is 0 too
+        elif fill.ndim == 0 and np.isnan(fill) and _is_guarded(quotient.operands[1], node.operands[0]):
+            test = Value(graph, node.operands[0], ())
+            empty = (test if empty is None else e.logical_or(Value(graph, empty, ()), test)).node
+            node = quotient
     a, b = [*node.operands, None, None][:2]
     if node.op in ("add", "sub") and a is not None and b is not None:
-        _collect(graph, a, scale, factor, divided, parts)
-        _collect(graph, b, -scale if node.op == "sub" else scale, factor, divided, parts)
+        collect(a)
+        collect(b, -scale if node.op == "sub" else scale)
         return
     if node.op == "neg" and a is not None:
-        return _collect(graph, a, -scale, factor, divided, parts)
+        return collect(a, -scale)
     if node.op in ("mul", "div") and a is not None and b is not None:
         if b.constant is not None:
             number = float(b.constant)
-            return _collect(graph, a, scale * number if node.op == "mul" else scale / number, factor, divided, parts)
+            return collect(a, scale * number if node.op == "mul" else scale / number)
         if node.op == "mul" and a.constant is not None:
-            return _collect(graph, b, scale * float(a.constant), factor, divided, parts)
+            return collect(b, scale * float(a.constant))
         for count, other in ((a, b), (b, a)) if node.op == "mul" and divided else ():
             if count.count:
-                return _collect(graph, other, scale * count.count, factor, divided - 1, parts)
+                return collect(other, scale * count.count, divided=divided - 1)
         if node.op == "div" and b.count:
-            return _collect(graph, a, scale / b.count, factor, divided + 1, parts)
+            return collect(a, scale / b.count, divided=divided + 1)
         if node.op == "div" or _is_sum(a):
             given = Value(graph, b, ())
             made = e.binary(node.op, factor if factor is not None else e.as_value(given, 1.0), given)
-            return _collect(graph, a, scale, made, divided, parts)
+            return collect(a, factor=made)
         if _is_sum(b):
             given = Value(graph, a, ())
-            made = given if factor is None else e.binary("mul", factor, given)
-            return _collect(graph, b, scale, made, divided, parts)
+            return collect(b, factor=given if factor is None else e.binary("mul", factor, given))
     if _is_sum(node):
         assert a is not None
-        parts.terms.append(Term(a, scale, factor, divided))
+        parts.terms.append(Term(a, scale, factor, divided, empty))
         return None
     squared = _squared(node)
-    if squared is not None and factor is None and divided == 0:
+    if squared is not None and factor is None and divided == 0 and empty is None:
         parts.squares.append((squared, scale))
         return None
     value = Value(graph, node, ())
@@ -235,8 +255,15 @@ def _collect(graph: Graph, node: Node, scale: float, factor: Optional[Value], di
         value = e.binary("mul", value, factor)
     for _ in range(divided):
         value = e.binary("div", value, graph.count(BATCH))
-    parts.others.append((value.node, scale))
+    parts.others.append((_or_nothing(value, empty).node, scale))
     return None
+
+
+def _or_nothing(value: Value, empty: Optional[Node]) -> Value:
+    """The value; not a number, and without a gradient, where `empty` holds."""
+    if empty is None:
+        return value
+    return e.select(Value(value.graph, empty, ()), e.as_value(value, float("nan")), value)
 
 
 def _is_sum(node: Node) -> bool:
@@ -276,7 +303,7 @@ def per_sample(graph: Graph, parts: Parts) -> Node:
             factor = graph.count(BATCH) if factor is None else e.binary("mul", factor, graph.count(BATCH))
         if factor is not None:
             value = e.binary("mul", value, factor)
-        value = e.binary("mul", value, term.scale)
+        value = _or_nothing(e.binary("mul", value, term.scale), term.empty)
         total = value if total is None else e.binary("add", total, value)
     for node, scale in parts.others:
         value = e.binary("mul", Value(graph, node, ()), scale)

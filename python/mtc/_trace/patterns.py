@@ -14,13 +14,21 @@ from mtc._trace.values import Axis, Node, Value
 
 def shift_of(node: Node) -> Optional[Node]:
     """The tensor whose maximum along one axis a node is, if that is what it is."""
-    while node.op in ("reshape", "stop_gradient", "shift", "select") or (
+    while node.op in ("reshape", "stop_gradient", "shift", "select") or _is_picked(node) or (
             node.op == "maximum" and any(o.constant is not None for o in node.operands)):
-        if node.op == "select":  # where the maximum is finite
+        if _is_picked(node):
+            node = node.operands[0].info[1]
+        elif node.op == "select":  # where the maximum is finite
             node = node.operands[1]
         else:
             node = next(o for o in node.operands if o.constant is None)
     return node if node.op == "reduce_max" and len(node.info) == 1 else None
+
+
+def _is_picked(node: Node) -> bool:
+    """Whether it is a maximum of which one place has the gradient; `info` of its operand has the plain one."""
+    info = node.operands[0].info if node.op == "reduce_sum" else None
+    return isinstance(info, tuple) and len(info) == 2 and info[0] == "picked"
 
 
 def _shifted(node: Node) -> Optional[tuple[Node, int]]:

@@ -31,9 +31,20 @@ def attention(c: Converter, query: Any, key: Any, value: Any, mask: Any = None, 
               causal: bool = False, scale: Optional[float] = None, grouped: bool = False) -> Value:
     """Operands [..., heads, places, channels]."""
     q, k, v = c.value(query), c.value(key), c.value(value)
-    k, v, key_heads = _without_repeats(k, v)
     given = None if mask is None else c.value(mask)
-    if len(q.shape) == 4 and q.shape[0] == BATCH and int(q.shape[1]) % key_heads == 0:  # type: ignore[arg-type]
+    new = {2: (0, 1), 3: (1,)}.get(len(q.shape))
+    if new and len(q.shape) == len(k.shape) == len(v.shape):  # one head
+        q, k, v = (layout.expand_dims(x, new) for x in (q, k, v))
+        given = layout.expand_dims(given, (1,)) if given is not None and len(given.shape) == 3 else given
+        return layout.squeeze(_attention(c, (q, k, v), given, rate, causal, scale), new)
+    return _attention(c, (q, k, v), given, rate, causal, scale)
+
+
+def _attention(c: Converter, operands: tuple[Value, ...], given: Optional[Value], rate: float, causal: bool,
+               scale: Optional[float]) -> Value:
+    q, k, v = operands
+    k, v, key_heads = _without_repeats(k, v)
+    if len(q.shape) == 4 and q.shape[0] == BATCH and key_heads and int(q.shape[1]) % key_heads == 0:  # type: ignore
         found = _mask(given, causal, q, k)
         if found is not None:
             return _whole(c, (q, k, v), key_heads, found, rate, scale)
@@ -43,11 +54,28 @@ def attention(c: Converter, query: Any, key: Any, value: Any, mask: Any = None, 
     if causal:
         rows, columns = (int(n) for n in scores.shape[-2:])  # type: ignore[arg-type]
         given = c.graph.constant(np.tri(rows, columns, dtype=bool))
+    empty = None if given is None else _empty_rows(given)
     if given is not None and given.dtype == "i1":
         scores = e.select(given, scores, e.as_value(scores, -1e30))
     elif given is not None:
+        if empty is not None:
+            given = e.select(empty, e.as_value(given, 0.0), given)
         scores = e.binary("add", scores, given)
-    return products.matmul(drop(c, reductions.softmax(scores), rate), v)
+    shares = reductions.softmax(scores)
+    if empty is not None:
+        shares = e.select(empty, e.as_value(shares, 0.0), shares)
+    return products.matmul(drop(c, shares, rate), v)
+
+
+def _empty_rows(mask: Value) -> Optional[Value]:
+    """Where a mask hides all keys, whose shares PyTorch makes 0; None: it cannot."""
+    last = len(mask.shape) - 1
+    if mask.dtype != "i1":
+        if not may_be(mask.node, -np.inf):
+            return None
+        mask = e.compare("gt", mask, -np.inf)
+    empty = layout.expand_dims(e.logical_not(reductions.reduce_logic(False, mask, (last,))), (last,))
+    return None if empty.constant is not None and not empty.constant.any() else empty
 
 
 def _whole(c: Converter, operands: tuple[Value, ...], key_heads: int, mask: Mask, rate: float,
@@ -77,13 +105,29 @@ def _lines(x: Value) -> Node:
     return arrange(x, range(3), range(3))
 
 
+def may_be(node: Node, number: float) -> bool:
+    """Whether a constant of this number, or one that the data brings, is among what a tensor is made of."""
+    waiting, seen = [node], set()
+    while waiting:
+        top = waiting.pop()
+        if id(top) in seen:
+            continue
+        seen.add(id(top))
+        if top.constant is not None and top.dtype == "f32" and bool((top.constant == number).any()):
+            return True
+        if top.op in ("input", "target", "log") and top.dtype == "f32":
+            return True
+        waiting += top.operands
+    return False
+
+
 def _without_repeats(k: Value, v: Value) -> tuple[Value, Value, int]:
     """Keys and values of the heads that there are, where each is repeated for several heads of the queries."""
     made = []
     for x in (k, v):
         parts = [a for a in x.axes[-3] if a.size != 1]
         if len(parts) != 2 or parts[0].place is None or parts[1].place is not None:
-            return k, v, int(k.shape[-3])  # type: ignore[arg-type]
+            return k, v, 0 if isinstance(k.shape[-3], Batch) else k.shape[-3]
         made.append(Value(x.graph, x.node, (*x.axes[:-3], (parts[0],), *x.axes[-2:])))
     return made[0], made[1], int(made[0].shape[-3])  # type: ignore[arg-type]
 
@@ -115,8 +159,9 @@ def _mask(given: Optional[Value], causal: bool, q: Value, k: Value) -> Optional[
     array = arrange(m, range(4)).constant
     assert array is not None
     if m.dtype == "f32":
-        if not np.all((array == 0) | (array < HIDDEN)):
-            return None
+        seen = (array == 0).any(-1)
+        if not np.all((array == 0) | (array < HIDDEN)) or not np.all(seen | (array == -np.inf).all(-1)):
+            return None  # of keys that are all as low, but not hidden, the shares are equal
         array = array == 0
     return _of_constant(m, array.astype(bool), int(q.shape[2]), int(k.shape[2]))  # type: ignore[arg-type]
 

@@ -19,7 +19,7 @@ from mtc.torch._plan import StepPlan
 from mtc.torch._step import Step, Variables
 from mtc.torch._watch import Tensors, refuse_hooks
 
-for _name in ("_elements", "_shapes", "_lookups", "_layers", "_attention", "_losses", "_recurrent"):
+for _name in ("_elements", "_along", "_shapes", "_lookups", "_layers", "_attention", "_losses", "_recurrent"):
     importlib.import_module(f"mtc.torch.{_name}")  # they register their operations
 
 

@@ -10,11 +10,11 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 
-from mtc._errors import ModelError
+from mtc._errors import DataError, ModelError
 from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
-from mtc.torch import _nodes
+from mtc.torch import _nodes, _types
 from mtc.torch._export import Exported
 from mtc.torch._framework import torch
 from mtc.torch._nodes import dtype_of, shape_of, size_of
@@ -140,8 +140,12 @@ class Converter:
             try:
                 self._values[node] = (self._place(node, node in inputs) if node.op == "placeholder"
                                       else _Subgraph() if node.op == "get_attr" else self._convert_node(node))
-            except Refused as refused:
-                self._problems.append((_nodes.name_of(node.target), str(refused), _nodes.where(node)))
+            except (DataError, ModelError):
+                raise
+            except Exception as error:  # of a handler, which has not foreseen these arguments
+                reason = str(error) if isinstance(error, Refused) else (
+                    f"an error in MTC, which it has not foreseen here: {type(error).__name__}: {error}")
+                self._problems.append((_nodes.name_of(node.target), reason, _nodes.where(node)))
                 self._values[node] = _Failed()
         self._refuse_changed()
         if self._problems:
@@ -245,7 +249,10 @@ class Converter:
         if any(isinstance(a, _Subgraph) for a in flat):
             raise Refused("MTC has nothing for it")
         if node.target is operator.getitem:
-            return positional[0][positional[1]]
+            found = positional[0][positional[1]]
+            if found is None:
+                raise Refused(f"result {positional[1]} of {_nodes.name_of(node.args[0].target)}")
+            return found
         if isinstance(node.meta.get("val"), (int, float, torch.SymInt)):
             return size_of(node.meta["val"])
         if isinstance(node.meta.get("val"), torch.Tensor) and _nodes.is_empty(node.meta["val"]):
@@ -264,7 +271,8 @@ class Converter:
         if name not in HANDLERS:
             raise Refused("MTC has nothing for it")
         with self.graph.at(self.layer()):
-            return HANDLERS[name](self, *_nodes.bound(node.target, positional, keywords))
+            made = HANDLERS[name](self, *_nodes.bound(node.target, positional, keywords))
+        return _types.in_type(made, name, node.meta.get("val"))
 
     def _lift(self, known: Known) -> Value:
         """A tensor that PyTorch computed, as a value. Along the batch its elements must be equal."""

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen operations element by element, casts, comparisons, and reductions."""
+"""ATen operations element by element, casts and comparisons."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, Optional
 
-import numpy as np
-
-from mtc._trace import Batch, Refused, Value, layout, moves, reductions
+from mtc._trace import Refused, Value, gradients, layout
 from mtc._trace import elementwise as e
-from mtc.torch._convert import Converter, op, product
+from mtc.torch._convert import Converter, op
 
 UNARY = {
     "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "exp": "exp", "log": "log", "log1p": "log1p",
@@ -19,16 +17,16 @@ UNARY = {
     "log_sigmoid": "log_sigmoid", "hardsigmoid": "hard_sigmoid", "hardswish": "hard_silu", "mish": "mish",
     "selu": "selu", "relu6": "relu6", "square": "square", "special_expm1": "expm1", "special_erf": "erf",
     "softsign": "softsign"}
-ARITHMETIC = {"mul": "mul", "maximum": "maximum", "minimum": "minimum", "multiply": "mul"}
+MOST_FACTORS = 64  # of a power that is made of products
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 @op(*UNARY)
 def unary(c: Converter, value: Any, *_: Any) -> Value:
-    return e.unary(UNARY[c.name()], _as(c, value))
+    return e.unary(UNARY[c.name()], as_result(c, value))
 
 
-def _as(c: Converter, value: Any) -> Value:
+def as_result(c: Converter, value: Any) -> Value:
     """An operand in the type of the result."""
     made = c.value(value)
     if made.dtype == "i1" and c.dtype() == "i32":
@@ -40,68 +38,79 @@ def _as(c: Converter, value: Any) -> Value:
 def whole(c: Converter, value: Any, decimals: int = 0) -> Value:
     if decimals:
         raise Refused(f"a rounding to {decimals} decimals: expected whole numbers")
-    x = _as(c, value)
+    x = as_result(c, value)
     if c.name() == "frac":
         return e.binary("sub", x, e.truncate(x))
     return {"ceil": e.ceil, "round": e.round_half_even}.get(c.name(), e.truncate)(x)
 
 
-@op(*ARITHMETIC)
-def arithmetic(c: Converter, a: Any, b: Any, *_: Any) -> Value:
+@op("mul", "multiply")
+def multiply(c: Converter, a: Any, b: Any, *_: Any) -> Value:
     if c.dtype() == "i1":
         return e.logical_and(c.value(a), c.value(b))
-    return e.binary(ARITHMETIC[c.name()], _as(c, a), _as(c, b))
+    return e.binary("mul", as_result(c, a), as_result(c, b))
+
+
+@op("maximum", "minimum", "fmax", "fmin")
+def extremum(c: Converter, a: Any, b: Any) -> Value:
+    """`fmax` and `fmin` give the other one for what is not a number."""
+    left, right = as_result(c, a), as_result(c, b)
+    made = gradients.extremum({"fmax": "maximum", "fmin": "minimum"}.get(c.name(), c.name()), left, right)
+    if c.name() in ("maximum", "minimum"):
+        return made
+    return e.select(e.compare("ne", left, left), right, e.select(e.compare("ne", right, right), left, made))
 
 
 @op("add", "sub", "subtract")
 def add(c: Converter, a: Any, b: Any, alpha: Any = 1) -> Value:
-    right = _as(c, b) if alpha == 1 else e.binary("mul", _as(c, b), alpha)
-    return e.binary("add" if c.name() == "add" else "sub", _as(c, a), right)
+    right = as_result(c, b) if alpha == 1 else e.binary("mul", as_result(c, b), alpha)
+    return e.binary("add" if c.name() == "add" else "sub", as_result(c, a), right)
 
 
 @op("rsub")
 def rsub(c: Converter, a: Any, b: Any, alpha: Any = 1) -> Value:
-    left = _as(c, a) if alpha == 1 else e.binary("mul", _as(c, a), alpha)
-    return e.binary("sub", _as(c, b), left)
+    left = as_result(c, a) if alpha == 1 else e.binary("mul", as_result(c, a), alpha)
+    return e.binary("sub", as_result(c, b), left)
 
 
 @op("addcmul", "addcdiv")
 def add_product(c: Converter, start: Any, a: Any, b: Any, factor: Any = 1) -> Value:
-    made = e.binary("mul" if c.name() == "addcmul" else "div", _as(c, a), _as(c, b))
-    return e.binary("add", _as(c, start), made if factor == 1 else e.binary("mul", made, factor))
+    made = e.binary("mul" if c.name() == "addcmul" else "div", as_result(c, a), as_result(c, b))
+    return e.binary("add", as_result(c, start), made if factor == 1 else e.binary("mul", made, factor))
 
 
 @op("lerp")
 def lerp(c: Converter, a: Any, b: Any, share: Any) -> Value:
-    return e.binary("add", _as(c, a), e.binary("mul", e.binary("sub", _as(c, b), _as(c, a)), _as(c, share)))
+    start, end = as_result(c, a), as_result(c, b)
+    return e.binary("add", start, e.binary("mul", e.binary("sub", end, start), as_result(c, share)))
 
 
 @op("div", "divide", "true_divide")
 def div(c: Converter, a: Any, b: Any, rounding: Optional[str] = None) -> Value:
     if rounding is not None and c.dtype() == "f32":
-        made = e.binary("div", _as(c, a), _as(c, b))
+        made = e.binary("div", as_result(c, a), as_result(c, b))
         return e.unary("floor", made) if rounding == "floor" else e.truncate(made)
     if rounding is not None:
         raise Refused(f"a division that rounds ({rounding})")
-    return e.binary("div", _as(c, a), _as(c, b))
+    return e.binary("div", as_result(c, a), as_result(c, b))
 
 
 @op("pow")
 def power(c: Converter, base: Any, exponent: Any) -> Value:
     if isinstance(exponent, (int, float)):
-        value = _as(c, base)
-        if exponent == int(exponent) and abs(exponent) <= 16:
+        value = as_result(c, base)
+        if math.isfinite(exponent) and exponent == int(exponent) and abs(exponent) <= MOST_FACTORS:
             return e.integer_power(value, int(exponent))
         if abs(exponent) == 0.5:
             return e.unary("sqrt" if exponent > 0 else "rsqrt", value)
     elif isinstance(base, (int, float)) and base > 0:
-        return e.unary("exp", e.binary("mul", _as(c, exponent), math.log(base)))
-    return e.binary("pow", _as(c, base), _as(c, exponent))
+        return e.unary("exp", e.binary("mul", as_result(c, exponent), math.log(base)))
+    return gradients.power(as_result(c, base), as_result(c, exponent))
 
 
 @op("reciprocal")
 def reciprocal(c: Converter, value: Any) -> Value:
-    return e.binary("div", 1.0, _as(c, value))
+    return e.binary("div", 1.0, as_result(c, value))
 
 
 @op("gelu")
@@ -111,9 +120,12 @@ def gelu(c: Converter, value: Any, approximate: str = "none") -> Value:
 
 @op("softplus")
 def softplus(c: Converter, value: Any, beta: float = 1, threshold: float = 20) -> Value:
+    """Above the threshold it is x. From 20 on that is softplus(x) too, but for a rounding."""
     x = c.value(value)
-    return e.unary("softplus", x) if beta == 1 else \
-        e.binary("div", e.unary("softplus", e.binary("mul", x, beta)), beta)
+    scaled = x if beta == 1 else e.binary("mul", x, beta)
+    made = e.unary("softplus", scaled)
+    made = made if beta == 1 else e.binary("div", made, beta)
+    return made if threshold >= 20 else e.select(e.compare("gt", scaled, threshold), x, made)
 
 
 @op("elu")
@@ -146,18 +158,18 @@ def prelu(c: Converter, value: Any, slope: Any) -> Value:
 @op("hardtanh", "clamp", "clamp_min", "clamp_max", "clip")
 def clamp(c: Converter, value: Any, *bounds: Any) -> Value:
     low, high = {"clamp_min": (*bounds, None), "clamp_max": (None, *bounds)}.get(c.name(), (*bounds, None, None)[:2])
-    x = _as(c, value)
-    x = x if low is None else e.binary("maximum", x, _as(c, low))
-    return x if high is None else e.binary("minimum", x, _as(c, high))
+    given = [b if b is None or isinstance(b, (int, float)) else as_result(c, b) for b in (low, high)]
+    made = gradients.clamp(as_result(c, value), *given)
+    return layout.broadcast(made, c.shape())
 
 
 @op(*COMPARE)
 def compare(c: Converter, a: Any, b: Any) -> Value:
-    left, right = _promoted(c, a, b)
+    left, right = promoted(c, a, b)
     return e.compare(c.name(), left, right)
 
 
-def _promoted(c: Converter, a: Any, b: Any) -> tuple[Value, Value]:
+def promoted(c: Converter, a: Any, b: Any) -> tuple[Value, Value]:
     """Both in one type."""
     left, right = c.value(a), c.value(b)
     kinds = {left.dtype, right.dtype}
@@ -196,12 +208,12 @@ def _booleans(c: Converter, *values: Any) -> list[Value]:
 
 @op("where")
 def where(c: Converter, condition: Any, a: Any, b: Any) -> Value:
-    return e.select(e.cast(c.value(condition), "i1"), _as(c, a), _as(c, b))
+    return e.select(e.cast(c.value(condition), "i1"), as_result(c, a), as_result(c, b))
 
 
 @op("masked_fill")
 def masked_fill(c: Converter, value: Any, mask: Any, fill: Any) -> Value:
-    made = e.select(c.value(mask), _as(c, fill), _as(c, value))
+    made = e.select(c.value(mask), as_result(c, fill), as_result(c, value))
     return layout.broadcast(made, c.shape())
 
 
@@ -218,138 +230,3 @@ def same(c: Converter, value: Any, *_: Any) -> Value:
 @op("detach")
 def detach(c: Converter, value: Any) -> Value:
     return c.graph.stop_gradient(c.value(value))
-
-
-# Reductions
-
-
-def _axes(value: Value, dims: Any) -> list[int]:
-    rank = len(value.shape)
-    if dims is None or (isinstance(dims, (list, tuple)) and not dims):
-        return list(range(rank))
-    return [d % rank for d in (dims if isinstance(dims, (list, tuple)) else [dims])] if rank else []
-
-
-def _kept(c: Converter, value: Value) -> Value:
-    return layout.reshape(value, c.shape())
-
-
-@op("sum")
-def sum_(c: Converter, value: Any, dims: Any = None, keepdim: Any = False, *_: Any) -> Value:
-    x = _as(c, value)
-    return _kept(c, reductions.reduce("sum", x, _axes(x, dims)))
-
-
-@op("mean")
-def mean(c: Converter, value: Any, dims: Any = None, keepdim: Any = False, *_: Any) -> Value:
-    x = _as(c, value)
-    return _kept(c, reductions.mean(x, _axes(x, dims if isinstance(dims, (list, tuple, int)) else None)))
-
-
-@op("amax", "amin")
-def extreme(c: Converter, value: Any, dims: Any = None, keepdim: bool = False) -> Value:
-    x = c.value(value)
-    return _kept(c, reductions.reduce(c.name()[1:], x, _axes(x, dims)))
-
-
-@op("max", "min")
-def extreme_and_place(c: Converter, value: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    x = c.value(value)
-    if isinstance(dim, Value):
-        return e.binary("maximum" if c.name() == "max" else "minimum", *_promoted(c, value, dim))
-    found = reductions.reduce(c.name(), x, _axes(x, dim))
-    if dim is None:
-        return found
-    place = reductions.argmax(x if c.name() == "max" else e.unary("neg", x), dim)
-    return [layout.expand_dims(v, (dim % len(x.shape),)) for v in (found, place)] if keepdim else [found, place]
-
-
-@op("argmax")
-def argmax(c: Converter, value: Any, dim: Any = None, keepdim: bool = False) -> Value:
-    x = c.value(value)
-    if dim is None:
-        raise Refused("argmax over all samples")
-    return _kept(c, reductions.argmax(x, dim))
-
-
-@op("topk")
-def topk(c: Converter, value: Any, count: int, dim: int = -1, largest: bool = True, in_order: bool = True) -> Any:
-    x = c.value(value)
-    return reductions.top_k([x, moves.indices(x, dim)], count, dim, smallest=not largest)
-
-
-@op("sort", "argsort")
-def sort(c: Converter, value: Any, *options: Any) -> Any:
-    dim, descending = options[-2:]  # after `stable`, which it always is
-    x = c.value(value)
-    found = reductions.top_k([x, moves.indices(x, dim)], None, dim, smallest=not descending)
-    return found[1] if c.name() == "argsort" else found
-
-
-@op("any", "all")
-def logic(c: Converter, value: Any, dims: Any = None, keepdim: bool = False) -> Value:
-    x = e.cast(c.value(value), "i1")
-    return _kept(c, reductions.reduce_logic(c.name() == "all", x, _axes(x, dims)))
-
-
-@op("var", "std", "var_mean", "std_mean")
-def variance(c: Converter, value: Any, dims: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
-    x = c.value(value)
-    axes = _axes(x, dims if isinstance(dims, (list, tuple, int)) and not isinstance(dims, bool) else None)
-    correction = 1 if correction is None or correction is True else correction
-    middle = reductions.mean(x, axes)
-    spread = e.unary("square", e.binary("sub", x, _expanded(middle, axes, x)))
-    sizes = [x.shape[i] for i in axes]
-    batches = [n for n in sizes if isinstance(n, Batch)]
-    static = product([n for n in sizes if not isinstance(n, Batch)])
-    total = reductions.reduce("sum", spread, axes)
-    count = x.graph.count(batches[0] * static) if batches else x.graph.constant(np.float32(static))
-    made = e.binary("div", total, e.binary("sub", count, float(correction)) if correction else count)
-    made = _root(made) if c.name().startswith("std") else made
-    shaped = [_expanded(v, axes, x) if keepdim else v for v in (made, middle)]
-    return shaped if c.name().endswith("mean") else shaped[0]
-
-
-def _expanded(value: Value, axes: list[int], like: Value) -> Value:
-    return layout.expand_dims(value, sorted(axes)) if len(value.shape) != len(like.shape) else value
-
-
-@op("softmax", "_softmax", "log_softmax", "_log_softmax", "special_softmax", "special_log_softmax")
-def softmax(c: Converter, value: Any, dim: int, *_: Any) -> Value:
-    return reductions.softmax(e.cast(c.value(value), "f32"), dim, log="log" in c.name())
-
-
-@op("logsumexp", "special_logsumexp")
-def logsumexp(c: Converter, value: Any, dims: Any, keepdim: bool = False) -> Value:
-    x = c.value(value)
-    axes = _axes(x, dims)
-    most = reductions.reduce("max", x, axes)
-    total = reductions.reduce("sum", e.unary("exp", e.binary("sub", x, _expanded(most, axes, x))), axes)
-    return _kept(c, e.binary("add", e.unary("log", total), most))
-
-
-@op("cumsum")
-def cumsum(c: Converter, value: Any, dim: int, *_: Any) -> Value:
-    return reductions.cumsum(_as(c, value), dim)
-
-
-@op("norm", "linalg_vector_norm")
-def norm(c: Converter, value: Any, order: Any = 2, dims: Any = None, keepdim: bool = False, *_: Any) -> Value:
-    x = c.value(value)
-    if order not in (None, 2, 2.0):
-        raise Refused(f"a norm of order {order}")
-    return _kept(c, _root(reductions.reduce("sum", e.unary("square", x), _axes(x, dims))))
-
-
-def _root(value: Value) -> Value:
-    """The square root with the gradient 0 at 0, which PyTorch's norms and deviations have there."""
-    zero = e.compare("eq", value, 0.0)
-    one, nothing = e.as_value(value, 1.0), e.as_value(value, 0.0)
-    return e.select(zero, nothing, e.unary("sqrt", e.select(zero, one, value)))
-
-
-@op("one_hot")
-def one_hot(c: Converter, value: Any, depth: int = -1) -> Value:
-    if depth < 0:
-        raise Refused("a one_hot of as many classes as the data has: give num_classes")
-    return moves.one_hot(c.value(value), depth, c.dtype())

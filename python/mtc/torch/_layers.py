@@ -164,39 +164,47 @@ def _each(given: Any, count: int) -> list[int]:
 @op("max_pool2d", "max_pool1d", "max_pool2d_with_indices")
 def max_pool(c: Converter, images: Any, window: Any, strides: Any = (), padding: Any = 0, dilation: Any = 1,
              ceil_mode: bool = False) -> Any:
-    count = len(c.shape()) - 2
-    if any(d != 1 for d in _each(dilation, count)):
+    x, sizes = _with_channels(c, images)
+    if any(d != 1 for d in _each(dilation, len(sizes) - 2)):
         raise Refused("a pool with dilation")
-    made = _pool(c, "max", images, window, strides, padding)
+    made = layout.reshape(_pool("max", x, sizes, window, strides, padding), c.shape())
     return [made, None] if c.name().endswith("indices") else made
+
+
+def _with_channels(c: Converter, images: Any) -> tuple[Value, Any]:
+    """Images with an axis of channels, and the shape of the result with it. A pool may leave one of the axes out."""
+    x, sizes = c.value(images), c.shape()
+    count = 1 if "1d" in c.name() else 2
+    if len(x.shape) == count + 1:
+        x, sizes = layout.expand_dims(x, (1,)), (*sizes[:1], 1, *sizes[1:])
+    return x, sizes
 
 
 @op("avg_pool2d", "avg_pool1d")
 def average_pool(c: Converter, images: Any, window: Any, strides: Any = (), padding: Any = 0, ceil_mode: bool = False,
                  count_padding: bool = True, divisor: Optional[int] = None) -> Value:
-    x = c.value(images)
+    x, shape = _with_channels(c, images)
     count = len(x.shape) - 2
     taps, steps, pads = _each(window, count), _each(strides or window, count), _each(padding, count)
-    made = _pool(c, "sum", x, window, strides, padding)
+    made = _pool("sum", x, shape, window, strides, padding)
     if divisor:
-        return e.binary("div", made, float(divisor))
+        return layout.reshape(e.binary("div", made, float(divisor)), c.shape())
     counts = np.ones([1] * count, "float32")
     for i, (k, s, p) in enumerate(zip(taps, steps, pads)):
-        size, results = x.shape[i + 2], c.shape()[i + 2]
+        size, results = x.shape[i + 2], shape[i + 2]
         begins = np.arange(int(results)) * s - p  # type: ignore[arg-type]
         ends = np.minimum(begins + k, int(size) + (p if count_padding else 0))  # type: ignore[arg-type]
         inside = ends - (begins if count_padding else np.maximum(begins, 0))
         counts = counts * inside.reshape([-1 if j == i else 1 for j in range(count)])
-    return e.binary("mul", made, c.graph.constant((1 / counts).astype("float32")))
+    return layout.reshape(e.binary("mul", made, c.graph.constant((1 / counts).astype("float32"))), c.shape())
 
 
-def _pool(c: Converter, kind: str, images: Any, window: Any, strides: Any, padding: Any) -> Value:
-    x = c.value(images)
+def _pool(kind: str, x: Value, shape: Any, window: Any, strides: Any, padding: Any) -> Value:
     count = len(x.shape) - 2
     taps, steps, pads = _each(window, count), _each(strides or window, count), _each(padding, count)
     both = []
     for i in range(count):
-        needed = (int(c.shape()[i + 2]) - 1) * steps[i] + taps[i] - int(x.shape[i + 2])  # type: ignore[arg-type]
+        needed = (int(shape[i + 2]) - 1) * steps[i] + taps[i] - int(x.shape[i + 2])  # type: ignore[arg-type]
         both.append((pads[i], max(needed - pads[i], 0)))
     x = channels_last(x)
     if count == 1:
@@ -208,12 +216,12 @@ def _pool(c: Converter, kind: str, images: Any, window: Any, strides: Any, paddi
 @op("adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool2d")
 def adaptive_average_pool(c: Converter, images: Any, _sizes: Any) -> Value:
     """The mean, or along each axis a product with the shares of the elements in each result."""
-    x = c.value(images)
+    x, shape = _with_channels(c, images)
     rank = len(x.shape)
-    if all(n == 1 for n in c.shape()[2:]):
+    if all(n == 1 for n in shape[2:]):
         return layout.reshape(reductions.mean(x, range(2, rank)), c.shape())
     for axis in range(2, rank):
-        size, results = int(x.shape[axis]), int(c.shape()[axis])  # type: ignore[arg-type]
+        size, results = int(x.shape[axis]), int(shape[axis])  # type: ignore[arg-type]
         shares = np.zeros((size, results), "float32")
         for i in range(results):
             begin, end = i * size // results, -(-(i + 1) * size // results)
@@ -221,7 +229,7 @@ def adaptive_average_pool(c: Converter, images: Any, _sizes: Any) -> Value:
         if size == results:
             continue
         x = products.along_axis(x, shares, axis)
-    return x
+    return layout.reshape(x, c.shape())
 
 
 # Normalisation
@@ -290,7 +298,12 @@ def layer_norm(c: Converter, value: Any, shape: Sequence[int], weight: Any = Non
     made = reductions.normalize(x, axes, epsilon)
     made = made if weight is None else e.binary("mul", made, c.value(weight))
     made = made if bias is None else e.binary("add", made, c.value(bias))
-    return [made, None, None] if c.name().startswith("native") else made
+    if c.name() == "layer_norm":
+        return made
+    mean = reductions.mean(x, axes)
+    spread = reductions.mean(e.unary("square", e.binary("sub", x, layout.expand_dims(mean, axes))), axes)
+    scale = e.unary("rsqrt", e.binary("add", spread, epsilon))
+    return [made, *(c.graph.stop_gradient(layout.expand_dims(v, axes)) for v in (mean, scale))]  # as in PyTorch
 
 
 @op("rms_norm")

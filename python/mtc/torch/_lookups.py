@@ -19,7 +19,7 @@ def embedding(c: Converter, table: Any, ids: Any, padding: int = -1, by_frequenc
     if by_frequency:
         raise Refused("gradients that are scaled by the frequency of an id")
     rows = moves.take(weights, places)
-    if padding is None or padding < 0 or places.constant is not None:
+    if padding is None or padding < 0 or (places.constant is not None and not (places.constant == padding).any()):
         return rows
     there = layout.expand_dims(e.compare("eq", places, padding), (len(places.shape),))
     return e.select(there, c.graph.stop_gradient(rows), rows)  # the row of the padding has no gradient
@@ -52,7 +52,10 @@ def embedding_bag(c: Converter, table: Any, ids: Any, starts: Any, by_frequency:
 
 @op("index_select")
 def index_select(c: Converter, value: Any, dim: int, ids: Any) -> Value:
-    return moves.take(c.value(value), c.value(ids), dim)
+    x, places = c.value(value), c.value(ids)
+    if not x.shape:
+        return x if not places.shape else layout.broadcast(x, c.shape())
+    return moves.take(x, _from_start(c, places, x.shape[dim % len(x.shape)]), dim)
 
 
 @op("index")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mtc._trace import Refused, Value, layout, moves, reductions
+from mtc._trace import Refused, Value, gradients, layout, moves, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.layout import align, arrange, decide, replaced
 from mtc._trace.values import Batch, batch_of
@@ -15,14 +15,22 @@ NONE, MEAN, SUM = range(3)
 MOVES = {"reshape", "transpose", "slice", "cast"}
 
 
-def reduced(values: Value, reduction: int, weights: Optional[Value] = None) -> Value:
-    """The values, their sum or their mean; with weights the weighted mean."""
+def reduced(values: Value, reduction: int, weights: Optional[Value] = None, counts: Optional[Value] = None) -> Value:
+    """The values, their sum or their mean; with weights the weighted mean.
+
+    `counts`: 1 for each value that counts, else 0. Where none counts the mean is not a number, but its gradient is 0.
+    """
     weighted = values if weights is None else e.binary("mul", values, weights)
     if reduction == NONE:
         return weighted
     every = range(len(values.shape))
     if weights is not None and reduction == MEAN:
-        return e.binary("div", reductions.reduce("sum", weighted, every), reductions.reduce("sum", weights, every))
+        total, divisor = reductions.reduce("sum", weighted, every), reductions.reduce("sum", weights, every)
+        if counts is None:
+            return e.binary("div", total, divisor)
+        none = e.compare("eq", divisor if counts is weights else reductions.reduce("sum", counts, every), 0.0)
+        mean = e.binary("div", total, e.select(none, e.as_value(divisor, 1.0), divisor))
+        return e.select(none, e.as_value(mean, float("nan")), mean)
     return reductions.mean(weighted, every) if reduction == MEAN else reductions.reduce("sum", weighted, every)
 
 
@@ -32,7 +40,7 @@ def cross_entropy(c: Converter, logits: Any, target: Any, weight: Any = None, re
     x, labels = _classes_last(c.value(logits)), c.value(target)
     if labels.dtype == "f32":
         return _of_probabilities(c, x, _classes_last(labels), weight, reduction, smoothing)
-    labels, weights = _counted(c, labels, weight, ignored)
+    labels, weights, counts = _counted(c, labels, weight, ignored)
     values = _sparse(x, labels)
     if smoothing:
         if weight is not None:
@@ -40,30 +48,32 @@ def cross_entropy(c: Converter, logits: Any, target: Any, weight: Any = None, re
         every = e.unary("neg", reductions.reduce("sum", reductions.softmax(x, log=True), [len(x.shape) - 1]))
         share = smoothing / int(x.shape[-1])  # type: ignore[arg-type]
         values = e.binary("add", e.binary("mul", values, 1 - smoothing), e.binary("mul", every, share))
-    return reduced(values, reduction, weights)
+    return reduced(values, reduction, weights, counts)
 
 
 @op("nll_loss", "nll_loss_nd", "nll_loss2d")
 def nll(c: Converter, log_probabilities: Any, target: Any, weight: Any = None, reduction: int = MEAN,
         ignored: int = -100) -> Value:
     x = _classes_last(c.value(log_probabilities))
-    labels, weights = _counted(c, c.value(target), weight, ignored)
-    return reduced(e.unary("neg", reductions.pick(x, labels)), reduction, weights)
+    labels, weights, counts = _counted(c, c.value(target), weight, ignored)
+    return reduced(e.unary("neg", reductions.pick(x, labels)), reduction, weights, counts)
 
 
 def _classes_last(x: Value) -> Value:
     return layout.transpose(x, [0, *range(2, len(x.shape)), 1]) if len(x.shape) > 2 else x
 
 
-def _counted(c: Converter, labels: Value, weight: Any, ignored: int) -> tuple[Value, Optional[Value]]:
-    """Labels that are classes, and the weight of each: that of its class, and 0 where it is to be ignored."""
+def _counted(c: Converter, labels: Value, weight: Any,
+             ignored: int) -> tuple[Value, Optional[Value], Optional[Value]]:
+    """Labels that are classes; the weight of each: that of its class, and 0 where it is to be ignored; else 1 or 0."""
     labels = e.cast(labels, "i32")
     if _is_checked(c, labels, ignored):
-        return labels, None if weight is None else moves.take(c.value(weight), labels)
-    counts = e.compare("ne", labels, ignored)
-    labels = e.select(counts, labels, e.as_value(labels, 0))
-    weights = e.cast(counts, "f32")
-    return labels, weights if weight is None else e.binary("mul", weights, moves.take(c.value(weight), labels))
+        return labels, None if weight is None else moves.take(c.value(weight), labels), None
+    there = e.compare("ne", labels, ignored)
+    labels = e.select(there, labels, e.as_value(labels, 0))
+    counts = e.cast(there, "f32")
+    weights = counts if weight is None else e.binary("mul", counts, moves.take(c.value(weight), labels))
+    return labels, weights, counts
 
 
 def _is_checked(c: Converter, labels: Value, ignored: int) -> bool:
@@ -149,11 +159,14 @@ def bce_with_logits(c: Converter, logits: Any, target: Any, weight: Any = None, 
 
 @op("binary_cross_entropy")
 def bce(c: Converter, probabilities: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Value:
+    """PyTorch's gradient to p, (p - t) / max(p (1 - p), 1e-12), is a number where p is 0 or 1 too."""
     p, t = _pair(c, probabilities, target)
-    hit = e.binary("mul", t, e.binary("maximum", e.unary("log", p), -100.0))
-    rest = e.binary("maximum", e.unary("log", e.binary("sub", 1.0, p)), -100.0)
+    q = e.binary("sub", 1.0, p)
+    hit, rest = (e.binary("maximum", -100.0, c.graph.stop_gradient(e.unary("log", v))) for v in (p, q))
     miss = e.binary("mul", e.binary("sub", 1.0, t), rest)
-    values = e.unary("neg", e.binary("add", hit, miss))
+    values = e.unary("neg", e.binary("add", e.binary("mul", t, hit), miss))
+    slope = e.binary("div", e.binary("sub", p, t), e.binary("maximum", 1e-12, e.binary("mul", q, p)))
+    values = gradients.with_slope(values, p, slope)
     return reduced(values if weight is None else e.binary("mul", values, c.value(weight)), reduction)
 
 

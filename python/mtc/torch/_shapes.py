@@ -39,6 +39,8 @@ def permute(c: Converter, value: Any, dims: Sequence[int]) -> Value:
 def transpose(c: Converter, value: Any, a: int, b: int) -> Value:
     x = c.value(value)
     order = list(range(len(x.shape)))
+    if not order:
+        return x
     order[a % len(order)], order[b % len(order)] = order[b % len(order)], order[a % len(order)]
     return layout.transpose(x, order)
 
@@ -257,10 +259,10 @@ def interpolate(c: Converter, value: Any, size: Any, align_corners: bool, *facto
         if isinstance(old, Batch) or isinstance(new, Batch):
             raise Refused("an interpolation along the batch")
         factor = factors[i] if i < len(factors) else None
-        line = (new, 1) if len(made.shape) == 4 else (new,)
-        given = torch.eye(old).reshape(1, old, old, *line[1:])
-        options = [factor, *(None for _ in line[1:])]
+        plane = len(made.shape) == 4  # then the identity is an image, whose width stays
+        given = torch.eye(old).reshape(1, 1 if plane else old, *[old] * (len(made.shape) - 2))
         target = getattr(torch.ops.aten, c.name()).default
-        matrix = target(given, line, align_corners, *options)[0].reshape(old, new)
-        made = products.along_axis(made, matrix.numpy(), axis)
+        found = target(given, (new, old) if plane else (new,), align_corners, factor, *[None] * plane)
+        matrix = found.reshape(new, old).T if plane else found.reshape(old, new)
+        made = products.along_axis(made, np.ascontiguousarray(matrix.numpy()), axis)
     return made
