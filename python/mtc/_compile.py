@@ -33,7 +33,7 @@ _OPTIONS = {name for name, *_ in _structs.CompileOptions._fields_} - {
 
 def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, precision: Optional[str] = None,
             shards: int = 0, seed: int = 0, mode: str = "exact", verbose: Union[int, str] = "auto",
-            cache: bool = True, by: Optional[str] = None, example: Any = None, check: bool = True,
+            cache: bool = True, by: Optional[str] = None, example: Any = None, check: Union[bool, str] = True,
             **options: Any) -> Plan:
     """Compiles a model into a plan.
 
@@ -53,7 +53,8 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
             a trace where that is refused.
         example: x, (x, y) or (x, y, sample_weight), a few samples, for the trace of a model that does not know its
             inputs or targets.
-        check: compares the loss and all gradients of the example with Keras', while the plan of a trace is compiled.
+        check: compares what Keras and MTC make of the example, and of batches that are made of it, while the plan of a
+            trace is compiled. "full": of all of them, however long it takes. False: compares nothing.
         options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
             device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch, micro_batches, batch_norm,
             class_names, vocabulary, input_shape, lengths ([64, 128, 256]), length_input,

@@ -6,7 +6,7 @@ import numpy as np
 from interpreter import MOMENTUM, Step, errors
 
 from mtc._trace.values import Batch
-from mtc.jax import _check
+from mtc.jax import _reference
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._program import finish_text, trace
 from mtc.jax._reader import Keys
@@ -29,7 +29,7 @@ def step_of_jax(program, params, state, batch, bits):
 
     def loss(params):
         keys = [Keys((program.key,))] if program.key else []
-        loss, *new = _check._replay(closed.jaxpr, closed.consts, [*params, *state, *batch, *keys], bits)
+        loss, *new = _reference.replay(closed.jaxpr, closed.consts, [*params, *state, *batch, *keys], bits)
         return loss, new
 
     run = jax.value_and_grad(loss, has_aux=True)
@@ -54,7 +54,7 @@ def errors_in_float64(program, double, path):
     traced = trace(program, "check", Optimizer("sgd", 1.0), fixed=fixed)
     text = finish_text(traced, Optimizer("sgd", 1.0, {"momentum": MOMENTUM}))
     state = program.state.arrays if program.state else []
-    bits, numbers = _check._numbers(fixed, len(program.batch.arrays[0]))
+    bits, numbers = _reference.numbers_of(fixed, len(program.batch.arrays[0]))
     inputs = dict(zip(program.batch.names, program.batch.arrays))
     variables = dict(zip(program.params.names, program.params.arrays))
     variables.update(zip(program.state.names if program.state else [], state))

@@ -142,61 +142,6 @@ def test_fit_goes_on_from_a_checkpoint(tmp_path, capsys):
                 other.fit([m.some(16)], checkpoint=tmp_path)
 
 
-def test_check_finds_a_wrong_gradient():
-    m = jax_models.mlp()
-
-    def loss(params, batch):
-        return m.loss(params, batch)[0]
-
-    import mtc.jax._check as check
-
-    original = check._of_mtc
-    try:
-        check._of_mtc = lambda *given: (lambda l, g: (l, [g[0] * 1.01, *g[1:]]))(*original(*given))
-        with pytest.raises(mtc.ModelError, match='"dense/bias": the gradient differs by 1.0e-02'):
-            mtc.jax.compile(loss, m.params, m.some(4), optimizer="sgd", batch_size=16, devices="cpu:1")
-    finally:
-        check._of_mtc = original
-
-
-def test_check_allows_what_roundings_change(monkeypatch, capsys):
-    """The argument of this ReLU is 2^-24: after a rounding it may be 0, and then all gradients are."""
-    import mtc.jax._check as check
-
-    def loss(params, batch):
-        return jnp.mean((jax.nn.relu(batch["x"] * params["scale"] + params["shift"]) - 1) ** 2)
-
-    params = {"scale": np.ones(1, "f4"), "shift": np.full(1, 2.0**-24 - 1, "f4")}
-    monkeypatch.setattr(check, "_of_mtc", lambda *_given: (1.0, [np.zeros(1, "f4"), np.zeros(1, "f4")]))
-    mtc.jax.compile(loss, params, {"x": np.ones((4, 1), "f4")}, optimizer="sgd", batch_size=8, devices="cpu:1")
-    assert "but for 2 that differ as much from roundings" in capsys.readouterr().err
-
-
-def test_check_asks_jax_again_where_the_quick_program_differs(monkeypatch):
-    """The settings with which JAX compiles it are rarely used."""
-    import mtc.jax._check as check
-
-    m = jax_models.mlp()
-    options = {"optimizer": "sgd", "batch_size": 8, "devices": "cpu:1", "verbose": 0}
-    asked = []
-    eagerly = check._run_eagerly
-    monkeypatch.setattr(check, "_run_eagerly", lambda *given: asked.append(1) or eagerly(*given))
-    mtc.jax.compile(m.loss, m.params, m.some(4), **options)
-    assert not asked
-
-    def wrong(*given):
-        value, gradients = eagerly(*given)
-        return value, [1.01 * g for g in gradients]
-
-    def refused(*_given):
-        raise jax.errors.JaxRuntimeError("UNIMPLEMENTED")
-
-    for quickly in (wrong, refused):
-        monkeypatch.setattr(check, "_run_once", quickly)
-        mtc.jax.compile(m.loss, m.params, m.some(4), **options)
-    assert len(asked) == 2
-
-
 def refused(loss, params=np.eye(4, dtype="float32"), batch=np.ones((3, 4), "float32"), **options):
     with pytest.raises(mtc.ModelError) as found:
         mtc.jax.compile(loss, params, batch, optimizer=options.pop("optimizer", "sgd"), **options)

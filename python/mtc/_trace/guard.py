@@ -25,6 +25,7 @@ from mtc._tensors import Array
 from mtc._trace import differences, roundings
 
 Values = dict[str, Array]
+Measure = Callable[[Mapping[str, Array], Mapping[str, Array]], dict[str, float]]
 Reference = Callable[[bool, int], Values]  # (float64?, step of `roundings`) -> what the framework makes
 
 FLOOR = 1e-3  # of the largest element of all gradients: a gradient below it is rounding errors
@@ -74,6 +75,18 @@ def errors(mine: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, 
     return found
 
 
+def norms(mine: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, float]:
+    """As `errors`, but of gradients the norm of the difference, as a share of the norm of the framework's, or of a
+    hundredth of the largest norm if that is more."""
+    found = errors(*({k: v for k, v in values.items() if not k.startswith(GRADIENT)} for values in (mine, theirs)))
+    pairs = {key: _finite(mine[key], theirs[key]) for key in theirs if key in mine and key.startswith(GRADIENT)}
+    sizes = {key: differences.norm(b) for key, (_, b) in pairs.items()}
+    loss = _finite(theirs[LOSS], theirs[LOSS])[1]
+    least = 1e-2 * (max(sizes.values(), default=0.0) or differences.largest(loss) or 1.0)
+    found.update({key: differences.norm_of_difference(a, b) / max(sizes[key], least) for key, (a, b) in pairs.items()})
+    return found
+
+
 def _finite(a: Array, b: Array) -> tuple[Array, Array]:
     """The two, with 0 where b is not finite."""
     if np.isfinite(differences.largest(b)):
@@ -82,28 +95,29 @@ def _finite(a: Array, b: Array) -> tuple[Array, Array]:
     return np.where(known, a, 0), np.where(known, b, 0)
 
 
-def judge(mine: Mapping[str, Array], reference: Reference, tolerance: float) -> Verdict:
+def judge(mine: Mapping[str, Array], reference: Reference, tolerance: float,
+          measure: Measure = errors) -> Verdict:
     """Compares a case.
 
     Raises:
         Different: something differs by more than roundings do.
     """
     single = truth = reference(False, 0)
-    found = errors(mine, single)
+    found = measure(mine, single)
     over = [key for key, error in found.items() if not error <= tolerance]
     if not over:
         return Verdict(found)
     double = False
 
     def again(noise: int) -> dict[str, float]:
-        return errors(reference(double, noise) if noise else single, truth)
+        return measure(reference(double, noise) if noise else single, truth)
 
     left = _unmoved(found, tolerance, again, roundings.STEPS[:1])
     exact: list[str] = []
     if left:
         with contextlib.suppress(Exception):  # the caller's code may insist on float32
             truth, double = reference(True, 0), True
-            found = {**found, **errors(mine, truth)}
+            found = {**found, **measure(mine, truth)}
         if double:
             own = again(0)
             exact = [key for key in over if found[key] <= tolerance + roundings.SLACK * own[key]]
@@ -150,11 +164,16 @@ def conclusion(framework: str, verdicts: Mapping[str, Verdict], tolerance: float
         return f"agrees with {framework} within {tolerance:.0e}; the worst is {worst[1]}, {worst[0]:.1e}"
     parts = [f"agrees with {framework} within {tolerance:.0e}, but for rounding"]
     if moved:
-        parts.append(f"{len(moved)} arrays differ by up to {max(moved):.1e}, and {framework}'s own move as far when "
-                     "its weights change by 1e-6")
+        parts.append(f"{_arrays(moved)} by up to {max(moved):.1e}, and {framework}'s own numbers move as far when its "
+                     "weights change by 1e-6")
     if doubled:
-        parts.append(f"{len(doubled)} arrays are as near to {framework} in float64 as its float32 is")
+        parts.append(f"{_arrays(doubled)} by up to {max(doubled):.1e} from {framework} in float64, and its float32 by "
+                     "an eighth of that or more")
     return f"{parts[0]}: {', and '.join(parts[1:])}"
+
+
+def _arrays(found: list[float]) -> str:
+    return "1 array differs" if len(found) == 1 else f"{len(found)} arrays differ"
 
 
 def cases_of(labels: Mapping[str, Optional[Verdict]]) -> str:

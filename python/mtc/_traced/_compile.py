@@ -37,7 +37,7 @@ class Request:
 
     example: Optional[Callable[[], Example]]
     weighted: bool = False
-    check: bool = True
+    check: Union[bool, str] = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,14 +109,15 @@ def _trace(model: Any, request: Request, rate: bool, drop: bool) -> Result:
         from mtc._traced import _rebuild
 
         return _rebuild.trace(model, example, request.check, rate, drop)
-    return trace_here(model, example, rate, drop)
+    return trace_here(model, example, rate, drop, full=request.check == "full")
 
 
-def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequence[str] = ()) -> Result:
+def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequence[str] = (),
+               full: bool = False) -> Result:
     """Traces a model of Keras' JAX back end.
 
     `rate`: with its learning rate. `drop`: leaves out metrics that cannot be taken. `paths`: other names for its
-    variables, in their order.
+    variables, in their order. `full`: the check takes all samples, and makes all batches.
     """
     from mtc._traced._optimizer import optimizer_of
     from mtc._traced._program import Traced
@@ -140,7 +141,8 @@ def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequ
         if not traced.has_loss:
             return "not checked, as there are no targets"
         policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
-        return _check.compare(traced.program, traced.program.batch.arrays, TOLERANCES.get(policy, LOOSE), _small_plan)
+        return _check.compare(traced.program, traced.program.batch.arrays, TOLERANCES.get(policy, LOOSE), _small_plan,
+                              full)
 
     return Result(text, traced.names, check, tuple(traced.program.dropped or ()))
 

@@ -9,7 +9,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from typing import Any, Sequence
+from typing import Any, Sequence, Union
 
 from mtc import _model
 from mtc._errors import ModelError
@@ -21,7 +21,7 @@ Found = tuple[str, Any, str, Sequence[str]]  # text, names, line of the check, m
 _known: dict[str, Found] = {}  # what the process found, by what it was given
 
 
-def trace(model: Any, example: Example, check: bool, rate: bool, drop: bool) -> Result:
+def trace(model: Any, example: Example, check: Union[bool, str], rate: bool, drop: bool) -> Result:
     """The text of a model, made and checked by another process."""
     description = _model.describe(model)
     options = {"check": check, "rate": rate, "drop": drop}
@@ -32,7 +32,7 @@ def trace(model: Any, example: Example, check: bool, rate: bool, drop: bool) -> 
     return Result(text, names, lambda: line, dropped)
 
 
-def _run(model: Any, example: Example, options: dict[str, bool]) -> Found:
+def _run(model: Any, example: Example, options: dict[str, Any]) -> Found:
     if not model.built:
         raise ModelError(f"{model.name}: expected a built model: call it on a batch, or model.build()")
     with tempfile.TemporaryDirectory(prefix="mtc-") as name:
@@ -78,7 +78,8 @@ def _main(folder: pathlib.Path) -> None:
             raise ModelError(f"cannot be loaded on JAX: {error}\nexpected classes that can be imported, or that "
                              f"keras.saving.register_keras_serializable registers when {own} is imported: those of a "
                              "script that runs are not") from None
-        made = trace_here(model, given["example"], given["rate"], given["drop"], given["paths"])
+        made = trace_here(model, given["example"], given["rate"], given["drop"], given["paths"],
+                          given["check"] == "full")
         result = made.text, made.names, made.check() if given["check"] else "not checked", made.dropped
     except ModelError as error:
         result = str(error)

@@ -38,9 +38,10 @@ __all__ = ["Optimizer", "Step", "adagrad", "adam", "adamw", "compile", "lion", "
 
 def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, optimizer: Any, batch_size: int = 32,
             state: Any = None, predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None,
-            name: str = "", better: Optional[Mapping[str, str]] = None, check: bool = True, tolerance: float = 1e-4,
-            verbose: Union[int, str] = "auto", target: Optional[str] = None, precision: Optional[str] = None,
-            shards: int = 0, seed: int = 0, mode: str = "exact", **options: Any) -> Step:
+            name: str = "", better: Optional[Mapping[str, str]] = None, check: Union[bool, str] = True,
+            tolerance: float = 1e-4, verbose: Union[int, str] = "auto", target: Optional[str] = None,
+            precision: Optional[str] = None, shards: int = 0, seed: int = 0, mode: str = "exact",
+            **options: Any) -> Step:
     """Compiles a loss function of JAX, and binds the plan to devices.
 
     Args:
@@ -60,7 +61,8 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
         devices: as of `mtc.Session`.
         name: of the model; the function's name without it.
         better: "higher" or "lower" for each metric; without it those with "acc" in their names are better higher.
-        check: compares the loss and all gradients of the example with those of JAX, while the plan is compiled.
+        check: compares what JAX and MTC make of two samples of the example, and of batches that are made of them:
+            losses, gradients, states, metrics and predictions. "full": of all samples. False: compares nothing.
         tolerance: of that comparison, relative to the norm of each gradient.
         verbose: 0: silent.
         target: as of `mtc.compile`.
@@ -93,7 +95,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
             raise ModelError("expected an example batch of arrays for check=True, found shapes")
         arrays = [np.asarray(a) for a in program.batch.arrays]
         return _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.plan_of_text(
-            t, "check", _compile._settings(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)))
+            t, "check", _compile._settings(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)), check == "full")
 
     plan = _compile.while_checking(make, compare, verbose) if check else make()
     return Step(plan, program, devices, text, optimizer)

@@ -1,193 +1,186 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One batch through JAX and through MTC: the loss and all gradients compared."""
+"""The check of a loss function: what MTC and JAX make of the example and of batches that are made of it."""
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Sequence
+import time
+from typing import Any, Mapping, Sequence
 
 import jax
 import numpy as np
-from jax._src import core
 
 from mtc._errors import ModelError
 from mtc._plan import Plan
-from mtc._trace import differences, roundings
-from mtc._trace.values import Batch, Shape
-from mtc.jax import _control
+from mtc._session import Session
+from mtc._tensors import INPUT
+from mtc._trace import differences, edges, guard
+from mtc._trace.values import Shape
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._program import Program, finish_text, trace
-from mtc.jax._reader import ON_KEYS, Keys, on_keys
+from mtc.jax._reference import Reference, numbers_of
 
-Result = tuple[float, list[Any]]  # a loss and the gradients of the parameters
-LOSS = "the loss"
-MOMENTUM = 0.5  # so that the optimizer has slots; after the first step they hold minus the gradients
+ROWS, NORMALIZED = 2, 4  # samples of the example that are enough, without and with statistics of a batch
+SECONDS = 5.0  # of work, after which no more batches are made
+EXAMPLE = "the example"
+# Its momentum is the gradient after a step that begins with none; with the rate 0 the parameters stay.
+OPTIMIZER = Optimizer("sgd", 1.0, {"momentum": 0.5, "rate_after_momentum": True})
+
+Fixed = list[tuple[str, str, Shape]]
 
 
-def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any) -> str:
-    """A line that says how good a program is. Raises a ModelError where the loss or a gradient differs.
+def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any, full: bool = False) -> str:
+    """A line that says how good a program is. Raises a ModelError where something differs.
 
     Args:
         program: the loss function.
         arrays: a batch.
         tolerance: of the norm of a difference of gradients, relative to the norm of the gradient, or to a hundredth of
-            the largest norm if that is more. What roundings explain may be more (`mtc._trace.roundings`).
+            the largest norm if that is more; of other arrays relative to their largest element. What roundings explain
+            may be more (`mtc._trace.guard`).
         make: compiles text into a plan.
+        full: takes all samples of the batch, and all batches that are made of it.
     """
-    fixed: list[tuple[str, str, Shape]] = []
-    traced = trace(program, "check", Optimizer("sgd", 1.0), fixed=fixed)
-    text = finish_text(traced, Optimizer("sgd", 1.0, {"momentum": MOMENTUM}))
-    rows = len(arrays[0])
-    bits, numbers = _numbers(fixed, rows)
-    mine = _of_mtc(make(text, rows), program, arrays, numbers)
-    errors = None
-    try:
-        theirs = _of_jax(program, arrays, bits, _run_once)
-        errors = _errors(program, mine, theirs)
-    except (ModelError, jax.errors.JaxRuntimeError):
-        pass  # the operations one by one say what is wrong
-    if errors is None or any(not error <= tolerance for error in errors.values()):
-        # Not for something that is wrong in JAX with the settings of that program.
-        theirs = _of_jax(program, arrays, bits, _run_eagerly)
-        errors = _errors(program, mine, theirs)
-
-    def again(noise: int) -> dict[str, float]:
-        return _errors(program, _of_jax(program, arrays, bits, _run_eagerly, noise), theirs)
-
-    wrong = roundings.unexplained(errors, tolerance, again)
-    return _report(theirs[0], mine[0], errors, wrong, tolerance)
+    rows = len(arrays[0]) if full else min(len(arrays[0]), NORMALIZED if program.state else ROWS)
+    given = {name: np.asarray(array[:rows]) for name, array in zip(program.batch.names, arrays)}
+    fixed: Fixed = []
+    text = finish_text(trace(program, "check", OPTIMIZER, fixed=fixed, whole=True), OPTIMIZER)
+    check = _Check(program, tolerance, fixed)
+    with make(text, rows).session("cpu:1") as session:
+        mine = _Mine(session, program)
+        check.compare(mine, edges.Case(EXAMPLE, given))
+        for case in edges.cases(given, _entries(session.plan)) if rows > 1 else []:
+            if full or time.thread_time() - check.began <= SECONDS:
+                check.compare(mine, case)
+    return check.line()
 
 
-def _numbers(fixed: list[tuple[str, str, Shape]], rows: int) -> tuple[dict[Any, Any], dict[str, Any]]:
-    """Random bits by the path of their key and shape, for JAX, and the numbers that they become, for MTC."""
-    bits, numbers = {}, {}
-    for i, (name, path, shape) in enumerate(fixed):
-        sizes = tuple(n.times * rows if isinstance(n, Batch) else n for n in shape)
-        drawn = np.random.default_rng([7, i]).integers(0, 2**32, sizes, np.uint32)
-        bits[path, sizes] = drawn
-        made = ((drawn >> 9).astype(np.float32) * np.float32(2**-23)).astype(np.float32)
-        first = shape[0] if shape else 1
-        if isinstance(first, Batch) and first.times != 1:
-            made = made.reshape((rows, first.times, *sizes[1:]))
-        numbers[name] = made
-    return bits, numbers
+def _entries(plan: Plan) -> dict[str, edges.Entry]:
+    return {info.name: edges.Entry(info.role != INPUT, info.limit) for info in plan.signature()}
 
 
-def _of_jax(program: Program, arrays: Sequence[Any], bits: dict[Any, Any], run: Any, noise: int = 0) -> Result:
-    """`noise`: n > 0: with random changes to the weights and the batch, by a share of up to `roundings.change(n)`."""
-    state = [np.asarray(a) for a in program.state.arrays] if program.state else []
+class _Check:
+    def __init__(self, program: Program, tolerance: float, fixed: Fixed) -> None:
+        self.program = program
+        self.tolerance = tolerance
+        self.fixed = fixed
+        self.reference = Reference(program)
+        self.verdicts: dict[str, guard.Verdict] = {}
+        self.began = time.thread_time()
+        self.figures = ""  # of the example
 
-    def loss(params: Any, batch: Any, key: Any) -> Any:
-        return program.call(params, state, batch, key, True)[0]
+    def compare(self, mtc: _Mine, case: edges.Case) -> None:
+        """Judges a case. What JAX or the caller's code does not take is none, but for the example."""
+        arrays = [case.arrays[name] for name in self.program.batch.names]
+        bits, numbers = numbers_of(self.fixed, len(arrays[0]))
+        example = not self.verdicts
+        try:
+            quick = self._quick(arrays, bits)
+        except Exception:  # the caller's code raises any
+            if example:
+                raise
+            return
+        mine = mtc.of(case.arrays, numbers)
+        if quick is not None:
+            found = guard.norms(mine, quick)
+            if all(error <= self.tolerance for error in found.values()):
+                self._passed(case.name, guard.Verdict(found), mine, quick)
+                return
+        first: list[guard.Values] = []
 
-    random = np.random.default_rng(noise)
-    given = [jax.numpy.asarray(_noisy(a, noise, random)) for a in arrays]
-    params = [jax.numpy.asarray(_noisy(p, noise, random)) for p in program.params.arrays]
-    key = program.key
-    if not key:
-        value, gradients = run(lambda p, b: loss(p, b, None), params, given)
-    else:
-        closed = jax.make_jaxpr(loss)(params, given, jax.eval_shape(lambda: jax.random.key(0)))
-        value, gradients = run(
-            lambda p, b: _replay(closed.jaxpr, closed.consts, [*p, *b, Keys((key,))], bits)[0], params, given)
-    return float(value), [np.asarray(g) for g in gradients]
+        def eagerly(double: bool, noise: int) -> guard.Values:
+            values = self.reference.of(arrays, bits, False, double, noise)
+            first.append(values)
+            return values
 
+        try:
+            verdict = guard.judge(mine, eagerly, self.tolerance, guard.norms)
+        except guard.Different as different:
+            text = self._figures(different.errors, mine, first[0])
+            where = "" if example else f" for {case.name}"
+            listed = guard.listing(different.errors, 20)
+            raise ModelError(f"the model differs from JAX{where}: {text}\n{listed}") from None
+        self._passed(case.name, verdict, mine, first[0])
 
-def _noisy(array: Any, noise: int, random: np.random.Generator) -> Any:
-    array = np.asarray(array)
-    if not noise or array.dtype.kind != "f":
-        return array
-    return (array * (1 + roundings.change(noise) * random.uniform(-1, 1, array.shape))).astype(array.dtype)
+    def _quick(self, arrays: Sequence[Any], bits: Any) -> Any:
+        try:
+            return self.reference.of(arrays, bits, True)
+        except (ModelError, jax.errors.JaxRuntimeError):
+            return None  # the operations one by one say what is wrong
 
+    def _passed(self, name: str, verdict: guard.Verdict, mine: guard.Values, theirs: guard.Values) -> None:
+        if not self.verdicts:
+            self.figures = self._figures(verdict.errors, mine, theirs)
+        self.verdicts[name] = verdict
 
-def _run_eagerly(loss: Any, params: list[Any], batch: list[Any]) -> Any:
-    return jax.value_and_grad(loss)(params, batch)
+    def _figures(self, errors: Mapping[str, float], mine: guard.Values, theirs: guard.Values) -> str:
+        gradients = {key[len(guard.GRADIENT):]: e for key, e in errors.items() if key.startswith(guard.GRADIENT)}
+        worst = max(gradients, key=lambda key: gradients[key] if gradients[key] == gradients[key] else np.inf,
+                    default="")
+        text = f"worst gradient {worst} {gradients[worst]:.1e}" if gradients else "no gradients"
+        return (f"loss {float(mine[guard.LOSS]):.7g} (JAX {float(theirs[guard.LOSS]):.7g}), {text}, tolerance "
+                f"{self.tolerance:g}")
 
-
-def _run_once(loss: Any, params: list[Any], batch: list[Any]) -> Any:
-    """As one program that is not optimized: for a single step JAX takes longer to compile a fast one, or each operation
-    by itself."""
-    return jax.jit(jax.value_and_grad(loss)).lower(params, batch).compile(
-        {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True,
-         "xla_disable_hlo_passes": "fusion"})(params, batch)
-
-
-def _replay(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], bits: dict[Any, Any]) -> list[Any]:
-    """The results of a jaxpr whose random bits are given."""
-    values: dict[Any, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *arguments]))
-
-    def find(atom: Any) -> Any:
-        return atom.val if isinstance(atom, core.Literal) else values[atom]
-
-    for equation in jaxpr.eqns:
-        inputs = [find(a) for a in equation.invars]
-        made = _replay_one(equation, inputs, bits)
-        for variable, value in zip(equation.outvars, made):
-            values[variable] = value
-    return [find(a) for a in jaxpr.outvars]
-
-
-def _replay_one(equation: Any, inputs: list[Any], bits: dict[Any, Any]) -> Sequence[Any]:
-    name = equation.primitive.name
-    if any(isinstance(i, Keys) for i in inputs):
-        if name == "random_bits":
-            return [jax.numpy.asarray(bits[inputs[0].paths[0], tuple(equation.params["shape"])])]
-        if name == "random_split":
-            return [_control.split_keys(equation, inputs[0])]
-        if name == "random_fold_in":
-            return [_control.fold_in_keys(inputs[0], np.asarray(inputs[1]))]
-        if name in ON_KEYS:
-            return [on_keys(equation, [inputs[0], *map(np.asarray, inputs[1:])])]
-        inner = equation.params.get("jaxpr") or equation.params.get("call_jaxpr")
-        if name in ("random_wrap", "random_unwrap"):
-            return inputs
-        if inner is None or name in ("scan", "while", "cond"):
-            raise ModelError(f"check=True: expected random numbers outside of {name}: compile with check=False")
-        return _replay(inner.jaxpr, inner.consts, inputs, bits) if hasattr(inner, "consts") else _replay(
-            inner, [], inputs, bits)
-    bound = equation.primitive.get_bind_params(equation.params)
-    functions, params = bound if isinstance(bound, tuple) else ((), bound)  # a pair in older versions
-    # What a key is made with is a number, so what depends on no parameter is computed at once.
-    fixed = not any(isinstance(i, core.Tracer) for i in inputs)
-    with jax.ensure_compile_time_eval() if fixed else contextlib.nullcontext():
-        made = equation.primitive.bind(*functions, *inputs, **params)
-    return made if equation.primitive.multiple_results else [made]
+    def line(self) -> str:
+        """What was found out."""
+        first = self.verdicts[EXAMPLE]
+        return (f"checked against JAX: {self.figures}; {guard.conclusion('JAX', self.verdicts, self.tolerance)} "
+                f"({guard.counted(first.errors)} of the example{guard.cases_of(self.verdicts)})")
 
 
-def _of_mtc(plan: Plan, program: Program, arrays: Sequence[Any], numbers: dict[str, Any]) -> Result:
-    batch = {n: np.asarray(a) for n, a in zip(program.batch.names, arrays)}
-    with plan.session("cpu:1") as session:
-        variables = session.variables
-        for tree in filter(None, (program.params, program.state)):
-            for name, array in zip(tree.names, tree.arrays):
-                variables[name] = np.asarray(array, np.float32)
-        for name, value in numbers.items():
-            if name in variables:
-                variables[name] = value
-            else:
-                batch[name] = value
-        logs = session.train_step({t.name: batch[t.name] for t in plan.signature()})
-        slots = [f"sgd/{n.replace('/', '_')}_momentum" for n in program.params.names]
+class _Mine:
+    """What MTC makes of batches, all with the same parameters and state."""
+
+    def __init__(self, session: Session, program: Program) -> None:
+        self.session = session
+        self.program = program
+        known = {info.name: info.shape for info in session.plan.variables}
         # A parameter that the loss does not depend on has no slot, and the gradient 0.
-        return logs["loss"], [-variables[s] if s in variables else np.zeros(a.shape, np.float32)
-                              for s, a in zip(slots, program.params.arrays)]
+        names = {name: f"sgd/{name.replace('/', '_')}_momentum" for name in program.params.names}
+        self.slots = {name: (slot, known[slot]) for name, slot in names.items() if slot in known}
+        self._set(program.params)
+        if self.slots:
+            session.variables["sgd/learning_rate"] = np.float32(0)
+
+    def _set(self, tree: Any) -> None:
+        for name, array in zip(tree.names, tree.arrays):
+            self.session.variables[name] = np.asarray(array, np.float32)
+
+    def of(self, arrays: Mapping[str, Any], numbers: Mapping[str, Any]) -> guard.Values:
+        """The loss, gradients, state and metrics of a step, and the loss, metrics and predictions without one."""
+        session, program = self.session, self.program
+        given = dict(arrays)
+        if program.state is not None:
+            self._set(program.state)
+        for slot, shape in self.slots.values():
+            session.variables[slot] = np.zeros(shape, "float32")
+        for name, value in numbers.items():
+            if name in session.variables:
+                session.variables[name] = value
+            else:
+                given[name] = value
+        values = {}
+        if program.training is not None:
+            values.update(_logs(session.eval_step({t.name: given[t.name] for t in session.plan.signature("eval_step")}),
+                                guard.EVALUATED))
+        if program.predict is not None:
+            inputs = {t.name: given[t.name] for t in session.plan.inputs}
+            found = session.predict(inputs)
+            found = found if isinstance(found, dict) else {session.plan.outputs[0].name: found}
+            values.update({guard.PREDICTION + name: value for name, value in found.items()})
+        values.update(_logs(session.train_step({t.name: given[t.name] for t in session.plan.signature()}), ""))
+        finite = True
+        for name, array in zip(program.params.names, program.params.arrays):
+            slot, _ = self.slots.get(name, ("", ()))
+            value = session.variables[slot] if slot else np.zeros(array.shape, "float32")
+            finite = finite and bool(np.isfinite(differences.largest(value)))
+            values[f'{guard.GRADIENT}"{name}"'] = value
+        for name in program.state.names if program.state else []:
+            values[guard.BUFFER + name] = session.variables[name]
+        if not finite:  # 0 times such a gradient is no number
+            self._set(program.params)
+        return values
 
 
-def _errors(program: Program, mine: Result, theirs: Result) -> dict[str, float]:
-    """Of the loss and of the gradients, by what messages call them, relative to their norms."""
-    norms = [differences.norm(g) for g in theirs[1]]
-    least = 1e-2 * max(norms, default=0.0) + 1e-30
-    errors = {LOSS: abs(theirs[0] - mine[0]) / max(abs(theirs[0]), 1e-6)}
-    for name, a, b, norm in zip(program.params.names, mine[1], theirs[1], norms):
-        errors[f'"{name}"'] = differences.norm_of_difference(a, b) / max(norm, least)
-    return errors
-
-
-def _report(theirs: float, mine: float, errors: dict[str, float], wrong: list[str], tolerance: float) -> str:
-    names = sorted((n for n in errors if n != LOSS), key=lambda n: -(errors[n] if np.isfinite(errors[n]) else np.inf))
-    worst = f"worst gradient {names[0]} {errors[names[0]]:.1e}" if names else "no gradients"
-    text = f"loss {mine:.7g} (JAX {theirs:.7g}), {worst}, tolerance {tolerance:g}"
-    if wrong:
-        lines = [f"{n}: the gradient differs by {errors[n]:.1e} of its norm" for n in names if n in wrong]
-        raise ModelError("\n".join([f"the model differs from JAX: {text}", *lines[:20]]))
-    return f"checked against JAX: {text}{roundings.explained(errors, tolerance)}"
+def _logs(logs: Mapping[str, float], end: str) -> guard.Values:
+    return {(guard.LOSS if name == "loss" else guard.METRIC + name) + end: np.asarray(value, "float32")
+            for name, value in logs.items()}

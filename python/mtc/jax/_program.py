@@ -118,6 +118,15 @@ class Program:
             raise ModelError("expected the loss and a new state of the structure of the given one, found another")
         return loss, [x for x, o in zip(jax.tree.leaves(new), self.state.others) if o is None], _metrics(metrics)
 
+    def predictions(self, params: Any, state: Any, batch: Any, key: Any) -> dict[str, Any]:
+        """What `predict` returns, by the names that a plan has for it."""
+        assert self.predict is not None
+        trees = [self.params.build(params), *([self.state.build(state)] if self.state else []),
+                 self.batch.build(batch)]
+        tree = Tree.of(self.predict(*trees, **({self.key or "": key} if self.predicts_with_key else {})))
+        names = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in tree.names]
+        return dict(zip(names, tree.arrays))
+
 
 def _metrics(aux: Any) -> dict[str, Any]:
     if aux is None:
@@ -161,16 +170,16 @@ def symbolic(tree: Tree) -> list[Any]:
 
 
 def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
-          fixed: Optional[list[tuple[str, str, Shape]]] = None) -> Traced:
+          fixed: Optional[list[tuple[str, str, Shape]]] = None, whole: bool = False) -> Traced:
     """Traces a program into a graph.
 
     `fixed`: random numbers are inputs of the graph, which are added to the list, and the training form
-    alone is taken.
+    alone is taken, but with `whole`.
     """
     graph = Graph(name)
     reader = Reader(graph, fixed=fixed)
     batch = symbolic(program.batch)
-    modes = [True, False] if program.training is not None and fixed is None else [True]
+    modes = [True, False] if program.training is not None and (fixed is None or whole) else [True]
     traced = [_jaxpr(program, batch, mode) for mode in modes]
     used = set() if program.predict is None or program.kinds else _predict_reads(program, batch)
     inputs = []
@@ -190,7 +199,7 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
         results.append((made[0], made[1:1 + count], dict(zip(names, made[1 + count:]))))
     _finish(graph, reader, program, results, list(state.values()), better)
     _freeze_unused(graph, dict(zip(program.params.names, masks)), optimizer)
-    if program.predict is not None and fixed is None:
+    if program.predict is not None and (fixed is None or whole):
         _predict(graph, reader, program, batch, given)
     return Traced(graph, reader)
 
@@ -290,12 +299,9 @@ def _predict_jaxpr(program: Program, batch: list[Any]) -> tuple[Any, list[str]]:
     names: list[str] = []
 
     def flat(params: Any, state: Any, batch: Any, key: Any) -> Any:
-        assert program.predict is not None
-        trees = [program.params.build(params), *([program.state.build(state)] if program.state else []),
-                 program.batch.build(batch)]
-        tree = Tree.of(program.predict(*trees, **({program.key or "": key} if program.predicts_with_key else {})))
-        names[:] = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in tree.names]
-        return tree.arrays
+        found = program.predictions(params, state, batch, key)
+        names[:] = list(found)
+        return list(found.values())
 
     state = _specs(program.state.arrays) if program.state else []
     key = jax.eval_shape(lambda: jax.random.key(0)) if program.predicts_with_key else None

@@ -41,7 +41,7 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
             "adam" or "sgd,learning_rate=0.1,momentum=0.9".
         batch_size: the most samples of a step. None: those of the example.
         check: compares what PyTorch and MTC make of two samples of the example, and of batches that are made of them:
-            losses, gradients, buffers, predictions and updates. "full": of all samples. False: compares nothing.
+            losses, gradients, buffers and predictions. "full": of all samples. False: compares nothing.
         tolerance: of the check, as a share of the largest element of a tensor.
         clip_norm: the most that the norm of all gradients together may be.
         clip_value: the most that each element of a gradient may be.
