@@ -87,6 +87,8 @@ bool isOpenedByImporter(llvm::StringRef start) { return importerOf(start, /*open
 OwningOpRef<ModuleOp> importModule(const ImportRequest &request) {
   llvm::StringRef text(request.source.text.data(), request.source.text.size());
   auto module = importerOf(text, /*opensFile=*/!request.source.path.empty())->read(request);
+  if (module && request.training.freezeBatchNorm)
+    module->walk([](mt::BatchNormalizationOp norm) { norm.setFrozen(true); });
   if (module)
     for (auto model : module->getOps<mt::ModelOp>())
       if (failed(excludeFromWeightDecay(model, request.training.noWeightDecay)))

@@ -254,7 +254,8 @@ Status checkOptions(const mtc_options *caller, Options &options) {
   auto text = [](const char *value) { return std::string(value ? value : ""); };
   options.training = {text(values.loss), text(values.optimizer), text(values.metrics),
                       values.drop_unsupported_metrics != 0, values.sample_weights != 0,
-                      {text(values.freeze), text(values.trainable)}, text(values.no_weight_decay), {}, {}, 0};
+                      {text(values.freeze), text(values.trainable)}, values.freeze_batch_norm != 0,
+                      text(values.no_weight_decay), {}, {}, 0};
   if (Status status = checkNames(values, options); !status.ok())
     return status;
   if (Status status = checkFiles(values, options); !status.ok())

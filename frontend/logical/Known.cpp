@@ -84,7 +84,7 @@ bool Known::hasBatch() const { return llvm::is_contained(timesBatch, true); }
 Size Known::size(int64_t index) const {
   double number = numbers[index];
   constexpr double least = -0x1p63, behind = 0x1p63;
-  int64_t whole = number >= behind ? INT64_MAX : number <= least ? INT64_MIN : static_cast<int64_t>(number);
+  int64_t whole = number >= behind ? INT64_MAX : !(number > least) ? INT64_MIN : static_cast<int64_t>(number);
   return {whole, !timesBatch.empty() && timesBatch[index]};
 }
 

@@ -68,7 +68,7 @@ std::string DiagnosticLines::place(Location location) const {
 }
 
 std::string DiagnosticLines::format(Diagnostic &diagnostic) const {
-  static constexpr const char *severities[] = {"note", "warning", "error", "remark"};
+  static constexpr const char *severities[] = {"note", "warning", "error", "note"};
   std::string message = diagnostic.str();
   std::string text = reword(message);
   std::string result =

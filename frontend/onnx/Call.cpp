@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/onnx/Call.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mtc::onnx {
@@ -41,6 +43,14 @@ double Call::expectNumber(size_t index, const char *what) const {
     throw Refused(std::string("expected one number as ") + what + ", found " + std::to_string(known.count()) +
                   (known.hasBatch() ? ", which the batch decides" : ""));
   return known.numbers[0];
+}
+
+int64_t Call::expectInteger(size_t index, const char *what) const {
+  double number = expectNumber(index, what);
+  constexpr double most = 0x1p53;
+  if (!(std::fabs(number) < most) || number != std::trunc(number))
+    throw Refused(std::string("expected a whole number as ") + what + ", found " + std::to_string(number));
+  return static_cast<int64_t>(number);
 }
 
 logical::Shape Call::shape(size_t index) const {

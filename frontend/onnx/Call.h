@@ -53,6 +53,8 @@ public:
   const Known &expectKnown(size_t index, const char *what) const;
   // One number that the file says.
   double expectNumber(size_t index, const char *what) const;
+  // The same, a whole one.
+  int64_t expectInteger(size_t index, const char *what) const;
   logical::Shape shape(size_t index) const;
   size_t rank(size_t index) const { return shape(index).size(); }
   // An axis of an operand of this rank, counted from the end where negative.

@@ -115,6 +115,26 @@ LogicalResult Importer::checkOps() {
   return error;
 }
 
+// Whether the file is one for prediction, and what becomes of its batch normalization.
+void Importer::sayHowExported() const {
+  Location location = builder.getUnknownLoc();
+  int64_t predicting = 0, training = 0;
+  bool drops = false;
+  for (const Node *node : needed) {
+    drops |= node->op == "Dropout";
+    if (node->op != "BatchNormalization")
+      continue;
+    auto mode = node->attributes.find("training_mode");
+    ++(mode != node->attributes.end() && mode->second.integer ? training : predicting);
+  }
+  if (predicting && !freezesBatchNorm)
+    emitRemark(location) << predicting << " BatchNormalization in the mode of prediction: trained with the statistics "
+                            "of the batch all the same, if --freeze-batch-norm does not leave them as they are";
+  else if (!predicting && !training && !drops)
+    emitRemark(location) << "no BatchNormalization and no Dropout in the file: if the model has some, it was exported "
+                            "for prediction; export it in training mode (docs/import.md)";
+}
+
 // Inputs that are initializers too are those; what else is an input comes from the data.
 LogicalResult Importer::makeInputs() {
   std::vector<const Port *> ports;
@@ -215,6 +235,8 @@ LogicalResult Importer::makeInitializers(std::vector<NamedTensor> &weights) {
     Location location = NameLoc::get(builder.getStringAttr(tensor.name));
     if (values.count(tensor.name) || tensor.name.empty())
       return emitError(location) << "expected one initializer of a name, found two, or none of a name";
+    if (isMask(tensor))
+      emitRemark(location) << "a mask, which is not trained: its numbers are 0 or at most -10000";
     try {
       values[tensor.name] =
           isVariable(tensor, readers->second)
@@ -315,6 +337,7 @@ LogicalResult Importer::run(std::vector<keras::Output> &outputs, std::vector<Nam
   if (model.outputs.empty())
     return emitError(builder.getUnknownLoc()) << "expected an output, found none";
   findNeeded();
+  sayHowExported();
   if (failed(checkOps()) || failed(makeInputs()) || failed(makeInitializers(weights)))
     return failure();
   LogicalResult result = success();

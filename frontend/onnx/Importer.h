@@ -17,8 +17,9 @@ public:
 
   // `shapes` are of inputs that have axes of any size; "": of the only one.
   // `length` is the size of an axis of any size behind the batch axis; 0: not known.
-  Importer(mlir::OpBuilder &builder, Model &model, const Shapes &shapes, int64_t length)
-      : builder(builder), model(model), shapes(shapes), length(length) {}
+  // `freezesBatchNorm`: batch normalization computes as in prediction.
+  Importer(mlir::OpBuilder &builder, Model &model, const Shapes &shapes, int64_t length, bool freezesBatchNorm)
+      : builder(builder), model(model), shapes(shapes), length(length), freezesBatchNorm(freezesBatchNorm) {}
 
   // Makes the ops. Errors are at the nodes. `weights` receives the values of the variables.
   llvm::LogicalResult run(std::vector<keras::Output> &outputs, std::vector<NamedTensor> &weights);
@@ -26,6 +27,7 @@ public:
 private:
   void findNeeded();
   llvm::LogicalResult checkOps();
+  void sayHowExported() const;
   llvm::LogicalResult makeInputs();
   llvm::LogicalResult makeInput(const Port &port, const std::vector<int64_t> *requested);
   llvm::LogicalResult makeInitializers(std::vector<NamedTensor> &weights);
@@ -38,6 +40,7 @@ private:
   Model &model;
   const Shapes &shapes;
   int64_t length;
+  bool freezesBatchNorm;
   int64_t fixedBatch = 0;    // as of Call
   int64_t knownElements = 0; // that were computed here, of all nodes
   int64_t budget = logical::Ops::maxBudget;

@@ -40,7 +40,8 @@ OwningOpRef<ModuleOp> readOnnx(const std::string &path, int64_t batch, const Tra
   builder.setInsertionPointToStart(&model.getBody().emplaceBlock());
   std::vector<keras::Output> outputs;
   keras::Training training(builder, nullptr, options);
-  if (failed(onnx::Importer(builder, file, options.inputShapes, options.length).run(outputs, weights)) ||
+  if (failed(onnx::Importer(builder, file, options.inputShapes, options.length, options.freezeBatchNorm)
+                 .run(outputs, weights)) ||
       failed(training.build(outputs)))
     return {};
   // Sizes are bounded before any verifier computes with them.

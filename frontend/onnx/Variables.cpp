@@ -66,11 +66,24 @@ bool isVariable(const Tensor &tensor, const std::vector<Use> &uses) {
   bool path = tensor.name.find('.') != std::string::npos;
   if (count == 1 && !path && llvm::none_of(uses, isOfLayer))
     return false;
-  constexpr float masked = 1e30F; // masks have the lowest number, or -inf
+  // A number that is infinite, or that a sum with any other would be, is no weight.
+  constexpr float largest = 1e30F;
   for (int64_t i = 0; i < count; ++i)
-    if (!(std::fabs(floatAt(tensor, i)) < masked))
+    if (!(std::fabs(floatAt(tensor, i)) < largest))
       return false;
-  return true;
+  return !isMask(tensor);
+}
+
+bool isMask(const Tensor &tensor) {
+  int64_t count = isFloat(tensor.type) ? countOf(tensor.shape) : 0, hidden = 0;
+  constexpr float most = -1e4F;
+  for (int64_t i = 0; i < count; ++i) {
+    float number = floatAt(tensor, i);
+    if (!(number == 0 || number <= most))
+      return false;
+    hidden += number != 0;
+  }
+  return hidden > 0;
 }
 
 bool isStatistics(const std::vector<Use> &uses) {

@@ -15,6 +15,9 @@ using Use = std::pair<const Node *, size_t>;
 // Whether it is a variable: floats that are not numbers of a formula. Of one element only where it is an operand of a
 // layer that has weights, or has a path, as PyTorch names its parameters.
 bool isVariable(const Tensor &tensor, const std::vector<Use> &uses);
+// Whether it is added to hide some elements of a softmax: floats that are all 0 or at most -1e4, and not all 0. A bias
+// has other numbers too.
+bool isMask(const Tensor &tensor);
 // Whether it is statistics, which no gradient changes.
 bool isStatistics(const std::vector<Use> &uses);
 // Whether several nodes read a vector, as a bias or a scale: exporters join parameters that start equal.

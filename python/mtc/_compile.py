@@ -56,8 +56,8 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
         check: compares what Keras and MTC make of the example, and of batches that are made of it, while the plan of a
             trace is compiled. "full": of all of them, however long it takes. False: compares nothing.
         options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
-            device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch, micro_batches, batch_norm,
-            class_names, vocabulary, input_shape, lengths ([64, 128, 256]), length_input,
+            freeze_batch_norm, device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch,
+            micro_batches, batch_norm, class_names, vocabulary, input_shape, lengths ([64, 128, 256]), length_input,
             cpu, drop_unsupported_metrics, no_weight_decay.
 
     Returns:

@@ -107,6 +107,9 @@ typedef struct mtc_options {
   /** With `lengths`: the input whose last element that is not zero says how long a sample is, such as a mask. NULL: the
    * longest of all inputs that have the length. */
   const char *length_input;
+  /** 1: batch normalisation computes as in prediction while training too, and its statistics stay as they are, as
+   * when a model is fine-tuned; scales and centres are trained. For models of any format. */
+  int freeze_batch_norm;
 } mtc_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_options)

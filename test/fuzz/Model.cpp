@@ -5,13 +5,12 @@
 // Most texts are read and verified only, in a context that many share: a context of its own takes a hundred times as
 // long as the text of a small model, and a compilation a thousand times as long. One in 64 comes to the compiler as
 // from a user, and is taken to the assignment of buffers; one in 2048 to a plan.
-#include "dialects/mt/MtDialect.h"
 #include "frontend/mlir/ReadModel.h"
 #include "runtime/abi/mtc.h"
 #include "runtime/abi/plan_file.h"
+#include "test/fuzz/Context.h"
 
 #include <cstring>
-#include <optional>
 #include <vector>
 
 namespace {
@@ -40,20 +39,6 @@ void compile(const char *text, size_t size, bool whole) {
   }
   mt_status_free(status);
   mtc_result_free(result);
-}
-
-// A context keeps every type, attribute and name that it has seen, so that it is made anew from time to time.
-mlir::MLIRContext &sharedContext() {
-  constexpr int most = 1000;
-  static std::optional<mlir::MLIRContext> context;
-  static int used = 0;
-  if (used++ % most == 0) {
-    mlir::DialectRegistry registry;
-    registry.insert<mlir::mt::MtDialect>();
-    context.reset();
-    context.emplace(registry, mlir::MLIRContext::Threading::DISABLED);
-  }
-  return *context;
 }
 
 void read(llvm::StringRef text) {

@@ -136,6 +136,10 @@ elif kind == "onnx":
         maker = getattr(make, name)
         if callable(maker) and not name.startswith("_") and maker.__code__.co_argcount == 0:
             seeds[name] = maker()
+elif kind == "choices":
+    # Of a grammar: any bytes are a whole model.
+    for n in range(64):
+        seeds[f"{n}"] = bytes((n * 37 + i * (2 * n + 1)) % 256 for i in range(n + 1))
 elif kind == "plan":
     seeds["short"] = b"MTPLAN\r\n" + bytes(56)
 for name, data in seeds.items():

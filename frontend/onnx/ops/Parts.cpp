@@ -188,7 +188,7 @@ void buildPad(Call &call) {
 
 void buildOneHot(Call &call) {
   Value ids = logical::cast(call.ops, call.value(0), call.ops.i32());
-  auto depth = static_cast<int64_t>(call.expectNumber(1, "a depth"));
+  int64_t depth = call.expectInteger(1, "a depth");
   const Known &values = call.expectKnown(2, "two values");
   constexpr int64_t most = int64_t{1} << 31;
   if (values.count() != 2 || depth < 1 || depth > most)
@@ -215,7 +215,7 @@ void buildOneHot(Call &call) {
 // The upper or lower triangle of the last two axes; the rest is 0.
 void buildTrilu(Call &call) {
   bool upper = call.integer("upper", 1) != 0;
-  int64_t diagonal = call.has(1) ? static_cast<int64_t>(call.expectNumber(1, "a diagonal")) : 0;
+  int64_t diagonal = call.has(1) ? call.expectInteger(1, "a diagonal") : 0;
   Shape shape = call.shape(0);
   if (shape.size() < 2 || shape.back().batch || shape[shape.size() - 2].batch)
     throw Refused("expected matrices in the last two axes, found " + logical::describe(shape));

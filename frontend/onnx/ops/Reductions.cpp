@@ -153,9 +153,9 @@ void buildArgMax(Call &call) {
 }
 
 void buildCumSum(Call &call) {
-  double number = call.expectNumber(1, "an axis");
+  int64_t number = call.expectInteger(1, "an axis");
   bool exclusive = call.integer("exclusive", 0) != 0, backward = call.integer("reverse", 0) != 0;
-  size_t axis = Call::axisOf(static_cast<int64_t>(number), call.rank(0));
+  size_t axis = Call::axisOf(number, call.rank(0));
   if (const Known *numbers = call.known(0); numbers && !numbers->hasBatch() && !exclusive && !backward) {
     Known sums = *numbers; // each element and the one before it
     int64_t inner = 1;

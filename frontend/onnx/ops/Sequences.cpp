@@ -56,7 +56,7 @@ void buildSequenceConstruct(Call &call) { giveSequence(call, call.inputs); }
 
 void buildSequenceAt(Call &call) {
   const std::vector<Operand> &parts = expectSequence(call);
-  auto size = static_cast<int64_t>(parts.size()), index = static_cast<int64_t>(call.expectNumber(1, "an index"));
+  auto size = static_cast<int64_t>(parts.size()), index = call.expectInteger(1, "an index");
   if (index < -size || index >= size)
     throw Refused("expected an index of " + std::to_string(size) + " values, found " + std::to_string(index));
   call.results.push_back(parts[static_cast<size_t>(index < 0 ? index + size : index)]);

@@ -27,6 +27,9 @@ bool isNeutral(const Known &start, mt::Reduction kind, bool boolean) {
 }
 
 mt::Reduction kindOf(Call &call) {
+  if (call.operands.size() != 2)
+    throw Refused("a reduction of " + std::to_string(call.operands.size() / 2) + " values together, as argmax is; one "
+                  "value with a start is supported");
   StringRef name = call.reducer();
   bool boolean = call.known(0) ? call.known(0)->type == Known::Type::Boolean : call.value(0).isBoolean();
   mt::Reduction kind;
@@ -231,8 +234,8 @@ void buildDynamicGather(Call &call) { giveGather(call, call.expectKnown(2, "size
 } // namespace
 
 llvm::ArrayRef<OpEntry> reductionOps() {
-  static constexpr OpEntry entries[] = {{"reduce", buildReduce, 2},
-                                        {"reduce_window", buildReduceWindow, 2},
+  static constexpr OpEntry entries[] = {{"reduce", buildReduce, anyNumber},
+                                        {"reduce_window", buildReduceWindow, anyNumber},
                                         {"gather", buildGather, 2},
                                         {"dynamic_gather", buildDynamicGather, 3}};
   return entries;
