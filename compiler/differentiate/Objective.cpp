@@ -20,6 +20,8 @@ static Expr batchSize(OpBuilder &builder, Location location) {
   return Expr(builder, location,
               mt::BatchSizeOp::create(builder, location, RankedTensorType::get({}, builder.getF32Type())));
 }
+// A batch in which nothing is counted has the loss 0, as in Keras.
+static Expr orOne(const Expr &weights) { return select(weights == 0.0, 1.0, weights); }
 static Expr times(const Expr &a, double factor) { return factor == 1 ? a : a * factor; }
 
 static std::optional<Expr> optional(OpBuilder &builder, Location location, Value value) {
@@ -34,7 +36,7 @@ Mean buildLoss(OpBuilder &builder, mt::LossOp loss, Value values, Value weights)
   if (loss.getDivisor() == mt::Divisor::elements)
     divisor = times(n, mt::elementsPerRow(values.getType()));
   if (loss.getDivisor() == mt::Divisor::weights)
-    divisor = sumAll(*w);
+    divisor = orOne(sumAll(*w));
   return {(total / divisor).value(), n.value()};
 }
 

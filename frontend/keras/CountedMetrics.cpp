@@ -28,41 +28,59 @@ Expr reshape(const Expr &a, ArrayRef<int64_t> shape) {
 }
 
 // Above the threshold; without one, the largest of the classes.
-std::optional<Expr> predicted(Criterion &c, StringRef key, bool largest) {
+std::optional<Expr> predicted(Criterion &c) {
   Expr p = predictionsOf(c);
-  const Json *threshold = c.config.find(key);
-  if (!threshold && largest)
+  const Json *threshold = c.config.find("threshold");
+  if (!threshold)
     return toFloat(p >= maxLast(p)) * toFloat(abs(p) > 1e-9);
-  if (threshold && !threshold->is_number()) {
-    c.config.error("expected " + key.str() + " to be one number or none, found " + describe(*threshold));
+  if (!threshold->is_number()) {
+    c.config.error("expected threshold to be one number or none, found " + describe(*threshold));
     return {};
   }
-  return toFloat(p > (threshold ? threshold->get<double>() : 0.5));
+  return toFloat(p > threshold->get<double>());
 }
 
+// Precision or recall, of one threshold or of each of a list.
 SmallVector<Measure> buildRate(Criterion &c, bool precision) {
   c.config.expectAbsent({"top_k", "class_id"});
-  std::optional<Expr> p = predicted(c, "thresholds", false);
-  if (!p)
+  const Json *given = c.config.find("thresholds");
+  Json thresholds = !given ? Json::array({0.5}) : given->is_array() ? *given : Json::array({*given});
+  if (thresholds.empty() || !llvm::all_of(thresholds, [](const Json &each) { return each.is_number(); })) {
+    c.config.error("expected thresholds to be numbers or none, found " + describe(*given));
     return {};
+  }
+  bool even = thresholds.size() > 2; // Keras then counts by intervals, and 0 itself as above 0
+  for (auto [i, threshold] : llvm::enumerate(thresholds))
+    even &= std::abs(threshold.get<double>() - double(i) / double(thresholds.size() - 1)) < epsilon;
+  if (even) {
+    c.config.error("expected thresholds other than evenly spaced ones from 0 to 1, found " + describe(*given));
+    return {};
+  }
   Expr y = actual(c);
-  Value hits = precision ? y.value() : p->value(), of = precision ? p->value() : y.value();
-  return {{hits, of, mt::Finalizer::mean, ""}};
+  SmallVector<Measure> measures;
+  for (auto [i, threshold] : llvm::enumerate(thresholds)) {
+    Expr p = toFloat(predictionsOf(c) > threshold.get<double>());
+    Value hits = precision ? y.value() : p.value(), of = precision ? p.value() : y.value();
+    measures.push_back({hits, of, mt::Finalizer::mean, thresholds.size() > 1 ? "/" + std::to_string(i) : ""});
+  }
+  return measures;
 }
 
-// 2 tp / (predicted + actual) of a class, or of all together: a mean with these weights.
-Measure f1Of(const Expr &p, const Expr &y, std::string part = "") {
-  return {(p * y).value(), (p + y).value(), mt::Finalizer::mean, std::move(part)};
+// (1 + b^2) tp / (predicted + b^2 actual) of a class, or of all together: a mean with these weights.
+Measure fBetaOf(const Expr &p, const Expr &y, double beta, std::string part = "") {
+  Expr actual = beta == 1 ? y : y * (beta * beta);
+  return {(p * y).value(), (p + actual).value(), mt::Finalizer::mean, std::move(part)};
 }
 
-SmallVector<Measure> buildF1(Criterion &c) {
+SmallVector<Measure> buildFBeta(Criterion &c, bool isF1) {
   std::string average = c.config.text("average", "none");
-  std::optional<Expr> p = predicted(c, "threshold", true);
+  double beta = isF1 ? 1 : c.config.real("beta", 1);
+  std::optional<Expr> p = predicted(c);
   if (!p)
     return {};
   Expr y = actual(c);
   if (average == "micro")
-    return {f1Of(*p, y)};
+    return {fBetaOf(*p, y, beta)};
   if (p->type().getRank() != 2) {
     c.config.error("expected predictions of 2 axes, found " + std::to_string(p->type().getRank()));
     return {};
@@ -76,12 +94,16 @@ SmallVector<Measure> buildF1(Criterion &c) {
         return all.make(mt::SliceOp::create(c.builder, c.location, type, all.value(), ArrayRef<int64_t>{i},
                                             ArrayRef<int64_t>{1}, ArrayRef<int64_t>{}));
       };
-      measures.push_back(f1Of(column(*p), column(y), "/" + std::to_string(i)));
+      measures.push_back(fBetaOf(column(*p), column(y), beta, "/" + std::to_string(i)));
     }
     return measures;
   }
   if (average != "macro" && average != "weighted") {
     c.config.error("expected average to be none, micro, macro or weighted, found " + average);
+    return {};
+  }
+  if (beta != 1) {
+    c.config.error("expected average to be none or micro with a beta that is not 1, found " + average);
     return {};
   }
   SmallVector<Value> parts;
@@ -164,12 +186,15 @@ SmallVector<Measure> buildArea(Criterion &c) {
 
 } // namespace
 
-bool isCounted(StringRef name) { return llvm::is_contained({"precision", "recall", "f1score", "auc"}, name); }
+bool isCounted(StringRef name) {
+  return llvm::is_contained({"precision", "recall", "f1score", "fbetascore", "auc"}, name);
+}
 
 SmallVector<Measure> buildCounted(StringRef name, Criterion &criterion) {
   SmallVector<Measure> measures = name == "auc"       ? buildArea(criterion)
-                                  : name == "f1score" ? buildF1(criterion)
-                                                      : buildRate(criterion, name == "precision");
+                                  : name == "f1score" || name == "fbetascore"
+                                      ? buildFBeta(criterion, name == "f1score")
+                                      : buildRate(criterion, name == "precision");
   return criterion.config.failed() ? SmallVector<Measure>() : measures;
 }
 

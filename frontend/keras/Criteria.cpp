@@ -26,6 +26,20 @@ std::string objectName(const Json &object) {
   return plainName(name == "function" ? textMember(object, "config") : name);
 }
 
+bool isCustom(const Json &object) {
+  const Json *module = object.is_object() ? member(object, "module") : nullptr;
+  if (!module || textMember(object, "class_name") == "function")
+    return false; // files of older versions name no modules, and no version those of functions
+  StringRef name = module->is_string() ? StringRef(module->get_ref<const std::string &>()) : StringRef();
+  return name != "keras" && !name.starts_with("keras.");
+}
+
+std::string customText(StringRef what, const Json &object) {
+  return "expected " + what.str() + " of Keras, found a class " + textMember(object, "class_name") +
+         " that is not Keras': a custom class is Python code, which a file does not have: mtc.fit and mtc.compile "
+         "trace the model where it is made (docs/keras-traces.md)";
+}
+
 const Json &objectConfig(const Json &object) {
   static const Json empty = Json::object();
   const Json *config = member(object, "config");

@@ -16,6 +16,10 @@ std::string plainName(llvm::StringRef name);
 // The plain name in "mse", {"class_name": "MeanSquaredError", "config": {...}} or {"class_name": "function", "config":
 // "mse"}.
 std::string objectName(const Json &object);
+// Whether it is an object of a class that Keras does not have, whatever its name: the file says another module.
+bool isCustom(const Json &object);
+// "...: a custom class is Python code"
+std::string customText(llvm::StringRef what, const Json &object);
 // Its config; an empty object where there is none.
 const Json &objectConfig(const Json &object);
 
@@ -26,6 +30,7 @@ struct Criterion { // one loss or metric at work
   Config &config;
   bool fromLogits = false;
   double number = 1;
+  bool negative = false; // a function of Keras' losses
 };
 
 struct CriterionEntry {
@@ -54,7 +59,7 @@ struct Measure {
   std::string part; // behind the metric's name
   mlir::mt::Better better = mlir::mt::Better::higher;
 };
-// Of precision, recall, F1 and AUC: one measure, or one a class. Empty after an error.
+// Of precision, recall, F1, F-beta and AUC: one measure, or one a class. Empty after an error.
 llvm::SmallVector<Measure> buildCounted(llvm::StringRef name, Criterion &criterion);
 bool isCounted(llvm::StringRef name);
 

@@ -28,6 +28,8 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand
     std::string name = dtype->is_string() ? dtype->get<std::string>()
                        : policy           ? textMember(*policy, "name")
                                           : describe(*dtype);
+    if (name.empty()) // of a kind of policy that has none
+      name = "a " + textMember(*dtype, "class_name");
     precision = precisionOf(name);
     if (precision.empty())
       config.error("expected dtype float32, mixed_bfloat16 or mixed_float16, found " + name +

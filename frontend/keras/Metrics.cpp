@@ -14,6 +14,16 @@ namespace {
 
 constexpr StringLiteral rootName = "root_mean_squared_error";
 
+// 1 where an element is its target: what the class Accuracy counts. The text "accuracy" is another metric.
+Value buildEqual(Criterion &c) {
+  Expr equal = toFloat(Expr(c.builder, c.location, c.predictions) == Expr(c.builder, c.location, c.targets));
+  auto last = static_cast<double>(equal.type().getShape().back());
+  return (squeezeLast(sumLast(equal)) * (1 / last)).value();
+}
+constexpr CriterionEntry equality = {{"accuracy"}, "accuracy", false, false, buildEqual};
+
+bool isClass(const Json &metric) { return metric.is_object() && textMember(metric, "class_name") != "function"; }
+
 // Weights of samples beside values of more axes.
 Value weighSamples(OpBuilder &builder, Location location, Value weights, Value samples) {
   Expr s(builder, location, samples);
@@ -39,9 +49,9 @@ Measure buildMean(const CriterionEntry &entry, Criterion &c, mt::Finalizer final
   if (entry.number)
     c.number = c.config.real(entry.number, 1);
   Value values = entry.build(c);
-  bool higher = findCriterion(accuracies(), entry.names[0]);
-  // As a loss it is the negative.
-  if (StringRef(entry.metric) == "cosine_similarity") {
+  bool higher = &entry == &equality || findCriterion(accuracies(), entry.names[0]);
+  // As a loss, and as the function that is one, it is the negative.
+  if (StringRef(entry.metric) == "cosine_similarity" && !c.negative) {
     values = (-Expr(c.builder, c.location, values)).value();
     higher = true;
   }
@@ -50,7 +60,11 @@ Measure buildMean(const CriterionEntry &entry, Criterion &c, mt::Finalizer final
 
 } // namespace
 
-const CriterionEntry *Training::resolveMetric(const Goal &goal, const std::string &name) {
+const CriterionEntry *Training::resolveMetric(const Goal &goal, const std::string &name, bool isClass) {
+  if (isClass && name == "accuracy")
+    return &equality;
+  if (isClass && (name == "acc" || name == "crossentropy" || name == "ce"))
+    return nullptr; // texts, and no classes
   int64_t width = cast<RankedTensorType>(goal.output->value.getType()).getShape().back();
   // These two are resolved by the shapes.
   if (name == "accuracy" || name == "acc")
@@ -75,8 +89,12 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   Location place = NameLoc::get(builder.getStringAttr(goal.output->name));
   std::string name = objectName(metric),
               shown = metric.is_string() ? metric.get<std::string>() : textMember(metric, "class_name");
-  const CriterionEntry *entry = resolveMetric(goal, name);
-  bool counts = isCounted(name), fits = entry ? entry->sparse == goal.isSparse() : counts && !goal.isSparse();
+  const CriterionEntry *entry = resolveMetric(goal, name, isClass(metric));
+  bool lossObject = isClass(metric) && textMember(metric, "module") == "keras.losses";
+  if (isCustom(metric) || lossObject)
+    entry = nullptr;
+  bool counts = isCounted(name) && !isCustom(metric);
+  bool fits = entry ? entry->sparse == goal.isSparse() : counts && !goal.isSparse();
   if (!fits && options.dropUnsupportedMetrics) {
     emitWarning(place) << "the metric " << shown << " is dropped";
     return success();
@@ -84,11 +102,13 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   if (!fits && (entry || counts))
     return emitError(place) << "expected a metric of the loss's targets, "
                             << (goal.isSparse() ? "labels" : "values of the output's shape") << ", found " << shown;
+  if (isCustom(metric))
+    return emitError(place) << customText("a metric", metric);
   if (!fits) {
     std::vector<std::string> known = {"accuracy"};
     auto add = [&](const CriterionEntry &each) { known.push_back(each.metric); };
     llvm::for_each(accuracies(), add);
-    known.insert(known.end(), {"precision", "recall", "f1_score", "auc", rootName.str()});
+    known.insert(known.end(), {"precision", "recall", "f1_score", "fbeta_score", "auc", rootName.str()});
     llvm::for_each(losses(), add);
     return emitError(place) << "expected a metric of " << llvm::join(known, ", ") << ", found " << shown
                             << ": --drop-unsupported-metrics compiles without it"
@@ -104,6 +124,7 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   if (const Json *dtype = config.find("dtype"); dtype && dtype->is_object())
     config.ignore({"dtype"});
   Criterion criterion = {builder, place, goal.output->value, goal.target, config};
+  criterion.negative = textMember(metric, "class_name") == "function";
   SmallVector<Measure> measures;
   if (counts)
     measures = buildCounted(name, criterion);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keras' optimizers by name. Their modules differ by back end, so only the class counts.
+#include "frontend/keras/Criteria.h"
 #include "frontend/keras/Training.h"
 #include "runtime/support/suggest.h"
 
@@ -139,6 +140,8 @@ std::string optimizerClass(llvm::StringRef name) {
 
 LogicalResult buildOptimizer(OpBuilder &builder, Location location, const Json &object) {
   static const Json empty = Json::object();
+  if (isCustom(object))
+    return emitError(location) << customText("an optimizer", object);
   std::string name = object.is_string() ? object.get<std::string>() : textMember(object, "class_name");
   const Json *settings = member(object, "config");
   Config config(settings ? *settings : empty, [&](const std::string &message) { emitError(location) << message; });

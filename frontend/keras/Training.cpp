@@ -192,6 +192,8 @@ LogicalResult Training::build(ArrayRef<Output> outputs) {
 LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, bool only) {
   const Output &output = *goal.output;
   Location place = named(builder, output.name);
+  if (isCustom(object))
+    return emitError(place) << customText("a loss", object);
   const CriterionEntry *entry = findCriterion(losses(), objectName(object));
   if (!entry) {
     std::string name = object.is_string() ? object.get<std::string>() : textMember(object, "class_name");
@@ -208,7 +210,9 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   config.ignore({"name"});
   if (const Json *dtype = config.find("dtype"); dtype && *dtype != "float64")
     config.expect("dtype", "float32");
-  config.expectAbsent({"ignore_class"});
+  if (const Json *ignored = config.find("ignore_class"))
+    config.error("expected no ignore_class, found " + describe(*ignored) +
+                 ": mtc.fit and mtc.compile of the model in Python trace it (docs/keras-traces.md)");
   config.expect("axis", -1);
   std::string reduction = config.text("reduction", "sum_over_batch_size");
   bool sum = reduction == "sum";

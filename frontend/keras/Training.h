@@ -45,7 +45,7 @@ private:
   llvm::LogicalResult buildLoss(Goal &goal, const Json &loss, double scale, bool only);
   llvm::LogicalResult buildMetrics(Goal &goal, const Json &metrics, bool weighted);
   llvm::LogicalResult buildMetric(Goal &goal, const Json &metric, bool weighted);
-  static const CriterionEntry *resolveMetric(const Goal &goal, const std::string &name); // null: not known
+  static const CriterionEntry *resolveMetric(const Goal &goal, const std::string &name, bool isClass); // or null
   // The part of losses or metrics that is for one output.
   const Json *partFor(const Json *all, size_t index, llvm::ArrayRef<Output> outputs, bool metrics) const;
 

@@ -20,7 +20,7 @@ from typing import Any, Callable, Generic, Mapping, Optional, TypeVar, Union, ca
 import numpy as np
 
 from mtc import _cache, _library, _structs
-from mtc._errors import FileError, ModelError, ModelWarning
+from mtc._errors import Error, FileError, ModelError, ModelWarning
 from mtc._plan import Plan, take_result
 
 Result = TypeVar("Result")
@@ -154,12 +154,32 @@ def compile_file(path: pathlib.Path, settings: dict[str, Any], shown: str, strip
     options = _structs.sized(_structs.CompileOptions, log=_structs.LogCallback(log), **encoded(settings))
 
     def work() -> bytes:
-        return take_result(library.mtc_compile_file, os.fsencode(path), options, invalid=ModelError, strip=strip)
+        try:
+            return take_result(library.mtc_compile_file, os.fsencode(path), options, invalid=ModelError, strip=strip)
+        except Error as error:
+            error.args = (in_python(str(error)),)
+            raise
 
     data = _run_interruptibly(work, shown)
     for message in messages:
         warnings.warn(message, ModelWarning, stacklevel=2)
     return data
+
+
+def in_python(message: str) -> str:
+    """A message with arguments of `compile` in place of options: batch_norm="local" for --batch-norm local."""
+    def spell(found: re.Match[str]) -> str:
+        name, value = found[1].replace("-", "_"), found[2]
+        name = "batch_size" if name == "batch" else name
+        if name not in _OPTIONS and name != "batch_size":
+            return found[0]
+        if name in ("drop_unsupported_metrics", "sample_weights", "max_batch"):
+            return f"{name}=True" + (f" {value}" if value else "")
+        if value and (re.search(r"[0-9,_]", value) or value in ("local", "adam", "auto")):
+            return f"{name}={value}" if value.isdigit() else f'{name}="{value}"'
+        return name + (f" {value}" if value else "")
+
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)(?: ([\w,.=]*\w))?", spell, message)
 
 
 class _Background(Generic[Result]):

@@ -50,8 +50,8 @@ class Arrays:
         fields, kept = make_fields(self.arrays)
         handle = ctypes.c_void_p()
         library = _library.runtime()
-        check(library, library.mtrun_dataset_open_arrays(plan._handle, fields, len(self.arrays), self.count, None,
-                                                         ctypes.byref(handle)))
+        check(library, library.mtrun_dataset_open_arrays(plan._handle, fields, len(self.arrays), self.count,
+                                                         _keys(plan), ctypes.byref(handle)))
         return Dataset(plan, handle, (fields, kept))
 
 
@@ -106,7 +106,7 @@ class Batches:
         source = _structs.Source(samples=-1, fields=fields, field_count=len(names), read=callback, threads=1)
         handle = ctypes.c_void_p()
         library = _library.runtime()
-        check(library, library.mtrun_dataset_open_source(plan._handle, ctypes.byref(source), None,
+        check(library, library.mtrun_dataset_open_source(plan._handle, ctypes.byref(source), _keys(plan),
                                                          ctypes.byref(handle)))
         return Dataset(plan, handle, (callback, source, fields, kept, self))
 
@@ -220,6 +220,10 @@ class Batches:
             raise DataError("expected as many samples in each array of a batch, found " +
                             ", ".join(f"{name}: {len(array)}" for name, array in bound.items()))
         return bound
+
+
+def _keys(plan: Plan) -> Optional[bytes]:
+    return b"classes=any" if plan._any_label else None
 
 
 def _unbound(*_: Any) -> dict[str, Any]:

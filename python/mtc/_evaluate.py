@@ -17,6 +17,7 @@ from mtc._checks import optional
 from mtc._data import Arrays, Batches, is_stream
 from mtc._dataset import Dataset
 from mtc._errors import Error, ModelError, check
+from mtc._names import Names
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._structure import Structure
@@ -29,17 +30,19 @@ _last: dict[str, tuple[str, Plan, Structure]] = {}
 
 def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbose: Union[int, str],
              example: tuple[Any, ...], by: Optional[str] = None, check: bool = True,
-             of_file: Optional[Mapping[str, Any]] = None, **options: Any) -> tuple[Plan, Structure]:
+             of_file: Optional[Mapping[str, Any]] = None, drop: bool = True,
+             **options: Any) -> tuple[Plan, Structure]:
     """The plan to train, evaluate or predict a model with, whose variables are to be set; and the data's structure.
 
-    `example`: the caller's x, or x and y, or x, y and sample_weight.
+    `example`: the caller's x, or x and y, or x, y and sample_weight. `drop`: metrics that MTC does not have are left
+    out, with a warning.
     """
     _model.check_model(model, compiled=not of_file)
     options = {name: value for name, value in options.items() if value not in (None, 0)}
     if "cpu" in options.get("target", "cpu").split(","):
         options.setdefault("cpu", "native")  # the plan is used here: code for other CPUs is not needed
     description = _description(model)
-    kind = _cache.key(description or id(model), sample_weights, by, options, of_file)
+    kind = _cache.key(description or id(model), sample_weights, by, options, of_file, drop)
     if batch_size is None:  # any will do
         known = _last.get("plan")
         if known is not None and known[0] == kind:
@@ -51,7 +54,7 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
     request = Request(functools.partial(Example.like_last, model, *example, weighted=sample_weights), sample_weights,
                       check)
     plan, structure = _model.compile_live(model, settings, verbose, request, with_weights=False, by=by,
-                                          of_file=of_file, description=description)
+                                          of_file=of_file, description=description, drop=drop)
     _last["plan"] = (kind, plan, structure)
     return plan, structure
 
@@ -67,13 +70,14 @@ def run_evaluation(session: Session, data: Dataset, caller: Caller, steps: Optio
                    stop: Any = None) -> Logs:
     """Losses and metrics over a dataset; tells callbacks of batches, and raises what they raise."""
     library = _library.runtime()
-    names = session.plan.metrics("eval_step")
+    given = session.plan.metrics("eval_step")
+    names = Names(list(given))
     errors: list[BaseException] = []
 
     def progress(_user: Optional[int], pointer: Any) -> int:
         p = pointer.contents
         if caller.test or caller.draws() or p.epoch_end:
-            logs = {p.names[i].decode(): p.values[i] for i in range(p.metrics)}
+            logs = names.logs(p.values)
             call_each(caller.test, "on_test_batch_end", p.step - 1, logs)
             caller.draw("on_test_batch_end", p.step - 1, logs)
         ends = bool(p.epoch_end) or (steps is not None and p.step >= steps)
@@ -84,13 +88,13 @@ def run_evaluation(session: Session, data: Dataset, caller: Caller, steps: Optio
     callback = _structs.ProgressCallback(guarded(progress, errors))
     options = _structs.sized(_structs.LoopOptions, progress=callback, allow_nan=int(allow_nan),
                              in_flight=int(not caller.test))
-    values = (ctypes.c_double * max(len(names), 1))()
+    values = (ctypes.c_double * max(len(given), 1))()
     call_each(caller.test, "on_test_batch_begin", 0)
     with session._use() as handle:
         check(library, library.mtrun_evaluate(handle, data.handle, ctypes.byref(options), values))
     if errors:
         raise errors[0]
-    return dict(zip(names, values))
+    return names.logs(values)
 
 
 def steps_of(data: Union[Arrays, Batches], batch: int, asked: Optional[int]) -> Optional[int]:

@@ -18,6 +18,7 @@ from mtc._errors import Error, check
 from mtc._evaluate import raise_own, run_evaluation, steps_of
 from mtc._interrupt import Interrupt, deferred
 from mtc._loop import Checkpoint, checkpoint_options
+from mtc._names import Names
 from mtc._session import Session
 from mtc._training import Training
 from mtc._window import Window
@@ -162,6 +163,7 @@ class Run:
         self.validation_source = given.validation
         self.verbose = verbose
         self.window = Window(model, session)
+        self.names = Names(list(session.plan.metrics()))
         self.allow_nan = False
         self.steps_per_epoch: Optional[int] = None
         self.validation: Optional[Dataset] = None
@@ -252,7 +254,7 @@ class Run:
         stops = self.model.stop_training  # what is set at the beginning of a step ends the training after it
         if not (ends or stops or self.caller.train or self.generator is not None or self.caller.draws()):
             return int(self.interrupt.asked)
-        logs = {p.names[i].decode(): p.values[i] for i in range(p.metrics)}
+        logs = self.names.logs(p.values)
         step = p.step - 1
         self.under_way = logs
         self.window.opened(callbacks=bool(ends or self.caller.users))

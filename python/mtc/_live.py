@@ -12,6 +12,7 @@ from mtc._data import ClassWeights, rows_of
 from mtc._errors import DataError, Error
 from mtc._evaluate import plan_for
 from mtc._interrupt import deferred
+from mtc._names import Names
 from mtc._session import Logs, Session
 from mtc._window import Window
 
@@ -183,4 +184,4 @@ def _step(model: Any, program: str, x: Any, y: Any, sample_weight: Any, return_d
     trains = program == "train_step"
     make = live.session.train_step if trains else live.session.eval_step
     logs: Logs = live.step(model, lambda: make(bound), changes=trains)
-    return _model.returned(model, live.plan, logs, return_dict)
+    return _model.returned(model, live.plan, Names(list(logs)).of(logs), return_dict)

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import hashlib
 import importlib
+import inspect
 import json
 import re
 import sys
@@ -85,16 +86,34 @@ def refuse_own(model: Any, method: str) -> None:
 
 def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str], request: Request, *,
                  cache: bool = True, with_weights: bool, by: Optional[str] = None,
-                 of_file: Optional[Mapping[str, Any]] = None,
-                 description: Optional[str] = None) -> tuple[Plan, Structure]:
+                 of_file: Optional[Mapping[str, Any]] = None, description: Optional[str] = None,
+                 drop: bool = False) -> tuple[Plan, Structure]:
     """The plan of a model, and how the caller's data becomes that of the plan.
 
     Without its weights the plan's are anybody's: whoever uses it sets them. `by`: "file" or "trace"; None: the file,
-    and a trace where that is refused. `of_file`: settings that a trace does not need.
+    and a trace where that is refused. `of_file`: settings that a trace does not need. `drop`: leaves out metrics,
+    with a warning each, where the model cannot be compiled with all of them.
 
     Raises:
         ModelError: neither way is possible.
     """
+    def compiled(more: Mapping[str, Any]) -> tuple[Plan, Structure]:
+        return _compile_either(model, {**settings, **more}, verbose, request, cache, with_weights, by, of_file,
+                               description)
+
+    try:
+        return compiled({})
+    except ModelError:
+        if not drop or settings.get("drop_unsupported_metrics") or getattr(model, "_compile_metrics", None) is None:
+            raise
+        with contextlib.suppress(ModelError):
+            return compiled({"drop_unsupported_metrics": 1})
+        raise
+
+
+def _compile_either(model: Any, settings: dict[str, Any], verbose: Union[int, str], request: Request, cache: bool,
+                    with_weights: bool, by: Optional[str], of_file: Optional[Mapping[str, Any]],
+                    description: Optional[str]) -> tuple[Plan, Structure]:
     if by not in (None, "file", "trace"):
         raise ModelError(f"expected by of file or trace, found {by}")
     own = own_methods(model, ("train_step", "compute_loss", "compute_metrics"))
@@ -102,6 +121,7 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
         raise ModelError(f"{model.name}: expected Keras' own train_step, found one of {type(model).__name__}, which "
                          "can be traced on the JAX back end alone")
     reason = f"{model.name}: {type(model).__name__} has its own {' and '.join(own)}" if own else ""
+    reason = reason or _own_function(model, settings)
     if by != "trace" and not reason:
         try:
             plan = _of_file(model, {**settings, **(of_file or {})}, verbose, cache, with_weights, description)
@@ -118,6 +138,22 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
         if not reason or by or str(error) == reason:  # which then is about the options
             raise
         raise ModelError(f"{error}\nnor is it read as a file: {reason}") from None
+
+
+def _own_function(model: Any, settings: Mapping[str, Any]) -> str:
+    """That a loss or metric is a function of the caller's: a file has its name alone, which may be one of Keras'."""
+    from mtc._traced._example import flat
+
+    compiled = getattr(model, "_compile_metrics", None)
+    given = [] if settings.get("loss") else [getattr(model, "loss", None)]
+    if not settings.get("metrics"):
+        given += [getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")]
+    for _, function in (part for each in given for part in flat(each)):
+        module = str(getattr(function, "__module__", ""))
+        if inspect.isfunction(function) and module.split(".")[0] != "keras":
+            return (f"{model.name}: expected losses and metrics of Keras, found the function {function.__name__} of "
+                    f"{module}")
+    return ""
 
 
 _refused: dict[str, str] = {}  # why models of a description are not read as files

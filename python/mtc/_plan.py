@@ -45,12 +45,16 @@ class Plan:
     `mtc.compile` and `mtc.load` make plans. A plan does not change, and any number of threads and sessions may use it.
     """
 
-    def __init__(self, data: bytes) -> None:
-        """Verifies the bytes of a plan file: every hash, every index, every size."""
+    def __init__(self, data: bytes, any_label: bool = False) -> None:
+        """Verifies the bytes of a plan file: every hash, every index, every size.
+
+        `any_label`: integer targets are what the model makes of them, and need not be classes of its output.
+        """
         library = _library.runtime()
         handle = ctypes.c_void_p()
         check(library, library.mtrun_plan_load_memory(data, len(data), ctypes.byref(handle)))
         self._data = data
+        self._any_label = any_label
         self._handle = handle
         self._signatures: dict[str, tuple[TensorInfo, ...]] = {}
         self._metrics: dict[str, tuple[str, ...]] = {}
@@ -262,7 +266,7 @@ class Plan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Its bytes, for pickle: what is unpickled is verified again."""
-        return Plan, (self._data,)
+        return Plan, (self._data, self._any_label)
 
     def __copy__(self) -> Plan:
         """Itself, which does not change."""

@@ -243,7 +243,8 @@ def _common(model: Any) -> dict[str, Any]:
     devices = _settings.get("devices") or _distributed(model)
     if _runs_python(model):
         settings["by"] = "file"  # a trace would take the code of custom layers once, with what else it does
-    return {**settings, **({"devices": devices} if devices else {})}
+    # Keras computes the metrics that MTC does not have: with one of them all runs there.
+    return {**settings, "drop": False, **({"devices": devices} if devices else {})}
 
 
 def _runs_python(model: Any) -> bool:

@@ -130,7 +130,7 @@ Status limitIntegers(const DataSpec &spec, const std::vector<const mtrun_tensor_
   for (size_t i = 0; i < entries.size(); ++i) {
     Column &column = data.columns[i];
     std::optional<int64_t> limit = column.classes();
-    if (!limit && column.hasLabels())
+    if (!limit && column.hasLabels() && !spec.anyLabel)
       limit = spec.classes ? spec.classes : outputClasses(*data.plan, entries[i]->rank);
     if (entries[i]->limit >= 0 && !spec.uncheckedIds)
       limit = std::min(limit.value_or(INT64_MAX), entries[i]->limit);

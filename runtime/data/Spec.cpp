@@ -268,8 +268,10 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
     return parseRange(value, spec);
   if (key == "classes") {
     int64_t classes = 0;
+    if (value == "any")
+      return spec.anyLabel = true, Status();
     if (!parseNumber(value, classes) || classes < 1)
-      return {MT_INVALID, "expected classes=N with N >= 1, " + found};
+      return {MT_INVALID, "expected classes=any, or classes=N with N >= 1, " + found};
     spec.classes = classes;
     return {};
   }

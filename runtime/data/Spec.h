@@ -43,6 +43,7 @@ struct DataSpec {
   bool groupByLength = false;  // group=length: batches of training have samples of similar lengths
   int64_t begin = 0, end = -1; // range=BEGIN:END in samples; end -1: to the last
   std::optional<int64_t> classes;
+  bool anyLabel = false; // the model alone limits labels
   std::vector<std::pair<int64_t, float>>
       classWeights;          // class-weight=CLASS:WEIGHT[+...]: of samples, by label; 1 of other labels
   int64_t length = 0;        // tokens, text: of a sample; 0: what the model's only input of [?, T] says

@@ -79,6 +79,17 @@ std::string defaultOutput(const Arguments &arguments) {
   return arguments.input == "-" || arguments.options.stop_after ? "-" : withEnding(arguments.input, ".mtp");
 }
 
+// A file has no Python code, and its importer knows fewer layers and losses than a trace of the model itself.
+int reportModel(const std::string &input, const Status &status) {
+  int code = report(status);
+  bool keras = input.ends_with(".keras") || input.ends_with(".json");
+  if (keras && mt_status_code(status.get()) == MT_INVALID &&
+      !std::strstr(mt_status_message(status.get()), "keras-traces.md"))
+    std::fprintf(stderr, "mtc: note: in Python, mtc.compile(model) and mtc.fit(model, ...) trace the model where its "
+                         "file is refused (docs/keras-traces.md)\n");
+  return code;
+}
+
 // What one of two calls of the same kind makes of the model, which is text on standard input or a file.
 int fromModel(const Arguments &arguments, decltype(&mtc_compile_text) ofText, decltype(&mtc_compile_file) ofFile,
               Result &result) {
@@ -93,7 +104,7 @@ int fromModel(const Arguments &arguments, decltype(&mtc_compile_text) ofText, de
     status = wrap(ofFile(arguments.input.c_str(), &arguments.options, &output));
   }
   result.reset(output);
-  return status ? report(status) : 0;
+  return status ? reportModel(arguments.input, status) : 0;
 }
 
 int compile(const Arguments &arguments) {

@@ -15,7 +15,7 @@ from mtc._errors import ModelError, ModelWarning
 from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc._trace import places
-from mtc._traced._example import Example, Names
+from mtc._traced._example import Example, Names, flat
 
 # Options of mtc.compile that are for files of Keras.
 _OF_FILES = ("loss", "optimizer", "metrics", "input_shape", "batch_norm", "class_names", "vocabulary", "weights")
@@ -99,7 +99,16 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
         for name in sorted(weights):
             digest.update(np.ascontiguousarray(weights[name]).data)
         plan = _compile.cached(_cache.key(*key, digest.hexdigest()), lambda: make(weights), cache)
+    plan._any_label = not _has_classes(model)
     return plan, result.names.structure({t.name for t in plan.signature()})
+
+
+def _has_classes(model: Any) -> bool:
+    """Whether integer targets are classes of the output, by a loss of Keras that ignores none."""
+    losses = [loss for _, loss in flat(getattr(model, "loss", None))]
+    names = [loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__) for loss in losses]
+    return any(name.lower().replace("_", "") == "sparsecategoricalcrossentropy"
+               and getattr(loss, "ignore_class", None) is None for loss, name in zip(losses, names))
 
 
 def _trace(model: Any, request: Request, rate: bool, drop: bool) -> Result:

@@ -35,6 +35,8 @@ class Example:
         leaves = flat(parts[0])
         if not leaves:
             raise ModelError("expected inputs to trace the model with, found none")
+        if parts[2] is not None:
+            parts[2] = map_arrays(_of_samples, parts[2])
         if weighted and parts[2] is None:
             parts[2] = np.ones(len(leaves[0][1]), "f4")
         return Example(*parts)
@@ -126,6 +128,14 @@ def shapes(value: Any) -> list[Any]:
 
 def _first(value: Any) -> Array:
     return narrow(samples(value[:ROWS] if hasattr(value, "__getitem__") else value, "example")[:ROWS])
+
+
+def _of_samples(weights: Array) -> Array:
+    """Weights [n] of weights [n] or [n, 1]."""
+    if weights.size != len(weights):
+        raise ModelError(f"expected a weight for each sample, [n], found {list(weights.shape)}: let a loss of your own "
+                         "take weights of steps as targets")
+    return weights.reshape(len(weights))
 
 
 def narrow(array: Array) -> Array:

@@ -88,7 +88,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
     def make() -> Plan:
         weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
                    for name, array in zip(tree.names, tree.arrays)}
-        return Plan(_compile.plan_of_text(text, title, settings, verbose, weights))
+        return Plan(_compile.plan_of_text(text, title, settings, verbose, weights), any_label=True)
 
     def compare() -> str:
         if not all(isinstance(a, np.ndarray) or hasattr(a, "__array__") for a in program.batch.arrays):
