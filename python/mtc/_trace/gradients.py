@@ -98,10 +98,12 @@ def power(base: Value, exponent: Value) -> Value:
         half = e.binary("mul", exponent, 0.5)
         odd = e.compare("ne", e.unary("floor", half), half)
         whole = e.compare("eq", e.unary("floor", exponent), exponent)
-        signed = e.select(whole, e.select(odd, e.unary("neg", made), made), e.as_value(base, float("nan")))
+        without = e.logical_and(below, e.logical_not(whole))
+        signed = e.binary("mul", e.select(odd, e.unary("neg", made), made),
+                          e.select(without, e.as_value(base, float("nan")), one))
         if exponent.node.learned:
-            slope = e.binary("sub", exponent, base.graph.stop_gradient(exponent))  # 0, and its root has none
-            signed = e.binary("add", signed, e.unary("sqrt", e.unary("square", slope)))
+            zero = e.binary("sub", exponent, base.graph.stop_gradient(exponent))  # the root of its square has no slope
+            signed = e.binary("add", signed, e.unary("sqrt", e.unary("square", e.select(below, zero, one))))
         made = e.select(below, signed, made)
     inner = e.logical_and(at_zero, e.logical_and(e.compare("gt", exponent, 0.0), e.compare("lt", exponent, 1.0)))
     zero = e.select(e.compare("eq", exponent, 1.0), base,

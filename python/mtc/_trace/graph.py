@@ -12,6 +12,7 @@ import numpy as np
 from mtc._trace import patterns
 from mtc._trace.values import BATCH, DTYPES, Axis, Batch, Node, Refused, Shape, Stored, Value
 
+_CONSTANT = ("stop_gradient", "one_hot", "floor", "sign")  # without a gradient
 _MINIMISED = ("mt.loss ", "mt.regularizer ")
 
 
@@ -67,13 +68,14 @@ class Graph:
         self.variables[name] = node
         return self.value(node)
 
-    def without_gradient(self) -> list[str]:
-        """The variables that are learned, but that no loss has a gradient to."""
+    def without_gradient(self, results: Sequence[Node] = ()) -> list[str]:
+        """The variables that are learned, but that no loss, nor one of these results, has a gradient to."""
         found: set[int] = set()
         waiting = [o for text, operands in self.statements if text.startswith(_MINIMISED) for o in operands]
+        waiting += results
         while waiting:
             node = waiting.pop()
-            if id(node) not in found and node.dtype == "f32" and node.op not in ("stop_gradient", "one_hot"):
+            if id(node) not in found and node.dtype == "f32" and node.op not in _CONSTANT:
                 found.add(id(node))
                 waiting += node.operands
         return [name for name, node in self.variables.items() if node.learned and id(node) not in found]

@@ -11,10 +11,10 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 import numpy as np
 
 from mtc._errors import DataError, ModelError
-from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, moves
+from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
-from mtc.torch import _nodes, _types
+from mtc.torch import _nodes, _tracing, _types
 from mtc.torch._export import Exported
 from mtc.torch._framework import torch
 from mtc.torch._nodes import dtype_of, shape_of, size_of
@@ -143,7 +143,7 @@ class Converter:
             except (DataError, ModelError):
                 raise
             except Exception as error:  # of a handler, which has not foreseen these arguments
-                reason = str(error) if isinstance(error, Refused) else (
+                reason = _tracing.with_way_out(str(error)) if isinstance(error, Refused) else (
                     f"an error in MTC, which it has not foreseen here: {type(error).__name__}: {error}")
                 self._problems.append((_nodes.name_of(node.target), reason, _nodes.where(node)))
                 self._values[node] = _Failed()
@@ -151,9 +151,21 @@ class Converter:
         if self._problems:
             raise ModelError(self._report())
         outputs = {name: self._values[node] for name, node in exported.outputs.items()}
-        return Model(self.graph, self.value(self._values[exported.loss]),
+        return Model(self.graph, self._with_all(self.value(self._values[exported.loss])),
                      {name: v for name, v in outputs.items() if isinstance(v, Value) and v.shape[0] == BATCH},
                      self._stored, self.statistics, self.constants)
+
+    def _with_all(self, loss: Value) -> Value:
+        """The loss with 0 times each parameter to which it has no gradient, such as those behind `floor`.
+
+        PyTorch's gradient to them is 0, with which their decay and their momentum go on.
+        """
+        for name in self.graph.without_gradient([loss.node]):
+            node = self.graph.variables[name]
+            value = self.graph.value(node)
+            total = reductions.reduce("sum", e.binary("mul", value, 0.0), range(len(value.shape)))
+            loss = e.binary("add", loss, total)
+        return loss
 
     def _refuse_changed(self) -> None:
         """Problems for the buffers that the step changes and that no operation has taken."""

@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional
 
 from mtc._errors import DataError, ModelError
 from mtc._trace import places
-from mtc.torch import _nodes
+from mtc.torch import _nodes, _tracing
 from mtc.torch._framework import pytree, torch
 
 
@@ -222,7 +222,7 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
     batch = torch.export.Dim("batch", min=2)
     name = type(step.module).__name__
     try:
-        with training(step), warnings.catch_warnings():
+        with training(step), _tracing.whole_experts(step), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.export.export(step, tuple(example.tensors), strict=False,
                                           dynamic_shapes={"arrays": tuple({0: batch} for _ in example.tensors)})
@@ -237,9 +237,7 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
     except (DataError, ModelError):
         raise
     except Exception as error:  # whatever tracing the caller's code raises
-        if any(map(places.place_of, places.causes(error))):
-            raise places.refusal(error) from error
-        raise ModelError(f"{name}: torch.export cannot trace it for batches of any size: {error}") from error
+        raise _tracing.refusal(error, name) from error
     firsts = {id(t): n for n, t in reversed(list(step.tensors().items()))}
     return _read(program, example, {n: firsts[id(t)] for n, t in step.tensors().items()})
 

@@ -7,7 +7,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import Refused, Value, layout, losses, moves, products, reductions, spatial
+from mtc._trace import BATCH, Refused, Value, layout, losses, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
 from mtc._trace.graph import quoted
 from mtc._trace.layout import arrange, decide
@@ -112,6 +112,8 @@ def transposed_convolution(c: Converter, images: Any, kernel: Any, bias: Any = N
                            padding: Any = 0, more: Any = 0, groups: int = 1, dilation: Any = 1) -> Value:
     """The gradient of a convolution to its images."""
     x, w = c.value(images), c.value(kernel)
+    if x.shape[0] != BATCH:
+        raise Refused(f"a convolution of images whose first axis is {x.shape[0]}, not the samples")
     rank = len(x.shape)
     one = rank == 3
     x, w = channels_last(x), layout.transpose(w, [*range(2, rank), 1, 0])
@@ -342,6 +344,8 @@ def drop(c: Converter, x: Value, rate: float) -> Value:
     """Dropout of every element."""
     if not c.random or rate == 0:
         return x
+    if rate >= 1:
+        return losses.while_training(e.binary("mul", x, 0.0), x)
     if any(a.place is None and a.size != 1 for a in x.flat):
         x = layout.canonical(x, expand=True)
     node = c.graph.node("dropout", (x.node,), f"mt.dropout {{0}} {quoted(c.stream())} rate = {rate:.9e} : {{t0}}",

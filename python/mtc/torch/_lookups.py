@@ -154,7 +154,10 @@ def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
 def index_add(c: Converter, value: Any, dim: int, ids: Any, source: Any, alpha: Any = 1) -> Value:
     """Samples that are added to rows of a table. With the places 0, 1, ... of the batch these are all samples."""
     x, places = c.value(value), c.value(ids)
-    if dim != 0 or not isinstance(x.shape[0], int):
+    if not x.shape:
+        new = e.binary("mul", e.cast(c.value(source), x.dtype), alpha)
+        return e.binary("add", x, reductions.reduce("sum", new, range(len(new.shape))))
+    if dim % len(x.shape) != 0 or not isinstance(x.shape[0], int):
         raise Refused("samples that are added to another axis than the first one of a table")
     new = e.binary("mul", e.cast(c.value(source), "f32"), alpha)
     return e.binary("add", x, moves.scatter_rows(x.shape[0], places, new))

@@ -25,6 +25,8 @@ def size_of(size: Any) -> Any:
     expression = size.node.expr
     if expression.is_number:
         return int(expression)
+    if any(str(s).startswith(("u", "zuf")) for s in expression.free_symbols):
+        raise Refused("a size or a place that a tensor says: give numbers")
     times, symbol = expression.as_coeff_Mul()
     if not symbol.is_Symbol or not times.is_Integer:
         raise Refused(f"a size of {expression}")

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `torch.export` cannot trace, in plain words, and what makes modules traceable."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator, Optional
+
+from mtc._errors import ModelError
+from mtc._trace import places
+
+ACROSS = "for what compares samples see docs/pytorch.md#losses-of-all-pairs-of-samples"
+_DERIVATIVES = ("a derivative inside of the module (torch.autograd.grad, torch.func.grad), which torch.export does not "
+                "trace: write it out, or take it by jax.grad in mtc.jax (docs/pytorch.md#what-is-refused)")
+# Reasons that operations across samples are refused with.
+_OF_SAMPLES = ("every sample with every other", "imum over the batch", "along the batch", "samples beside",
+               "mixes samples", "samples of a batch", "sample of a batch", "over the batch", "order of the samples",
+               "over the samples", "roll of the samples", "among the samples", "over all samples")
+# What PyTorch says, and what it means.
+_MEANINGS = {
+    "specialized it to be a constant": (
+        "its code makes the number of samples a constant. len(x), range(n), x.unbind(0), a loop over the batch and "
+        f"torch.func.vmap do that: write x.shape[0], and operations on whole tensors; {ACROSS}"),
+    "satisfy the generated guard": (
+        "its code, or an operation such as torch.cdist, does one thing for few samples and another for many: {guard}; "
+        f"{ACROSS}"),
+    "Could not guard on data-dependent": (
+        "its code looks at the data (an if, float(x), x.item(), a boolean index): use torch.where, or a mask"),
+    "fake tensor in the exported program constant": _DERIVATIVES,
+    "functorch tensor": _DERIVATIVES,
+    "has no attribute 'constant'": _DERIVATIVES,
+}
+
+
+def meaning(error: BaseException) -> Optional[str]:
+    """What an error of torch.export means; None: its own text says it."""
+    for cause in places.causes(error):
+        text = str(cause)
+        for words, found in _MEANINGS.items():
+            if words in text:
+                guard = next((t.partition("guard ")[2] for t in text.splitlines() if "generated guard" in t), "")
+                return found.replace("{guard}", guard.replace("L['arrays'][0].size()[0]", "n"))
+    return None
+
+
+def refusal(error: Exception, name: str) -> ModelError:
+    """The error for what `torch.export` has raised, with the caller's line if it is known."""
+    place = next(filter(None, map(places.place_of, reversed(list(places.causes(error))))), "")
+    reason = meaning(error)
+    if reason is not None:
+        return ModelError(f"{place or name}: {reason}")
+    if place:
+        return places.refusal(error)
+    return ModelError(f"{name}: torch.export cannot trace it for batches of any size: {error}")
+
+
+def with_way_out(reason: str) -> str:
+    """A reason, with the page that has another way where it is of samples together."""
+    across = ACROSS not in reason and any(words in reason for words in _OF_SAMPLES)
+    return f"{reason}; {ACROSS}" if across else reason
+
+
+@contextlib.contextmanager
+def whole_experts(module: Any) -> Iterator[None]:
+    """Mixtures of experts of transformers as products of all experts, as their other forms sort the samples."""
+    before = []
+    for config in {id(c): c for m in module.modules() if (c := getattr(m, "config", None)) is not None}.values():
+        try:
+            given = config._experts_implementation
+        except AttributeError:
+            continue
+        if given != "batched_mm":
+            before.append((config, given))
+            config._experts_implementation = "batched_mm"
+    try:
+        yield
+    finally:
+        for config, given in before:
+            config._experts_implementation = given
