@@ -11,10 +11,6 @@ namespace mtc {
 using namespace mlir;
 using plan::Space;
 
-static bool isPartial(Value value) {
-  return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<shard::AllReduceOp>(user); });
-}
-
 BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<PlanEntry> &entries)
     : body(&program.getBody().front()), entries(entries) {
   if (!entries.empty()) {
@@ -22,6 +18,12 @@ BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<Plan
     lastRendezvous = entries.back().rendezvous;
   }
   bucketBytes.resize(entries.size());
+  for (const PlanEntry &entry : entries) {
+    for (mt::KernelOp kernel : entry.segments)
+      phases[kernel] = entry.phase;
+    for (shard::AllReduceOp reduce : entry.reduces)
+      partialSums.insert(reduce.getInput());
+  }
   computeLastUses();
   assignOutside();
   for (size_t entry = 0; entry < entries.size(); ++entry)
@@ -137,9 +139,8 @@ void BufferAssignment::assignBucket(size_t index) {
     ValueBuffer place = buffers[reduce.getInput()];
     for (Value value : placedIn(reduce.getInput())) {
       buffers[value] = place;
-      for (const PlanEntry &writer : entries)
-        if (llvm::is_contained(writer.segments, value.getDefiningOp<mt::KernelOp>()))
-          partials.first = std::min(partials.first, writer.phase);
+      if (auto writer = phases.find(value.getDefiningOp()); writer != phases.end())
+        partials.first = std::min(partials.first, writer->second);
     }
   }
   bucketBytes[index] = partials.fixedBytes = results.fixedBytes = end;
@@ -166,7 +167,7 @@ bool BufferAssignment::reuseOperand(const PlanEntry &entry, mt::KernelOp kernel,
   for (OpOperand &operand : kernel->getOpOperands()) {
     auto found = buffers.find(operand.get());
     const LastUse &use = lastUses[operand.get()];
-    if (found == buffers.end() || found->second.allocation < 0 || isPartial(operand.get()) ||
+    if (found == buffers.end() || found->second.allocation < 0 || partialSums.contains(operand.get()) ||
         operand.get().getDefiningOp<shard::AllReduceOp>() || use.phase != entry.phase || use.lastEntry != &entry ||
         use.readByMore || !mayOverwrite(kernel, operand.getOperandNumber(), result.getResultNumber()) ||
         llvm::count(kernel->getOperands(), operand.get()) != 1 || entry.segments.size() != 1)

@@ -63,6 +63,8 @@ private:
   const std::vector<PlanEntry> &entries;
   int64_t lastPhase = 0, lastRendezvous = 0, bucketEnd = 0, bucketCount = 0;
   llvm::DenseMap<mlir::Value, LastUse> lastUses;
+  llvm::DenseMap<mlir::Operation *, int64_t> phases; // of kernels
+  llvm::DenseSet<mlir::Value> partialSums;           // what all-reduces read
   llvm::StringSet<> readVariables;
 };
 

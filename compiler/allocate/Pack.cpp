@@ -22,14 +22,12 @@ int64_t livenessBound(std::span<const LiveBuffer> buffers) {
   return most;
 }
 
-static bool meet(const LiveBuffer &a, const LiveBuffer &b) { return a.first <= b.last && b.first <= a.last; }
-
 static bool isFar(const Packing &packing, int64_t bound) { return packing.bytes - bound > bound / 500; }
 
 namespace {
 struct Placed {
-  int64_t begin, end; // offsets
-  const LiveBuffer *buffer;
+  int64_t begin, end;  // offsets
+  int64_t first, last; // phases
 };
 } // namespace
 
@@ -38,7 +36,7 @@ struct Placed {
 static int64_t tightestGap(const std::vector<Placed> &placed, const LiveBuffer &buffer) {
   int64_t best = -1, bestSlack = std::numeric_limits<int64_t>::max(), end = 0;
   for (const Placed &other : placed) {
-    if (!meet(buffer, *other.buffer))
+    if (other.first > buffer.last || other.last < buffer.first)
       continue;
     if (int64_t slack = other.begin - end - buffer.bytes; slack >= 0 && slack < bestSlack) {
       best = end;
@@ -63,7 +61,7 @@ static Packing packInOrder(std::span<const LiveBuffer> buffers, const Order &ord
     if (buffer.bytes > 0)
       placed.insert(std::upper_bound(placed.begin(), placed.end(), begin,
                                      [](int64_t offset, const Placed &other) { return offset < other.begin; }),
-                    {begin, end, &buffer});
+                    {begin, end, buffer.first, buffer.last});
   }
   return packing;
 }

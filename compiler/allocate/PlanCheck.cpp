@@ -10,6 +10,8 @@
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/MtDialect.h"
 
+#include "llvm/ADT/StringMap.h"
+
 #include <map>
 
 namespace mtc {
@@ -46,6 +48,36 @@ static bool keepsRest(plan::KernelOp kernel, const Access &read, const Access &w
                      placed->whole == body.getArgument(read.argument));
 }
 
+// Whether a read may share bytes with the write of another tile: it must be of the same element.
+static bool isInPlace(plan::KernelOp kernel, const Access &access, const Access &write) {
+  return !access.write && access.segment == write.segment && access.bytes == write.bytes &&
+         readsInPlace(kernel, access.argument, write.argument);
+}
+
+// Whether any two accesses of a launch touch each other's elements. A launch may have thousands.
+static bool haveConflict(plan::KernelOp kernel, ArrayRef<Access> accesses) {
+  llvm::StringMap<std::map<int64_t, const Access *>> writes; // of each memory by their first byte; none overlap
+  auto conflicts = [&](const Access &access, auto accepts) {
+    auto &those = writes[access.bytes.memory];
+    auto at = those.upper_bound(access.bytes.begin);
+    if (at != those.begin())
+      --at;
+    for (; at != those.end() && at->first < access.bytes.end; ++at)
+      if (access.bytes.overlaps(at->second->bytes) && !accepts(*at->second))
+        return true;
+    return false;
+  };
+  for (const Access &write : accesses)
+    if (write.write) {
+      if (conflicts(write, [](const Access &) { return false; }))
+        return true;
+      writes[write.bytes.memory].try_emplace(write.bytes.begin, &write);
+    }
+  return llvm::any_of(accesses, [&](const Access &read) {
+    return !read.write && conflicts(read, [&](const Access &write) { return isInPlace(kernel, read, write); });
+  });
+}
+
 static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTable &symbols, bool alone) {
   auto launch = dyn_cast<plan::LaunchOp>(step.op);
   if (!launch)
@@ -53,6 +85,9 @@ static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTa
   auto kernel = symbols.lookup<plan::KernelOp>(launch.getKernel());
   if (!kernel)
     return launch.emitOpError("expected a plan.kernel, found no @") << launch.getKernel();
+  ArrayRef<Access> others = step.accesses;
+  if (!haveConflict(kernel, others))
+    others = {};
   for (const Access &write : step.accesses) {
     if (!write.write)
       continue;
@@ -63,15 +98,10 @@ static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTa
       return launch.emitOpError("expected a part of ")
              << describe(write.bytes) << " to be written in place, found the rest elsewhere at "
              << describe(step, index);
-    for (const Access &other : step.accesses) {
-      if (&other == &write || !other.bytes.overlaps(write.bytes))
-        continue;
-      bool inPlace = !other.write && other.segment == write.segment && other.bytes == write.bytes &&
-                     readsInPlace(kernel, other.argument, write.argument);
-      if (!inPlace)
+    for (const Access &other : others)
+      if (&other != &write && other.bytes.overlaps(write.bytes) && !isInPlace(kernel, other, write))
         return launch.emitOpError("expected tiles that do not touch each other's elements, found two uses of ")
                << describe(other.bytes) << " in " << describe(step, index);
-    }
   }
   if (launch.getShare() && !alone)
     for (const Access &access : step.accesses)
@@ -81,32 +111,110 @@ static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTa
   return success();
 }
 
+namespace {
+// The last accesses to each byte of a memory that a later one may conflict with, as 1 + the number of their step; 0:
+// none. A write that is in order makes those before it void: whatever conflicts with one of them does with the write.
+class LastAccesses {
+public:
+  struct Last {
+    size_t read = 0, write = 0;           // by this device or by all
+    size_t readByAll = 0, writeByAll = 0; // by all
+  };
+
+  void add(const Access &access, size_t step) {
+    const Bytes &bytes = access.bytes;
+    if (bytes.begin >= bytes.end)
+      return;
+    Pieces &pieces = memories[bytes.memory];
+    split(pieces, bytes.begin);
+    split(pieces, bytes.end);
+    auto first = pieces.lower_bound(bytes.begin), last = pieces.lower_bound(bytes.end);
+    if (access.write) {
+      pieces.erase(first, last);
+      pieces[bytes.begin] = {bytes.end, {0, step + 1, 0, access.byAll ? step + 1 : 0}};
+      return;
+    }
+    auto read = [&](Last &of) { (access.byAll ? of.readByAll : of.read) = of.read = step + 1; };
+    for (int64_t from = bytes.begin; from < bytes.end;) {
+      int64_t to = first == pieces.end() ? bytes.end : std::min(first->first, bytes.end);
+      if (from < to) {
+        read(pieces.emplace(from, Piece{to, {}}).first->second.last);
+      } else {
+        to = first->second.end;
+        read(first++->second.last);
+      }
+      from = to;
+    }
+  }
+
+  // Whether the condition holds for any byte.
+  bool any(const Bytes &bytes, llvm::function_ref<bool(const Last &)> holds) {
+    Pieces &pieces = memories[bytes.memory];
+    auto at = pieces.upper_bound(bytes.begin);
+    if (at != pieces.begin() && std::prev(at)->second.end > bytes.begin)
+      --at;
+    for (; at != pieces.end() && at->first < bytes.end; ++at)
+      if (holds(at->second.last))
+        return true;
+    return false;
+  }
+
+private:
+  struct Piece {
+    int64_t end;
+    Last last;
+  };
+  using Pieces = std::map<int64_t, Piece>; // by their first byte; none overlap
+  static void split(Pieces &pieces, int64_t at) {
+    auto next = pieces.lower_bound(at);
+    if (next == pieces.begin() || std::prev(next)->second.end <= at)
+      return;
+    Piece &piece = std::prev(next)->second;
+    pieces.emplace_hint(next, at, piece);
+    piece.end = at;
+  }
+  llvm::StringMap<Pieces> memories;
+};
+} // namespace
+
+// Names the first earlier step that an access of this one conflicts with.
+static LogicalResult reportConflict(ArrayRef<CheckedStep> steps, size_t index, size_t deviceBarrier,
+                                    size_t allBarrier) {
+  const CheckedStep &step = steps[index];
+  for (size_t earlier = allBarrier; earlier < index; ++earlier)
+    for (const Access &a : steps[earlier].accesses)
+      for (const Access &b : step.accesses) {
+        bool all = a.byAll || b.byAll;
+        if (!(a.write || b.write) || !a.bytes.overlaps(b.bytes) || (!all && earlier < deviceBarrier))
+          continue;
+        return step.op->emitOpError("expected a barrier of ")
+               << (all ? "all devices" : "the device") << " between " << describe(steps[earlier], earlier) << " and "
+               << describe(step, index) << ", which both use " << describe(b.bytes) << ", found none";
+      }
+  return success();
+}
+
 LogicalResult checkOrder(ArrayRef<CheckedStep> steps, SymbolTable &symbols, bool alone) {
   size_t deviceBarrier = 0, allBarrier = 0; // the last step before which such a barrier stands
-  std::vector<bool> byAll;                  // of each step: whether it touches what other devices touch
+  LastAccesses accesses;
   for (auto [index, step] : llvm::enumerate(steps)) {
-    byAll.push_back(llvm::any_of(step.accesses, [](const Access &access) { return access.byAll; }));
     if (step.before != Barrier::none)
       deviceBarrier = index;
     if (step.before == Barrier::all)
       allBarrier = index;
     if (failed(checkLaunch(step, index, symbols, alone)))
       return failure();
-    for (size_t earlier = allBarrier; earlier < index; ++earlier) {
-      if (earlier < deviceBarrier && !byAll[earlier] && !byAll[index])
-        continue;
-      for (const Access &a : steps[earlier].accesses)
-        for (const Access &b : step.accesses) {
-          if (!(a.write || b.write) || !a.bytes.overlaps(b.bytes))
-            continue;
-          bool all = a.byAll || b.byAll;
-          if (!all && earlier < deviceBarrier)
-            continue;
-          return step.op->emitOpError("expected a barrier of ")
-                 << (all ? "all devices" : "the device") << " between " << describe(steps[earlier], earlier) << " and "
-                 << describe(step, index) << ", which both use " << describe(b.bytes) << ", found none";
-        }
+    for (const Access &access : step.accesses) {
+      bool conflicts = accesses.any(access.bytes, [&](const LastAccesses::Last &last) {
+        size_t own = access.write ? std::max(last.read, last.write) : last.write;
+        size_t byAll = access.write ? std::max(last.readByAll, last.writeByAll) : last.writeByAll;
+        return own > (access.byAll ? allBarrier : deviceBarrier) || byAll > allBarrier;
+      });
+      if (conflicts && failed(reportConflict(steps, index, deviceBarrier, allBarrier)))
+        return failure();
     }
+    for (const Access &access : step.accesses)
+      accesses.add(access, index);
   }
   return success();
 }

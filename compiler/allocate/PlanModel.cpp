@@ -19,6 +19,7 @@ public:
       : variant(variant), rows(rows), alone(alone) {
     for (auto reduce : program.getBody().front().getOps<plan::AllReduceOp>())
       buckets.push_back(bucketOf(reduce));
+    llvm::sort(buckets, [](const Bucket &a, const Bucket &b) { return a.result < b.result; });
   }
 
   CheckedStep launch(plan::LaunchOp op) {
@@ -66,6 +67,14 @@ private:
     return {partial.getOffsets()[variant], result.getOffsets().front(), static_cast<int64_t>(op.getBytes())};
   }
 
+  // The bucket whose results hold a byte of the shared block, or null.
+  const Bucket *bucketAt(int64_t offset) const {
+    auto next = llvm::upper_bound(buckets, offset, [](int64_t at, const Bucket &other) { return at < other.result; });
+    if (next == buckets.begin() || offset >= std::prev(next)->result + std::prev(next)->bytes)
+      return nullptr;
+    return &*std::prev(next);
+  }
+
   Access access(Value value, bool write, int64_t segment, unsigned argument) const {
     auto buffer = value.getDefiningOp<plan::BufferOp>();
     auto type = cast<plan::BufferType>(value.getType()).getType();
@@ -85,12 +94,10 @@ private:
       result.bytes.memory = "shared";
       begin = buffer.getOffsets().front();
       result.byAll = !alone;
-      for (const Bucket &bucket : buckets)
-        if (alone && begin >= bucket.result && begin < bucket.result + bucket.bytes) {
-          result.bytes.memory = "arena";
-          begin += bucket.partial - bucket.result;
-          break;
-        }
+      if (const Bucket *bucket = alone ? bucketAt(begin) : nullptr) {
+        result.bytes.memory = "arena";
+        begin += bucket->partial - bucket->result;
+      }
       break;
     case Space::constant:
       result.bytes.memory = "constants";
@@ -111,7 +118,7 @@ private:
   int64_t rows;
   bool alone;
   bool afterReduce = false;
-  std::vector<Bucket> buckets;
+  std::vector<Bucket> buckets; // by their results
 };
 
 } // namespace

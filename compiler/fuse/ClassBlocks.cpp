@@ -80,19 +80,19 @@ void FusionGraph::mergeBlocks() {
     auto product = dyn_cast<mt::MatmulOp>(op);
     if (product && mt::turnOf(product))
       if (mt::SliceOp slice = mt::slicedSide(product))
-        merge(*groupOf(product), *groupOf(slice));
+        join(*groupOf(product), *groupOf(slice));
     if (product && groups[*groupOf(product)].kind == KernelKind::matmul_wgrad)
       for (Value side : product->getOperands())
         if (mt::holderOf(side) != side && side.hasOneUse())
-          merge(*groupOf(product), *producer(side));
+          join(*groupOf(product), *producer(side));
     std::optional<mt::PlacedPart> placed = op.getNumResults() == 1 ? mt::placedPartOf(op.getResult(0)) : std::nullopt;
     if (!placed)
       continue;
     unsigned group = *producer(placed->part);
     for (Value operand : op.getOperands())
       if (operand != placed->part)
-        merge(group, *producer(operand));
-    merge(group, *groupOf(&op));
+        join(group, *producer(operand));
+    join(group, *groupOf(&op));
   }
 }
 
@@ -102,6 +102,14 @@ ArrayRef<Operation *> FusionGraph::nextTurn(Operation *op) const {
   auto next = turn ? turns.upper_bound(*turn) : turns.end();
   return next != turns.end() && next->first.sequence == turn->sequence ? ArrayRef<Operation *>(next->second)
                                                                        : ArrayRef<Operation *>();
+}
+
+ArrayRef<Operation *> FusionGraph::formerTurn(Operation *op) const {
+  std::optional<mt::Turn> turn = turns.empty() ? std::nullopt : mt::turnOf(op);
+  auto own = turn ? turns.lower_bound(*turn) : turns.begin();
+  return own != turns.begin() && std::prev(own)->first.sequence == turn->sequence
+             ? ArrayRef<Operation *>(std::prev(own)->second)
+             : ArrayRef<Operation *>();
 }
 
 } // namespace mtc

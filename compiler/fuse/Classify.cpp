@@ -109,6 +109,7 @@ FailureOr<FusionGraph> FusionGraph::classify(Block &body) {
     graph.groups.emplace_back();
   }
   graph.mergeBlocks();
+  graph.connectAll();
   graph.computeDepths();
   graph.findEarly();
   return graph;
@@ -120,7 +121,7 @@ void FusionGraph::mergeProduct(mt::ReduceOp sum, mt::MatmulOp product) {
   groups[group].kind = KernelKind::matmul_wgrad;
   for (Operation *op = sum; op != product;) {
     op = op->getOperand(0).getDefiningOp();
-    merge(group, *groupOf(op));
+    join(group, *groupOf(op));
   }
 }
 

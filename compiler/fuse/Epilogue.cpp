@@ -96,13 +96,21 @@ void FusionGraph::shrinkEpilogue(unsigned matmul) {
           !(extendedFrom(op->getResult(0)) ||
             llvm::all_of(op->getOperands(), [&](Value operand) { return storedAnyway(operand, op); })))
         continue;
-      llvm::erase(groups[matmul].ops, op);
-      groupOfOp[op] = groups.size();
-      groups.push_back({KernelKind::rows, {op}, groups[matmul].reductionDepth});
-      clearCaches();
+      separate(matmul, op);
       changed = true;
     }
   }
+}
+
+// The op leaves the product's group, in which nothing reads its result, for one of its own.
+void FusionGraph::separate(unsigned matmul, Operation *op) {
+  unsigned own = edges.addBehind(matmul);
+  llvm::erase(groups[matmul].ops, op);
+  groupOfOp[op] = own;
+  groups.push_back({KernelKind::rows, {op}, groups[matmul].reductionDepth});
+  edges.disconnect(matmul);
+  connect(matmul);
+  connect(own);
 }
 
 void FusionGraph::fuseEpilogues() {

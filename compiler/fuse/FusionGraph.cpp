@@ -24,96 +24,41 @@ std::optional<unsigned> FusionGraph::producer(Value value) const {
   return value.getDefiningOp() ? groupOf(value.getDefiningOp()) : std::nullopt;
 }
 
-void FusionGraph::connect(unsigned before, unsigned after) const {
-  if (before == after)
-    return;
-  edgeCache[before].successors.insert(after);
-  edgeCache[after].predecessors.insert(before);
+// Edges of a group to and from groups that have been added.
+void FusionGraph::connect(unsigned group) {
+  auto edge = [&](std::optional<unsigned> before, std::optional<unsigned> after) {
+    if (before && after)
+      edges.connect(*before, *after);
+  };
+  for (Operation *op : groups[group].ops) {
+    for (Operation *user : users(op))
+      edge(group, groupOf(user));
+    for (Operation *next : nextTurn(op))
+      edge(group, groupOf(next));
+    for (Operation *former : formerTurn(op))
+      edge(groupOf(former), group);
+    for (Value operand : op->getOperands()) {
+      edge(producer(operand), group);
+      Operation *from = operand.getDefiningOp();
+      if (std::optional<int64_t> bucket = from ? mt::bucketOf(from) : std::nullopt)
+        edge(completions.at(*bucket), group);
+    }
+    if (std::optional<int64_t> bucket = mt::bucketOf(op)) {
+      edge(group, completions.at(*bucket));
+      for (Operation *user : users(op))
+        edge(completions.at(*bucket), groupOf(user));
+    }
+  }
 }
 
-void FusionGraph::connectAll() const {
-  auto connectTo = [&](unsigned group, ArrayRef<Operation *> later) {
-    for (Operation *op : later)
-      if (std::optional<unsigned> to = groupOf(op))
-        connect(group, *to);
-  };
-  for (auto [index, group] : llvm::enumerate(groups))
-    for (Operation *op : group.ops) {
-      connectTo(index, users(op));
-      connectTo(index, nextTurn(op));
-      if (std::optional<int64_t> bucket = mt::bucketOf(op)) {
-        unsigned complete = completions.at(*bucket);
-        connect(index, complete);
-        connectTo(complete, users(op));
-      }
-    }
+void FusionGraph::connectAll() {
+  edges = AcyclicGraph(groups.size());
+  for (unsigned group = 0; group < groups.size(); ++group)
+    connect(group);
   if (!completions.empty())
     for (auto [former, latter] : llvm::zip(completions, llvm::drop_begin(completions)))
-      connect(former.second, latter.second);
-}
-
-const FusionGraph::GroupEdges &FusionGraph::edgesOf(unsigned group) const {
-  if (edgeCache.empty()) {
-    edgeCache.resize(groups.size());
-    connectAll();
-  }
-  return edgeCache[group];
-}
-
-void FusionGraph::clearCaches() {
-  edgeCache.clear();
-  reach.reset();
-}
-
-// Edges to and from `from` become those of `into`.
-void FusionGraph::mergeEdges(unsigned into, unsigned from) {
-  if (edgeCache.empty())
-    return;
-  GroupEdges moved = std::exchange(edgeCache[from], {});
-  for (unsigned before : moved.predecessors) {
-    edgeCache[before].successors.erase(from);
-    connect(before, into);
-  }
-  for (unsigned after : moved.successors) {
-    edgeCache[after].predecessors.erase(from);
-    connect(into, after);
-  }
-  if (!reach || reach->group != into) {
-    reach.reset();
-    return;
-  }
-  reach->before.reset(from);
-  reach->after.reset(from);
-  growReach();
-}
-
-// Adds the groups that the edges of the group lead to. What is there already is not walked again, so that a group
-// that takes in others one by one costs a single walk of the graph.
-void FusionGraph::growReach() const {
-  auto grow = [&](llvm::BitVector &found, Edges GroupEdges::*side) {
-    SmallVector<unsigned> ahead{reach->group};
-    while (!ahead.empty())
-      for (unsigned next : edgesOf(ahead.pop_back_val()).*side)
-        if (next != reach->group && !found.test(next)) {
-          found.set(next);
-          ahead.push_back(next);
-        }
-  };
-  grow(reach->before, &GroupEdges::predecessors);
-  grow(reach->after, &GroupEdges::successors);
-}
-
-// Is there a path between two groups, in either direction, that passes through a third one?
-bool FusionGraph::haveIndirectPath(unsigned a, unsigned b) const {
-  if (!reach || reach->group != a) {
-    reach = {a, llvm::BitVector(groups.size()), llvm::BitVector(groups.size())};
-    growReach();
-  }
-  auto anyOf = [&](const Edges &edges, const llvm::BitVector &reached) {
-    return llvm::any_of(edges, [&](unsigned third) { return reached.test(third); });
-  };
-  return (reach->after.test(b) && anyOf(edgesOf(b).predecessors, reach->after)) ||
-         (reach->before.test(b) && anyOf(edgesOf(b).successors, reach->before));
+      edges.connect(former.second, latter.second);
+  edges.sort();
 }
 
 // The number of ops of a kernel is bounded, which bounds its stack and its compile time.
@@ -123,10 +68,15 @@ bool FusionGraph::fitTogether(unsigned a, unsigned b) const {
   return a != b && !otherTurns && groups[a].ops.size() + groups[b].ops.size() <= maxOps;
 }
 
-bool FusionGraph::canMerge(unsigned a, unsigned b) const { return fitTogether(a, b) && !haveIndirectPath(a, b); }
+bool FusionGraph::canMerge(unsigned a, unsigned b) const { return fitTogether(a, b) && !edges.haveIndirectPath(a, b); }
 
 void FusionGraph::merge(unsigned into, unsigned from) {
-  mergeEdges(into, from);
+  edges.merge(into, from);
+  join(into, from);
+}
+
+// As long as there are no edges.
+void FusionGraph::join(unsigned into, unsigned from) {
   std::vector<Operation *> &ops = groups[into].ops;
   for (Operation *op : groups[from].ops)
     groupOfOp[op] = into;
@@ -323,7 +273,7 @@ std::vector<const FusionGroup *> FusionGraph::ordered() const {
   std::vector<const FusionGroup *> order;
   SmallVector<unsigned> done; // their successors have not been told
   for (unsigned group = 0; group < groups.size(); ++group) {
-    waiting[group] = edgesOf(group).predecessors.size();
+    waiting[group] = edges.predecessors(group).size();
     if (waiting[group] == 0 && !groups[group].ops.empty())
       ready.push(group);
   }
@@ -332,7 +282,7 @@ std::vector<const FusionGroup *> FusionGraph::ordered() const {
     done.push_back(ready.top());
     ready.pop();
     while (!done.empty())
-      for (unsigned next : edgesOf(done.pop_back_val()).successors)
+      for (unsigned next : edges.successors(done.pop_back_val()))
         if (--waiting[next] == 0 && groups[next].ops.empty()) // a bucket is complete
           done.push_back(next);
         else if (waiting[next] == 0)

@@ -9,10 +9,10 @@
 // classes depends on all ops of the block before (a block's number is its turn, dialects/mt/Blocks.h).
 #pragma once
 
+#include "compiler/fuse/AcyclicGraph.h"
 #include "compiler/fuse/Computations.h"
 #include "dialects/mt/Blocks.h"
 
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -59,27 +59,21 @@ private:
   std::optional<unsigned> groupOf(mlir::Operation *op) const;
   bool isOfEither(mlir::Operation *op, unsigned a, unsigned b) const;
   std::optional<unsigned> producer(mlir::Value value) const;
-  using Edges = llvm::SmallDenseSet<unsigned, 4>;
-  struct GroupEdges {
-    Edges predecessors, successors;
-  };
-  const GroupEdges &edgesOf(unsigned group) const;
-  void connect(unsigned before, unsigned after) const;
-  void connectAll() const;
+  void connect(unsigned group);
+  void connectAll();
   llvm::SmallSetVector<unsigned, 8> adjacent(unsigned group) const; // producers, users, readers of a large operand
-  bool haveIndirectPath(unsigned a, unsigned b) const;              // fastest where `a` stays the same
   bool fitTogether(unsigned a, unsigned b) const;
   bool canMerge(unsigned a, unsigned b) const;
-  void growReach() const;
-  void clearCaches();
-  void mergeEdges(unsigned into, unsigned from);
   void merge(unsigned into, unsigned from);
+  void join(unsigned into, unsigned from);
   void mergeAdjacent(mlir::mt::KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed);
   void extendEpilogue(unsigned matmul);
   void shrinkEpilogue(unsigned matmul);
+  void separate(unsigned matmul, mlir::Operation *op);
   void mergeRepeated();
   void mergeBlocks();
   llvm::ArrayRef<mlir::Operation *> nextTurn(mlir::Operation *op) const;
+  llvm::ArrayRef<mlir::Operation *> formerTurn(mlir::Operation *op) const;
   void mergeProduct(mlir::mt::ReduceOp sum, mlir::mt::MatmulOp product);
   void numberOps();
   void computeDepths();
@@ -103,14 +97,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> groupOfOp;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
   std::vector<llvm::SmallVector<mlir::Operation *, 2>> readers; // by position
-  // Caches, which merges keep up to date. `reach`: the groups that depend on the last group asked for, and those that
-  // it depends on.
-  struct Reach {
-    unsigned group;
-    llvm::BitVector before, after;
-  };
-  mutable std::vector<GroupEdges> edgeCache;
-  mutable std::optional<Reach> reach;
+  AcyclicGraph edges;                                           // between groups
 };
 
 } // namespace mtc

@@ -73,25 +73,34 @@ void Graph::addBucketEdges() {
     nodes[next->second].before.insert(previous->second);
 }
 
-bool Graph::reaches(unsigned from, unsigned to) const {
+// Whether one of the others depends on a node. What depends on the writer of a variable is little as a rule, often
+// nothing.
+bool Graph::reachesAny(unsigned from, ArrayRef<unsigned> others) const {
   llvm::SmallSetVector<unsigned, 32> seen;
-  seen.insert(to);
+  seen.insert(from);
   for (size_t i = 0; i < seen.size(); ++i)
-    for (unsigned before : nodes[seen[i]].before)
-      seen.insert(before);
-  return seen.contains(from);
+    seen.insert_range(after[seen[i]]);
+  return llvm::any_of(others, [&](unsigned other) { return other != from && seen.contains(other); });
 }
 
-std::vector<unsigned> Graph::readersOf(StringRef variable) const {
-  std::vector<unsigned> readers;
+void Graph::addEdge(unsigned before, unsigned node) {
+  if (nodes[node].before.insert(before))
+    after[before].push_back(node);
+}
+
+// Of each variable, the nodes that read it, each once and in order.
+llvm::StringMap<std::vector<unsigned>> Graph::readersOfVariables() const {
+  llvm::StringMap<std::vector<unsigned>> all;
   for (auto read : body->getOps<mt::ReadOp>())
-    if (read.getName() == variable)
-      for (Operation *user : read->getUsers())
-        if (isa<mt::KernelOp>(user))
-          readers.push_back(nodeOf(user));
-  llvm::sort(readers);
-  readers.erase(llvm::unique(readers), readers.end());
-  return readers;
+    for (Operation *user : read->getUsers())
+      if (isa<mt::KernelOp>(user))
+        all[read.getName()].push_back(nodeOf(user));
+  for (auto &entry : all) {
+    std::vector<unsigned> &readers = entry.second;
+    llvm::sort(readers);
+    readers.erase(llvm::unique(readers), readers.end());
+  }
+  return all;
 }
 
 static mt::KernelOp createCopy(mt::AssignOp assign) {
@@ -111,21 +120,27 @@ static mt::KernelOp createCopy(mt::AssignOp assign) {
 }
 
 void Graph::addVariableEdges() {
+  after.resize(nodes.size());
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    for (unsigned before : nodes[node].before)
+      after[before].push_back(node);
+  llvm::StringMap<std::vector<unsigned>> allReaders = readersOfVariables();
   SmallVector<mt::AssignOp> assigns(body->getOps<mt::AssignOp>());
   for (mt::AssignOp assign : assigns) {
     auto kernel = assign.getValue().getDefiningOp<mt::KernelOp>();
     unsigned writer = nodeOf(kernel);
-    std::vector<unsigned> readers = readersOf(assign.getName());
-    if (llvm::any_of(readers, [&](unsigned reader) { return reader != writer && reaches(writer, reader); })) {
+    ArrayRef<unsigned> readers = allReaders[assign.getName()];
+    if (reachesAny(writer, readers)) {
       auto copy = createCopy(assign);
       nodeOfOp[copy] = nodes.size();
       nodes.push_back({{copy}, {}, false, 0});
-      nodes.back().before.insert(writer);
+      after.emplace_back();
+      addEdge(writer, nodeOf(copy));
       writer = nodeOf(copy);
     }
     for (unsigned reader : readers)
       if (reader != writer)
-        nodes[writer].before.insert(reader);
+        addEdge(reader, writer);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <string>
 #include <vector>
@@ -42,10 +43,12 @@ private:
   void addVariableEdges();
   mlir::LogicalResult markShared();
   unsigned nodeOf(mlir::Operation *op) const { return nodeOfOp.lookup(op); }
-  bool reaches(unsigned from, unsigned to) const;
-  std::vector<unsigned> readersOf(llvm::StringRef variable) const;
+  void addEdge(unsigned before, unsigned node);
+  bool reachesAny(unsigned from, llvm::ArrayRef<unsigned> others) const;
+  llvm::StringMap<std::vector<unsigned>> readersOfVariables() const;
 
   llvm::DenseMap<mlir::Operation *, unsigned> nodeOfOp;
+  std::vector<llvm::SmallVector<unsigned, 4>> after; // the edges of Node::before, from their other end
 };
 
 } // namespace mtc

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/fuse/AcyclicGraph.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace mtc {
+
+void AcyclicGraph::connect(unsigned before, unsigned after) {
+  if (before == after)
+    return;
+  nodes[before].after.insert(after);
+  nodes[after].before.insert(before);
+}
+
+void AcyclicGraph::disconnect(unsigned node) {
+  for (unsigned before : std::exchange(nodes[node].before, {}))
+    nodes[before].after.erase(node);
+  for (unsigned after : std::exchange(nodes[node].after, {}))
+    nodes[after].before.erase(node);
+}
+
+static constexpr int64_t step = int64_t(1) << 32; // of new places
+
+void AcyclicGraph::sort() {
+  std::vector<unsigned> waiting(nodes.size()), order;
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    if ((waiting[node] = nodes[node].before.size()) == 0)
+      order.push_back(node);
+  for (size_t i = 0; i < order.size(); ++i)
+    for (unsigned next : nodes[order[i]].after)
+      if (--waiting[next] == 0)
+        order.push_back(next);
+  assert(order.size() == nodes.size() && "expected no cycle");
+  insert(none, order, none);
+}
+
+void AcyclicGraph::link(unsigned previous, unsigned next) {
+  if (previous != none)
+    nodes[previous].next = next;
+  if (next != none)
+    nodes[next].previous = previous;
+}
+
+void AcyclicGraph::remove(unsigned node) { link(nodes[node].previous, nodes[node].next); }
+
+// Spreads the nodes behind one, as few as leave `room` numbers behind each.
+void AcyclicGraph::makeRoom(unsigned behind, int64_t room) {
+  int64_t count = 1, number = nodes[behind].place;
+  unsigned end = nodes[behind].next;
+  for (; end != none && nodes[end].place - number <= count * room; end = nodes[end].next)
+    ++count;
+  int64_t apart = end == none ? room : (nodes[end].place - number) / count;
+  for (unsigned node = nodes[behind].next; node != end; node = nodes[node].next)
+    nodes[node].place = number += apart;
+}
+
+// Between two nodes that follow one another; either may be none.
+void AcyclicGraph::insert(unsigned previous, llvm::ArrayRef<unsigned> inserted, unsigned next) {
+  auto parts = static_cast<int64_t>(inserted.size()) + 1;
+  if (previous != none && next != none && nodes[next].place - nodes[previous].place < parts)
+    makeRoom(previous, parts * (int64_t(1) << 16));
+  int64_t end = next != none ? nodes[next].place : previous != none ? nodes[previous].place + parts * step : 0;
+  int64_t number = previous != none ? nodes[previous].place : end - parts * step;
+  int64_t apart = (end - number) / parts;
+  for (unsigned node : inserted) {
+    nodes[node].place = number += apart;
+    link(previous, node);
+    previous = node;
+  }
+  link(previous, next);
+}
+
+unsigned AcyclicGraph::addBehind(unsigned node) {
+  unsigned added = nodes.size();
+  nodes.emplace_back();
+  insert(node, added, nodes[node].next);
+  return added;
+}
+
+AcyclicGraph::Walk AcyclicGraph::walk(unsigned first, unsigned last) const {
+  struct Side {
+    Edges Node::*edges;
+    llvm::SmallVector<unsigned> found;
+    uint64_t mark;
+    size_t next = 0, steps = 0;
+  };
+  Side sides[2] = {{&Node::after, {first}, ++searches}, {&Node::before, {last}, ++searches}};
+  nodes[first].seen = sides[0].mark;
+  nodes[last].seen = sides[1].mark;
+  auto cost = [&](const Side &side) { return side.steps + (nodes[side.found[side.next]].*side.edges).size(); };
+  auto ended = [](const Side &side) { return side.next == side.found.size(); };
+  while (!ended(sides[0]) && !ended(sides[1])) {
+    bool backward = cost(sides[1]) < cost(sides[0]);
+    Side &side = sides[backward];
+    unsigned node = side.found[side.next], goal = backward ? first : last;
+    side.steps = cost(side) + 1;
+    ++side.next;
+    for (unsigned other : nodes[node].*side.edges) {
+      bool direct = side.next == 1 && other == goal;
+      bool between = nodes[first].place <= nodes[other].place && nodes[other].place <= nodes[last].place;
+      if (direct || !between || nodes[other].seen == side.mark)
+        continue;
+      if (nodes[other].seen == sides[!backward].mark)
+        return {true, false, {}};
+      nodes[other].seen = side.mark;
+      side.found.push_back(other);
+    }
+  }
+  bool forward = ended(sides[0]);
+  llvm::SmallVector<unsigned> &found = sides[!forward].found;
+  found.erase(found.begin());
+  return {false, forward, std::move(found)};
+}
+
+bool AcyclicGraph::haveIndirectPath(unsigned a, unsigned b) const {
+  if (nodes[b].place < nodes[a].place)
+    std::swap(a, b);
+  return walk(a, b).meet;
+}
+
+void AcyclicGraph::merge(unsigned into, unsigned from) {
+  unsigned first = into, last = from;
+  if (nodes[last].place < nodes[first].place)
+    std::swap(first, last);
+  Walk moved = walk(first, last);
+  assert(!moved.meet && "expected no path through a third node");
+  llvm::sort(moved.found, [&](unsigned a, unsigned b) { return nodes[a].place < nodes[b].place; });
+  // What depends on the former goes behind the latter, or what the latter depends on in front of the former.
+  llvm::for_each(moved.found, [&](unsigned node) { remove(node); });
+  moved.found.insert(moved.forward ? moved.found.begin() : moved.found.end(), into);
+  remove(moved.forward ? first : last);
+  unsigned stays = moved.forward ? last : first, previous = nodes[stays].previous, next = nodes[stays].next;
+  remove(stays);
+  insert(previous, moved.found, next);
+  for (unsigned before : nodes[from].before)
+    connect(before, into);
+  for (unsigned after : nodes[from].after)
+    connect(into, after);
+  disconnect(from);
+}
+
+} // namespace mtc
