@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import os
+import ctypes
 
 from mtc import _library
 from mtc._dataset import with_lines
-from mtc._errors import NoDeviceError, check
+from mtc._errors import check
 from mtc._plan import Plan
 
 
@@ -20,12 +20,8 @@ def devices() -> list[str]:
 
 
 def default_devices(plan: Plan) -> str:
-    """The GPUs that the plan has code for, at most one a shard; else a CPU device of all CPUs of this process."""
-    if plan.has_code("cuda"):
-        try:
-            count = len(devices())
-        except NoDeviceError:
-            count = 0
-        if count:
-            return f"cuda:0-{min(count, plan.shards) - 1}"
-    return f"cpu:1x{len(os.sched_getaffinity(0))}"
+    """The GPUs that the plan has code for, at most one a shard; else a CPU device of all CPUs that it has work for."""
+    library = _library.runtime()
+    text = ctypes.create_string_buffer(64)
+    check(library, library.mtrun_default_devices(plan._handle, text, len(text)))
+    return text.value.decode()

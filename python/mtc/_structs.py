@@ -52,7 +52,8 @@ class Options(ctypes.Structure):
         ("no_spin", c_int), ("cpu", c_char_p), ("seed", c_int64), ("log", LogCallback), ("log_user", c_void_p),
         ("processes", c_int32), ("process", c_int32), ("local_process", c_int32), ("rendezvous", c_char_p),
         ("secret", c_char_p), ("timeout", c_double), ("steps_per_launch", c_int64), ("libraries", c_char_p),
-        ("tuning", c_char_p), ("unchecked_ids", c_int), ("micro_batches", c_int64)]
+        ("tuning", c_char_p), ("unchecked_ids", c_int), ("micro_batches", c_int64),
+        ("force", c_int)]
 
 
 class Results(ctypes.Structure):

@@ -32,7 +32,6 @@ typedef struct mtrun_plan mtrun_plan;
 
 /**
  * Reads a plan file into memory and verifies it: every hash, every index, every size.
- *
  * @param path  the file; it may change or disappear afterwards
  * @param plan  receives the plan, to be freed with mtrun_plan_free()
  * @return NULL, MT_CORRUPT, MT_IO or MT_NO_MEMORY
@@ -97,7 +96,6 @@ MT_API int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program)
 
 /**
  * Computes a loss or metric over several steps.
- *
  * @param plan     the plan
  * @param program  the program
  * @param index    number of the loss or metric
@@ -158,7 +156,7 @@ typedef struct mtrun_session mtrun_session;
  * the call. */
 typedef struct mtrun_options {
   size_t struct_size; /**< mtrun_options_init() sets it. */
-  /** The devices. NULL: "cpu:1".
+  /** The devices. NULL: those of mtrun_default_devices().
    *
    * - "cpu", "cpu:N", "cpu:NxT": N devices of T threads each;
    * - "cuda:0", "cuda:0-3", "cuda:0,2": GPUs by their numbers; "cuda:0*4": four devices on one GPU;
@@ -178,7 +176,8 @@ typedef struct mtrun_options {
   /** Receives messages. Level 0 is information, 1 a warning. NULL: silent. */
   void (*log)(void *user, int level, const char *message);
   void *log_user; /**< Passed to `log`. */
-  /** Number of processes that form the session; see above. 0 and 1: all devices are in this process. */
+  /** Number of processes that form the session; see above. 1: all devices are in this process. 0: likewise, and
+   * MT_INVALID where a launcher (mpirun, srun, torchrun) has started several, unless MTRUN_PROCESSES is 1. */
   int32_t processes;
   int32_t process; /**< Number of this process, from 0. */
   /** Number of this process on its host, from 0. It chooses the GPU among those of `devices`, which lists the GPUs of
@@ -212,6 +211,9 @@ typedef struct mtrun_options {
   /** CPUs: number of micro-batches, a power of two up to the plan's shards. A device computes the shards of one at a
    * time, so it needs memory for the activations of a micro-batch only; the bits do not depend on it. 0: the plan's. */
   int64_t micro_batches;
+  /** 1: processes go on, with a warning, where one would compute other bits than the first (another GPU, target or
+   * library); 0: that is MT_INVALID in all of them. */
+  int force;
 } mtrun_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtrun_options)
@@ -221,7 +223,6 @@ MT_DEFINE_INIT(mtrun_options)
  *
  * The session keeps a pointer to the plan. Its threads do not survive a fork(): afterwards only the parent may use or
  * free the session.
- *
  * @param plan     the plan, which must outlive the session
  * @param options  or NULL for the defaults
  * @param session  receives the session, to be freed with mtrun_session_free()
@@ -253,7 +254,6 @@ typedef struct mtrun_results {
 
 /**
  * Runs one training step: forward, backward, update.
- *
  * @param session  the session
  * @param tensors  one pointer for each entry of the signature of "train_step", in its order: n rows, dense and row
  *                 major. Only n rows are read. A sample weight may be NULL. The memory may be reused after the call
@@ -272,7 +272,6 @@ MT_API mt_status *mtrun_eval_step(mtrun_session *session, const void *const *ten
 
 /**
  * Computes the model's outputs.
- *
  * @param session  the session
  * @param tensors  one pointer for each entry of the signature of "predict": n rows of inputs are read, of outputs
  *                 written
@@ -294,7 +293,6 @@ MT_API const char *mtrun_session_class_name(const mtrun_session *session, int64_
 
 /**
  * Copies a variable's elements out of the session, dense and row major.
- *
  * @param session  the session
  * @param name     the variable
  * @param data     receives the elements
@@ -307,7 +305,11 @@ MT_API mt_status *mtrun_set_variable(mtrun_session *session, const char *name, c
 
 /** Calls `line` for each GPU, with its number. MT_NO_DEVICE says why there are none. */
 MT_API mt_status *mtrun_list_devices(void (*line)(void *user, const char *text), void *user);
-/** Likewise for each library that runs on GPUs may use: the file that they would open, or why there is none. */
+/** Writes what the plan runs on where nobody says it, such as "cuda:0-3" or "cpu:1x8", into the `size` bytes at
+ * `text`; 32 are enough. They are the GPUs that the plan has code for, at most one a shard; without any a CPU device of
+ * as many threads as the process may use CPUs, or fewer where the plan has no work for more. MT_INVALID: too small. */
+MT_API mt_status *mtrun_default_devices(const mtrun_plan *plan, char *text, size_t size);
+/** Calls `line` for each library that runs on GPUs may use: the file that they would open, or why there is none. */
 MT_API mt_status *mtrun_list_libraries(void (*line)(void *user, const char *text), void *user);
 
 /** Facts about a session, for reports. */
@@ -375,7 +377,6 @@ typedef enum mtrun_match {
 /**
  * Reads variables by their names. If any is missing, extra or of another shape, the error lists them and nothing is
  * set.
- *
  * @param session  the session
  * @param path     a .safetensors file; a checkpoint; a folder of checkpoints, whose newest is read and verified; or a
  *                 .keras or .weights.h5 file that mtrun_save() wrote for a plan of the same model (by the rule
@@ -393,7 +394,6 @@ MT_API mt_status *mtrun_load_matching(mtrun_session *session, const char *path, 
  * Measures on the session's first GPU what runs each kernel fastest, and writes the choices to a tuning file for
  * mtrun_options.tuning. The candidates are the generated kernel, and the algorithms of cuBLASLt and cuDNN that give the
  * same bits every time.
- *
  * @param session  a session that was created with libraries "tune"; its variables are meaningless afterwards
  * @param path     the tuning file
  * @param repeats  how often each candidate is measured; 0: 20

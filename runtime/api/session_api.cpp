@@ -4,9 +4,11 @@
 #include "runtime/api/Handles.h"
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/plan/Check.h"
+#include "runtime/session/DefaultDevices.h"
 #include "runtime/support/number_range.h"
 #include "runtime/support/option_struct.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -147,6 +149,17 @@ static mt_status *tell(Status (*list)(std::vector<std::string> &lines), void (*l
 
 mt_status *mtrun_list_devices(void (*line)(void *user, const char *text), void *user) {
   return tell(mtrun::listDevices, line, user);
+}
+
+mt_status *mtrun_default_devices(const mtrun_plan *plan, char *text, size_t size) {
+  return guarded([&]() -> Status {
+    std::string devices = mtrun::defaultDevices(*plan->plan);
+    if (devices.size() >= size)
+      return {MT_INVALID, "expected room for " + std::to_string(devices.size() + 1) + " bytes, found " +
+                              std::to_string(size)};
+    std::copy_n(devices.c_str(), devices.size() + 1, text);
+    return {};
+  });
 }
 
 mt_status *mtrun_list_libraries(void (*line)(void *user, const char *text), void *user) {

@@ -65,6 +65,8 @@ static void addState(JsonDocument &json, const LoopState &state) {
   json.add("shuffle", state.shuffle);
   json.add("window", state.window);
   json.add("choice", state.choice);
+  if (!state.content.empty())
+    json.add("content", state.content);
   json.add("drop_remainder", state.dropRemainder);
   json.end();
   addTexts(json, "class_names", state.classNames);
@@ -159,6 +161,8 @@ static LoopState stateOf(const Json &json) {
   state.stepsPerEpoch = count(data, "steps_per_epoch");
   state.window = count(data, "window");
   state.choice = data.contains("choice") ? count(data, "choice") : 0; // older checkpoints held out the last samples
+  if (auto content = data.find("content"); content != data.end())
+    state.content = hashText(hashOfText(content->get<std::string>()));
   state.shuffle = data.at("shuffle").get<bool>();
   state.dropRemainder = data.at("drop_remainder").get<bool>();
   if (auto names = json.find("class_names"); names != json.end())
@@ -186,6 +190,8 @@ std::string writeManifest(const Manifest &manifest) {
   json.add("plan", hashText(manifest.plan));
   if (!manifest.tuning.empty())
     json.add("tuning", manifest.tuning);
+  if (!manifest.conditions.empty())
+    addTexts(json, "conditions", manifest.conditions);
   if (manifest.monitored) {
     json.beginObject("monitor");
     json.add("name", manifest.monitor);
@@ -222,6 +228,8 @@ static void fill(const Json &json, Manifest &manifest) {
   manifest.plan = hashOfText(json.at("plan").get<std::string>());
   if (auto tuning = json.find("tuning"); tuning != json.end())
     manifest.tuning = hashText(hashOfText(tuning->get<std::string>()));
+  if (auto conditions = json.find("conditions"); conditions != json.end())
+    manifest.conditions = conditions->get<std::vector<std::string>>();
   manifest.state = stateOf(json.at("state"));
   if (auto monitor = json.find("monitor"); monitor != json.end()) {
     manifest.monitor = monitor->at("name").get<std::string>();

@@ -28,6 +28,7 @@ struct LoopState {
   int64_t samples = 0, batch = 0, stepsPerEpoch = 0, window = 0;
   bool shuffle = false, dropRemainder = false;
   int64_t choice = 0; // tells apart which samples were chosen of the data, where some are held out; 0: all of them
+  std::string content; // tells apart what the samples hold (contentHash); "": not known
 
   std::vector<std::string> classNames; // of the labels 0, 1, ...; empty: not known
 
@@ -53,6 +54,8 @@ struct Manifest {
   std::string model;
   Hash128 plan;       // of the plan that made it
   std::string tuning; // hash of the tuning file of its GPUs, in hexadecimal digits; "" without one
+  // What else may change bits (Session::conditions), a line each; empty: an older checkpoint does not say.
+  std::vector<std::string> conditions;
   LoopState state;
   std::string monitor;               // the metric that chooses the best checkpoint
   std::optional<double> monitored;   // its value; none in the middle of an epoch

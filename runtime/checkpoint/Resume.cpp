@@ -3,7 +3,29 @@
 #include "runtime/checkpoint/Variables.h"
 #include "runtime/support/hash_text.h"
 
+#include <algorithm>
+
 namespace mtrun {
+
+std::vector<std::string> linesOf(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// The first that differs; "": none, or nobody knows what they were.
+static std::string otherConditions(const std::vector<std::string> &then, const std::vector<std::string> &now) {
+  for (size_t i = 0; !then.empty() && i < std::max(then.size(), now.size()); ++i) {
+    std::string expected = i < then.size() ? then[i] : "nothing", found = i < now.size() ? now[i] : "nothing";
+    if (expected != found)
+      return "expected " + expected + ", found " + found;
+  }
+  return "";
+}
 
 Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool &samePlan) {
   const Plan &plan = session.plan();
@@ -21,6 +43,10 @@ Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool 
                             named(checkpoint.manifest.tuning) + ", found " + named(now) +
                             "; --force goes on with what there is now, to other bits"};
   }
+  if (std::string differs = otherConditions(checkpoint.manifest.conditions, linesOf(session.conditions()));
+      !differs.empty() && !force)
+    return {MT_INVALID, checkpoint.path + ": made where other bits are computed: " + differs +
+                            "; --force goes on here, to other bits"};
   int64_t before = session.info().seed;
   // The seed of random numbers comes with init; the variables that it computes are then replaced.
   if (Status s = session.init(checkpoint.manifest.state.seed); !s.ok())
@@ -47,6 +73,10 @@ Status compareData(const LoopState &then, const LoopState &now, const std::strin
       return {MT_INVALID, where + ": made with other data: expected " + fact.what + ": " + std::to_string(fact.then) +
                               ", found " + std::to_string(fact.now) +
                               "; --force begins the epoch again with what there is now"};
+  if (!then.content.empty() && !now.content.empty() && then.content != now.content)
+    return {MT_INVALID, where + ": made with other data: expected the values of the first and the last sample, and the "
+                                "options that change values, of hash " + then.content + ", found " + now.content +
+                            "; --force begins the epoch again with what there is now"};
   return {};
 }
 

@@ -38,6 +38,7 @@ struct mtrun_dataset {
   std::shared_ptr<const mtrun::Source> source;
   std::vector<std::string> classNames; // of the labels 0, 1, ...; empty: the data has none
   std::vector<std::string> notes;
+  std::string changes; // options that change what is trained on, and that a sample as it is stored does not show
 
   // Which sample of the columns is the one with this index, from 0.
   int64_t sample(int64_t index) const { return chosen ? (*chosen)[static_cast<size_t>(begin + index)] : begin + index; }

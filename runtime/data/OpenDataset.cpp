@@ -150,6 +150,14 @@ static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
   }
 }
 
+static std::string changesOf(const DataSpec &spec) {
+  std::string text = "flip " + std::to_string(spec.flipAcross) + std::to_string(spec.flipDown) + ", crop " +
+                     std::to_string(spec.crop) + ", by length " + std::to_string(spec.groupByLength) + ", weights";
+  for (auto [label, weight] : spec.classWeights)
+    text += " " + std::to_string(label) + ":" + std::to_string(weight);
+  return text;
+}
+
 static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data) {
   std::vector<mtrun_tensor_info> entries = signatureOf(*data.plan, dataProgram(*data.plan));
   data.notes = std::move(table.notes);
@@ -165,6 +173,7 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
                         "--lengths), found " +
                             std::string(data.source ? "a callback" : "a plan of one")};
   data.keepDamaged = spec.keepDamaged;
+  data.changes = changesOf(spec);
   data.classWeights = spec.classWeights;
   std::vector<const mtrun_tensor_info *> bound;
   for (Field &field : table.fields) {

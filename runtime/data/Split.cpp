@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Split.h"
 #include "runtime/data/Order.h"
+#include "runtime/support/hash_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -170,6 +171,30 @@ int64_t choiceHash(const mtrun_dataset &data) {
     return 0;
   XXH64_hash_t hash = XXH3_64bits(data.chosen->data() + data.begin, static_cast<size_t>(data.size) * sizeof(int64_t));
   return static_cast<int64_t>(hash >> 1); // JSON's readers know 63 bits
+}
+
+// A picture takes milliseconds, what lies in memory none.
+constexpr int64_t looksAt = 16, looksAtMade = 2;
+
+std::string contentHash(const mtrun_dataset &data) {
+  if (data.source || data.size < 1)
+    return "";
+  std::vector<uint8_t> bytes(data.changes.begin(), data.changes.end());
+  for (const Column &column : data.columns) {
+    bytes.insert(bytes.end(), column.name.begin(), column.name.end());
+    int64_t count = std::min(column.made() ? looksAtMade : looksAt, data.size);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t index = count == 1 ? 0 : static_cast<int64_t>(static_cast<double>(data.size - 1) * i / (count - 1));
+      int64_t sample = data.sample(i == count - 1 ? data.size - 1 : index);
+      size_t end = bytes.size();
+      bytes.resize(end + column.rowBytes);
+      if (!column.made())
+        column.gather(&sample, 1, bytes.data() + end);
+      else if (!column.make(sample, Draw(), bytes.data() + end).ok())
+        return "";
+    }
+  }
+  return hashText(hash128(bytes));
 }
 
 } // namespace mtrun

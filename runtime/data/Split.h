@@ -23,4 +23,9 @@ Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std:
 // What tells two choices of samples apart; 0: the dataset is no choice of another's samples.
 int64_t choiceHash(const mtrun_dataset &data);
 
+// What tells data apart whose samples hold other values, in hexadecimal digits: a hash of some samples as the model
+// takes them, the first and the last among them, and of the options that change others. "": it cannot be told, of a
+// caller's callback or where one of these samples is damaged.
+std::string contentHash(const mtrun_dataset &data);
+
 } // namespace mtrun

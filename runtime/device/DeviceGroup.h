@@ -121,6 +121,9 @@ public:
   }
   // The hash of the tuning file that the group's choices come from, in hexadecimal digits; "" without one.
   virtual std::string tuning() const { return ""; }
+  // What may change the bits of a run on this group, beside the plan and the seed: lines "WHAT: VALUE". The processes
+  // of a session agree on it, and checkpoints record it. After loadCode().
+  virtual std::string conditions() const { return std::string("devices: ") + kind(); }
   // For tests: from now on peers receive the partial sums of `device` in all-reduce `collective` damaged; -1 ends it.
   virtual void corruptPartial(int collective, int device) = 0;
 

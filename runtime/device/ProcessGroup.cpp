@@ -133,6 +133,24 @@ Status ProcessGroup::check() {
   return lost_;
 }
 
+// Of one that has said something, or will.
+Status ProcessGroup::hear(Connection &from, std::string &bytes) {
+  auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(std::min(options_.timeout, 1e6)));
+  while (from.shared.empty()) {
+    receive(from, millisecondsTo(deadline));
+    if (!from.shared.empty())
+      break;
+    if (Status status = check(); !status.ok())
+      return status;
+    if (Clock::now() >= deadline)
+      return lose(title(from.process) + " said nothing for " + patience());
+  }
+  bytes = from.shared.front();
+  from.shared.erase(from.shared.begin());
+  return {};
+}
+
 Status ProcessGroup::share(std::string &bytes) {
   begin();
   if (Status status = check(); !status.ok())
@@ -141,25 +159,36 @@ Status ProcessGroup::share(std::string &bytes) {
     for (Connection &connection : connections_)
       if (Status status = send(connection, 's', bytes); !status.ok())
         return lose(status.message());
-    end();
-    return {};
+  } else if (Status status = hear(connections_[0], bytes); !status.ok()) {
+    return status;
   }
-  Connection &first = connections_[0];
-  auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                     std::chrono::duration<double>(std::min(options_.timeout, 1e6)));
-  while (first.shared.empty()) {
-    receive(first, millisecondsTo(deadline));
-    if (!first.shared.empty())
-      break;
-    if (Status status = check(); !status.ok())
-      return status;
-    if (Clock::now() >= deadline)
-      return lose(title(0) + " said nothing for " + patience());
-  }
-  bytes = first.shared.front();
-  first.shared.erase(first.shared.begin());
   end();
   return {};
+}
+
+Status ProcessGroup::agree(const std::string &lines, bool force,
+                           const std::function<void(const std::string &)> &warn) {
+  begin();
+  for (Connection &connection : connections_) {
+    if (options_.process != 0) {
+      if (Status status = send(connection, 's', lines); !status.ok())
+        return lose(status.message());
+      continue;
+    }
+    std::string theirs;
+    if (Status status = hear(connection, theirs); !status.ok())
+      return status;
+    std::string differs = difference(lines, theirs);
+    if (differs.empty())
+      continue;
+    differs = title(connection.process) + " would compute other bits than process 0: " + differs;
+    if (!force)
+      return lose(differs + "; --force goes on all the same", MT_INVALID);
+    warn(differs);
+  }
+  end();
+  std::string agreed;
+  return share(agreed);
 }
 
 } // namespace mtrun

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ public:
 
   // What process 0 calls it with, it has in all of them on return. Each calls it as often as the others. MT_LOST.
   Status share(std::string &bytes);
+  // Whether all have these lines "WHAT: VALUE"; each calls it as often as the others. MT_INVALID: one has others, told
+  // in all of them; where process 0 has `force` it is told to `warn` and no error. MT_LOST.
+  Status agree(const std::string &lines, bool force, const std::function<void(const std::string &)> &warn);
   // Around a piece of work that no process can end alone, the same in all; pieces may follow each other before they
   // end.
   void begin(uint64_t pieces = 1) { begun_ += pieces; }
@@ -82,6 +86,7 @@ private:
   Status send(Connection &to, char kind, std::string_view bytes);
   // Takes what has come within `milliseconds`.
   void receive(Connection &from, int milliseconds);
+  Status hear(Connection &from, std::string &bytes);
   void take(Connection &from, const Message &message);
   Status lose(std::string message, mt_code code = MT_LOST);
   Status missing() const;

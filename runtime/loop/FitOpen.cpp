@@ -117,6 +117,8 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   now.batch = static_cast<int64_t>(session_->plan().batch());
   now.stepsPerEpoch = epochSteps(*data, now.batch, stream);
   now.choice = choiceHash(*data);
+  if (options_.checkpoint)
+    now.content = contentHash(*data);
   now.shuffle = stream.shuffle;
   now.window = stream.window;
   now.dropRemainder = stream.dropRemainder;
@@ -147,6 +149,7 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   state_.batch = now.batch;
   state_.stepsPerEpoch = now.stepsPerEpoch;
   state_.choice = now.choice;
+  state_.content = now.content;
   state_.shuffle = now.shuffle;
   state_.window = now.window;
   state_.dropRemainder = now.dropRemainder;

@@ -73,6 +73,10 @@ Status Saver::resume(const std::string &what, const std::function<void(const std
                               "; expected another folder to save in, or --force, which removes them"};
     folder_.removeAfter(step);
   }
+  int64_t given = session_->info().seed, own = static_cast<int64_t>(session_->plan().tables().seed());
+  if (given != own && given != checkpoint.manifest.state.seed)
+    note("seed " + std::to_string(given) + " is not used: the run that is resumed has seed " +
+         std::to_string(checkpoint.manifest.state.seed));
   if (Status s = restore(*session_, checkpoint, options_.force != 0, samePlan_); !s.ok())
     return s;
   state = checkpoint.manifest.state;
@@ -127,6 +131,7 @@ void Saver::save(const LoopState &state, std::optional<double> monitored, bool f
   manifest.model = plan.tables().model() ? plan.tables().model()->str() : "";
   manifest.plan = plan.hash();
   manifest.tuning = session_->tuning();
+  manifest.conditions = linesOf(session_->conditions());
   manifest.state = state;
   manifest.monitor = monitor_;
   manifest.monitored = monitored;

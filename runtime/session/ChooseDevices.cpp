@@ -3,7 +3,9 @@
 
 #include "runtime/device/Collectives.h"
 #include "runtime/plan/Check.h"
+#include "runtime/session/DefaultDevices.h"
 #include "runtime/support/hash_text.h"
+#include "runtime/support/launcher.h"
 #include "runtime/support/subtrees.h"
 
 #include <algorithm>
@@ -98,8 +100,14 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options,
     return {MT_INVALID,
             "expected 1 step per launch of a plan of several lengths, which each step chooses from, found " +
                 std::to_string(options.steps_per_launch)};
-  if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", chosen.spec); !status.ok())
+  std::string devicesText = options.devices ? options.devices : defaultDevices(plan);
+  if (Status status = parseDeviceSpec(devicesText, chosen.spec); !status.ok())
     return status;
+  if (options.processes == 0)
+    if (Status status = expectNoLauncher("a session", std::string("processes = 1 (C), --processes 1 (mtrun) or ") +
+                                                          processesVariable + "=1 in the environment");
+        !status.ok())
+      return status;
   if (options.processes > 1)
     if (Status status = ownGpu(options, chosen.spec); !status.ok())
       return status;
@@ -140,11 +148,20 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options,
   groupOptions.pin = !options.no_pin;
   groupOptions.spin = !options.no_spin;
   groupOptions.stepsPerLaunch = static_cast<int>(std::max<int64_t>(options.steps_per_launch, 1));
+  auto warn = [log](const std::string &line) {
+    if (log)
+      log(1, line);
+  };
   groupOptions.log = std::move(log);
   if (Status status = makeDeviceGroup(chosen.spec.kind, groupOptions, chosen.group); !status.ok())
     return status;
   if (Status status = chosen.group->loadCode(plan, options.cpu); !status.ok())
     return status;
+
+  chosen.conditions = chosen.group->conditions() + "\nversion: " MT_VERSION;
+  if (chosen.processGroup)
+    if (Status status = chosen.processGroup->agree(chosen.conditions, options.force != 0, warn); !status.ok())
+      return status;
 
   chosen.layout.tree.sums = treeSums(chosen.layout.shards);
   if (plan.tables().sum_kernel() < count(plan.tables().kernels())) {

@@ -20,6 +20,7 @@ struct SessionDevices {
   std::unique_ptr<ProcessGroup> processGroup; // null: one process
   std::unique_ptr<DeviceGroup> group;
   DeviceLayout layout;
+  std::string conditions; // what may change bits, beside plan and seed: lines "WHAT: VALUE"
 
   // Of the group: one where those of the spec share variables.
   int devices() const { return static_cast<int>(layout.shards.size()); }

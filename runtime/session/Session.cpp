@@ -333,6 +333,8 @@ Status Session::tune(const std::string &path, int repeats, const std::function<v
   return state_->group->tune(executable->bound, path, repeats, line);
 }
 
+const std::string &Session::conditions() const { return state_->conditions; }
+
 std::string Session::tuning() const { return state_->group->tuning(); }
 
 const Tracer *Session::tracer() const { return state_->tracer.get(); }

@@ -92,6 +92,9 @@ public:
   // The hash of the tuning file that the devices' choices come from, in hexadecimal digits; "" without one.
   std::string tuning() const;
 
+  // What may change the bits of a run, beside the plan and the seed: lines "WHAT: VALUE".
+  const std::string &conditions() const;
+
   // Of the labels 0, 1, ...: the plan's, those of a file that was loaded, or the training data's; empty: not known.
   const std::vector<std::string> &classNames() const;
   void nameClasses(std::vector<std::string> names);

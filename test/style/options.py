@@ -12,7 +12,7 @@ MTC, MTRUN = "compiler/api/OptionTable.h", "tools/mtrun/Options.cpp"
 MEMBERS = {"mtrun_options": "session", "mtrun_checkpoint_options": "saving", "mtrun_loop_options": "loop"}
 CALLERS = {"struct_size", "log", "log_user"}  # of any struct: not what a command line could say
 SET_BY_MTRUN = {  # without a flag of that name, or of what another flag says
-    "mtrun_options": {"devices", "process", "local_process", "rendezvous", "secret"},
+    "mtrun_options": {"devices", "process", "local_process", "rendezvous", "secret", "force"},
     "mtrun_checkpoint_options": {"folder"},
     "mtrun_loop_options": {"validation", "progress", "progress_user", "checkpoint", "history_json", "history_csv",
                            "stop", "stop_user", "note", "note_user", "result", "rate_scale", "epoch_file", "in_flight",

@@ -34,7 +34,8 @@ static void addPlan(CLI::App *app, Arguments &a) {
   app->add_option("--devices", a.devices,
                   "cpu:N, cpu:NxT (N devices of T threads each), null:N; GPUs: cuda:0, cuda:0-3, cuda:0*4 (four "
                   "devices on one); without it every "
-                  "GPU, if the plan has code for GPUs and there are any, else cpu:1")
+                  "GPU, if the plan has code for GPUs and there are any, else a thread for each CPU, or fewer if the "
+                  "plan has no work for more; the bits of CPUs are the same")
       ->type_name("DEVICES");
   addText(*app, "--cpu", a.session.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs")
       ->type_name("NAME");

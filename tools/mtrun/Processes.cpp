@@ -2,11 +2,11 @@
 #include "tools/mtrun/Processes.h"
 
 #include "runtime/support/device_spec.h"
+#include "runtime/support/launcher.h"
 #include "tools/commandline/CommandLine.h"
 #include "tools/mtrun/Run.h"
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
@@ -16,46 +16,25 @@
 namespace mtrun_tool {
 namespace {
 
-// Variables in which a launcher tells each process its rank.
-struct Launcher {
-  const char *name, *rank, *size, *local, *localSize;
-};
-constexpr Launcher launchers[] = {
-    {"mtrun", "MTRUN_RANK", "MTRUN_SIZE", "MTRUN_LOCAL_RANK", "MTRUN_SIZE"},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr},
-};
+const char *variable(const char *name) { return mtrun::environmentVariable(name); }
 
-const char *variable(const char *name) {
-  const char *text = name ? std::getenv(name) : nullptr;
-  return text && *text ? text : nullptr;
+// A failure is an error of the user's command.
+void expect(const mtrun::Status &status) {
+  if (!status.ok())
+    throw Failure{status.code(), status.message()};
 }
 
 // -1: not there.
 int number(const char *name) {
-  const char *text = variable(name);
-  if (!text)
-    return -1;
-  int value = 0;
-  std::string_view all = text;
-  auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), value);
-  if (error != std::errc() || end != all.data() + all.size() || value < 0)
-    throw Failure{MT_INVALID, std::string("expected a whole number in ") + name + ", found " + text};
-  return value;
+  std::optional<int> value;
+  expect(mtrun::environmentNumber(name, value));
+  return value.value_or(-1);
 }
 
-// The launcher that started this process beside others, or null. A Slurm script has Slurm's variables too: only what
-// srun starts is one of several.
-const Launcher *launcher() {
-  for (const Launcher &each : launchers) {
-    bool slurm = std::string_view(each.name) == "srun";
-    if (number(each.rank) >= 0 && number(each.size) > 1 && (!slurm || variable("SLURM_STEP_ID")))
-      return &each;
-  }
-  return nullptr;
+const mtrun::Launcher *launcher() {
+  const mtrun::Launcher *found = nullptr;
+  expect(mtrun::findLauncher(found));
+  return found;
 }
 
 // What the processes of one start on this host have in common and others have not.
@@ -68,7 +47,7 @@ std::string startOf() {
   return std::to_string(getppid());
 }
 
-std::string rendezvousOf(const Launcher &launcher, int size) {
+std::string rendezvousOf(const mtrun::Launcher &launcher, int size) {
   if (const char *own = variable("MTRUN_MEETING"))
     return own;
   const char *host = variable("MASTER_ADDR");
@@ -82,7 +61,7 @@ std::string rendezvousOf(const Launcher &launcher, int size) {
   if (!host || port < 0)
     throw Failure{MT_INVALID, std::string("expected MASTER_ADDR and MASTER_PORT, the host of process 0 and a free port "
                                           "there, for processes that ") +
-                                  launcher.name + " started on several hosts, found neither"};
+                                  std::string(launcher.name) + " started on several hosts, found neither"};
   // torchrun itself listens at the port then.
   const char *agentStore = variable("TORCHELASTIC_USE_AGENT_STORE");
   return std::string("tcp:") + host + ":" +
@@ -114,7 +93,7 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
   mtrun_options &session = arguments.session;
   const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);
   bool onGpus = kind && kind->gpu;
-  const Launcher *by = onGpus && session.processes != 1 ? launcher() : nullptr;
+  const mtrun::Launcher *by = onGpus && session.processes != 1 ? launcher() : nullptr;
   if (by) {
     stayWithParent();
     int size = number(by->size);
@@ -123,7 +102,7 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
     if (session.process >= size || (session.processes && session.processes != size))
       throw Failure{MT_INVALID, "expected process " + std::to_string(session.process) + " of " +
                                     std::to_string(session.processes ? session.processes : size) + ", found " +
-                                    std::to_string(size) + " that " + by->name + " started"};
+                                    std::to_string(size) + " that " + std::string(by->name) + " started"};
     session.rendezvous = commandline::keep(rendezvousOf(*by, size));
     if (const char *secret = variable(secretVariable))
       session.secret = commandline::keep(secret);
@@ -133,6 +112,8 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
       session.local_process = 0;
     return std::nullopt;
   }
+  if (session.processes == 0 && kind && !onGpus)
+    expect(mtrun::expectNoLauncher("devices of kind " + std::string(kind->name), "--processes 1"));
   std::vector<int> gpus = distinctGpus(arguments.devices);
   auto count = static_cast<int64_t>(gpus.size());
   if (session.processes > 1 && session.processes != count)

@@ -26,22 +26,14 @@ static void logLine(void *user, int level, const char *message) {
 }
 
 std::string defaultDevices(const std::string &path) {
-  int64_t gpus = 0;
-  auto count = [](void *user, const char *) { ++*static_cast<int64_t *>(user); };
-  mt_status *status = mtrun_list_devices(count, &gpus);
-  bool none = status != nullptr;
-  mt_status_free(status);
   mtrun_plan *loaded = nullptr;
-  if (path.empty() || none || gpus == 0)
-    return "cpu:1";
-  status = mtrun_plan_load(path.c_str(), &loaded);
-  bool damaged = status != nullptr; // open() says how
-  mt_status_free(status);
+  mt_status *status = path.empty() ? nullptr : mtrun_plan_load(path.c_str(), &loaded);
+  mt_status_free(status); // open() says how it is damaged
   PlanPtr plan(loaded);
-  for (const mtrun::DeviceKind &kind : mtrun::deviceKinds)
-    if (!damaged && kind.gpu && mtrun_plan_has_code(loaded, std::string(kind.name).c_str()))
-      return mtrun::firstGpus(kind, std::min<int64_t>(gpus, mtrun_plan_shards(loaded)));
-  return "cpu:1";
+  char text[64] = "cpu:1";
+  if (loaded)
+    check(mtrun_default_devices(loaded, text, sizeof text));
+  return text;
 }
 
 Run loadPlan(const Arguments &arguments) {
@@ -56,6 +48,7 @@ void bind(Run &run, const Arguments &arguments) {
   mtrun_options options = arguments.session;
   options.devices = arguments.devices.c_str();
   options.log = options.process == 0 ? logLine : nullptr; // the others' lines are the same
+  options.force = arguments.saving.force;
   options.log_user = const_cast<Arguments *>(&arguments);
   mtrun_session *session = nullptr;
   check(mtrun_session_create(run.plan.get(), &options, &session));

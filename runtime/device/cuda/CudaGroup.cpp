@@ -93,6 +93,17 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
   return parts_.libraries->choose(plan, gpus_, options_);
 }
 
+// Machine code for a GPU says all that it computes; the driver makes that of PTX text.
+std::string CudaGroup::conditions() const {
+  const Gpu &gpu = gpus_[0];
+  std::string text = std::string("devices: cuda\ntarget: ") + target_ + "\nGPU: " + gpu.name +
+                     "\ncompute capability: " + std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
+  int version = 0;
+  if (std::string_view(target_).ends_with("ptx") && driver_.driverGetVersion(&version) == success)
+    text += "\ndriver: " + std::to_string(version);
+  return text + "\nlibrary calls: " + parts_.libraries->conditions();
+}
+
 uint64_t CudaGroup::placesOf(const fb::Program &program) const {
   bool reads = count(program.metrics()) > 0 || program.learning_rate() >= 0;
   return static_cast<uint64_t>(runsOf(reads) * setsOf(count(program.signature()) > 0));

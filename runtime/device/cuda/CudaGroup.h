@@ -37,6 +37,7 @@ public:
   Status tune(BoundProgram &program, const std::string &path, int repeats,
               const std::function<void(const std::string &)> &line) override;
   std::string tuning() const override { return parts_.libraries->tuning(); }
+  std::string conditions() const override;
   void corruptPartial(int collective, int device) override;
   void drain() override;
 

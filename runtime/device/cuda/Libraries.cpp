@@ -5,6 +5,7 @@
 #include "runtime/device/cuda/Blas.h"
 #include "runtime/device/cuda/Dnn.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/hash_text.h"
 
 #include <algorithm>
 #include <cstring>
@@ -201,6 +202,18 @@ Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice
   else
     choice.algorithm = found.front();
   return {};
+}
+
+std::string Libraries::conditions() const {
+  std::string libraries, chosen;
+  for (const auto &[kernel, choice] : choices_)
+    if (choice.call)
+      chosen += std::to_string(kernel) + " " + choice.algorithm.name + "\n";
+  if (chosen.empty())
+    return "none";
+  for (const std::string &library : place_.libraries)
+    libraries += library + ", ";
+  return libraries + "choices " + hashText(hash128({reinterpret_cast<const uint8_t *>(chosen.data()), chosen.size()}));
 }
 
 Libraries::Cut Libraries::cut(const Choice &choice, int64_t shards) const {

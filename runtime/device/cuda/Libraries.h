@@ -56,6 +56,9 @@ public:
   // The hash of the tuning file, in hexadecimal digits; "" without one.
   std::string tuning() const { return tuning_; }
 
+  // What the calls compute: the libraries, their versions and a hash of what was chosen for each kernel; "none".
+  std::string conditions() const;
+
   // To tune: where the choices hold, algorithms of a step's call, and another one in place of its own.
   const TuningPlace &place() const { return place_; }
   uint64_t batch() const { return tables_->batch(); }

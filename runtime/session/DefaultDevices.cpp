@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/DefaultDevices.h"
+
+#include "runtime/device/DeviceGroup.h"
+#include "runtime/plan/Check.h"
+#include "runtime/support/device_spec.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sched.h>
+
+namespace mtrun {
+
+namespace fb = ::mt::plan;
+
+// "max 100000" or "200000 100000": microseconds of CPU time in each period, and the period. 0: no limit.
+static int quotaOf(const char *path) {
+  std::ifstream file(path);
+  double quota = 0, period = 0;
+  if (!(file >> quota >> period) || quota <= 0 || period <= 0)
+    return 0;
+  return std::max(1, static_cast<int>(quota / period + 0.5));
+}
+
+int usableCpus() {
+  cpu_set_t set;
+  int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  int quota = quotaOf("/sys/fs/cgroup/cpu.max");
+  return std::max(1, quota ? std::min(cpus, quota) : cpus);
+}
+
+namespace {
+
+// Estimates, good to a factor of two or so, which is enough: next to the least time many numbers of threads are as
+// good. A thread's rate, and memory's for one thread and for all.
+constexpr double flopsPerSecond = 3e10, bytesPerSecond = 1e10, allBytesPerSecond = 1e11;
+// Seconds that a wait for all takes: it grows with the threads that meet.
+constexpr double wait = 2e-7, waitPerThread = 1e-7;
+
+struct Work {
+  double flops = 0, bytes = 0, tiles = 1;
+};
+
+// Of one launch with a full batch.
+Work workOf(const fb::Kernel &kernel, const fb::Step &step, double rows) {
+  double count = 0, segments = 0;
+  for (const fb::Segment *segment : Each(step.segments())) {
+    count += static_cast<double>(segment->count());
+    segments += 1;
+  }
+  bool elementwise = kernel.elements_per_tile() > 0 && kernel.rows_per_tile() == 0;
+  double units = elementwise ? count : rows;
+  Work work;
+  work.flops = static_cast<double>(kernel.flops_per_row()) * units + static_cast<double>(kernel.flops_fixed());
+  work.bytes = static_cast<double>(kernel.bytes_per_row()) * units + static_cast<double>(kernel.bytes_fixed());
+  if (elementwise)
+    work.tiles = std::max(segments, count / static_cast<double>(kernel.elements_per_tile()));
+  else if (kernel.rows_per_tile())
+    work.tiles = std::max(1.0, rows / static_cast<double>(kernel.rows_per_tile()));
+  work.tiles *= static_cast<double>(std::max<uint64_t>(kernel.inner_tiles(), 1));
+  return work;
+}
+
+double secondsOf(const std::vector<Work> &launches, int threads) {
+  double seconds = 0;
+  for (const Work &work : launches) {
+    double share = std::min(static_cast<double>(threads), work.tiles);
+    seconds += std::max(work.flops / (flopsPerSecond * share),
+                        work.bytes / std::min(bytesPerSecond * share, allBytesPerSecond));
+    seconds += threads > 1 ? wait + waitPerThread * threads : 0;
+  }
+  return seconds;
+}
+
+} // namespace
+
+int usefulThreads(const Plan &plan, int cpus) {
+  const fb::Plan &tables = plan.tables();
+  const fb::Program *program = nullptr; // the last of these that there is
+  for (std::string_view name : {"predict", "eval_step", "train_step"})
+    for (const fb::Program *each : Each(tables.programs()))
+      program = each->name()->string_view() == name ? each : program;
+  std::vector<Work> launches;
+  if (!program)
+    return 1;
+  for (const fb::Step *step : Each(program->steps()))
+    if (step->kernel() >= 0)
+      launches.push_back(workOf(*tables.kernels()->Get(static_cast<uint32_t>(step->kernel())), *step,
+                                static_cast<double>(plan.batch())));
+  // The fewest that come within a twentieth of the least time.
+  double least = secondsOf(launches, 1);
+  for (int threads = 2; threads <= cpus; ++threads)
+    least = std::min(least, secondsOf(launches, threads));
+  for (int threads = 1; threads < cpus; ++threads)
+    if (secondsOf(launches, threads) <= 1.05 * least)
+      return threads;
+  return cpus;
+}
+
+static bool hasCode(const Plan &plan, std::string_view kind) {
+  for (const fb::Target *target : Each(plan.tables().targets()))
+    if (target->device() && target->device()->string_view() == kind)
+      return true;
+  return false;
+}
+
+std::string defaultDevices(const Plan &plan) {
+  std::vector<std::string> gpus;
+  for (const DeviceKind &kind : deviceKinds)
+    if (kind.gpu && hasCode(plan, kind.name) && listDevices(gpus).ok() && !gpus.empty())
+      return firstGpus(kind, std::min<int64_t>(static_cast<int64_t>(gpus.size()), plan.shards()));
+  int threads = usefulThreads(plan, std::min(usableCpus(), 1024));
+  return threads == 1 ? "cpu:1" : "cpu:1x" + std::to_string(threads);
+}
+
+} // namespace mtrun
