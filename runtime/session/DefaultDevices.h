@@ -16,8 +16,8 @@ int usableCpus();
 // the more there are, and a small model has little to share out between two waits.
 int usefulThreads(const Plan &plan, int cpus);
 
-// The GPUs that the plan has code for, at most one a shard; without any "cpu:1x8", a device
-// threads as are useful. The bits of CPUs do not depend on their number.
+// The GPUs that the plan has code for, at most one a shard; without any "cpu:1x8", a device of as many useful
+// threads. The bits of CPUs do not depend on their number.
 std::string defaultDevices(const Plan &plan);
 
 } // namespace mtrun
