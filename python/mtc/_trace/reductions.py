@@ -126,6 +126,8 @@ def normalize(value: Value, axes: Sequence[int], epsilon: float) -> Value:
     places = sorted(a.place for i in axes for a in value.axes[i % len(value.axes)] if a.place is not None)
     if value.node.split and 0 in places:
         raise Refused("a normalisation over the batch")
+    if not places:  # an element alone is its mean
+        return e.binary("mul", value, 0.0)
     node = value.graph.node("normalize", (value.node,),
                             f"mt.normalize {{0}} over {places} epsilon = {epsilon:.9e} : {{t0}}", value.node.shape,
                             "f32")

@@ -7,7 +7,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Refused, Value, layout, losses, moves, products, reductions, spatial
+from mtc._trace import BATCH, Batch, Refused, Value, layout, losses, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
 from mtc._trace.graph import quoted
 from mtc._trace.layout import arrange, decide
@@ -273,6 +273,8 @@ def _trained(c: Converter, x: Value, gamma: Value, beta: Value, mean: str, varia
     PyTorch's running variance is an average of unbiased variances, that of `mt` of biased ones: the plan's variable is
     the share (n - 1) / n of PyTorch's, where n is what a channel has in a full batch.
     """
+    if not isinstance(x.shape[0], Batch):
+        raise Refused(f"batch normalisation over a first axis of {x.shape[0]}, which is not the samples")
     channels = int(x.shape[1])  # type: ignore[arg-type]
     count = c.batch_size * product(x.shape[2:])
     share = (count - 1) / count if count > 1 else 1.0
