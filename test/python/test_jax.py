@@ -142,6 +142,21 @@ def test_fit_goes_on_from_a_checkpoint(tmp_path, capsys):
                 other.fit([m.some(16)], checkpoint=tmp_path)
 
 
+@pytest.mark.parametrize("by", ["arrays", "batches", "step"])
+def test_what_is_not_finite_ends_training(by):
+    good, bad = (np.full((4, 2), value, "f4") for value in (1.0, np.nan))
+    step = mtc.jax.compile(lambda p, b: ((b["x"] @ p["w"]) ** 2).mean(), {"w": np.ones((2, 1), "f4")}, {"x": good},
+                           optimizer=mtc.jax.sgd(0.1), batch_size=4, devices="cpu:1", check=False)
+    data = {"x": np.concatenate([good, bad])}
+    train = {"arrays": lambda **o: step.fit(data, shuffle=False, verbose=0, **o),
+             "batches": lambda **o: step.fit([{"x": good}, {"x": bad}], verbose=0, **o),
+             "step": lambda **o: [step.train_on_batch({"x": x}, **o) for x in (good, bad)]}[by]
+    with pytest.raises(mtc.DataError, match="finite"):
+        train()
+    train(allow_nan=True)
+    assert np.isnan(step.params["w"]).all()
+
+
 def refused(loss, params=np.eye(4, dtype="float32"), batch=np.ones((3, 4), "float32"), **options):
     with pytest.raises(mtc.ModelError) as found:
         mtc.jax.compile(loss, params, batch, optimizer=options.pop("optimizer", "sgd"), **options)

@@ -13,6 +13,7 @@ from mtc import _loop
 from mtc._data import Arrays
 from mtc._dataset import Dataset
 from mtc._errors import DataError, ModelError
+from mtc._finite import Finite
 from mtc._loop import Checkpoint, checkpoint_options
 from mtc._means import Means
 from mtc._plan import Path, Plan
@@ -36,19 +37,29 @@ class Step:
         self._program = program
         self._optimizer = optimizer
         self.session = Session(plan, devices)
+        self._finite = Finite(self.session)
 
     # Training
 
-    def train_on_batch(self, batch: Any) -> Logs:
-        """One training step on a batch, a pytree of arrays [n, ...] with n up to the plan's batch: loss and metrics."""
-        return self.session.train_step(self._bind(batch))
+    def train_on_batch(self, batch: Any, *, allow_nan: bool = False) -> Logs:
+        """One training step on a batch, a pytree of arrays [n, ...] with n up to the plan's batch: loss and metrics.
+
+        A loss that is not finite is a DataError, unless `allow_nan`.
+        """
+        return self._trained_on(self._bind(batch), allow_nan)
+
+    def _trained_on(self, arrays: dict[str, Any], allow_nan: bool) -> Logs:
+        logs = self.session.train_step(arrays)
+        self._finite.after(logs, allow_nan)
+        return logs
 
     def test_on_batch(self, batch: Any) -> Logs:
         """The loss and metrics of a batch."""
         return self.session.eval_step(self._bind(batch))
 
     def fit(self, data: Any, epochs: int = 1, *, shuffle: bool = True, verbose: int = 1, validation: Any = None,
-            checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None) -> dict[str, list[float]]:
+            checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None,
+            allow_nan: bool = False) -> dict[str, list[float]]:
         """Trains.
 
         Args:
@@ -59,20 +70,23 @@ class Step:
             validation: data to evaluate after each epoch, likewise.
             checkpoint: as of `mtc.fit`, where all data are arrays.
             resume: as of `mtc.fit`, likewise.
+            allow_nan: goes on after a loss, or with data or variables, that are not finite; else that is a DataError.
 
         Returns:
             The loss and metrics of each epoch of this call, by name.
         """
         if self._is_batch(data) and (validation is None or self._is_batch(validation)):
-            return self._fit_arrays(data, epochs, shuffle, verbose, validation, checkpoint_options(checkpoint, resume))
+            return self._fit_arrays(data, epochs, shuffle, verbose, validation, checkpoint_options(checkpoint, resume),
+                                    allow_nan)
         if checkpoint is not None or resume:
             raise DataError("expected arrays of all samples for checkpoints, found batches")
         history: dict[str, list[float]] = {}
         for epoch in range(epochs):
             if self._is_batch(data):
-                logs = self._one_epoch(data, epoch, shuffle)
+                logs = self._one_epoch(data, epoch, shuffle, allow_nan)
             else:
-                logs = self._mean(data, self.session.train_step)
+                logs = self._mean(data, lambda arrays: self._trained_on(arrays, allow_nan))
+                self._finite.variables(allow_nan)
             if validation is not None:
                 logs.update({f"val_{n}": v for n, v in self.evaluate(validation).items()})
             for name, value in logs.items():
@@ -177,17 +191,17 @@ class Step:
         return {n: np.asarray(a) for n, a in zip(self._program.batch.names, leaves) if n in known}
 
     def _fit_arrays(self, data: Any, epochs: int, shuffle: bool, verbose: int, validation: Any,
-                    saving: Any) -> dict[str, list[float]]:
+                    saving: Any, allow_nan: bool) -> dict[str, list[float]]:
         with contextlib.ExitStack() as stack:
             training, held = (None if d is None else self._opened(d, stack) for d in (data, validation))
             assert training is not None
-            return _loop.fit(self.session, training, held, epochs, shuffle, saving, None, {},
+            return _loop.fit(self.session, training, held, epochs, shuffle, saving, None, {"allow_nan": allow_nan},
                              on_epoch=lambda p: _show(p.epoch, p.epochs, p.logs) if verbose else None).history
 
-    def _one_epoch(self, data: Any, epoch: int, shuffle: bool) -> Logs:
+    def _one_epoch(self, data: Any, epoch: int, shuffle: bool, allow_nan: bool) -> Logs:
         with contextlib.ExitStack() as stack:
             result = _loop.fit(self.session, self._opened(data, stack), None, epoch + 1, shuffle, None, None,
-                               {"initial_epoch": epoch})
+                               {"initial_epoch": epoch, "allow_nan": allow_nan})
         return {name: values[-1] for name, values in result.history.items()}
 
     def _opened(self, data: Any, stack: contextlib.ExitStack) -> Dataset:
