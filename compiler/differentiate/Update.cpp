@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/differentiate/Update.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Decay.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/Numbers.h"
 
@@ -119,6 +120,15 @@ void Optimizer::clip(OpBuilder &builder, SmallVectorImpl<Value> &gradients) {
     gradient = (e(gradient) * factor).value();
 }
 
+// A clipped gradient with what the variable's mt.gradient_decay adds to it.
+static Value decayed(OpBuilder &builder, Location location, mt::VariableOp variable, Value value, Value gradient) {
+  double decay = mt::gradientDecayOf(variable);
+  if (decay == 0)
+    return gradient;
+  Expr g(builder, location, gradient), w(builder, location, value);
+  return (g + w * decay).value();
+}
+
 // The first step copies. Every so often the variable becomes its average.
 void Optimizer::average(OpBuilder &builder, mt::VariableOp variable, Value iteration, Value &value) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
@@ -161,7 +171,8 @@ void Optimizer::buildStep(OpBuilder &builder, MutableArrayRef<mt::VariableOp> tr
     }
     bool decays = decay != 0 && !variable.getNoWeightDecay();
     Value value = decays ? (e(old) - e(old) * decay * e(rate)).value() : old;
-    SmallVector<Value> updated = op.buildUpdate(builder, scalars, value, gradient, slots);
+    Value total = decayed(builder, getLoc(), variable, old, gradient);
+    SmallVector<Value> updated = op.buildUpdate(builder, scalars, value, total, slots);
     if (option("ema_momentum"))
       average(builder, variable, iteration, updated[0]);
     assign(builder, getLoc(), variable.getName(), updated[0]);

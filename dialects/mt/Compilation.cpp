@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Decay.h"
+#include "dialects/mt/Numbers.h"
 
 using namespace mlir;
 using namespace mlir::mt;
@@ -91,6 +93,14 @@ LogicalResult MtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
                ? success()
                : op->emitError("expected two numbers in ") << name << ", found " << value;
   }
+  if (name == gradientDecayName) {
+    auto decay = dyn_cast<FloatAttr>(value);
+    return isa<VariableOp>(op) && decay && decay.getType().isF32() && decay.getValue().isFinite() &&
+                   !decay.getValue().isNegative()
+               ? success()
+               : op->emitError("expected `mt.gradient_decay` to be a finite f32 of 0 or more at a variable, found ")
+                     << value;
+  }
   if (isa<ModuleOp>(op) && (name == classNamesAttribute || name == vocabularyAttribute))
     return success();
   return op->emitError("expected an attribute that the dialect mt has, found `") << name << '`';
@@ -114,4 +124,9 @@ std::optional<int64_t> mlir::mt::bucketOf(Operation *op) {
 
 void mlir::mt::setBucket(Operation *op, int64_t bucket) {
   op->setAttr(bucketName, IntegerAttr::get(IntegerType::get(op->getContext(), 64), bucket));
+}
+
+double mlir::mt::gradientDecayOf(Operation *variable) {
+  auto decay = dyn_cast_or_null<FloatAttr>(variable->getDiscardableAttr(gradientDecayName));
+  return decay ? number(decay.getValue()) : 0;
 }

@@ -259,6 +259,34 @@ def test_a_saved_plan_starts_with_the_state(when, mtrun, tmp_path):
         assert np.array_equal(other.variables[name], value), name
 
 
+# Clipping
+
+DECAYED = {
+    "sgd": lambda p: torch.optim.SGD(p, 0.5, weight_decay=0.1),
+    "momentum": lambda p: torch.optim.SGD(p, 0.5, momentum=0.9, nesterov=True, weight_decay=0.1),
+    "adam": lambda p: torch.optim.Adam(p, 0.05, weight_decay=0.1),
+    "adamw": lambda p: torch.optim.AdamW(p, 0.05, weight_decay=0.1),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 0.05, weight_decay=0.1),
+    "adagrad": lambda p: torch.optim.Adagrad(p, 0.05, weight_decay=0.1),
+    "adadelta": lambda p: torch.optim.Adadelta(p, 0.5, weight_decay=0.1),
+    "adamax": lambda p: torch.optim.Adamax(p, 0.05, weight_decay=0.1),
+}
+
+
+@pytest.mark.parametrize("clip", ["norm", "value"])
+@pytest.mark.parametrize("name", DECAYED)
+def test_gradients_are_clipped_before_they_decay(name, clip):
+    module, twin = net(), net()
+    optimizer, theirs = (DECAYED[name](m.parameters()) for m in (module, twin))
+    data = [(x, 9 * y) for x, y in batches(4)]
+    step = compiled(module, optimizer, **{f"clip_{clip}": 0.05})
+    for batch in data:
+        step.train_on_batch(batch)
+    bound = {"norm": lambda p: nn.utils.clip_grad_norm_(p, 0.05), "value": lambda p: nn.utils.clip_grad_value_(p, 0.05)}
+    torch_steps(twin, theirs, data, bound[clip])
+    assert are_alike(step.to_module(), twin, 2e-5)
+
+
 # Buffers
 
 class Tracks(nn.Module):

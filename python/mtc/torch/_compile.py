@@ -65,8 +65,9 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     rows = len(work.example.tensors[0])
     size = batch_size or rows
     settings = _compile._settings(size, target, precision, shards, seed, "exact", options)
-    model = work.convert(size, chosen.undecayed)
-    text = _text(model, chosen.l2, chosen.text())
+    decays, l2 = (chosen.l2, {}) if chosen.clips else ({}, chosen.l2)
+    model = work.convert(size, chosen.undecayed, decays=decays)
+    text = _text(model, l2, chosen.text())
 
     def make() -> Plan:
         return work.compile(text, settings, verbose)
