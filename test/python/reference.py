@@ -18,13 +18,15 @@ sys.path.insert(0, str(ROOT / "python"))
 import mtc  # noqa: E402
 import mtc.jax  # noqa: E402
 import mtc.keras  # noqa: E402
+import mtc.torch  # noqa: E402
 
 FUNCTIONS = ["fit", "evaluate", "predict", "compile", "compile_text", "load", "summary", "import_model", "stages",
              "lower", "data_sources", "describe_data", "benchmark_data", "devices", "versions",
              "keras.install", "keras.uninstall",
-             "jax.compile", *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad"))]
+             "jax.compile", *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad")),
+             "torch.compile"]
 CLASSES = ["Plan", "Session", "Variables", "TensorInfo", "Node", "Dataset", "FitResult", "Progress", "StepResult",
-           "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step"]
+           "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step", "torch.Step"]
 ERRORS = ["Error", "ModelError", "DataError", "CorruptError", "MemoryError_", "DeviceError", "NoDeviceError",
           "DeviceLost", "FileError", "ClosedError", "ModelWarning", "FallbackWarning",
           "VersionWarning"]
