@@ -128,6 +128,16 @@ def test_a_class_that_is_ignored(ignored):
         mtc.fit(ours, X, y, **QUIET)
 
 
+def test_a_refusal_holds_for_its_options_alone():
+    from mtc import _live
+
+    y = np.arange(32) % 3
+    made = model([], activation="softmax", loss=keras.losses.SparseCategoricalCrossentropy(ignore_class=7))
+    with pytest.raises(mtc.ModelError, match="ignore_class"):
+        _live.train_on_batch(made, X, y, by="file", devices="cpu:1", cpu="native")
+    assert np.isfinite(_live.train_on_batch(made, X, y, by="trace", devices="cpu:1", cpu="native"))
+
+
 def test_integer_targets_that_are_no_classes():
     """Counts beside an output of three numbers."""
     y = np.arange(32) % 7

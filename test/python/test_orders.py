@@ -6,6 +6,7 @@ Six of the 24 orders, each in a process of its own; `--all-orders` takes all.
 
 import itertools
 import os
+import pathlib
 import random
 import subprocess
 import sys
@@ -77,3 +78,15 @@ def test_orders(plan, pytestconfig):
         assert done.returncode == 0, (order, done.returncode, done.stderr[-2000:])
         results[order] = done.stdout
     assert len(set(results.values())) == 1, results
+
+
+def test_libmtc_has_an_llvm_of_its_own():
+    """Whatever the order: two LLVMs that see each other's symbols register each option twice, and the process ends."""
+    library = next(pathlib.Path(f) / "libmtc.so" for f in os.environ["MTC_LIBRARY_PATH"].split(os.pathsep)
+                   if (pathlib.Path(f) / "libmtc.so").exists())
+    needed = subprocess.run(["readelf", "--wide", "--dynamic", library], capture_output=True, text=True, check=True)
+    assert "libLLVM" not in needed.stdout and "libMLIR" not in needed.stdout, needed.stdout
+    symbols = subprocess.run(["readelf", "--wide", "--dyn-syms", library], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in symbols.stdout.splitlines() if " UNIQUE " in line or "4llvm" in line]
+    # A weak name is the initializer of a thread's variable, which is there or not.
+    assert [row for row in rows if row[6:7] != ["UND"] or "WEAK" not in row and "4llvm" in row[-1]] == []
