@@ -64,7 +64,7 @@ _RUNTIME: dict[str, _Prototype] = {
     "mtrun_get_variable": (_STATUS, [_P, _STR, _P, ctypes.c_size_t]),
     "mtrun_set_variable": (_STATUS, [_P, _STR, _P, ctypes.c_size_t]),
     "mtrun_list_devices": (_STATUS, [s.LineCallback, _P]),
-    "mtrun_default_devices": (_STATUS, [_P, c_char_p, c_size_t]),
+    "mtrun_default_devices": (_STATUS, [_P, _STR, ctypes.c_size_t]),
     "mtrun_list_libraries": (_STATUS, [s.LineCallback, _P]),
     "mtrun_save": (_STATUS, [_P, _STR]),
     "mtrun_load": (_STATUS, [_P, _STR]),
