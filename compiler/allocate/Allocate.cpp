@@ -206,7 +206,7 @@ struct Allocate : impl::AllocateBase<Allocate> {
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     for (mt::ProgramOp program : sources) {
       std::vector<PlanEntry> entries = entriesOf(program);
-      BufferAssignment assignment(program, entries);
+      BufferAssignment assignment(program, entries, microBatches > 1);
       if (failed(assignment.assignOffsets(program.getLoc(), compilation.getShards(), compilation.getShardRows())))
         return signalPassFailure();
       if (deviceMemory > 0)

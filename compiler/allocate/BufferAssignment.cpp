@@ -11,8 +11,8 @@ namespace mtc {
 using namespace mlir;
 using plan::Space;
 
-BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<PlanEntry> &entries)
-    : body(&program.getBody().front()), entries(entries) {
+BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<PlanEntry> &entries, bool microBatches)
+    : body(&program.getBody().front()), entries(entries), microBatches(microBatches) {
   if (!entries.empty()) {
     lastPhase = entries.back().phase;
     lastRendezvous = entries.back().rendezvous;
@@ -44,6 +44,9 @@ void BufferAssignment::computeLastUses() {
     use.lastEntry = &entry;
     use.phase = std::max(use.phase, entry.phase);
     use.rendezvous = std::max(use.rendezvous, entry.rendezvous);
+    // A kernel that runs for each micro-batch may run again in each phase (runtime/support/phases.h).
+    if (microBatches && !entry.segments.empty() && !entry.share)
+      use.rendezvous = lastRendezvous + 1;
   };
   for (const PlanEntry &entry : entries) {
     for (mt::KernelOp kernel : entry.segments) {

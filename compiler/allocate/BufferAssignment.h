@@ -31,7 +31,8 @@ struct ValueBuffer {
 
 class BufferAssignment {
 public:
-  BufferAssignment(mlir::mt::ProgramOp program, const std::vector<PlanEntry> &entries);
+  // `microBatches`: what kernels read in the shared block stays there, since these may run again in a later phase.
+  BufferAssignment(mlir::mt::ProgramOp program, const std::vector<PlanEntry> &entries, bool microBatches);
 
   // Gives every allocation its offsets, for devices of 1, 2, 4 ... `allShards` shards of `shardRows` rows. An error at
   // `location` where an allocation or the arena would pass 2^46 bytes.
@@ -61,6 +62,7 @@ private:
 
   mlir::Block *body;
   const std::vector<PlanEntry> &entries;
+  bool microBatches;
   int64_t lastPhase = 0, lastRendezvous = 0, bucketEnd = 0, bucketCount = 0;
   llvm::DenseMap<mlir::Value, LastUse> lastUses;
   llvm::DenseMap<mlir::Operation *, int64_t> phases; // of kernels

@@ -193,16 +193,41 @@ private:
       placeRepeated();
       for (const StepNode &node : nodes_)
         if (node.phase > nodes_.size())
-          return {MT_INVALID, program_.name()->str() + ": expected phases that follow one another, for micro-batches, "
-                                                       "found steps that wait for each other"};
+          return waitsForItself(node);
     }
     placeRepeated();
     return {};
   }
 
+  // The event overwrites what a step of a later phase reads: bytes of the shared block, which plans for micro-batches
+  // do not use again, or a variable.
+  Status waitsForItself(const StepNode &event) const {
+    std::string place = program_.name()->str() + ": ", name = nameOf(readerOf(event));
+    if (plan_.micro_batches() <= 1)
+      return {MT_INVALID, place +
+                              "expected a plan that was compiled for micro-batches, found one that uses memory of " +
+                              name + " again; compile the model with --micro-batches"};
+    return {MT_INVALID, place + "expected layers that do not wait for the whole batch, for micro-batches, found " +
+                            name + "; if it normalises the batch, compile the model with --batch-norm local"};
+  }
+
+  // A step that still reads what an event overwrites, where there is one; else any step.
+  uint32_t readerOf(const StepNode &event) const {
+    for (uint32_t reader : event.readers)
+      if (step(reader).layer() >= 0)
+        return reader;
+    for (uint32_t i = 0; i < nodes_.size(); ++i)
+      if (!nodes_[i].events.empty() && step(i).layer() >= 0)
+        return i;
+    return 0;
+  }
+
+  // An all-reduce has no name.
   std::string nameOf(uint32_t index) const {
     if (step(index).layer() >= 0)
       return plan_.layers()->Get(static_cast<uint32_t>(step(index).layer()))->str();
+    if (step(index).kernel() < 0)
+      return "an all-reduce";
     return plan_.kernels()->Get(static_cast<uint32_t>(step(index).kernel()))->name()->str();
   }
 
