@@ -183,11 +183,14 @@ def compare(kind: str, a: Operand, b: Operand) -> Value:
     a, b = _pair(a, b)
     if a.node.count and b.scalar == 0:  # a step has one sample or more
         return a.graph.constant(kind in ("gt", "ge", "ne"))
+    if a.dtype == "i1":
+        a, b = cast(a, "i32"), cast(b, "i32")
     return apply("compare", f"mt.compare {kind}, {{0}}, {{1}} : {{t0}}, {{t1}}", (a, b), "i1", COMPARE[kind])
 
 
-def select(condition: Value, a: Value, b: Value) -> Value:
+def select(condition: Value, a: Operand, b: Operand) -> Value:
     """a where the condition holds, else b."""
+    a, b = _pair(a, b)
     if condition.scalar is not None:
         shape = common_shape([condition.shape, a.shape, b.shape])
         return broadcast(a if condition.scalar else b, shape)
@@ -233,6 +236,8 @@ def cast(value: Value, dtype: str) -> Value:
         return Value(value.graph, value.node.operands[0], value.axes)  # there and back again
     if value.node.count and dtype == "f32":
         return Value(value.graph, value.graph.count(Batch(value.node.count)).node, value.axes)
+    if dtype == "f32" and isinstance(value.node.info, tuple) and value.node.info[0] == "rounded":
+        return Value(value.graph, value.node.info[1], value.axes)  # a sum of integers as a number
     if dtype == "i1":
         return compare("ne", value, 0)
     node = value.graph.node("cast", (value.node,), "mt.cast {0} : {t0} to {t}", value.node.shape, dtype)
@@ -280,3 +285,34 @@ def round_half_away(value: Value) -> Value:
     below = unary("floor", size)
     up = compare("ge", binary("sub", size, below), 0.5)
     return binary("mul", unary("sign", value), binary("add", below, cast(up, "f32")))
+
+
+def remainder(a: Value, b: Value) -> Value:
+    """What is left of a after as many whole b as are in it, towards 0: it has the sign of a.
+
+    The product of b and their number n is taken away exactly, in two parts, so that the result is that of C's fmod for
+    n up to 2^24. The gradient to b is -n.
+    """
+    whole = truncate(binary("div", a, b))
+    product = binary("mul", whole, b)
+    high, low = _halves(whole)
+    top, rest = _halves(b)
+    error = binary("sub", binary("mul", high, top), product)
+    for x, y in ((high, rest), (low, top), (low, rest)):
+        error = binary("add", error, binary("mul", x, y))
+    left = binary("sub", binary("sub", a, product), error)
+    size = unary("abs", b)
+    sign = unary("sign", a)
+    # The quotient is rounded, so n may be one too large or too small.
+    signed = binary("mul", left, sign)
+    step = select(compare("lt", signed, 0.0), size, select(compare("ge", signed, size), unary("neg", size), 0.0))
+    left = binary("add", left, binary("mul", step, sign))
+    endless = compare("gt", size, float(np.finfo(np.float32).max))  # a itself is left
+    return select(endless, a, left)
+
+
+def _halves(value: Value) -> tuple[Value, Value]:
+    """Two numbers of 12 bits each whose sum the value is."""
+    scaled = binary("mul", value, 4097.0)
+    high = binary("sub", scaled, binary("sub", scaled, value))
+    return high, binary("sub", value, high)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Optional, Sequence
 
+import numpy as np
+
 from mtc._trace.values import Axis, Node, Value
 
 
@@ -126,12 +128,17 @@ def log_sum_exp(node: Node, last: bool = True) -> Optional[Node]:
 
 def picked(node: Node) -> Optional[tuple[Node, Node]]:
     """x and ids, where the node is the element of x at the id along its last stored axis."""
-    if node.op != "reduce_sum" or node.operands[0].op != "mul":
+    if node.op != "reduce_sum" or node.operands[0].op not in ("mul", "select"):
         return None
-    x, hot = node.operands[0].operands
-    if hot.op != "one_hot" or hot.shape != x.shape or node.info != [len(x.shape) - 1]:
+    if node.operands[0].op == "mul":
+        x, hot = node.operands[0].operands
+        ids = hot.operands[0] if hot.op == "one_hot" else None
+    else:
+        hot, x, _ = node.operands[0].operands
+        ids = hot.info[1] if isinstance(hot.info, tuple) and hot.info[0] == "place" else None
+    if ids is None or hot.shape != x.shape or node.info != [len(x.shape) - 1]:
         return None
-    return x, hot.operands[0]
+    return x, ids
 
 
 def cross_entropy(x: Value, ids: Node, axes: tuple[tuple[Axis, ...], ...]) -> Value:
@@ -145,10 +152,21 @@ def cross_entropy(x: Value, ids: Node, axes: tuple[tuple[Axis, ...], ...]) -> Va
 def entropy_difference(a: Value, b: Value) -> Optional[Value]:
     """a - b = log_sum_exp(x) - x[id]."""
     x = log_sum_exp(a.node)
-    found = picked(b.node)
-    if x is None or found is None or found[0] is not x or a.axes != b.axes:
+    if x is None or a.axes != b.axes:
         return None
-    return cross_entropy(Value(a.graph, x, ()), found[1], a.axes)
+    node, valid = b.node, None
+    if isinstance(node.info, tuple) and node.info[0] == "picked":
+        _, node, valid = node.info
+    found = picked(node)
+    if found is None or found[0] is not x or (valid is not None and valid.shape != b.node.shape):
+        return None
+    made = cross_entropy(Value(a.graph, x, ()), found[1], a.axes)
+    if valid is None:
+        return made
+    nan = a.graph.constant_node(np.float32(np.nan), "f32")  # of an id out of range
+    node = a.graph.node("select", (valid, made.node, nan), "mt.select {0}, {1}, {2} : {t0}, {t1}, {t2}",
+                        made.node.shape, "f32")
+    return Value(a.graph, node, made.axes)
 
 
 def softplus(a: Value, b: Value) -> Optional[tuple[Value, Value]]:

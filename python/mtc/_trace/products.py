@@ -8,9 +8,9 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import attention
+from mtc._trace import attention, integers, reductions
 from mtc._trace import elementwise as e
-from mtc._trace.layout import align, arrange, broadcast, decide, transpose
+from mtc._trace.layout import align, arrange, broadcast, decide, expand_dims, transpose
 from mtc._trace.values import Axis, Batch, Node, Refused, Stored, Value
 
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -24,7 +24,10 @@ def dot_general(lhs: Value, rhs: Value, contract: Pair, batch: Pair = ((), ())) 
     common, free in one of the two, or contracted in both, which is a sum over the samples.
     """
     if lhs.dtype != "f32" or rhs.dtype != "f32":
-        dtype = "i32" if "i32" in (lhs.dtype, rhs.dtype) else lhs.dtype
+        dtype = next(d for d in ("f32", "i32", "i1") if d in (lhs.dtype, rhs.dtype))
+        terms = math.prod(n.times if isinstance(n, Batch) else n for n in (lhs.shape[i] for i in contract[0]))
+        if dtype == "i32" and integers.largest(lhs.node) * integers.largest(rhs.node) * terms > integers.EXACT:
+            return _of_integers(e.cast(lhs, "i32"), e.cast(rhs, "i32"), contract, batch)
         return e.cast(dot_general(e.cast(lhs, "f32"), e.cast(rhs, "f32"), contract, batch), dtype)
     folded = _fold(lhs, rhs, contract, batch)
     if folded is not None:
@@ -34,6 +37,18 @@ def dot_general(lhs: Value, rhs: Value, contract: Pair, batch: Pair = ((), ())) 
         free += [n for i, n in enumerate(rhs.shape) if i not in contract[1] and i not in batch[1]]
         return broadcast(lhs.graph.constant(0.0), (*(lhs.shape[i] for i in batch[0]), *free))
     return _Product(lhs, rhs, contract, batch).build()
+
+
+def _of_integers(lhs: Value, rhs: Value, contract: Pair, batch: Pair) -> Value:
+    """The same of integers that f32 may round: all products, and their sums."""
+    free = [[i for i in range(len(v.axes)) if i not in (*contract[n], *batch[n])] for n, v in enumerate((lhs, rhs))]
+    left = transpose(lhs, [*batch[0], *free[0], *contract[0]])
+    right = transpose(rhs, [*batch[1], *free[1], *contract[1]])
+    common, first, second = len(batch[0]), len(free[0]), len(free[1])
+    left = expand_dims(left, range(common + first, common + first + second))
+    right = expand_dims(right, range(common, common + first))
+    made = e.binary("mul", left, right)
+    return reductions.reduce("sum", made, range(common + first + second, len(made.axes)))
 
 
 def matmul(a: Value, b: Value) -> Value:

@@ -74,6 +74,7 @@ class Node:
     learned: bool = False  # depends on a trainable variable
     number: int = -1
     info: Any = None  # of what makes it, for those that look for patterns
+    bounds: Optional[tuple[int, int]] = None  # of integers: the least and the largest value, see `integers.bounds`
 
     @property
     def split(self) -> bool:

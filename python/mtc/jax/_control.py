@@ -41,16 +41,15 @@ def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     if name == "relu6":
         return [e.unary("relu6", r.value(inputs[0]))]
     if name == "logaddexp":
-        return [_log_add_exp(r, *inputs)]
+        return [log_add_exp(*map(r.value, inputs))]
     return r.read(inner, inputs)  # their rules are the gradients of what they compute
 
 
 _JAX = str(pathlib.Path(jax.__file__).parent) + "/"
 
 
-def _log_add_exp(r: Reader, first: Any, second: Any) -> Value:
+def log_add_exp(a: Value, b: Value) -> Value:
     """log(e^a + e^b). Each of two equal numbers has half of the gradient: that of |a - b| is 0 there."""
-    a, b = r.value(first), r.value(second)
     difference = e.binary("sub", a, b)
     rest = e.unary("log1p", e.unary("exp", e.unary("neg", e.unary("abs", difference))))
     made = e.binary("add", extremum("maximum", a, b), rest)

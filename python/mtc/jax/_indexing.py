@@ -7,21 +7,11 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
+from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, reductions
 from mtc._trace import elementwise as e
-from mtc.jax._reader import Reader, is_concrete, rule
-
-
-def without_wrap(ids: Value) -> Value:
-    """Indices before JAX adds the size to those below 0: data has none."""
-    node = ids.node
-    if node.op != "select":
-        return ids
-    condition, wrapped, plain = node.operands
-    if condition.op == "compare" and condition.operands[0] is plain and plain.shape == node.shape and (
-            wrapped.op == "add" and plain in wrapped.operands):
-        return Value(ids.graph, plain, ids.axes)
-    return ids
+from mtc.jax import _constants
+from mtc.jax._places import CLIP, FILL, Places, fill_of, filled, is_sample, joined, places
+from mtc.jax._reader import ACROSS, Reader, is_concrete, rule
 
 
 @rule("gather")
@@ -30,16 +20,24 @@ def _gather(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     operand = r.value(inputs[0])
     sizes = [r.size(n) for n in equation.params["slice_sizes"]]
     indices = inputs[1]
-    if is_concrete(indices) and int(np.prod(indices.shape[:-1])) == 1 and not numbers.operand_batching_dims:
-        return _one_window(r, equation, operand, indices.reshape(-1), sizes)
+    if is_concrete(indices):
+        if int(np.prod(indices.shape[:-1])) == 1 and not numbers.operand_batching_dims:
+            return _one_window(r, equation, operand, indices.reshape(-1), sizes)
+        return _constants.gather(r, equation, operand, indices, sizes)
     if numbers.operand_batching_dims:
-        return _along_axis(r, equation, operand, without_wrap(r.value(indices)), sizes)
+        return _along_axis(equation, operand, r.value(indices), sizes)
     columns = _columns(r, indices)
-    if columns is not None and operand.shape[0] == BATCH and _is_place(columns[0]):
-        return _each_own(operand, columns[1:], numbers, sizes)
+    if columns is not None and operand.shape[0] == BATCH and is_sample(columns[0]):
+        return _each_own(equation, operand, columns[1:], sizes)
     if len(numbers.start_index_map) == 1:
-        return _lookup(r, equation, operand, without_wrap(r.value(indices)), sizes)
+        return _lookup(equation, operand, r.value(indices), sizes)
+    if columns is not None:
+        return _lookup_of_several(equation, operand, columns, sizes)
     raise Refused("a lookup by several indices that depend on the data")
+
+
+def _fill(equation: Any) -> Any:
+    return fill_of(equation.params["fill_value"], equation.invars[0].aval.dtype)
 
 
 def _one_window(r: Reader, equation: Any, operand: Value, start: Any, sizes: Sequence[Any]) -> Value:
@@ -52,13 +50,17 @@ def _one_window(r: Reader, equation: Any, operand: Value, start: Any, sizes: Seq
             if sizes[axis] != limit:
                 raise Refused("one sample of a batch")
             continue
-        starts[axis] = min(max(int(index), 0), limit - int(sizes[axis]))
+        last = limit - int(sizes[axis])
+        if equation.params["mode"] == FILL and not 0 <= int(index) <= last:
+            fill = operand.graph.constant(np.asarray(_fill(equation)), operand.dtype)
+            return layout.broadcast(fill, r.out_shape(equation))
+        starts[axis] = min(max(int(index), 0), last)
     limits = [None if isinstance(n, Batch) else s + int(n) for s, n in zip(starts, sizes)]
     part = moves.slice_(operand, starts, limits, [1] * len(sizes))
     return layout.reshape(layout.squeeze(part, numbers.collapsed_slice_dims), r.out_shape(equation))
 
 
-def _lookup(r: Reader, equation: Any, operand: Value, indices: Value, sizes: Sequence[Any]) -> Value:
+def _lookup(equation: Any, operand: Value, indices: Value, sizes: Sequence[Any]) -> Value:
     """Whole slices by one index."""
     numbers = equation.params["dimension_numbers"]
     (axis,) = numbers.start_index_map
@@ -66,16 +68,49 @@ def _lookup(r: Reader, equation: Any, operand: Value, indices: Value, sizes: Seq
     if tuple(numbers.collapsed_slice_dims) != (axis,) or not whole:
         raise Refused("a lookup of parts of slices")
     ids = layout.squeeze(indices, (len(indices.axes) - 1,))
-    made = moves.take(operand, ids, axis)
-    count = len(ids.axes)
+    size = operand.shape[axis]
+    if isinstance(size, Batch):
+        raise Refused(f"a lookup of samples: {ACROSS}")
+    found = places(ids, size, equation.params["mode"], checked=operand.constant is None)
+    made = moves.take(operand, found.ids, axis)
+    return _placed(filled(made, found, _fill(equation), len(operand.axes) - axis - 1), axis, len(ids.axes),
+                   numbers.offset_dims)
+
+
+def _placed(made: Value, axis: int, count: int, offset_dims: Sequence[int]) -> Value:
+    """With the axes of the slices, which stand around those of the ids, at their places."""
     slices = [i for i in range(len(made.axes)) if not axis <= i < axis + count]
     ids_axes = iter(range(axis, axis + count))
     rest = iter(slices)
-    order = [next(rest) if i in numbers.offset_dims else next(ids_axes) for i in range(len(made.axes))]
-    return layout.transpose(made, order)
+    return layout.transpose(made, [next(rest) if i in offset_dims else next(ids_axes) for i in range(len(made.axes))])
 
 
-def _along_axis(r: Reader, equation: Any, operand: Value, indices: Value, sizes: Sequence[Any]) -> Value:
+def _lookup_of_several(equation: Any, operand: Value, columns: Sequence[Any], sizes: Sequence[Any]) -> Value:
+    """Whole slices of a table by several indices: by the number that they are in row major order."""
+    numbers = equation.params["dimension_numbers"]
+    axes = list(numbers.start_index_map)
+    shape = operand.shape
+    if any(isinstance(n, Batch) for n in shape) or tuple(numbers.collapsed_slice_dims) != tuple(sorted(axes)) or any(
+            n != m for i, (n, m) in enumerate(zip(sizes, shape)) if i not in axes):
+        raise Refused("a lookup by several indices that depend on the data")
+    rest = [i for i in range(len(shape)) if i not in axes]
+    lines = layout.transpose(operand, [*axes, *rest])
+    lines = layout.reshape(lines, (int(np.prod([shape[i] for i in axes])), *(shape[i] for i in rest)))
+    found = _number(columns, [int(shape[i]) for i in axes], equation.params["mode"])  # type: ignore[arg-type]
+    made = filled(moves.take(lines, found.ids, 0), found, _fill(equation), len(rest))
+    return _placed(made, 0, len(found.ids.axes), numbers.offset_dims)
+
+
+def _number(columns: Sequence[Any], sizes: Sequence[int], mode: Any) -> Places:
+    """Places by several indices as one, their row major number."""
+    found = [places(layout.squeeze(c, (len(c.axes) - 1,)), n, mode, checked=False) for c, n in zip(columns, sizes)]
+    number = found[0].ids
+    for place, size in zip(found[1:], sizes[1:]):
+        number = e.binary("add", e.binary("mul", number, size), place.ids)
+    return joined(number, found)
+
+
+def _along_axis(equation: Any, operand: Value, indices: Value, sizes: Sequence[Any]) -> Value:
     """jnp.take_along_axis: an element of each line."""
     numbers = equation.params["dimension_numbers"]
     batching, theirs = list(numbers.operand_batching_dims), list(numbers.start_indices_batching_dims)
@@ -87,18 +122,34 @@ def _along_axis(r: Reader, equation: Any, operand: Value, indices: Value, sizes:
     lines = layout.transpose(operand, [*batching, *(i for i in range(len(operand.axes)) if i not in batching
                                                     and i != axis), axis])
     lines = layout.squeeze(lines, list(range(len(batching), len(lines.axes) - 1)))
-    ids = layout.transpose(ids, [*theirs, *others])
-    shape = ids.shape
-    kept = len(theirs)
-    if all(n == 1 for n in shape[kept:]):
-        made = reductions.pick(lines, layout.squeeze(ids, range(kept, len(shape))))
-        made = layout.expand_dims(made, range(kept, len(shape)))
-    else:
-        wide = layout.expand_dims(lines, range(kept, len(shape)))
-        wide = layout.broadcast(wide, (*shape, lines.shape[-1]))
-        made = reductions.pick(wide, ids)
+    made = _picked(equation, lines, layout.transpose(ids, [*theirs, *others]), len(theirs))
     order = [*theirs, *others]
     return layout.transpose(made, [order.index(i) for i in range(len(order))])
+
+
+def _picked(equation: Any, lines: Value, ids: Value, kept: int) -> Value:
+    """Elements of each line at ids, whose first `kept` axes are those of the lines."""
+    size = lines.shape[-1]
+    if isinstance(size, Batch):
+        raise Refused(f"a lookup of samples: {ACROSS}")
+    logs = lines.node.op == "log_softmax"  # what is picked becomes a cross-entropy, whose labels MTC checks
+    found = places(ids, size, equation.params["mode"], checked=logs)
+    made = filled(_pick(lines, found.ids, kept), found, _fill(equation))
+    plain = places(ids, size, equation.params["mode"], checked=True)
+    other = made if plain == found else _pick(lines, plain.ids, kept)
+    nan = _fill(equation) is np.nan or plain.valid is None or plain.clamped
+    if other.node is not made.node and made.axes == other.axes and made.node.info is None and nan:
+        made.node.info = ("picked", other.node, plain.valid.node if plain.valid and not plain.clamped else None)
+    return made
+
+
+def _pick(lines: Value, ids: Value, kept: int) -> Value:
+    shape = ids.shape
+    if all(n == 1 for n in shape[kept:]):
+        made = reductions.pick(lines, layout.squeeze(ids, range(kept, len(shape))))
+        return layout.expand_dims(made, range(kept, len(shape)))
+    wide = layout.expand_dims(lines, range(kept, len(shape)))
+    return reductions.pick(layout.broadcast(wide, (*shape, lines.shape[-1])), ids)
 
 
 def _columns(r: Reader, indices: Any) -> Optional[list[Any]]:
@@ -106,17 +157,19 @@ def _columns(r: Reader, indices: Any) -> Optional[list[Any]]:
     return r.columns.get(id(indices.node)) if isinstance(indices, Value) else None
 
 
-def _is_place(value: Any) -> bool:
-    """Whether it is the place of each sample in the batch."""
-    return isinstance(value, Value) and without_wrap(value).node.op == "iota"
-
-
-def _each_own(operand: Value, columns: Sequence[Any], numbers: Any, sizes: Sequence[Any]) -> Value:
-    """x[arange(b), ids]: an element of each sample."""
-    if len(columns) != 1 or len(operand.axes) != 2 or tuple(numbers.start_index_map) != (0, 1) or list(sizes) != [1, 1]:
+def _each_own(equation: Any, operand: Value, columns: Sequence[Any], sizes: Sequence[Any]) -> Value:
+    """x[arange(b), ids]: an element of each sample, by one index or several."""
+    numbers = equation.params["dimension_numbers"]
+    rank = len(operand.axes)
+    if len(columns) != rank - 1 or tuple(numbers.start_index_map) != tuple(range(rank)) or any(n != 1 for n in sizes):
         raise Refused("a lookup in each sample by several indices")
-    ids = without_wrap(columns[0])
-    return reductions.pick(operand, layout.squeeze(ids, (len(ids.axes) - 1,)))
+    if len(columns) == 1:
+        ids = columns[0]
+        return _picked(equation, operand, layout.squeeze(ids, (len(ids.axes) - 1,)), 1)
+    shape = [int(n) for n in operand.shape[1:]]  # type: ignore[arg-type]
+    found = _number(columns, shape, equation.params["mode"])
+    lines = layout.reshape(operand, (operand.shape[0], int(np.prod(shape))))
+    return filled(_pick(lines, found.ids, 1), found, _fill(equation))
 
 
 @rule("concatenate")
@@ -134,6 +187,12 @@ def _keep_parts(r: Reader, made: Value, values: Sequence[Value]) -> Value:
     if made.constant is None and len(made.axes) == 1 and all(v.shape in ((1,), ()) for v in values):
         r.parts[id(made.node)] = [layout.squeeze(v, range(len(v.axes))) for v in values]
     return made
+
+
+@rule("unstack")
+def _unstack(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    value, axis = r.value(inputs[0]), equation.params["axis"]
+    return [layout.squeeze(integers.part(value, axis, i, i + 1), (axis,)) for i in range(len(equation.outvars))]
 
 
 @rule("stack")
@@ -208,15 +267,22 @@ def _update(value: Value, part: Value, starts: Sequence[int], way: str) -> Value
     return e.select(value.graph.constant(mask), padded, value)
 
 
-@rule("scatter", "scatter-add", "scatter_add", "scatter-mul", "scatter_mul")
+WAYS = {"scatter": "set", "scatter-add": "add", "scatter_add": "add", "scatter-mul": "mul", "scatter_mul": "mul",
+        "scatter-min": "minimum", "scatter_min": "minimum", "scatter-max": "maximum", "scatter_max": "maximum"}
+
+
+@rule(*WAYS)
 def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, updates = r.value(inputs[0]), r.value(inputs[2])
-    numbers = equation.params["dimension_numbers"]
+    numbers, mode = equation.params["dimension_numbers"], equation.params["mode"]
     indices = inputs[1]
-    if not is_concrete(indices) and equation.primitive.name in ("scatter-add", "scatter_add"):
-        return _scatter_samples(r, value, r.value(indices), updates, numbers)
-    if not is_concrete(indices) or int(np.prod(indices.shape[:-1])) != 1 or numbers.operand_batching_dims:
-        raise Refused("an update at places that depend on the data, or at several")
+    way = WAYS[equation.primitive.name]
+    if not is_concrete(indices):
+        if way != "add":
+            raise Refused("an update at places that depend on the data")
+        return _scatter_samples(value, r.value(indices), updates, numbers, mode)
+    if int(np.prod(indices.shape[:-1])) != 1 or numbers.operand_batching_dims or way in ("minimum", "maximum"):
+        return _constants.scatter(equation, value, indices, updates, way)
     starts = [0] * len(value.axes)
     for axis, index in zip(numbers.scatter_dims_to_operand_dims, indices.reshape(-1)):
         starts[axis] = int(index)
@@ -225,17 +291,27 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     sizes: list[Any] = [1] * len(value.axes)
     for axis, n in zip(window, shape):
         sizes[axis] = n
-    part = layout.reshape(updates, tuple(sizes))
-    return _update(value, part, starts, equation.primitive.name[8:] or "set")
+    inside = all(isinstance(n, Batch) or 0 <= s <= n - int(m) for s, n, m in zip(starts, value.shape, sizes))
+    if not inside and mode != CLIP:
+        return value  # JAX drops it
+    return _update(value, layout.reshape(updates, tuple(sizes)), starts, way)
 
 
-def _scatter_samples(r: Reader, value: Value, indices: Value, updates: Value, numbers: Any) -> Value:
+def _scatter_samples(value: Value, indices: Value, updates: Value, numbers: Any, mode: Any) -> Value:
     """Samples that are added to the rows of a table: `table.at[ids].add(x)`, `jax.ops.segment_sum`."""
     leading = len(indices.axes) - 1
     windows = tuple(range(leading, len(updates.axes)))
+    rows = value.shape[0] if value.axes else 0
     if (tuple(numbers.inserted_window_dims) != (0,) or tuple(numbers.scatter_dims_to_operand_dims) != (0,)
             or tuple(numbers.update_window_dims) != windows or indices.shape[-1] != 1
-            or not isinstance(value.shape[0], int) or updates.shape[leading:] != value.shape[1:]):
+            or not isinstance(rows, int) or updates.shape[leading:] != value.shape[1:]):
         raise Refused("an update at places that depend on the data, or at several")
-    made = moves.scatter_rows(value.shape[0], layout.squeeze(indices, (leading,)), updates)
+    found = places(layout.squeeze(indices, (leading,)), rows, mode if mode == CLIP else FILL, checked=False)
+    updates = filled(updates, found, 0, len(updates.axes) - leading)
+    if updates.dtype != "f32" and integers.largest(updates.node) > MOST:
+        raise Refused("sums of large integers by ids: cast them to float32")
+    made = e.cast(moves.scatter_rows(rows, found.ids, e.cast(updates, "f32")), value.dtype)
     return e.binary("add", value, made)
+
+
+MOST = 256  # of so large integers the sums of 2^16 are exact in f32

@@ -17,9 +17,9 @@ from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc._trace.layout import canonical
 from mtc._trace.values import Shape
-from mtc.jax import _control, _indexing, _rules, _state  # noqa: F401 - they register their rules
+from mtc.jax import _control, _cumulative, _indexing, _rules, _state  # noqa: F401 - they register their rules
 from mtc.jax._optimizers import Optimizer
-from mtc.jax._reader import UNKNOWN, Keys, Reader
+from mtc.jax._reader import ACROSS, UNKNOWN, Keys, Reader
 
 Spec: Any = jax.ShapeDtypeStruct
 KEY_NAMES = ("key", "rng", "rngs", "prng_key", "rng_key")
@@ -105,6 +105,7 @@ class Program:
             extra[self.key] = key
         if self.training is not None:
             extra[self.training] = training
+        state = [jax.numpy.asarray(s) for s in state]  # Flax assigns to parts of its variables
         trees = [self.params.build(params), *([self.state.build(state)] if self.state else []),
                  self.batch.build(batch)]
         result = self.function(*trees, **extra)
@@ -185,7 +186,13 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
     inputs = []
     for i, (label, spec) in enumerate(zip(program.batch.names, batch)):
         kind = program.kinds[i] if program.kinds else "input" if program.predict is None or i in used else "target"
-        inputs.append(graph.input(label, reader.shape(spec.shape), dtype_of(spec.dtype), kind))
+        value = graph.input(label, reader.shape(spec.shape), dtype_of(spec.dtype), kind)
+        if spec.dtype.kind == "u":
+            value.node.bounds = (0, min(int(np.iinfo(spec.dtype).max), 2**31 - 1))
+        elif spec.dtype.kind == "i" and spec.dtype.itemsize < 4:
+            value.node.bounds = (int(np.iinfo(spec.dtype).min), int(np.iinfo(spec.dtype).max))
+        inputs.append(value)
+    _check_types(program)
     masks = _masks(program, optimizer)
     variables = {n: graph.variable(n, a.shape, no_weight_decay=not decayed)
                  for n, a, decayed in zip(program.params.names, program.params.arrays, masks)}
@@ -202,6 +209,14 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
     if program.predict is not None and (fixed is None or whole):
         _predict(graph, reader, program, batch, given)
     return Traced(graph, reader)
+
+
+def _check_types(program: Program) -> None:
+    """Raises where a parameter has other numbers than those of a plan."""
+    wrong = [(n, a.dtype) for n, a in zip(program.params.names, program.params.arrays)
+             if jax.dtypes.canonicalize_dtype(a.dtype) != np.float32]
+    if wrong:
+        raise ModelError("\n".join(f"{name}: expected a parameter of float32, found {dtype}" for name, dtype in wrong))
 
 
 def _freeze_unused(graph: Graph, decayed: dict[str, bool], optimizer: Optimizer) -> None:
@@ -245,8 +260,24 @@ def _jaxpr(program: Program, batch: list[Any], training: bool) -> tuple[Any, int
     except ModelError:
         raise
     except Exception as error:  # what JAX cannot trace: branches on values, functions of NumPy
-        raise places.refusal(error) from error
+        raise ModelError(f"{places.refusal(error)}{_hint(error)}") from error
     return closed, count, names
+
+
+_HINTS = {
+    "'_DimExpr' object cannot be interpreted as an integer":
+        ": the number of samples is a symbol: write x.shape[0] in place of len(x) or int(x.shape[0])",
+    "used in a context that requires a constant":
+        ": the number of samples is a symbol: use x.shape[0] as it is, without int() and range()",
+    "Cannot mutate": ": give what the module changes to compile as state=: see docs/jax.md#flax",
+    "InconclusiveDimensionOperation": f": the number of samples is a symbol, which no other size compares with; {ACROSS}",
+}
+
+
+def _hint(error: Exception) -> str:
+    """What to do where JAX's or Flax's own words do not say it."""
+    text = "".join(f"{type(cause).__name__}: {cause}" for cause in places.causes(error))
+    return next((hint for part, hint in _HINTS.items() if part in text), "")
 
 
 def _specs(arrays: Sequence[Any]) -> list[Any]:

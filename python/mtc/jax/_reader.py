@@ -18,11 +18,14 @@ import numpy as np
 from jax._src import core, source_info_util
 
 from mtc._errors import ModelError
-from mtc._trace import Batch, Graph, Refused, Value
-from mtc._trace.values import Shape
+from mtc._trace import Batch, Graph, Refused, Value, integers
+from mtc._trace.values import DTYPES, Shape
 
 Rule = Callable[["Reader", Any, Sequence[Any]], Any]
 RULES: dict[str, Rule] = {}
+_OF_SAMPLES = ("every sample with every other", "imum over the batch", "along the batch", "samples beside", "mixes samples",
+               "the number of samples", "samples of a batch", "one sample of a batch", "the order of the samples")
+ACROSS = "for what compares samples see docs/jax.md#contrastive-losses"
 
 
 class Unknown:
@@ -97,6 +100,8 @@ class Reader:
                 else:
                     made = RULES[name](self, equation, inputs)
                     made = made if isinstance(made, (list, tuple)) else [made]
+                    if name not in NOT_FOLDED:
+                        made = [typed(m, v.aval.dtype) for m, v in zip(made, equation.outvars)]
             except Refused as problem:
                 self.refuse(name, str(problem))
                 made = [UNKNOWN] * count
@@ -113,6 +118,8 @@ class Reader:
         """Notes a problem at the line that is read."""
         layer = f' (in "{self.graph.location}")' if self.graph.location else ""
         line = f"{self._line}: " if self._line else ""
+        if any(text in reason for text in _OF_SAMPLES) and ACROSS not in reason:
+            reason = f"{reason}: {ACROSS}"
         self.problems.setdefault(f"{line}{name}: {reason}{layer}")
 
     def check(self) -> None:
@@ -161,6 +168,23 @@ class Keys:
         """One along the first axis."""
         size = int(np.prod(self.shape[1:]))
         return Keys(self.paths[index * size:(index + 1) * size], self.shape[1:])
+
+
+def typed(value: Any, dtype: Any) -> Any:
+    """A result as its type has it: integers of fewer bits wrap around, numbers of fewer bits are rounded."""
+    if not isinstance(value, Value) or dtype.itemsize == DTYPES[value.dtype]().itemsize and dtype.name != "uint32":
+        return value
+    if value.dtype == "i32" and dtype.itemsize < 4:
+        return integers.wrapped(value, 8 * dtype.itemsize, dtype.kind == "i")
+    if dtype.name == "uint32" and integers.bounds(value.node)[0] < 0:
+        raise Refused("uint32 that may be 2^31 or more: cast to int32 or float32 first")
+    return rounded(value, dtype.name) if value.dtype == "f32" else value
+
+
+def rounded(value: Value, name: str) -> Value:
+    """Refuses numbers of fewer bits, whose roundings a plan in float32 does not have."""
+    raise Refused(f"numbers of {name}: MTC computes in float32: compute in float32, and compile with "
+                  "precision=\"bf16\" or \"f16\" for faster products")
 
 
 ON_KEYS = {"slice", "squeeze", "reshape", "broadcast_in_dim", "convert_element_type", "copy", "copy_p", "add", "mul"}

@@ -9,15 +9,15 @@ from typing import Any, Sequence
 import jax
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, products, reductions, spatial
+from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
-from mtc.jax._reader import Reader, rule
+from mtc.jax._reader import Reader, rounded, rule
 
 UNARY = {"exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt",
          "tanh": "tanh", "logistic": "sigmoid", "sin": "sin", "cos": "cos", "floor": "floor",
          "sign": "sign", "neg": "neg", "square": "square", "erf": "erf", "erf_inv": "erf_inv"}
-BINARY = {"add": "add", "add_any": "add", "mul": "mul", "div": "div"}
+BINARY = {"add": "add", "add_any": "add", "mul": "mul"}
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -52,6 +52,8 @@ def extremum(op: str, a: Value, b: Value) -> Value:
     if a.dtype == "i1":
         return e.logical_or(a, b) if op == "maximum" else e.logical_and(a, b)
     made = e.binary(op, a, b)
+    if made.dtype != "f32":
+        return made
     learned = (a.node.learned or b.node.learned) and made.node.op == op
     infinite = {abs(x.scalar) for x in (a, b) if x.scalar is not None} & {np.inf}
     if not learned or infinite:
@@ -110,14 +112,16 @@ def _pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return e.binary("pow", a, b)
 
 
+@rule("div")
+def _div(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    a, b = r.value(inputs[0]), r.value(inputs[1])
+    return integers.divide(a, b)[0] if a.dtype == "i32" else e.binary("div", a, b)
+
+
 @rule("rem")
 def _rem(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     a, b = r.value(inputs[0]), r.value(inputs[1])
-    if a.dtype != "f32":
-        raise Refused("the remainder of integers that depend on the data")
-    quotient = e.binary("div", a, b)
-    whole = e.binary("mul", e.unary("sign", quotient), e.unary("floor", e.unary("abs", quotient)))
-    return e.binary("sub", a, e.binary("mul", whole, b))
+    return integers.divide(a, b)[1] if a.dtype == "i32" else e.remainder(a, b)
 
 
 @rule("eq", "ne", "lt", "le", "gt", "ge")
@@ -151,21 +155,44 @@ def _select(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("clamp")
 def _clamp(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    """min(max(x, low), high). The gradient is that of x between the bounds, and of a bound that x is beyond."""
     low, x, high = (r.value(i) for i in inputs)
-    return e.select(e.compare("lt", x, low), low, e.select(e.compare("gt", x, high), high, x))
+    made = e.binary("minimum", e.binary("maximum", x, low), high)
+    if made.dtype != "f32" or not made.node.learned:
+        return made
+    inside = e.logical_and(e.compare("gt", x, low), e.compare("lt", x, high))
+    made = e.select(inside, x, r.graph.stop_gradient(made))
+    for bound, beyond in ((low, e.compare("gt", low, x)), (high, e.compare("lt", high, x))):
+        if bound.node.learned:
+            made = e.binary("add", made, e.select(beyond, e.binary("sub", bound, r.graph.stop_gradient(bound)), 0.0))
+    return made
 
 
 @rule("convert_element_type")
 def _convert(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
     if not isinstance(inputs[0], Value):
         return inputs[0]
-    return e.cast(inputs[0], dtype_of(equation.params["new_dtype"]))
+    kind = np.dtype(equation.params["new_dtype"])
+    value = inputs[0]
+    if value.dtype == "f32" and kind.kind in "iu" and kind.itemsize < 4:  # XLA takes the nearest that there is
+        limits = np.iinfo(kind)
+        made = e.binary("minimum", e.binary("maximum", e.cast(value, "i32"), int(limits.min)), int(limits.max))
+        return made
+    if kind.kind != "b" and kind.kind not in "iu" and kind.name != "float32":
+        return rounded(value, kind.name)
+    return e.cast(value, dtype_of(kind))
 
 
-@rule("copy", "copy_p", "optimization_barrier", "sharding_constraint", "name", "reduce_precision", "device_put",
+@rule("copy", "copy_p", "optimization_barrier", "sharding_constraint", "name", "device_put",
       "pvary", "layout_constraint", "mesh_cast", "reshard", "pcast")
 def _same(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     return list(inputs)
+
+
+@rule("reduce_precision")
+def _reduce_precision(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    value, bits = r.value(inputs[0]), (equation.params["exponent_bits"], equation.params["mantissa_bits"])
+    return value if bits == (8, 23) else rounded(value, f"{bits[0]} and {bits[1]} bits")
 
 
 @rule("stop_gradient")
@@ -189,7 +216,8 @@ def _broadcast(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("reshape")
 def _reshape(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return layout.reshape(r.value(inputs[0]), r.out_shape(equation))
+    value, order = r.value(inputs[0]), equation.params["dimensions"]
+    return layout.reshape(value if order is None else layout.transpose(value, order), r.out_shape(equation))
 
 
 @rule("squeeze")
@@ -286,8 +314,11 @@ def _reduce_logic(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("argmax", "argmin")
 def _argmax(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    value = e.cast(r.value(inputs[0]), "f32")
-    value = e.unary("neg", value) if equation.primitive.name == "argmin" else value
+    value = r.value(inputs[0])
+    if value.dtype == "i1" or integers.exact_in_f32(value):
+        value = e.cast(value, "f32")
+    if equation.primitive.name == "argmin":  # the order of all integers: ~x, as there is no -x of the least one
+        value = e.unary("neg", value) if value.dtype == "f32" else e.binary("sub", -1, value)
     return reductions.argmax(value, equation.params["axes"][0])
 
 
@@ -299,9 +330,8 @@ def _top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
 
 @rule("sort")
 def _sort(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
-    if equation.params["num_keys"] != 1:
-        raise Refused("an order by several keys")
-    return reductions.top_k([r.value(i) for i in inputs], None, equation.params["dimension"], smallest=True)
+    return reductions.top_k([r.value(i) for i in inputs], None, equation.params["dimension"], smallest=True,
+                            keys=equation.params["num_keys"])
 
 
 @rule("cumsum")
@@ -312,7 +342,8 @@ def _cumsum(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 @rule("dot_general")
 def _dot_general(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     contract, batch = equation.params["dimension_numbers"]
-    return products.dot_general(r.value(inputs[0]), r.value(inputs[1]), contract, batch)
+    made = products.dot_general(r.value(inputs[0]), r.value(inputs[1]), contract, batch)
+    return e.cast(made, dtype_of(equation.outvars[0].aval.dtype))
 
 
 @rule("conv_general_dilated")

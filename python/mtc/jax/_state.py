@@ -22,7 +22,7 @@ def add_updates(graph: Graph, names: Sequence[str], old: Sequence[Value], new: S
     for name, before, after in zip(names, old, new):
         if after.node is before.node:
             continue
-        found = _average(_variable(before.node), after.node)
+        found = _average(_variable(before.node), _moved(after.node))
         if found is None:
             raise Refused(f"{name}: expected a state that does not change, or v * m + (1 - m) * the mean or the "
                           "variance of a value over the batch, found another function")
@@ -49,6 +49,13 @@ def add_updates(graph: Graph, names: Sequence[str], old: Sequence[Value], new: S
 
 def _variable(node: Node) -> Node:
     while node.op == "reshape":
+        node = node.operands[0]
+    return node
+
+
+def _moved(node: Node) -> Node:
+    """Without what changes no number: nnx stops the gradient of the new averages."""
+    while node.op in ("reshape", "stop_gradient", "shift"):
         node = node.operands[0]
     return node
 

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integers of 32 bits, exactly: how large they may be, and what `mt` has for f32 alone.
+
+f32 has all integers up to 2^24. So what `mt` computes in f32 (sums, extremes, products) is exact where values are known
+to stay below that, and else made of operations of i32, which wrap around as integers of 32 bits do everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Callable, Sequence
+
+from mtc._trace import elementwise as e
+from mtc._trace import layout, moves
+from mtc._trace.layout import decide
+from mtc._trace.values import Batch, Node, Value
+
+Range = tuple[int, int]
+ANY: Range = (-(2**31), 2**31 - 1)
+EXACT = 2**24
+_DEEPEST = 24  # operations that are looked at
+_DIGIT = 8  # bits that are summed over a batch at once: of up to 2^16 samples, exactly
+
+
+def bounds(node: Node, depth: int = 0) -> Range:
+    """The least and the largest value that elements of i32 may have, as far as it is known."""
+    if node.bounds is None:
+        found = _bounds(node, depth + 1) if depth < _DEEPEST else ANY
+        if depth:
+            return found if found[0] >= ANY[0] and found[1] <= ANY[1] else ANY
+        node.bounds = found if found[0] >= ANY[0] and found[1] <= ANY[1] else ANY
+    return node.bounds
+
+
+_SAME = {"reshape", "transpose", "broadcast", "slice", "reverse", "take", "gather"}
+
+
+def _bounds(node: Node, depth: int) -> Range:
+    if node.dtype == "i1":
+        return 0, 1
+    if node.constant is not None:
+        return (int(node.constant.min()), int(node.constant.max())) if node.constant.size else (0, 0)
+    if node.op == "argmax":
+        return 0, (node.operands[0].shape[-1] or 1) - 1
+    if node.op == "iota" or node.count:
+        return 0, ANY[1]
+    if node.op in _SAME or node.op == "cast" and node.operands[0].dtype != "f32":
+        return bounds(node.operands[0], depth)
+    ranges = [bounds(o, depth) for o in node.operands if o.dtype != "f32"]
+    if node.op in ("concat", "select") and node.dtype == "i32":
+        rest = ranges[1:] if node.op == "select" else ranges
+        return min(r[0] for r in rest), max(r[1] for r in rest)
+    if len(ranges) != 2:
+        return ANY
+    (a, b), (c, d) = ranges
+    if node.op == "add":
+        return a + c, b + d
+    if node.op == "sub":
+        return a - d, b - c
+    if node.op == "mul":
+        products = (a * c, a * d, b * c, b * d)
+        return min(products), max(products)
+    if node.op in ("maximum", "minimum"):
+        pick = max if node.op == "maximum" else min
+        return pick(a, c), pick(b, d)
+    return ANY
+
+
+def largest(node: Node) -> int:
+    """The largest size that an integer of a node may have."""
+    low, high = bounds(node)
+    return max(-low, high)
+
+
+def exact_in_f32(value: Value, terms: int = 1) -> bool:
+    """Whether a sum of so many elements has no roundings in f32."""
+    return value.dtype != "i32" or largest(value.node) * terms <= EXACT
+
+
+def reduce(kind: str, value: Value, axes: Sequence[int], in_f32: Callable[[Value, Sequence[int]], Value]) -> Value:
+    """The "sum", "max" or "min" of integers over logical axes. `in_f32` does it for numbers of f32.
+
+    Where the result becomes a number of f32, it is that of `in_f32`: see `elementwise.cast`.
+    """
+    rounded = in_f32(e.cast(value, "f32"), axes)
+    value = decide(value)
+    parts = [a for i in axes for a in value.axes[i]]
+    batch = [a for a in parts if isinstance(a.size, Batch)]
+    static = [a for a in parts if not isinstance(a.size, Batch)]
+    terms = math.prod(int(a.size) for a in static) if kind == "sum" else 1  # type: ignore[arg-type]
+    if largest(value.node) * terms <= (EXACT >> 2 * _DIGIT if batch else EXACT):
+        made = e.cast(rounded, "i32")
+        if made.node.op == "cast" and not batch:
+            low, high = bounds(value.node)
+            made.node.bounds = (low * terms, high * terms)
+        return made
+    kept = tuple(p for i, p in enumerate(value.axes) if i not in axes)
+    made = Value(value.graph, value.node, (*kept, *((a,) for a in (*batch, *static))))
+    for _ in static:
+        made = fold({"sum": "add", "max": "maximum", "min": "minimum"}[kind], made)
+    if batch:
+        made = _over_batch(made, in_f32)
+    if made.node.info is None and made.axes == rounded.axes:
+        made.node.info = ("rounded", rounded.node)
+    return made
+
+
+def fold(op: str, value: Value) -> Value:
+    """All elements along the last axis, by an operation of two: the first half and the second one, again and again."""
+    rank = len(value.axes)
+    size = int(value.shape[-1])  # type: ignore[arg-type]
+    while size > 1:
+        half = size // 2
+        rest = part(value, rank - 1, 2 * half, size) if size % 2 else None
+        value = e.binary(op, part(value, rank - 1, 0, half), part(value, rank - 1, half, 2 * half))
+        if rest is not None:
+            value = moves.concat([value, rest], rank - 1)
+        size -= half
+    return layout.squeeze(value, (rank - 1,))
+
+
+def part(value: Value, axis: int, first: int, last: int) -> Value:
+    """Elements `first` to `last`, exclusive, along an axis."""
+    rank = len(value.axes)
+    starts, limits = [0] * rank, [None] * rank
+    starts[axis], limits[axis] = first, last  # type: ignore[call-overload]
+    return moves.slice_(value, starts, limits, [1] * rank)
+
+
+def _over_batch(value: Value, in_f32: Callable[[Value, Sequence[int]], Value]) -> Value:
+    """The sum over the samples, the last axis: of digits, each of which f32 sums exactly."""
+    high, low = _digits(value, 2 * _DIGIT)
+    total = None
+    for half, shift in ((low, 0), (high, 2 * _DIGIT)):
+        for digit, more in zip(reversed(_digits(half, _DIGIT)), (0, _DIGIT)):
+            summed = e.cast(in_f32(e.cast(digit, "f32"), (len(value.axes) - 1,)), "i32")
+            summed = e.binary("mul", summed, 1 << (shift + more))
+            total = summed if total is None else e.binary("add", total, summed)
+    assert total is not None
+    return total
+
+
+def _digits(value: Value, bits: int) -> tuple[Value, Value]:
+    """h and l of value = h * 2^bits + l, in i32. l may be a little outside of 0 to 2^bits, h is not rounded."""
+    high = e.cast(e.unary("floor", e.binary("mul", e.cast(value, "f32"), 2.0**-bits)), "i32")
+    return high, e.binary("sub", value, e.binary("mul", high, 1 << bits))
+
+
+def wrapped(value: Value, bits: int, signed: bool) -> Value:
+    """Modulo 2^bits, as integers of so many bits are."""
+    low = -(1 << (bits - 1)) if signed else 0
+    limits = (low, low + (1 << bits) - 1)
+    found = bounds(value.node)
+    if limits[0] <= found[0] and found[1] <= limits[1]:
+        return value
+    shifted = e.binary("sub", value, low) if low else value
+    for _ in range(1 if largest(shifted.node) <= EXACT else 2):
+        _, shifted = _digits(shifted, bits)
+    made = e.binary("add", shifted, low) if low else shifted
+    if made.node is not value.node:
+        made.node.bounds = limits
+    return made
+
+
+def divide(a: Value, b: Value) -> tuple[Value, Value]:
+    """The quotient, towards 0, and the remainder, which has the sign of a. By 0: -1 and a, as XLA has them."""
+    quotient = _quotient(a, b)
+    rest = e.binary("sub", a, e.binary("mul", quotient, b))
+    divisor = b.scalar
+    if divisor and exact_in_f32(a) and exact_in_f32(b):
+        return quotient, rest
+    more = _quotient(rest, b)
+    quotient, rest = e.binary("add", quotient, more), e.binary("sub", rest, e.binary("mul", more, b))
+    size, sign = e.unary("abs", b), e.unary("sign", b)
+    zero = e.as_value(rest, 0)
+    for wrong, direction in ((e.compare("lt", rest, 0), 1), (e.compare("gt", rest, 0), -1)):
+        # A remainder of another sign than a, or one as large as b.
+        against = e.compare("ge" if direction == 1 else "le", a, 0)
+        far = e.compare("le", rest, e.unary("neg", size)) if direction == 1 else e.compare("ge", rest, size)
+        off = e.logical_or(e.logical_and(wrong, against), far)
+        step = e.select(off, size, zero)
+        rest = e.binary("add" if direction == 1 else "sub", rest, step)
+        turn = e.select(off, sign, zero)
+        quotient = e.binary("sub" if direction == 1 else "add", quotient, turn)
+    none = e.compare("eq", b, 0)
+    return e.select(none, e.as_value(a, -1), quotient), e.select(none, a, rest)
+
+
+def _quotient(a: Value, b: Value) -> Value:
+    return e.cast(e.truncate(e.binary("div", e.cast(a, "f32"), e.cast(b, "f32"))), "i32")
+
+
+def cumulative(op: str, value: Value, axis: int, reverse: bool, neutral: int) -> Value:
+    """The operation of all elements up to each one: in round k = 1, 2, 4 ... with the element k places before it."""
+    size = int(value.shape[axis])  # type: ignore[arg-type]
+    step = 1
+    while step < size:
+        shape = tuple(step if i == axis else n for i, n in enumerate(value.shape))
+        fill = layout.broadcast(e.as_value(value, neutral), shape)
+        rest = part(value, axis, step, size) if reverse else part(value, axis, 0, size - step)
+        value = e.binary(op, value, moves.concat([rest, fill] if reverse else [fill, rest], axis))
+        step *= 2
+    return value

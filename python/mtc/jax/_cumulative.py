@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products, extremes and logarithms of sums of all elements up to each one.
+
+In the order of `jax.lax.associative_scan`, with which JAX computes them and their gradients: so equal numbers share a
+gradient as they do there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+from mtc._trace import Batch, Refused, Value, layout, moves
+from mtc._trace import elementwise as e
+from mtc.jax._control import log_add_exp
+from mtc.jax._reader import ACROSS, Reader, rule
+from mtc.jax._rules import extremum
+
+Combine = Callable[[Value, Value], Value]
+COMBINE: dict[str, Combine] = {
+    "cumprod": lambda a, b: e.binary("mul", a, b),
+    "cummax": lambda a, b: extremum("maximum", a, b),
+    "cummin": lambda a, b: extremum("minimum", a, b),
+    "cumlogsumexp": lambda a, b: log_add_exp(a, b),
+}
+
+
+@rule(*COMBINE)
+def _cumulative(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    value, axis = r.value(inputs[0]), equation.params["axis"]
+    if isinstance(value.shape[axis], Batch):
+        raise Refused(f"a cumulative function along the batch: {ACROSS}")
+    order = [i for i in range(len(value.axes)) if i != axis] + [axis]
+    line = layout.transpose(value, order)
+    last = len(order) - 1
+    if equation.params["reverse"]:
+        line = moves.reverse(line, (last,))
+    line = _scan(line, COMBINE[equation.primitive.name])
+    if equation.params["reverse"]:
+        line = moves.reverse(line, (last,))
+    return layout.transpose(line, [order.index(i) for i in range(len(order))])
+
+
+def _scan(line: Value, combine: Combine) -> Value:
+    """Along the last axis."""
+    size = int(line.shape[-1])  # type: ignore[arg-type]
+    if size < 2:
+        return line
+    odd = _scan(combine(_every_other(line, 0, size - 1), _every_other(line, 1, size)), combine)
+    even = _every_other(line, 0, 1)
+    if size > 2:
+        before = odd if size % 2 else _every_other(odd, 0, size // 2 - 1, 1)
+        even = moves.concat([even, combine(before, _every_other(line, 2, size))], len(line.axes) - 1)
+    return _interleaved(even, odd)
+
+
+def _every_other(line: Value, first: int, limit: int, stride: int = 2) -> Value:
+    rank = len(line.axes)
+    return moves.slice_(line, [0] * (rank - 1) + [first], [None] * (rank - 1) + [limit], [1] * (rank - 1) + [stride])
+
+
+def _interleaved(even: Value, odd: Value) -> Value:
+    """One of `even`, one of `odd`, and so on; `even` may have one more."""
+    rank, count = len(even.axes), int(odd.shape[-1])  # type: ignore[arg-type]
+    pairs = moves.concat([layout.expand_dims(_every_other(v, 0, count, 1), (rank,)) for v in (even, odd)], rank)
+    made = layout.reshape(pairs, (*odd.shape[:-1], 2 * count))
+    if even.shape[-1] == count:
+        return made
+    return moves.concat([made, _every_other(even, count, count + 1)], rank - 1)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices: what JAX makes of those below 0 and of those out of range."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Optional, Sequence
+
+import jax
+import numpy as np
+
+from mtc._trace import Batch, Value, integers, layout
+from mtc._trace import elementwise as e
+from mtc._trace.values import Node
+
+CLIP = jax.lax.GatherScatterMode.CLIP
+FILL = jax.lax.GatherScatterMode.FILL_OR_DROP
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Indices along an axis, and which of them are in range: None: all. `clamped`: for the others a slice is read,
+    to which no gradient goes, as JAX has it where the user promises that there are none."""
+
+    ids: Value
+    valid: Optional[Value] = None
+    clamped: bool = False
+
+
+def places(ids: Value, size: int, mode: Any, checked: bool) -> Places:
+    """The places of indices along an axis with so many of them.
+
+    `checked`: what reads them lets MTC check that data is in range, so that neither a wrap nor a limit has to be
+    computed for the ids of an input.
+    """
+    plain = unwrapped(ids, size)
+    source = ids if plain is None else plain
+    if checked and mode != CLIP and _is_data(source.node):
+        return Places(source)
+    low, high = integers.bounds(source.node)
+    if plain is not None and low >= 0:
+        ids = plain
+    elif plain is not None:
+        low, high = max(min(low + size, 0), integers.ANY[0]), max(high, min(high, -1) + size)
+    inside = low >= 0 and high < size
+    if inside or (mode == FILL and size == 0):
+        return Places(ids)
+    limited = e.binary("minimum", e.binary("maximum", ids, 0), size - 1)
+    if mode == CLIP:
+        return Places(limited)
+    valid = e.logical_and(e.compare("ge", ids, 0), e.compare("lt", ids, size))
+    return Places(limited, valid, mode != FILL)
+
+
+def unwrapped(ids: Value, size: Any) -> Optional[Value]:
+    """The indices to whose negative ones JAX has added the size, if that is what these are."""
+    node = ids.node
+    if node.op != "select":
+        return None
+    condition, added, plain = node.operands
+    if not _is_below_0(condition, plain) or plain.shape != node.shape or added.op != "add" or (
+            added.operands[0] is not plain):
+        return None
+    other = added.operands[1]
+    same = other.count == size.times if isinstance(size, Batch) else (
+        other.constant is not None and not other.shape and int(other.constant) == size)
+    return Value(ids.graph, plain, ids.axes) if same else None
+
+
+def _is_below_0(condition: Node, plain: Node) -> bool:
+    return (condition.op == "compare" and condition.template.startswith("mt.compare lt,")
+            and condition.operands[0] is plain and condition.operands[1].constant is not None
+            and not condition.operands[1].constant.any())
+
+
+def is_sample(value: Any) -> bool:
+    """Whether it is the place of each sample in the batch."""
+    if not isinstance(value, Value) or not any(isinstance(n, Batch) for n in value.shape):
+        return False
+    plain = unwrapped(value, next(n for n in value.shape if isinstance(n, Batch)))
+    return (plain or value).node.op == "iota"
+
+
+def _is_data(node: Node) -> bool:
+    """Whether all of it is integers of the caller, which the session checks: see compiler/differentiate/Limits.cpp."""
+    waiting = [node]
+    while waiting:
+        top = waiting.pop()
+        if top.op in ("reshape", "transpose", "reverse", "concat", "cast"):
+            waiting += top.operands
+        elif top.op not in ("input", "target"):
+            return False
+    return True
+
+
+def fill_of(given: Any, dtype: Any) -> Any:
+    """What stands for elements out of range."""
+    if given is not None:
+        return given
+    if jax.numpy.issubdtype(dtype, np.inexact):
+        return np.nan
+    if np.dtype(dtype) == bool:
+        return True
+    return np.iinfo(dtype).max if np.issubdtype(dtype, np.unsignedinteger) else np.iinfo(dtype).min
+
+
+def filled(value: Value, found: Places, fill: Any, after: int = 0) -> Value:
+    """`fill` where the places, whose axes `after` further ones follow, are out of range."""
+    if found.valid is None or found.clamped and not value.node.learned:
+        return value
+    rank = len(found.valid.axes)
+    valid = layout.expand_dims(found.valid, range(rank, rank + after))
+    if found.clamped:
+        return e.select(valid, value, value.graph.stop_gradient(value))
+    return e.select(valid, value, value.graph.constant(np.asarray(fill), value.dtype))
+
+
+def joined(ids: Value, found: Sequence[Places]) -> Places:
+    """The places by several indices, whose number is `ids`."""
+    valid = None
+    for place in found:
+        if place.valid is not None:
+            valid = place.valid if valid is None else e.logical_and(valid, place.valid)
+    return Places(ids, valid, any(place.clamped for place in found))

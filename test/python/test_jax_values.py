@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mtc.jax: what an operation is where it is easily something else, as JAX has it: the value and the gradient.
+
+All functions of a table are one plan. Each reads the batch, whose floats are multiplied by a parameter of its own.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mtc
+import mtc.jax
+
+RNG = np.random.default_rng(1)
+X = RNG.standard_normal((5, 6)).astype("f4")
+X[0, 1] = X[0, 3]
+BATCH = {
+    "x": X,
+    "ids": np.array([0, 1, 5, 2, 3], "i4"),
+    "below": np.array([[-1], [0], [-6], [5], [2]], "i4"),
+    "table": np.array([3, 0, 1, 4, 9], "i4"),
+    "big": np.array([[2**30, -5, 7], [2**31 - 1, 1, -(2**31)], [2**24 + 1, 3, -(2**24) - 3], [1, 2, 3], [-7, 7, 0]], "i4"),
+    "u8": np.array([[1, 255], [128, 3], [0, 127], [200, 100], [5, 6]], "u1"),
+}
+ROWS = np.arange(1, 13, dtype="f4").reshape(4, 3)
+
+
+def rows(x):
+    """A table that has a gradient."""
+    return x["one"] * ROWS
+
+
+INDICES = {
+    "below 0": lambda b: rows(b)[b["table"] - 1],
+    "a sum in a where": lambda b: jnp.take(rows(b), jnp.where(b["ids"] > 2, b["ids"] + 1, b["ids"]), axis=0, mode="clip"),
+    "fill": lambda b: jnp.take(rows(b), b["table"] - 1, axis=0, fill_value=2),
+    "nan": lambda b: jnp.take(rows(b), b["table"] * 2, axis=0)[:, 0],
+    "integers": lambda b: jnp.take(np.array([2**30 + 1, 5]), b["table"] - 2, fill_value=7),
+    "get": lambda b: rows(b).at[b["ids"] + 2].get(mode="fill", fill_value=0),
+    "constants": lambda b: b["x"].at[:, jnp.array([0, 9, -7, 2])].get(mode="fill", fill_value=5.0),
+    "one constant": lambda b: jnp.take(b["x"], np.array([9]), axis=1, fill_value=3),
+    "pairs": lambda b: b["x"].reshape(-1, 2, 3)[:, jnp.array([0, 1]), jnp.array([2, -1])],
+    "pairs of data": lambda b: rows(b)[b["ids"] - 3, b["below"][:, 0] // 2],
+    "along": lambda b: jnp.take_along_axis(b["x"], b["below"] * 2, 1),
+    "along by clip": lambda b: jnp.take_along_axis(b["x"], b["below"] + 3, 1, mode="clip"),
+    "along an infinity": lambda b: jnp.take_along_axis(jnp.where(b["x"] > 0, b["x"], -jnp.inf), b["ids"][:, None], 1),
+    "each its own": lambda b: b["x"][jnp.arange(b["x"].shape[0]), b["below"][:, 0]],
+    "each by two": lambda b: b["x"].reshape(-1, 2, 3)[jnp.arange(b["x"].shape[0]), b["ids"] % 2, -b["ids"] % 3],
+    "entropy of computed labels": lambda b: -jnp.take_along_axis(jax.nn.log_softmax(b["x"]), b["below"] * 2, 1),
+    "segments": lambda b: b["x"] * jax.ops.segment_sum(b["x"], b["table"], 4)[:1, :1],
+    "a table": lambda b: b["x"][:, :1] * jnp.zeros((4, 6)).at[b["table"] - 1].add(b["x"])[3:],
+    "counts": lambda b: b["x"] + jnp.zeros(6, "int32").at[b["table"]].add(1),
+    "set": lambda b: b["x"].at[:, jnp.array([0, 9, 2, 2])].set(jnp.arange(4.0)),
+    "set out of range": lambda b: jax.vmap(lambda r: r.at[np.array([7])].set(9.0))(b["x"]),
+    "add": lambda b: b["x"].at[:, jnp.array([0, 9, 2, 2])].add(b["x"][:, :4]),
+    "max": lambda b: b["x"].at[:, jnp.array([1, 0, 9])].max(0.1),
+}
+INTEGERS = {
+    "sum": lambda b: jnp.sum(b["big"], 1), "max": lambda b: jnp.max(b["big"], 1) - 2**30,
+    "min": lambda b: jnp.min(b["big"], 1) + 2**24, "of all": lambda b: jnp.sum(b["big"]) + b["ids"],
+    "over samples": lambda b: jnp.sum(b["big"], 0)[None] + b["ids"][:, None],
+    "cumsum": lambda b: jnp.cumsum(b["big"], 1), "product": lambda b: b["big"] @ jnp.array([3, 5, 7]),
+    "pad": lambda b: jax.lax.pad(b["big"], np.int32(2**24 + 1), [(0, 0, 0), (1, -1, 1)]),
+    "argmax": lambda b: jnp.argmax(b["big"], 1), "argmin": lambda b: jnp.argmin(b["big"], 1),
+    "sort": lambda b: jnp.sort(b["big"], 1), "cube": lambda b: b["big"] ** 3,
+    "divided": lambda b: b["big"] // 7, "divided by less": lambda b: b["big"] // -3, "rest": lambda b: b["big"] % 7,
+    "by data": lambda b: b["big"] // (b["ids"][:, None] - 2), "small": lambda b: b["ids"] % 3,
+    "fmod": lambda b: jax.lax.rem(b["big"], b["big"] * 0 + b["ids"][:, None] - 2),
+    "maximum": lambda b: 1.0 / jnp.maximum(jnp.argmax(b["x"] > 1, 1), 1), "clip": lambda b: jnp.clip(b["ids"], 1, 3),
+    "image": lambda b: b["u8"] - 128, "squares": lambda b: b["u8"] * b["u8"], "sum of u8": lambda b: b["u8"].sum(1),
+    "negative": lambda b: -b["u8"], "i8": lambda b: b["u8"].astype("int8") + 1,
+    "saturated": lambda b: (b["x"] * 300).astype("uint8"), "i16": lambda b: (b["u8"].astype("int16") * 300) * 300,
+    "xor": lambda b: (b["x"] > 0) ^ (b["below"] > 0), "equal": lambda b: (b["x"] > 0) == (b["x"] > 0.5),
+    "less": lambda b: (b["x"] > 0) < (b["x"] < 0.5), "logical": lambda b: jnp.logical_xor(b["x"], b["x"] > 1),
+    "nonzero": lambda b: jnp.count_nonzero(b["x"] > 0, axis=1),
+}
+INF = np.inf
+NUMBERS = {
+    "modulo": lambda b: b["x"] % 0.7, "of many": lambda b: jnp.remainder(b["x"] * 1000, -0.3),
+    "divmod": lambda b: divmod(b["x"], 0.3)[0] * 10 + divmod(b["x"], 0.3)[1],
+    "rem": lambda b: jax.lax.rem(b["x"], b["x"] * 0 + b["x"][:, :1] + 0.01),
+    "clamp": lambda b: jax.lax.clamp(np.float32(X[0, 0]), b["x"], b["x"] * 0 + X[1, 1]),
+    "crossed": lambda b: jax.lax.clamp(0.5, b["x"], -0.5),
+    "learned bounds": lambda b: jax.lax.clamp(b["one"] * 0.1 + 0 * b["x"], b["x"], b["one"] * 0.7 + 0 * b["x"]),
+    "argmax of one": lambda b: jnp.argmax(b["x"][:, :1], 1),
+    "order F": lambda b: jax.vmap(lambda r: r.reshape(2, 3).ravel(order="F"))(b["x"]),
+    "dimensions": lambda b: jax.vmap(lambda r: jax.lax.reshape(r.reshape(2, 3), (6,), (1, 0)))(b["x"]),
+    "cumsum of an infinity": lambda b: jnp.exp(jnp.cumsum(jnp.where(b["x"] > 1, -INF, b["x"]), 1)),
+    "cumsum": lambda b: jax.lax.cumsum(b["x"], 1, reverse=True), "cumprod": lambda b: jnp.cumprod(b["x"], 1),
+    "cummax": lambda b: jax.lax.cummax(jax.nn.relu(b["x"]), 1),
+    "cumlogsumexp": lambda b: jax.lax.cumlogsumexp(b["x"], 1, reverse=True),
+    "unstack": lambda b: jax.vmap(jax.grad(lambda r: (jnp.stack([r[0] * r[1], r[2]]) ** 2).sum()))(b["x"]),
+    "sort": lambda b: jnp.sort(jnp.where(b["x"] > 1, INF, jnp.where(b["x"] < -1, np.finfo("f4").max, b["x"])), 1)[:, :2],
+    "top": lambda b: jax.lax.top_k(jnp.where(b["x"] > 1, INF, b["x"]), 3)[1],
+    "two keys": lambda b: jax.lax.sort((jnp.round(b["x"]), b["x"]), dimension=1, num_keys=2)[1],
+    "top of many": lambda b: jax.lax.top_k((b["x"][:, :, None] * np.arange(1, 12, dtype="f4")).reshape(-1, 66), 3)[0],
+}
+
+
+@pytest.mark.parametrize("table", [INDICES, INTEGERS, NUMBERS], ids=["indices", "integers", "numbers"])
+def test_as_in_jax(table):
+    params = {name: np.float32(1) for name in table}
+
+    def predict(params, batch):
+        def scaled(name):
+            return {"one": params[name], **{n: a * params[name] if n == "x" else a for n, a in batch.items()}}
+        return {name: jnp.asarray(function(scaled(name))) for name, function in table.items()}
+
+    arrays = jax.tree.map(jnp.asarray, BATCH)
+    start = jax.tree.map(jnp.asarray, params)
+    wanted = predict(start, arrays)
+    weights = {name: RNG.uniform(0.5, 1.5, a.shape[1:]).astype("f4") for name, a in wanted.items()}
+
+    def loss(params, batch):
+        return sum(jnp.mean(jnp.nan_to_num(a.astype("float32"), posinf=0, neginf=0) * weights[name])
+                   for name, a in predict(params, batch).items())
+
+    gradients = jax.grad(loss)(start, arrays)
+    with mtc.jax.compile(loss, params, BATCH, optimizer=mtc.jax.sgd(1.0), predict=predict, batch_size=5, check=False,
+                         devices="cpu:1", verbose=0) as step:
+        found = step.predict(BATCH)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=3e-6, atol=1e-6, err_msg=name)
+        step.train_on_batch(BATCH)
+        for name, gradient in gradients.items():
+            np.testing.assert_allclose(1 - step.params[name], gradient, rtol=1e-4, atol=3e-5, err_msg=name)
+
+
+def test_ids_of_data_are_checked():
+    params = {"table": np.ones((4, 3), "f4")}
+    x = {"ids": np.array([0, 3], "i4")}
+    with mtc.jax.compile(lambda p, b: jnp.take(p["table"], b["ids"], axis=0).mean(), params, x, optimizer="sgd",
+                         batch_size=2, devices="cpu:1", verbose=0) as step:
+        assert "select" not in step.text  # neither a wrap nor a limit is computed
+        for wrong in (-1, 4):
+            with pytest.raises(mtc.DataError, match="expected 0 to 3"):
+                step.train_on_batch({"ids": np.array([0, wrong], "i4")})
+
+
+@pytest.mark.parametrize("function, text", [
+    (lambda p, b: (b @ p).astype("bfloat16").mean(), "numbers of bfloat16: MTC computes in float32"),
+    (lambda p, b: (b @ p).astype("float16").mean(), "numbers of float16"),
+    (lambda p, b: jax.lax.reduce_precision(b @ p, 5, 10).mean(), "numbers of 5 and 10 bits"),
+    (lambda p, b: (b @ p).astype("float8_e4m3fn").astype("float32").mean(), "numbers of float8_e4m3fn"),
+    (lambda p, b: ((b @ p).argmax(1).astype("uint32") - 1).astype("float32").mean() + p.sum(), "uint32 that may be"),
+    (lambda p, b: (b @ p).sum() / len(b), r"write x\.shape\[0\]"),
+    (lambda p, b: (b @ p).sum() / int(b.shape[0]), r"use x\.shape\[0\] as it is"),
+    (lambda p, b: jnp.sum((b @ p) @ (b @ p).T), "docs/jax.md#contrastive-losses"),
+    (lambda p, b: jnp.max(b @ p), "docs/jax.md#contrastive-losses"),
+])
+def test_refused(function, text):
+    with pytest.raises(mtc.ModelError, match=text):
+        mtc.jax.compile(function, np.eye(4, dtype="f4"), np.ones((3, 4), "f4"), optimizer="sgd", check=False)
+
+
+def test_parameters_of_other_types():
+    with pytest.raises(mtc.ModelError, match="value: expected a parameter of float32, found float16"):
+        mtc.jax.compile(lambda p, b: (b @ p).mean(), np.eye(4, dtype="f2"), np.ones((3, 4), "f4"), optimizer="sgd")
+
+
+def test_parameters_that_are_only_rounded():
+    """Their gradient is 0."""
+    params = {"steps": np.float32(2.4), "sign": np.float32(-2), "w": np.ones(4, "f4")}
+    x = np.ones((3, 4), "f4")
+    with mtc.jax.compile(lambda p, b: (jnp.round(p["steps"]) * jnp.sign(p["sign"]) * (b @ p["w"])).mean() + jnp.trunc(
+            p["steps"]), params, x, optimizer="sgd", batch_size=3, devices="cpu:1", verbose=0) as step:
+        step.train_on_batch(x)
+        assert step.params["steps"] == params["steps"] and step.params["w"][0] == pytest.approx(1.02)
