@@ -20,7 +20,8 @@ BATCH = {
     "ids": np.array([0, 1, 5, 2, 3], "i4"),
     "below": np.array([[-1], [0], [-6], [5], [2]], "i4"),
     "table": np.array([3, 0, 1, 4, 9], "i4"),
-    "big": np.array([[2**30, -5, 7], [2**31 - 1, 1, -(2**31)], [2**24 + 1, 3, -(2**24) - 3], [1, 2, 3], [-7, 7, 0]], "i4"),
+    "big": np.array([[2**30, -5, 7], [2**31 - 1, 1, -(2**31)], [2**24 + 1, 3, -(2**24) - 3], [1, 2, 3],
+                     [-7, 7, 0]], "i4"),
     "u8": np.array([[1, 255], [128, 3], [0, 127], [200, 100], [5, 6]], "u1"),
 }
 ROWS = np.arange(1, 13, dtype="f4").reshape(4, 3)
@@ -33,7 +34,8 @@ def rows(x):
 
 INDICES = {
     "below 0": lambda b: rows(b)[b["table"] - 1],
-    "a sum in a where": lambda b: jnp.take(rows(b), jnp.where(b["ids"] > 2, b["ids"] + 1, b["ids"]), axis=0, mode="clip"),
+    "a sum in a where": lambda b: jnp.take(rows(b), jnp.where(b["ids"] > 2, b["ids"] + 1, b["ids"]), axis=0,
+                                           mode="clip"),
     "fill": lambda b: jnp.take(rows(b), b["table"] - 1, axis=0, fill_value=2),
     "nan": lambda b: jnp.take(rows(b), b["table"] * 2, axis=0)[:, 0],
     "integers": lambda b: jnp.take(np.array([2**30 + 1, 5]), b["table"] - 2, fill_value=7),
@@ -91,7 +93,7 @@ NUMBERS = {
     "cummax": lambda b: jax.lax.cummax(jax.nn.relu(b["x"]), 1),
     "cumlogsumexp": lambda b: jax.lax.cumlogsumexp(b["x"], 1, reverse=True),
     "unstack": lambda b: jax.vmap(jax.grad(lambda r: (jnp.stack([r[0] * r[1], r[2]]) ** 2).sum()))(b["x"]),
-    "sort": lambda b: jnp.sort(jnp.where(b["x"] > 1, INF, jnp.where(b["x"] < -1, np.finfo("f4").max, b["x"])), 1)[:, :2],
+    "sort": lambda b: jnp.sort(jnp.where(b["x"] > 1, INF, jnp.where(b["x"] < -1, 3.4e38, b["x"])), 1)[:, :2],
     "top": lambda b: jax.lax.top_k(jnp.where(b["x"] > 1, INF, b["x"]), 3)[1],
     "two keys": lambda b: jax.lax.sort((jnp.round(b["x"]), b["x"]), dimension=1, num_keys=2)[1],
     "top of many": lambda b: jax.lax.top_k((b["x"][:, :, None] * np.arange(1, 12, dtype="f4")).reshape(-1, 66), 3)[0],

@@ -270,7 +270,8 @@ _HINTS = {
     "used in a context that requires a constant":
         ": the number of samples is a symbol: use x.shape[0] as it is, without int() and range()",
     "Cannot mutate": ": give what the module changes to compile as state=: see docs/jax.md#flax",
-    "InconclusiveDimensionOperation": f": the number of samples is a symbol, which no other size compares with; {ACROSS}",
+    "InconclusiveDimensionOperation":
+        f": the number of samples is a symbol, which no other size compares with; {ACROSS}",
 }
 
 

@@ -23,8 +23,9 @@ from mtc._trace.values import DTYPES, Shape
 
 Rule = Callable[["Reader", Any, Sequence[Any]], Any]
 RULES: dict[str, Rule] = {}
-_OF_SAMPLES = ("every sample with every other", "imum over the batch", "along the batch", "samples beside", "mixes samples",
-               "the number of samples", "samples of a batch", "one sample of a batch", "the order of the samples")
+_OF_SAMPLES = ("every sample with every other", "imum over the batch", "along the batch", "samples beside",
+               "mixes samples", "the number of samples", "samples of a batch", "one sample of a batch",
+               "the order of the samples")
 ACROSS = "for what compares samples see docs/jax.md#contrastive-losses"
 
 
