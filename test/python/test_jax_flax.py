@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """mtc.jax with Flax (linen and nnx), Equinox and optax."""
 
+import pathlib
+
 import equinox as eqx
 import flax.linen as nn
 import jax
@@ -138,6 +140,8 @@ OPTIMIZERS = {
     "clip": lambda o: o.chain(o.clip(0.01), o.sgd(lambda step: 0.1 / (1 + step))),
     "masked": lambda o: o.chain(o.clip_by_global_norm(1.0), o.adamw(
         lambda step: 0.01 / (1 + step), eps=1e-2, weight_decay=0.1, mask={"w": True, "b": False})),
+    "accumulated": lambda o: o.adagrad(0.1, initial_accumulator_value=0.7),
+    "interpolated": lambda o: o.sgd(o.piecewise_interpolate_schedule("linear", 0.1, {1: 0.5, 3: 0.2})),
     "centered": lambda o: o.rmsprop(1e-2, eps=1e-2, centered=True),
 }
 
@@ -222,3 +226,42 @@ def test_parameters_that_the_loss_does_not_depend_on():
         mtc.jax.compile(loss, params, (x, y), optimizer=optax.adamw(0.1), batch_size=8)
     masked = optax.adamw(0.1, mask={"w": True, "head": False, "stopped": False})
     mtc.jax.compile(loss, params, (x, y), optimizer=masked, batch_size=8, verbose=0)
+
+
+REFUSED = {
+    "mu_dtype=bfloat16": optax.adam(0.1, mu_dtype="bfloat16"), "eps_root=1.0": optax.adam(0.1, eps_root=1.0),
+    "nesterov=True": optax.nadam(0.1), "initial_scale=1.0": optax.rmsprop(0.1, initial_scale=1.0),
+    "optax.trace after another optimizer": optax.rmsprop(0.1, centered=True, momentum=0.9),
+    "mode=smooth": optax.chain(optax.scale_by_lion(mode="smooth"), optax.scale(-0.1)),
+    "accumulator_dtype=bfloat16": optax.sgd(0.1, 0.9, accumulator_dtype="bfloat16"),
+    "after another scale": optax.chain(optax.scale(0.5), optax.sgd(0.1)),
+    "in front of optax.trace": optax.chain(optax.add_decayed_weights(0.1), optax.sgd(0.1, 0.9)),
+    "after another clip": optax.chain(optax.clip(1.0), optax.clip_by_global_norm(1.0), optax.sgd(0.1)),
+    "found a function": optax.adamw(0.1, weight_decay=lambda step: 0.1),
+    "found <lambda>": optax.GradientTransformation(lambda p: (), lambda u, s, p=None: (u, s)),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_arguments_of_optax_that_are_not_handled(text):
+    with pytest.raises(mtc.ModelError, match=text):
+        mtc.jax.compile(lambda p, b: jnp.mean(b @ p), np.ones(3, "float32"), np.ones((2, 3), "float32"),
+                        optimizer=REFUSED[text], check=False)
+
+
+def test_every_block_of_the_page(tmp_path, monkeypatch):
+    """In order, each with the names of those before it."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "jax.md").read_text(encoding="utf-8")
+    blocks = [[]]
+    for line in page.splitlines():
+        if line.startswith("    ") or (not line and blocks[-1]):
+            blocks[-1].append(line[4:])
+        elif blocks[-1]:
+            blocks.append([])
+    monkeypatch.chdir(tmp_path)
+    names, ran = {}, 0
+    for block in blocks:
+        if block and not block[0].startswith(("mtc: ", "train.py:")):  # what programs say
+            exec("\n".join(block), names)  # noqa: S102
+            ran += 1
+    assert ran == 5 and (tmp_path / "classifier.mtp").exists() and (tmp_path / "run").exists()
