@@ -259,3 +259,54 @@ def test_what_pytorch_has_no_number_for_is_not_compared():
 def test_gradients_of_zero_are_compared_beside_the_loss():
     assert guard.errors(values(2, a=[1e-3]), values(2, a=[0]))["the gradient of a"] == pytest.approx(0.5)
     assert not guard.errors(values(2, a=[np.nan]), values(2, a=[0]))["the gradient of a"] <= 1
+
+
+# The optimizer
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, 0.01, weight_decay=0.01),
+    "momentum": lambda p: torch.optim.SGD(p, 0.01, momentum=0.9, nesterov=True),
+    "adam": lambda p: torch.optim.Adam(p, 1e-3, weight_decay=0.01, amsgrad=True),
+    "adamw": lambda p: torch.optim.AdamW(p, 1e-5, betas=(0.8, 0.99)),
+    "adamax": lambda p: torch.optim.Adamax(p, 1e-3),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-3, momentum=0.5, centered=True),
+    "adagrad": lambda p: torch.optim.Adagrad(p, 1e-2),
+    "adadelta": lambda p: torch.optim.Adadelta(p, 1.0),
+}
+CLIPPED = {"adamw": {"clip_norm": 0.1}, "momentum": {"clip_value": 0.01}}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_updates_are_those_of_pytorch(name, capsys, monkeypatch):
+    """And where a parameter of the optimizer is not PyTorch's, the check says so."""
+    def make(module):
+        return OPTIMIZERS[name](module.parameters())
+
+    module, example = net(nn.Tanh())
+    options = CLIPPED.get(name, {})
+    compiled(module, example, squared, make, verbose=1, **options).close()
+    assert f"; 3 updates of {type(make(module)).__name__} are PyTorch's" in capsys.readouterr().err
+    right = mtc.torch._optimizers.of
+
+    def wrong(*given):
+        made = right(*given)
+        key = next((key for key in ("beta_1", "rho", "momentum", "epsilon") if key in made.attributes), None)
+        if key is not None:
+            made.attributes[key] += 0.02 if key == "epsilon" else -0.02
+        made.l2 = {name: 2 * decay for name, decay in made.l2.items()}
+        return made
+
+    monkeypatch.setattr(mtc.torch._optimizers, "of", wrong)
+    with pytest.raises(mtc.ModelError, match="of PyTorch makes of the same gradients, found after [123] of 3 updates"):
+        compiled(module, example, squared, make, **options)
+
+
+def test_the_updates_go_on_from_the_state_and_the_groups(capsys):
+    module, example = net(nn.Tanh())
+    groups = [{"params": [module[0].weight, module[2].weight], "weight_decay": 0.1},
+              {"params": [module[0].bias, module[2].bias], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, 1e-3)
+    squared(module(example[0]), example[1]).backward()
+    optimizer.step()
+    compiled(module, example, squared, lambda _: optimizer, verbose=1).close()
+    assert "; 3 updates of AdamW are PyTorch's" in capsys.readouterr().err

@@ -28,6 +28,7 @@ NORMALIZED = 4  # of a module that normalises batches: of two samples every norm
 SECONDS = 5.0  # of work, after which no more batches are made
 CHANGE, BLOCK = 0.02, 1 << 16  # of the weights, as a share; random numbers that are repeated
 EXAMPLE = "the example"
+UPDATES = 3  # of the optimizer
 CHANGED = "the example with other weights"
 
 
@@ -53,6 +54,7 @@ class Check:
         self.exported = exported
         self.names = names
         self.tolerance = tolerance
+        self.gradients: list[guard.Values] = []  # of three cases
         self.evaluation = ""  # why the plan's evaluation is not the module's
 
     def compare(self, mine: guard.Values, arrays: Sequence[Any], case: str) -> guard.Verdict:
@@ -103,6 +105,7 @@ class Check:
                 self.step = self._other_weights()
                 mtc.start(self.step.tensors())
                 self._one(mtc, edges.Case(CHANGED, next(self._cases(plan, arrays)).arrays))
+        self.gradients = (UPDATES * self.gradients)[:UPDATES]
         first = self.verdicts[EXAMPLE]
         own = f"; step.evaluate and step.predict are refused: {self.evaluation}" if self.evaluation else ""
         return (f"{self.name}: {guard.conclusion('PyTorch', self.verdicts, self.tolerance)} "
@@ -116,6 +119,8 @@ class Check:
         if case.short:  # whose variance PyTorch corrects by its own number of samples
             mine = {key: value for key, value in mine.items() if not key.startswith(guard.BUFFER)}
         self.verdicts[case.name] = self.compare(mine, given, case.name)
+        if len(self.gradients) < UPDATES:
+            self.gradients.append({key: value for key, value in mine.items() if key.startswith(guard.GRADIENT)})
 
     def _other_weights(self) -> TracedStep:
         """The step with weights that are a little different: behind weights of 0 all gradients are 0."""

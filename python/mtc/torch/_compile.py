@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from mtc import _cache, _compile, _library
 from mtc._plan import Plan
-from mtc._trace import Value, layout, losses
+from mtc._trace import Graph, Value, guard, layout, losses
 from mtc._trace.layout import arrange, decide, reshape
 from mtc._trace.values import Node
 from mtc.torch import _check, _optimizers
 from mtc.torch._convert import Converter, Model, is_known
 from mtc.torch._export import Example, Exported, TracedStep, export
+from mtc.torch._optimizers import Optimizer
 from mtc.torch._plan import StepPlan
 from mtc.torch._step import Step, Variables
+from mtc.torch._updates import Updates
 from mtc.torch._watch import Tensors, refuse_hooks
 
 for _name in ("_elements", "_along", "_shapes", "_lookups", "_layers", "_attention", "_losses", "_recurrent"):
@@ -41,7 +43,7 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
             "adam" or "sgd,learning_rate=0.1,momentum=0.9".
         batch_size: the most samples of a step. None: those of the example.
         check: compares what PyTorch and MTC make of two samples of the example, and of batches that are made of them:
-            losses, gradients, buffers and predictions. "full": of all samples. False: compares nothing.
+            losses, gradients, buffers, predictions and updates. "full": of all samples. False: compares nothing.
         tolerance: of the check, as a share of the largest element of a tensor.
         clip_norm: the most that the norm of all gradients together may be.
         clip_value: the most that each element of a gradient may be.
@@ -65,14 +67,20 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     rows = len(work.example.tensors[0])
     size = batch_size or rows
     settings = _compile._settings(size, target, precision, shards, seed, "exact", options)
-    decays, l2 = (chosen.l2, {}) if chosen.clips else ({}, chosen.l2)
+    decays, l2 = _decays(chosen)
     model = work.convert(size, chosen.undecayed, decays=decays)
     text = _text(model, l2, chosen.text())
 
     def make() -> Plan:
         return work.compile(text, settings, verbose)
 
-    plan = _compile.while_checking(make, lambda: work.check(tolerance, check == "full"), verbose) if check else make()
+    def compare() -> str:
+        line, gradients = work.check(tolerance, check == "full")
+        if chosen.source is None:
+            return line
+        return f"{line}; {work.check_updates(Updates(chosen.source, names, chosen.attributes), gradients)}"
+
+    plan = _compile.while_checking(make, compare, verbose) if check else make()
     variables = Variables(model.stored, model.statistics)
     watched = Tensors(work.step, work.tensors, variables.names(), model.constants)
     step = Step(module, work.tensors, work.example, chosen, variables, watched, StepPlan(plan._data),
@@ -108,8 +116,8 @@ class _Work:
 
         return _compile.cached(_cache.key(text, settings, _library.compiler_identity()), make, self._cache)
 
-    def check(self, tolerance: float, full: bool) -> str:
-        """A line about how well MTC's numbers fit PyTorch's. ModelError where they differ."""
+    def check(self, tolerance: float, full: bool) -> tuple[str, list[guard.Values]]:
+        """A line about how well MTC's numbers fit PyTorch's, and gradients. ModelError where they differ."""
         given = len(self.example.tensors[0])
         rows = _check.rows_of(given, bool(self.exported.changed), full)
         model = self.convert(rows, set(), random=False)
@@ -119,7 +127,21 @@ class _Work:
         arrays = {name: tensor[:rows] for name, tensor in zip(self.example.names, self.example.tensors)}
         line = check.run(plan, Variables(model.stored, model.statistics), arrays, full)
         self.evaluation = check.evaluation
-        return line
+        return line, check.gradients
+
+    def check_updates(self, updates: Updates, gradients: Sequence[guard.Values]) -> str:
+        """What of the optimizer is PyTorch's. ModelError where it is not."""
+
+        def finish(graph: Graph, loss: Value) -> str:
+            return _text(Model(graph, loss, {}, {}, {}, set()), _decays(updates.mine)[1], updates.mine.text())
+
+        plan = self.compile(updates.text(_decays(updates.mine)[0], finish), {"batch": 1, "cpu": "native"})
+        return updates.compare(plan, gradients)
+
+
+def _decays(chosen: Optimizer) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Decays of gradients after they are clipped, and those that are a part of the loss."""
+    return (chosen.l2, {}) if chosen.clips else ({}, chosen.l2)
 
 
 def _text(model: Model, l2: Mapping[str, float], optimizer: str) -> str:
