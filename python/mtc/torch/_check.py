@@ -176,7 +176,11 @@ class _Mine:
                  names: Sequence[str]) -> None:
         self.session = session
         self.variables = variables
-        self.slots = {name: f"sgd/{name.replace('/', '_')}_momentum" for name in names}
+        self.shapes = {info.name: info.shape for info in session.plan.variables}
+        slots = {name: f"sgd/{name.replace('/', '_')}_momentum" for name in names}
+        # What the loss does not depend on has no slot, and the gradient 0.
+        self.slots = {name: slot for name, slot in slots.items() if slot in self.shapes}
+        self.without = [name for name in names if name not in self.slots]
         self.start(tensors)
         session.variables["sgd/learning_rate"] = np.float32(0)
 
@@ -194,9 +198,8 @@ class _Mine:
         """The loss, gradients and buffers of a step, and the loss and predictions without one."""
         session = self.session
         self._set(list(self.variables.statistics))
-        shapes = {info.name: info.shape for info in session.plan.variables}
         for slot in self.slots.values():
-            session.variables[slot] = np.zeros(shapes[slot], "float32")
+            session.variables[slot] = np.zeros(self.shapes[slot], "float32")
         values: guard.Values = {}
         for name, value in session.eval_step(arrays).items():
             key = guard.LOSS if name == "loss" else guard.METRIC + name
@@ -209,6 +212,8 @@ class _Mine:
         values[guard.LOSS] = np.asarray(session.train_step(arrays)["loss"], "float32")
         for name, slot in self.slots.items():
             values[guard.GRADIENT + name] = self.variables.from_plan(name, session.variables[slot])
+        for name in self.without:
+            values[guard.GRADIENT + name] = np.zeros(tuple(self.tensors[name].shape), "float32")
         for name in self.variables.statistics:
             values[guard.BUFFER + name] = self.variables.read(session, name).numpy()
         if not all(np.isfinite(differences.largest(values[guard.GRADIENT + name])) for name in self.slots):
