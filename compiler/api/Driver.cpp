@@ -228,6 +228,8 @@ private:
       return status;
     if (Status status = mtrun::parseSafetensors(file, path, tensors); !status.ok())
       return status;
+    std::vector<std::vector<std::byte>> wide;
+    mtrun::widenHalves(tensors, wide);
     llvm::StringMap<size_t> places; // of the model's own values
     for (auto [index, tensor] : llvm::enumerate(compilation.initial))
       places[tensor.name] = index;
@@ -241,12 +243,14 @@ private:
       else
         compilation.initial.push_back(std::move(value));
     }
-    sayWeights(module, valueNames, !places.empty());
+    if (sayWeights(module, valueNames, !places.empty()) == 0 && !tensors.empty())
+      return {MT_INVALID,
+              path + ": error: expected weights of the model's variables, found \"" + tensors[0].name + "\""};
     return {};
   }
 
-  // Which variables of the model have a value of the file, and which keep what they had.
-  void sayWeights(ModuleOp module, const llvm::StringSet<> &valueNames, bool fromFile) {
+  // Which variables of the model have a value of the file, and which keep what they had. How many have one.
+  size_t sayWeights(ModuleOp module, const llvm::StringSet<> &valueNames, bool fromFile) {
     std::vector<std::string> set, left;
     for (auto model : module.getOps<mlir::mt::ModelOp>())
       for (auto variable : model.getOps<mlir::mt::VariableOp>())
@@ -266,6 +270,7 @@ private:
       text += list(set) + "\n" + path + ": leaves " + std::to_string(left.size()) +
               (fromFile ? " as the model's file has them" : " as they are initialised") + list(left);
     options.say(0, text);
+    return set.size();
   }
 
   // The parser is given the language of models alone, so that text of later stages is refused.

@@ -115,6 +115,16 @@ static void addLengths(tables::PlanT &plan, const Compilation &compilation) {
 }
 
 // The section of initial values, each at a multiple of 64, in the order of the variables, whose offsets it sets.
+// "f32 [3, 3]"; of types by their numbers in mt.h.
+template <typename Type> static std::string described(Type type, llvm::ArrayRef<int64_t> shape) {
+  static constexpr const char *names[] = {"f32", "i32", "bool", "i64", "f64", "u8", "bf16", "f16"};
+  auto number = static_cast<size_t>(type);
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return std::string(number < std::size(names) ? names[number] : "another type") + " [" + text + "]";
+}
+
 static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp module, tables::PlanT &plan,
                                                                llvm::ArrayRef<NamedTensor> initial) {
   std::vector<uint8_t> section;
@@ -131,16 +141,25 @@ static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp mo
     if (static_cast<int>(variable->dtype) != tensor->dtype || variable->shape != tensor->shape ||
         variable->size != tensor->bytes.size())
       return mlir::emitError(module.getLoc())
-             << "weights of \"" << tensor->name << "\": expected " << variable->size
-             << " bytes in the variable's shape and type, found " << tensor->bytes.size();
+             << "weights of \"" << tensor->name << "\": expected " << described(variable->dtype, variable->shape)
+             << " as the variable is, found " << described(tensor->dtype, tensor->shape);
     section.resize((section.size() + 63) / 64 * 64);
     variable->initial = static_cast<int64_t>(section.size());
     section.insert(section.end(), tensor->bytes.begin(), tensor->bytes.end());
   }
-  for (const NamedTensor &tensor : initial)
-    if (tensors.count(tensor.name))
-      return mlir::emitError(module.getLoc())
-             << "expected weights of the model's variables, found \"" << tensor.name << "\"";
+  if (!initial.empty() && tensors.size() == initial.size())
+    return mlir::emitError(module.getLoc())
+           << "expected weights of the model's variables, found \"" << initial[0].name << "\"";
+  if (!tensors.empty()) { // such as another optimizer's
+    constexpr size_t most = 10;
+    std::string names;
+    size_t count = 0;
+    for (const NamedTensor &tensor : initial)
+      if (tensors.count(tensor.name) && count++ < most)
+        names += (names.empty() ? "" : ", ") + tensor.name;
+    mlir::emitRemark(module.getLoc()) << "leaves out " << count << " weights of no variable of the model: " << names
+                                      << (count > most ? ", ..." : "");
+  }
   return section;
 }
 

@@ -222,6 +222,8 @@ Status mtrun::loadVariables(Session &session, const std::string &source, mtrun_m
   std::vector<std::string> names;
   if (Status s = parse(session.plan(), file, path, tensors, names); !s.ok())
     return s;
+  std::vector<std::vector<std::byte>> wide;
+  widenHalves(tensors, wide);
   bool keras = isZip(file) || isHdf5(file);
   Status status = assign(session, path, tensors, keras && match == MTRUN_MATCH_ALL ? MTRUN_MATCH_MODEL : match, line);
   if (status.ok() && match != MTRUN_MATCH_ANY)

@@ -37,6 +37,9 @@ Status writeSafetensors(const std::string &path, std::vector<SafeTensor> tensors
 Status parseSafetensors(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors,
                         Metadata *metadata = nullptr);
 
+// Tensors of 16-bit floats, as most files on the web have them, as f32. `storage` holds their bytes.
+void widenHalves(std::vector<SafeTensor> &tensors, std::vector<std::vector<std::byte>> &storage);
+
 // Reads a whole file. MT_IO, MT_NO_MEMORY.
 Status readWholeFile(const std::string &path, std::vector<std::byte> &bytes);
 

@@ -4,7 +4,10 @@
 #include "runtime/support/safetensors.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cmath>
+#include <cstring>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -218,6 +221,10 @@ static std::optional<mt_dtype> typeOf(const std::string &name) {
     return MT_F64;
   if (name == "U8")
     return MT_U8;
+  if (name == "F16")
+    return MT_F16;
+  if (name == "BF16")
+    return MT_BF16;
   return std::nullopt;
 }
 
@@ -226,7 +233,8 @@ static Status checkEntry(Entry &entry, uint64_t expectedBegin, std::span<const s
   std::string name = where + ": tensor \"" + entry.tensor.name + "\": ";
   std::optional<mt_dtype> dtype = typeOf(entry.dtype);
   if (!dtype)
-    return {MT_CORRUPT, name + "expected dtype F32, I32, I64, F64, U8 or BOOL, found \"" + entry.dtype + "\""};
+    return {MT_CORRUPT,
+            name + "expected dtype F32, F16, BF16, I32, I64, F64, U8 or BOOL, found \"" + entry.dtype + "\""};
   entry.tensor.dtype = *dtype;
   uint64_t size = mt_dtype_size(*dtype);
   bool overflow = false, empty = false;
@@ -249,6 +257,33 @@ static Status checkEntry(Entry &entry, uint64_t expectedBegin, std::span<const s
             name + "ends at data byte " + std::to_string(entry.end) + ", the file has " + std::to_string(data.size())};
   entry.tensor.bytes = data.subspan(entry.begin, size);
   return {};
+}
+
+static float extended(uint16_t half, bool brain) {
+  if (brain)
+    return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
+  constexpr int exponents = 31, bias = 25; // of the last bit of a number below the normal ones: 2^-24
+  int exponent = half >> 10 & exponents, fraction = half & 0x3ff;
+  float size = exponent == 0           ? std::ldexp(static_cast<float>(fraction), 1 - bias)
+               : exponent == exponents ? (fraction ? NAN : INFINITY)
+                                       : std::ldexp(static_cast<float>(fraction | 0x400), exponent - bias);
+  return half & 0x8000 ? -size : size;
+}
+
+void widenHalves(std::vector<SafeTensor> &tensors, std::vector<std::vector<std::byte>> &storage) {
+  for (SafeTensor &tensor : tensors) {
+    if (tensor.dtype != MT_F16 && tensor.dtype != MT_BF16)
+      continue;
+    std::vector<std::byte> &wide = storage.emplace_back(2 * tensor.bytes.size());
+    for (size_t at = 0; at + 1 < tensor.bytes.size(); at += sizeof(uint16_t)) {
+      uint16_t half;
+      std::memcpy(&half, &tensor.bytes[at], sizeof half);
+      float number = extended(half, tensor.dtype == MT_BF16);
+      std::memcpy(&wide[2 * at], &number, sizeof number);
+    }
+    tensor.dtype = MT_F32;
+    tensor.bytes = wide;
+  }
 }
 
 static Status checkNames(const std::vector<Entry> &entries, const std::string &where) {

@@ -2,6 +2,7 @@
 #include "runtime/support/safetensors.h"
 #include "Fixtures.h"
 
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -82,8 +83,8 @@ TEST(Safetensors, Messages) {
   EXPECT_EQ(headerProblem("{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}"),
             "3: f: tensor \"a\": expected dtype, shape and data_offsets");
   auto one = [](const std::string &fields) { return headerProblem("{\"a\":{" + fields + "}}", 4); };
-  EXPECT_EQ(one("\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]"),
-            "3: f: tensor \"a\": expected dtype F32, I32, I64, F64, U8 or BOOL, found \"F16\"");
+  EXPECT_EQ(one("\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[0,4]"),
+            "3: f: tensor \"a\": expected dtype F32, F16, BF16, I32, I64, F64, U8 or BOOL, found \"F8_E4M3\"");
   EXPECT_EQ(one("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]"),
             "3: f: tensor \"a\": expected 4 bytes for its shape, found data_offsets 0 to 8");
   EXPECT_EQ(one("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]"),
@@ -221,4 +222,27 @@ TEST(Safetensors, LoadsNothingIntoAPlanWithoutVariables) {
   auto line = [](void *user, const char *text) { *static_cast<std::string *>(user) += std::string(text) + "\n"; };
   ASSERT_EQ(text(mtrun_load_matching(session.get(), path.c_str(), MTRUN_MATCH_ANY, line, &lines)), "0");
   EXPECT_EQ(lines, path + ": loaded 0 of 0 variables\n");
+}
+
+TEST(Safetensors, HalvesAreWidened) {
+  // 1, the largest, the smallest and an infinite one of each kind.
+  const uint16_t halves[] = {0x3c00, 0x7bff, 0x8001, 0xfc00}, brains[] = {0x3f80, 0x7f7f, 0x8001, 0xff80};
+  std::vector<SafeTensor> tensors = {{"a", MT_F16, {4}, std::as_bytes(std::span(halves))},
+                                     {"b", MT_BF16, {4}, std::as_bytes(std::span(brains))}};
+  std::vector<std::vector<std::byte>> storage;
+  widenHalves(tensors, storage);
+  auto number = [&](size_t tensor, size_t i) {
+    float value;
+    std::memcpy(&value, &tensors[tensor].bytes[i * sizeof value], sizeof value);
+    return value;
+  };
+  EXPECT_EQ(tensors[0].dtype, MT_F32);
+  EXPECT_EQ(number(0, 0), 1.0F);
+  EXPECT_EQ(number(0, 1), 65504.0F);
+  EXPECT_EQ(number(0, 2), -0x1p-24F);
+  EXPECT_EQ(number(0, 3), -INFINITY);
+  EXPECT_EQ(number(1, 0), 1.0F);
+  EXPECT_EQ(number(1, 1), 0x1.fep127F);
+  EXPECT_EQ(number(1, 2), -0x1p-133F);
+  EXPECT_EQ(number(1, 3), -INFINITY);
 }
