@@ -299,6 +299,7 @@ private:
     parameters.setSeed(options.values.seed);
     if (options.localStatistics())
       parameters.setLocalStatistics();
+    parameters.setKinks(options.values.kinks);
     if (!options.precision.empty()) // a model may have brought one
       parameters.setPrecision(options.precision);
     if (options.values.fast)

@@ -109,6 +109,9 @@ inline constexpr OptionRow optionTable[] = {
      .help = "statistics of batch normalisation while training: of the whole batch (global, the default), or each "
              "shard's own (local)",
      .words = "global|local", .standard = "global"},
+    {.group = "Devices and precision", .flags = "--kinks", .field = &mtc_options::kinks, .type = "WHOSE",
+     .help = "gradient where a formula has a kink, such as |x| at 0: tensorflow's (the default), jax' or torch's",
+     .words = "tensorflow|jax|torch", .standard = "tensorflow"},
     {.group = "Devices and precision", .flags = "--mode", .field = &mtc_options::fast, .type = "MODE",
      .help = "exact: the same bits on any number of devices; fast: no such promise", .form = Form::index,
      .words = "exact|fast"},

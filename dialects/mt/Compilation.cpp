@@ -19,9 +19,9 @@ Compilation::Fields Compilation::fields() const {
   auto found = module->getAttrOfType<CompilationAttr>(compilationName);
   if (!found)
     return {};
-  return {found.getName(),         found.getBatch(),     found.getShards(), found.getShardRows(),
-          found.getSeed(),         found.getPrecision(), found.getMode(),   found.getLocalStatistics(),
-          found.getDeviceMemory(), found.getMinDevices()};
+  return {found.getName(),  found.getBatch(),        found.getShards(),    found.getShardRows(),
+          found.getSeed(),  found.getPrecision(),    found.getMode(),      found.getLocalStatistics(),
+          found.getKinks(), found.getDeviceMemory(), found.getMinDevices()};
 }
 
 void Compilation::change(llvm::function_ref<void(Fields &)> body) {
@@ -31,7 +31,7 @@ void Compilation::change(llvm::function_ref<void(Fields &)> body) {
   context->getOrLoadDialect<MtDialect>(); // a module without an op of the dialect has not
   module->setAttr(compilationName,
                   CompilationAttr::get(context, f.name, f.batch, f.shards, f.shardRows, f.seed, f.precision, f.mode,
-                                       f.localStatistics, f.deviceMemory, f.minDevices));
+                                       f.localStatistics, f.kinks, f.deviceMemory, f.minDevices));
 }
 
 void Compilation::setName(StringRef name) {
@@ -52,6 +52,9 @@ void Compilation::setFast() {
 void Compilation::setLocalStatistics() {
   change([&](Fields &fields) { fields.localStatistics = true; });
 }
+void Compilation::setKinks(StringRef kinks) {
+  change([&](Fields &fields) { fields.kinks = *symbolizeKinks(kinks); });
+}
 void Compilation::setDeviceMemory(int64_t bytes) {
   change([&](Fields &fields) { fields.deviceMemory = bytes; });
 }
@@ -63,7 +66,7 @@ void Compilation::setMinDevices(int64_t devices) {
 }
 
 LogicalResult CompilationAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t batch,
-                                      int64_t shards, int64_t shardRows, int64_t, PrecisionClass, Mode, bool,
+                                      int64_t shards, int64_t shardRows, int64_t, PrecisionClass, Mode, bool, Kinks,
                                       int64_t deviceMemory, int64_t minDevices) {
   if (batch < 0 || shardRows < 0 || deviceMemory < 0 || minDevices < 0)
     return emitError() << "expected numbers of 0 or more in `mt.compilation`, found " << batch << ", " << shardRows

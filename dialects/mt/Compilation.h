@@ -33,6 +33,7 @@ public:
   int64_t getSeed() const { return fields().seed; }
   bool isFast() const { return fields().mode == Mode::fast; }
   bool hasLocalStatistics() const { return fields().localStatistics; }
+  Kinks getKinks() const { return fields().kinks; }
   bool limitsMemory() const { return fields().deviceMemory > 0; }
   // "f32", "tf32", "bf16" or "f16".
   StringRef getPrecision() const { return stringifyPrecisionClass(fields().precision); }
@@ -49,6 +50,7 @@ public:
   void setSeed(int64_t seed);
   void setFast();
   void setLocalStatistics();
+  void setKinks(StringRef kinks); // one of the enum
   void setDeviceMemory(int64_t bytes);
   void setPrecision(StringRef precision); // one of four, as above
   void setMinDevices(int64_t devices);
@@ -60,6 +62,7 @@ private:
     PrecisionClass precision = PrecisionClass::f32;
     Mode mode = Mode::exact;
     bool localStatistics = false;
+    Kinks kinks = Kinks::tensorflow;
     int64_t deviceMemory = 0, minDevices = 1;
   };
   static std::optional<int64_t> known(int64_t value) { return value ? std::optional(value) : std::nullopt; }

@@ -31,6 +31,10 @@ double mlir::mt::roundTo(Type element, double x) {
   return rounded.convertToDouble();
 }
 
+double mlir::mt::wrapped(Type element, double x) {
+  return element.isInteger(32) ? static_cast<int32_t>(static_cast<int64_t>(x)) : x;
+}
+
 static std::string extentName(int64_t extent) { return ShapedType::isDynamic(extent) ? "?" : std::to_string(extent); }
 
 FailureOr<SmallVector<int64_t>> mlir::mt::broadcastShapes(std::optional<Location> location, ArrayRef<int64_t> a,
@@ -54,13 +58,15 @@ FailureOr<SmallVector<int64_t>> mlir::mt::broadcastShapes(std::optional<Location
 }
 
 LogicalResult mlir::mt::inferBroadcast(std::optional<Location> location, ValueRange operands,
-                                       SmallVectorImpl<Type> &types) {
+                                       SmallVectorImpl<Type> &types, bool integers) {
   auto a = cast<RankedTensorType>(operands[0].getType()), b = cast<RankedTensorType>(operands[1].getType());
   if (a.getElementType() != b.getElementType())
     return emitOptionalError(location, "expected equal element types, found ", a.getElementType(), " and ",
                              b.getElementType());
   if (a.getElementType().isInteger(1))
     return emitOptionalError(location, "expected f32 or i32 elements, found i1");
+  if (!integers && !a.getElementType().isF32())
+    return emitOptionalError(location, "expected f32 elements, found ", a.getElementType());
   FailureOr<SmallVector<int64_t>> shape = broadcastShapes(location, a.getShape(), b.getShape());
   if (failed(shape))
     return failure();
@@ -98,11 +104,15 @@ Tensor mlir::mt::interpretUnary(const EvalContext &context, Type type, const Ten
 }
 
 Tensor mlir::mt::interpretBinary(const EvalContext &context, Type type, const Tensor &a, const Tensor &b,
-                                 double (*evaluate)(double, double)) {
+                                 double (*evaluate)(double, double), int64_t (*whole)(int64_t, int64_t)) {
   Tensor result(concreteShape(cast<RankedTensorType>(type), context.rows));
+  bool integers = whole && cast<RankedTensorType>(type).getElementType().isInteger(32);
   int64_t i = 0;
-  for (Index index(result.shape); !index.done(); index.next())
-    result.data[i++] = evaluate(a.data[index.offsetIn(a.shape)], b.data[index.offsetIn(b.shape)]);
+  for (Index index(result.shape); !index.done(); index.next()) {
+    double x = a.data[index.offsetIn(a.shape)], y = b.data[index.offsetIn(b.shape)];
+    result.data[i++] =
+        integers ? static_cast<int32_t>(whole(static_cast<int64_t>(x), static_cast<int64_t>(y))) : evaluate(x, y);
+  }
   return result;
 }
 

@@ -39,21 +39,25 @@ template <typename Op> struct Reports : OpTrait::TraitBase<Op, Reports> {};
 inline bool isHalf(Type element) { return element.isBF16() || element.isF16(); }
 // The nearest bf16 or f16, ties to even.
 double roundTo(Type element, double x);
+// Of i32 the remainder of a whole number of fewer than 53 bits, as two's complement has it; any other as it is.
+double wrapped(Type element, double x);
 
 // NumPy's broadcast of two shapes, aligned at the last axis; a split operand must have the result's rank. Reports at
 // `location`.
 FailureOr<SmallVector<int64_t>> broadcastShapes(std::optional<Location> location, ArrayRef<int64_t> a,
                                                 ArrayRef<int64_t> b);
-// The result of a binary op: equal element types, f32 or i32.
-LogicalResult inferBroadcast(std::optional<Location> location, ValueRange operands, SmallVectorImpl<Type> &types);
+// The result of a binary op: equal element types, f32 or, with `integers`, i32.
+LogicalResult inferBroadcast(std::optional<Location> location, ValueRange operands, SmallVectorImpl<Type> &types,
+                             bool integers = true);
 
 // One parallel loop a result axis; an operand's axis of size 1 is at 0.
 SmallVector<utils::IteratorType> elementwiseLoops(Operation *op);
 SmallVector<AffineMap> elementwiseMaps(Operation *op);
 
 Tensor interpretUnary(const EvalContext &context, Type type, const Tensor &a, double (*evaluate)(double));
+// With `whole`, what i32 elements are; where it is null they are as of doubles.
 Tensor interpretBinary(const EvalContext &context, Type type, const Tensor &a, const Tensor &b,
-                       double (*evaluate)(double, double));
+                       double (*evaluate)(double, double), int64_t (*whole)(int64_t, int64_t) = nullptr);
 double evaluateErfInv(double a);
 
 } // namespace mlir::mt

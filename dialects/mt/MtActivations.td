@@ -6,9 +6,9 @@
 
 include "dialects/mt/MtElementwise.td"
 
-def Relu6Op : Mt_Unary<"relu6", "max(a, 0), at most 6", "std::fmin(std::fmax(a, 0.0), 6.0)",
-                       "select(a > 0.0, select(a < 6.0, dy, 0.0), 0.0)",
-  "select(a > 0.0f, select(a < 6.0f, a, 6.0f), 0.0f)", 2>;
+def Relu6Op : Mt_Unary<"relu6", "max(a, 0), at most 6", "a <= 0 ? 0 : a >= 6 ? 6 : a",
+                       "gradientByBounds(a, 0.0, 6.0, 0.0, dy, 0.0, AtBound::outside)",
+  "select(a <= 0.0f, 0.0f, select(a >= 6.0f, 6.0f, a))", 2>;
 def SeluOp : Mt_Unary<"selu", "1.0507 a above 0, else 1.7581 (e^a - 1): Klambauer et al. 2017",
                       "a > 0 ? 1.0507009873554805 * a : 1.7580993408473766 * std::expm1(a)",
   "select(a > 0.0, dy * 1.0507009873554805, dy * (y + 1.7580993408473766))",
@@ -32,15 +32,15 @@ def SoftsignOp : Mt_Unary<"softsign", "a / (1 + |a|)", "a / (1.0 + std::fabs(a))
 def LogSigmoidOp : Mt_Unary<"log_sigmoid", "log(sigmoid(a)), without overflow",
                             "std::fmin(a, 0.0) - std::log1p(std::exp(-std::fabs(a)))", "dy * sigmoid(-a)",
   "select(a < 0.0f, a, 0.0f) - log1p(exp(-abs(a)))", 26>;
-def HardSigmoidOp : Mt_Unary<"hard_sigmoid", "relu6(a + 3) / 6", "std::fmin(std::fmax(a + 3.0, 0.0), 6.0) / 6.0",
-  "select(a > -3.0, select(a < 3.0, dy / 6.0, 0.0), 0.0)",
-  "select(a > -3.0f, select(a < 3.0f, (a + 3.0f) / 6.0f, 1.0f), 0.0f)", 4>;
-def HardSiluOp : Mt_Unary<"hard_silu", "a relu6(a + 3) / 6", "a * std::fmin(std::fmax(a + 3.0, 0.0), 6.0) / 6.0",
-  "select(a > -3.0, select(a < 3.0, dy * (a * 2.0 + 3.0) / 6.0, dy), 0.0)",
-  "select(a > -3.0f, select(a < 3.0f, a * ((a + 3.0f) / 6.0f), a), 0.0f)", 5>;
-def HardTanhOp : Mt_Unary<"hard_tanh", "a, from -1 to 1", "std::fmin(std::fmax(a, -1.0), 1.0)",
-                          "select(a > -1.0, select(a < 1.0, dy, 0.0), 0.0)",
-  "select(a > -1.0f, select(a < 1.0f, a, 1.0f), -1.0f)", 2>;
+def HardSigmoidOp : Mt_Unary<"hard_sigmoid", "relu6(a + 3) / 6", "smaller(larger(a + 3.0, 0.0), 6.0) / 6.0",
+  "gradientByBounds(a, -3.0, 3.0, 0.0, dy / 6.0, 0.0, AtBound::outside)",
+  "select(a <= -3.0f, 0.0f, select(a >= 3.0f, 1.0f, (a + 3.0f) / 6.0f))", 4>;
+def HardSiluOp : Mt_Unary<"hard_silu", "a relu6(a + 3) / 6", "a <= -3 ? 0 : a >= 3 ? a : a * (a + 3.0) / 6.0",
+  "gradientByBounds(a, -3.0, 3.0, 0.0, dy * (a * 2.0 + 3.0) / 6.0, dy, AtBound::outside)",
+  "select(a <= -3.0f, 0.0f, select(a >= 3.0f, a, a * ((a + 3.0f) / 6.0f)))", 5>;
+def HardTanhOp : Mt_Unary<"hard_tanh", "a, from -1 to 1", "smaller(larger(a, -1.0), 1.0)",
+                          "gradientByBounds(a, -1.0, 1.0, 0.0, dy, 0.0, AtBound::inside)",
+  "select(a <= -1.0f, -1.0f, select(a >= 1.0f, 1.0f, a))", 2>;
 def MishOp : Mt_Unary<"mish", "a tanh(softplus(a))",
                       "a * std::tanh(std::fmax(a, 0.0) + std::log1p(std::exp(-std::fabs(a))))",
   "dy * (tanh(softplus(a)) + a * sigmoid(a) * (1.0 - square(tanh(softplus(a)))))",
@@ -85,7 +85,7 @@ class Mt_UnaryWith<string mnemonic, string parameter, string default, string tex
   }];
 }
 def LeakyReluOp : Mt_UnaryWith<"leaky_relu", "negative_slope", "0.2f", "a above 0, else negative_slope a",
-                               "a > 0 ? a : a * p", "select(a > 0.0, dy, dy * p)",
+                               "a > 0 ? a : a * p", "select(isAboveKink(a), dy, dy * p)",
   "select(a > 0.0f, a, a * p)", 2>;
 def EluOp : Mt_UnaryWith<"elu", "alpha", "1.0f", "a above 0, else alpha (e^a - 1)", "a > 0 ? a : p * std::expm1(a)",
                          "select(a > 0.0, dy, dy * (y + p))",

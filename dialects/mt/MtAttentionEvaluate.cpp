@@ -28,8 +28,9 @@ struct Head {
   const double *value(const Tensor &v, int64_t s) const { return line(v, form.keys, s, true, form.valueSize); }
   int64_t logSum(int64_t t) const { return (index * form.heads + head) * form.queries + t; }
 
+  bool isNear(int64_t t, int64_t s) const { return s >= form.firstKey(t) && s < form.endKey(t); }
   bool sees(const Tensor *mask, int64_t t, int64_t s) const {
-    if (s < form.firstKey(t) || s >= form.endKey(t))
+    if (!isNear(t, s))
       return false;
     if (!mask)
       return true;
@@ -119,9 +120,12 @@ LogicalResult AttentionOp::interpret(const EvalContext &context, ArrayRef<Tensor
     for (int64_t t = 0; t < form.queries; ++t) {
       double logSum = scoresAt(head, q, k, mask, t, scores);
       double *line = head.line(result, form.queries, t, false, form.valueSize);
+      // A key that the mask hides has the probability 0, whose product with a NaN is one.
       for (int64_t s = 0; s < form.keys; ++s)
-        if (scores[s] != -INFINITY)
-          addTo(line, head.value(v, s), std::exp(scores[s] - logSum) * dropout.factor(head, t, s), form.valueSize);
+        if (head.isNear(t, s))
+          addTo(line, head.value(v, s),
+                (scores[s] == -INFINITY ? 0 : std::exp(scores[s] - logSum)) * dropout.factor(head, t, s),
+                form.valueSize);
     }
   });
   roundElements(getType(), result);
@@ -156,10 +160,10 @@ LogicalResult AttentionGradientOp::interpret(const EvalContext &context, ArrayRe
       const double *dyLine = head.line(dy, form.queries, t, false, form.valueSize);
       double delta = dot(dyLine, head.line(y, form.queries, t, false, form.valueSize), form.valueSize);
       for (int64_t s = 0; s < form.keys; ++s) {
-        if (!head.sees(mask, t, s))
+        if (!head.isNear(t, s))
           continue;
         double score = form.scale * dot(head.query(q, t), head.key(k, s), form.keySize);
-        double p = std::exp(score - operands[5].data[head.logSum(t)]);
+        double p = head.sees(mask, t, s) ? std::exp(score - operands[5].data[head.logSum(t)]) : 0;
         double kept = dropout.factor(head, t, s);
         double ds = form.scale * p * (kept * dot(dyLine, head.value(v, s), form.valueSize) - delta);
         if (of == AttentionOperand::query)

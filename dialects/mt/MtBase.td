@@ -30,6 +30,8 @@ def Mt_Tensor : RankedTensorOf<[F32, BF16, F16, I32, I1]>;
 def Mt_Number : RankedTensorOf<[F32, I32, I1]>;
 def Mt_Float : RankedTensorOf<[F32]>;
 def Mt_AnyFloat : RankedTensorOf<[F32, BF16, F16]>; // what contractions, reductions and pools read
+def Mt_AnyNumber : RankedTensorOf<[F32, BF16, F16, I32]>; // what reductions read and mt.pad moves
+def Mt_FloatOrInt : RankedTensorOf<[F32, I32]>;
 def Mt_Int : RankedTensorOf<[I32]>;
 def Mt_Bool : RankedTensorOf<[I1]>;
 // Their types are never written.
@@ -59,7 +61,7 @@ def Mt_InferType : TraitList<[DeclareOpInterfaceMethods<InferTypeOpInterface>,
     }
   }]>]>;
 
-// Operands of any float type each, which it extends as it reads them; an f32 result.
+// Operands of any float type each, which it extends as it reads them; an f32 result. (A reduction of i32 has i32.)
 def Mt_Extends : NativeOpTrait<"Extends"> { let cppNamespace = "::mlir::mt"; }
 // What it reads are values that a kernel stores, and that a precision of 16 bits rounds.
 def Mt_Rounds : NativeOpTrait<"Rounds"> { let cppNamespace = "::mlir::mt"; }
@@ -165,6 +167,9 @@ def Mt_Precision : Mt_I32Enum<"PrecisionClass", "how values of 32 bits are round
   I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"bf16", 2>, I32EnumAttrCase<"f16", 3>]>;
 def Mt_Mode : Mt_I32Enum<"Mode", "whether sums over the batch follow the reduction tree",
                          [I32EnumAttrCase<"exact", 0>, I32EnumAttrCase<"fast", 1>]>;
+def Mt_Kinks : Mt_I32Enum<"Kinks",
+                          "whose gradient is taken where a formula has a kink, as |x| at 0 (docs/ir.md)", [
+  I32EnumAttrCase<"tensorflow", 0>, I32EnumAttrCase<"jax", 1>, I32EnumAttrCase<"torch", 2>]>;
 // Read and changed by `Compilation` (dialects/mt/Compilation.h) alone.
 def Mt_CompilationAttr : AttrDef<Mt_Dialect, "Compilation"> {
   let mnemonic = "compilation";
@@ -183,6 +188,7 @@ def Mt_CompilationAttr : AttrDef<Mt_Dialect, "Compilation"> {
                                                "::mlir::mt::PrecisionClass::f32">:$precision,
                         DefaultValuedParameter<"::mlir::mt::Mode", "::mlir::mt::Mode::exact">:$mode,
                         DefaultValuedParameter<"bool", "false">:$local_statistics,
+                        DefaultValuedParameter<"::mlir::mt::Kinks", "::mlir::mt::Kinks::tensorflow">:$kinks,
                         DefaultValuedParameter<"int64_t", "0">:$device_memory,
                         DefaultValuedParameter<"int64_t", "1">:$min_devices);
   let assemblyFormat = "`<` struct(params) `>`";

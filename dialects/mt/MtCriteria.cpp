@@ -3,6 +3,7 @@
 // Composites: gradients and decompositions. Their meaning stands in MtCriteriaEvaluate.cpp, written independently.
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/Expr.h"
+#include "dialects/mt/Kinks.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
 
@@ -183,8 +184,8 @@ static Value gradientByBlocks(const Expr &p, llvm::function_ref<Expr(const Class
   return whole;
 }
 
-// The index of the first of the largest, as f32. (Of comparisons and a minimum: mt.argmax would keep the gradient of a
-// block from lying over its logits.)
+// The index of the first of the largest or of the NaNs, as f32. (Of comparisons and a minimum: mt.argmax would keep the
+// gradient of a block from lying over its logits.)
 static Expr argmaxByBlocks(const Expr &p, LogitBlocks form) {
   auto indexIn = [](const ClassBlock &block) {
     Expr p = block.logits();
@@ -192,7 +193,8 @@ static Expr argmaxByBlocks(const Expr &p, LogitBlocks form) {
     RankedTensorType type = p.type();
     auto index = p.make(IotaOp::create(builder, p.getLocation(),
                                        RankedTensorType::get(type.getShape().take_back(), builder.getF32Type()), 0));
-    Expr at = select(p == maxLast(p), index, lastExtent(p));
+    // A NaN is the largest, and equals nothing; where there is none, no element differs from itself.
+    Expr at = select(!(p == maxLast(p)), select(p == p, lastExtent(p), index), index);
     Expr found = p.make(ReduceOp::create(builder, p.getLocation(), Reduction::min, at.value(), {type.getRank() - 1}));
     return block.first() ? found + static_cast<double>(block.first()) : found;
   };
@@ -200,7 +202,8 @@ static Expr argmaxByBlocks(const Expr &p, LogitBlocks form) {
   Expr largest = squeezeLast(maxLast(blocks[0].logits())), found = indexIn(blocks[0]);
   for (const ClassBlock &block : ArrayRef(blocks).drop_front()) {
     Expr own = squeezeLast(maxLast(block.logits()));
-    found = select(own > largest, indexIn(block), found);
+    Expr index = indexIn(block);
+    found = select(own > largest, index, select(own == own, found, select(largest == largest, index, found)));
     largest = maximum(largest, own);
   }
   return found;
@@ -335,7 +338,7 @@ void MeanAbsoluteErrorOp::buildGradient(OpBuilder &builder, ValueRange resultGra
     return operandGradients.append(2, {});
   Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
   Expr each = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0])) / lastExtent(p);
-  Expr dp = sign(p - t) * each;
+  Expr dp = gradientOfDistance(p, t, each);
   operandGradients.push_back(dp.value());
   operandGradients.push_back((-dp).value());
 }

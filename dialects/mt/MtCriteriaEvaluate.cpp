@@ -2,6 +2,7 @@
 //
 // Composites in double precision, row by row: what their decompositions are compared against.
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Numbers.h"
 #include <cmath>
 #include <numeric>
 
@@ -11,7 +12,7 @@ using namespace mlir::mt;
 using Row = ArrayRef<double>;
 
 static SmallVector<double> softmaxRow(Row a) {
-  double largest = *std::max_element(a.begin(), a.end()), sum = 0;
+  double largest = a[firstLargest(a)], sum = 0;
   SmallVector<double> row;
   for (double x : a)
     sum += row.emplace_back(std::exp(x - largest));
@@ -21,7 +22,7 @@ static SmallVector<double> softmaxRow(Row a) {
 }
 
 static double logSumExp(Row a) {
-  double largest = *std::max_element(a.begin(), a.end()), sum = 0;
+  double largest = a[firstLargest(a)], sum = 0;
   for (double x : a)
     sum += std::exp(x - largest);
   return largest + std::log(sum);
@@ -109,7 +110,7 @@ LogicalResult BinaryCrossentropyOp::interpret(const EvalContext &, ArrayRef<Tens
   auto each = [&](double p, double target) {
     double t = target * (1 - s) + s / 2;
     if (getFromLogits())
-      return std::max(p, 0.0) - p * t + std::log1p(std::exp(-std::fabs(p)));
+      return larger(p, 0.0) - p * t + std::log1p(std::exp(-std::fabs(p)));
     return -(t * std::log(clip(p)) + (1 - t) * std::log(1 - clip(p)));
   };
   results.push_back(perRow(operands[0], [&](Row p, int64_t row) {
@@ -147,7 +148,7 @@ LogicalResult BinaryAccuracyOp::interpret(const EvalContext &, ArrayRef<Tensor> 
   return success();
 }
 
-static double argmax(Row a) { return std::max_element(a.begin(), a.end()) - a.begin(); }
+static double argmax(Row a) { return firstLargest(a); }
 
 LogicalResult SparseCategoricalAccuracyOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
                                                      SmallVectorImpl<Tensor> &results) {
@@ -169,14 +170,14 @@ LogicalResult CategoricalAccuracyOp::interpret(const EvalContext &, ArrayRef<Ten
 static double huber(double error, double delta) {
   return error <= delta ? error * error / 2 : delta * error - delta * delta / 2;
 }
-static double margin(double p, double t) { return std::max(1 - (t == 0 ? -1 : t) * p, 0.0); }
-static double logOf(double x) { return std::log(std::max<double>(x, 1e-7f) + 1); }
+static double margin(double p, double t) { return larger(1 - (t == 0 ? -1 : t) * p, 0.0); }
+static double logOf(double x) { return std::log(larger(x, 1e-7f) + 1); }
 MT_MEAN_LOSS(HuberOp, huber(std::fabs(p - t), getDelta().convertToFloat()))
 MT_MEAN_LOSS(HingeOp, margin(p, t))
 MT_MEAN_LOSS(SquaredHingeOp, margin(p, t) * margin(p, t))
 MT_MEAN_LOSS(PoissonOp, p - t * std::log(p + 1e-7f))
 MT_MEAN_LOSS(LogCoshOp, std::fabs(p - t) + std::log1p(std::exp(-2 * std::fabs(p - t))) - M_LN2)
-MT_MEAN_LOSS(MeanAbsolutePercentageErrorOp, 100 * std::fabs(t - p) / std::max<double>(std::fabs(t), 1e-7f))
+MT_MEAN_LOSS(MeanAbsolutePercentageErrorOp, 100 * std::fabs(t - p) / larger(std::fabs(t), 1e-7f))
 MT_MEAN_LOSS(MeanSquaredLogarithmicErrorOp, (logOf(p) - logOf(t)) * (logOf(p) - logOf(t)))
 #undef MT_MEAN_LOSS
 
@@ -186,9 +187,9 @@ LogicalResult CategoricalHingeOp::interpret(const EvalContext &, ArrayRef<Tensor
     double positive = 0, negative = -INFINITY;
     for (auto [x, t] : llvm::zip(p, rowOf(operands[1], row))) {
       positive += x * t;
-      negative = std::max(negative, x * (1 - t));
+      negative = larger(negative, x * (1 - t));
     }
-    return std::max(negative - positive + 1, 0.0);
+    return larger(negative - positive + 1, 0.0);
   }));
   return success();
 }
@@ -214,7 +215,7 @@ LogicalResult CosineSimilarityOp::interpret(const EvalContext &, ArrayRef<Tensor
       pp += x * x;
       tt += t * t;
     }
-    return -product / (std::max(std::sqrt(pp), 1e-7) * std::max(std::sqrt(tt), 1e-7));
+    return -product / (larger(std::sqrt(pp), 1e-7) * larger(std::sqrt(tt), 1e-7));
   }));
   return success();
 }

@@ -36,7 +36,8 @@ LogicalResult CumsumOp::interpret(const EvalContext &, ArrayRef<Tensor> operands
     // From the first element along the axis to the last, or from the last to the first.
     int64_t at = getReverse() ? sum.size() - 1 - i : i, place = at / inner % size;
     if (place != (getReverse() ? size - 1 : 0))
-      sum.data[at] += sum.data[at + (getReverse() ? inner : -inner)];
+      sum.data[at] =
+          wrapped(getType().getElementType(), sum.data[at] + sum.data[at + (getReverse() ? inner : -inner)]);
   }
   results.push_back(std::move(sum));
   return success();

@@ -25,9 +25,10 @@ inline bool isOfSums(Finalizer finalizer) { return finalizer != Finalizer::mean 
 inline constexpr size_t maxNameBytes = 1024;
 // Its bytes are UTF-8 and none is a control character.
 bool isText(llvm::StringRef name);
-// Where a reduction starts, and code for its next value, of f32 scalars or vectors: by these rules, on which bits
-// depend, every code generator reduces.
+// Where a reduction starts, and code for its next value, of scalars or vectors of f32 or i32: by these rules, on which
+// bits depend, every code generator reduces.
 float startOf(Reduction kind);
+TypedAttr startOf(Reduction kind, Type element);
 Value combine(OpBuilder &builder, Location location, Reduction kind, Value running, Value next);
 } // namespace mlir::mt
 

@@ -49,9 +49,9 @@ class Mt_Unary<string mnemonic, string text, code evaluate, code gradient, code 
 }
 
 def NegOp : Mt_Unary<"neg", "-a", "-a", "-dy", "-a">;
-def AbsOp : Mt_Unary<"abs", "|a|", "std::fabs(a)", "dy * sign(a)", "abs(a)">;
-def SignOp : Mt_Unary<"sign", "-1, 0 or 1", "(a > 0) - (a < 0)", "0.0",
-                      "select(a > 0.0f, 1.0f, select(a < 0.0f, -1.0f, 0.0f))">;
+def AbsOp : Mt_Unary<"abs", "|a|", "std::fabs(a)", "gradientOfAbs(a, dy)", "abs(a)">;
+def SignOp : Mt_Unary<"sign", "-1, 0 or 1; of a NaN it", "a > 0 ? 1 : a < 0 ? -1 : a - a", "0.0",
+                      "select(a > 0.0f, 1.0f, select(a < 0.0f, -1.0f, a - a))">;
 def SquareOp : Mt_Unary<"square", "a * a", "a * a", "dy * (a * 2.0)", "a * a">;
 def ExpOp : Mt_Unary<"exp", "e^a", "std::exp(a)", "dy * y", "exp(a)", 10>;
 def LogOp : Mt_Unary<"log", "natural logarithm", "std::log(a)", "dy / a", "log(a)", 12>;
@@ -61,7 +61,7 @@ def RsqrtOp : Mt_Unary<"rsqrt", "1 / sqrt(a)", "1.0 / std::sqrt(a)", "dy * -0.5 
 def TanhOp : Mt_Unary<"tanh", "hyperbolic tangent", "std::tanh(a)", "dy * (1.0 - y * y)", "tanh(a)", 12>;
 def SigmoidOp : Mt_Unary<"sigmoid", "1 / (1 + e^-a)", "1.0 / (1.0 + std::exp(-a))", "dy * y * (1.0 - y)",
                          "1.0f / (exp(-a) + 1.0f)", 13>;
-def ReluOp : Mt_Unary<"relu", "max(a, 0)", "a > 0 ? a : 0", "select(y > 0.0, dy, 0.0)", "select(a > 0.0f, a, 0.0f)">;
+def ReluOp : Mt_Unary<"relu", "max(a, 0)", "a <= 0 ? 0 : a", "select(y > 0.0, dy, 0.0)", "select(a <= 0.0f, 0.0f, a)">;
 def ErfOp : Mt_Unary<"erf", "error function", "std::erf(a)", "dy * 1.1283791670955126 * exp(-(a * a))", "erf(a)", 15>;
 def ErfInvOp : Mt_Unary<"erf_inv", "inverse error function (Giles 2010)", "evaluateErfInv(a)",
                         "dy * 0.886226925452758 * exp(y * y)", "erfInv(a)", 20>;
@@ -71,7 +71,9 @@ def CosOp : Mt_Unary<"cos", "cosine", "std::cos(a)", "-(dy * sin(a))", "cos(a)",
 def FloorOp : Mt_Unary<"floor", "largest integer <= a", "std::floor(a)", "0.0", "floor(a)">;
 
 // Binary ops broadcast like NumPy, aligned at the last axis; a split operand has the result's rank.
-class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, code gradientB, code lower, int flops = 1>
+// With `whole`, an expression of int64_t a, b, they are of i32 too, and wrap; other ones are of floats alone.
+class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, code gradientB, code lower, int flops = 1,
+                code whole = "">
     : Mt_Elementwise<mnemonic, [
     DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = text;
@@ -96,13 +98,15 @@ class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, cod
     }
     ::llvm::LogicalResult $cppClass::interpret(const EvalContext &context, ::llvm::ArrayRef<Tensor> operands,
                                                ::llvm::SmallVectorImpl<Tensor> &results) {
-      results.push_back(interpretBinary(context, getType(), operands[0], operands[1], &evaluate));
+      int64_t (*whole)(int64_t, int64_t) = nullptr;
+      }] # !if(!empty(whole), "", "whole = [](int64_t a, int64_t b) -> int64_t { return " # whole # "; };") # [{
+      results.push_back(interpretBinary(context, getType(), operands[0], operands[1], &evaluate, whole));
       return ::mlir::success();
     }
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location> location,
                                                       ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
         ::mlir::OpaqueProperties, ::mlir::RegionRange, ::llvm::SmallVectorImpl<::mlir::Type> &types) {
-      return inferBroadcast(location, operands, types);
+      return inferBroadcast(location, operands, types, }] # !if(!empty(whole), "false", "true") # [{);
     }
     int64_t $cppClass::getFlops() { return flopsPerElement * elementsPerRow(getType()); }
     ::llvm::SmallVector<::mlir::utils::IteratorType> $cppClass::getLoopIteratorTypes() {
@@ -113,14 +117,16 @@ class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, cod
   }];
 }
 
-def AddOp : Mt_Binary<"add", "a + b", "a + b", "dy", "dy", "a + b">;
-def SubOp : Mt_Binary<"sub", "a - b", "a - b", "dy", "-dy", "a - b">;
-def MulOp : Mt_Binary<"mul", "a * b", "a * b", "dy * b", "dy * a", "a * b">;
+def AddOp : Mt_Binary<"add", "a + b", "a + b", "dy", "dy", "a + b", 1, "a + b">;
+def SubOp : Mt_Binary<"sub", "a - b", "a - b", "dy", "-dy", "a - b", 1, "a - b">;
+def MulOp : Mt_Binary<"mul", "a * b", "a * b", "dy * b", "dy * a", "a * b", 1, "a * b">;
 def DivOp : Mt_Binary<"div", "a / b", "a / b", "dy / b", "-(dy * y / b)", "a / b">;
-def MaximumOp : Mt_Binary<"maximum", "the larger; the gradient goes to a where equal", "a >= b ? a : b",
-                          "select(a >= b, dy, 0.0)", "select(a >= b, 0.0, dy)", "select(a >= b, a, b)">;
-def MinimumOp : Mt_Binary<"minimum", "the smaller; the gradient goes to a where equal", "a <= b ? a : b",
-                          "select(a <= b, dy, 0.0)", "select(a <= b, 0.0, dy)", "select(a <= b, a, b)">;
+def MaximumOp : Mt_Binary<"maximum", "the larger, a NaN if one is", "larger(a, b)",
+                          "gradientToFirst(Compare::gt, a, b, dy)", "gradientToSecond(Compare::gt, a, b, dy)",
+                          "maximum(a, b)", 1, "std::max(a, b)">;
+def MinimumOp : Mt_Binary<"minimum", "the smaller, a NaN if one is", "smaller(a, b)",
+                          "gradientToFirst(Compare::lt, a, b, dy)", "gradientToSecond(Compare::lt, a, b, dy)",
+                          "minimum(a, b)", 1, "std::min(a, b)">;
 def PowOp : Mt_Binary<"pow", "a to the b; a > 0", "std::pow(a, b)", "dy * b * pow(a, b - 1.0)", "dy * y * log(a)",
                       "pow(a, b)", 30>;
 

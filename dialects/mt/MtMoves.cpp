@@ -5,6 +5,7 @@
 #include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::mt;
@@ -108,6 +109,9 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
       failed(verifyList(location, "high", from, adaptor.getHigh(), 0)) ||
       failed(verifyList(location, "interior", from, adaptor.getInterior(), 0, /*mayBeEmpty=*/true)))
     return failure();
+  double value = adaptor.getValue().convertToDouble();
+  if (from.getElementType().isInteger() && !(std::fabs(value) < 0x1p31 && value == std::trunc(value)))
+    return emitOptionalError(location, "expected a whole number as value of ", from, ", found ", value);
   SmallVector<int64_t> shape(from.getShape());
   for (size_t i = 0; i < adaptor.getLow().size(); ++i) {
     int64_t &size = shape[i + skippedAxes(from)];

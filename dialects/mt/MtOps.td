@@ -89,15 +89,15 @@ def TransposeOp : Mt_PureOp<"transpose",
 def ReduceOp : Mt_PureOp<"reduce", [Mt_Extends, Mt_OwnKernel<["readsBuffers", "getWord"]>, Mt_InferType,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "sum, max or min over axes, which disappear: mt.reduce sum, %x over [0] : tensor<?x10xf32>";
-  let description = "Over the batch axis: sum only, and alone (`over [0]`). Gradient of max and min: shared equally "
-                    "among ties.";
-  let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$operand, DenseI64ArrayAttr:$dims);
-  let results = (outs Mt_Float:$result);
+  let description = "Over the batch axis: sum only, and alone (`over [0]`), of floats. Gradient of max and min: shared "
+                    "equally among ties. A NaN is the largest and the smallest. Sums of i32 wrap.";
+  let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyNumber:$operand, DenseI64ArrayAttr:$dims);
+  let results = (outs Mt_FloatOrInt:$result);
   let assemblyFormat = "`` $kind `,` $operand `over` $dims attr-dict `:` type($operand)";
 }
 def ArgmaxOp : Mt_PureOp<"argmax", [Mt_InferType]> {
-  let summary = "index of the first largest element along the last axis";
-  let arguments = (ins Mt_Float:$operand);
+  let summary = "index of the first largest element along the last axis, or of the first NaN";
+  let arguments = (ins Mt_FloatOrInt:$operand);
   let results = (outs Mt_Int:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
@@ -141,8 +141,8 @@ def CumsumOp : Mt_Composite<"cumsum", [SameOperandsAndResultType, DeclareOpInter
     With `reverse` of the elements from each one on. The order of additions is that of log2(n) rounds, rounded up: in
     round k = 1, 2, 4 ... each element is added to the one k places before it, from the round before.
   }];
-  let arguments = (ins Mt_Float:$operand, I64Attr:$dim, UnitAttr:$reverse);
-  let results = (outs Mt_Float:$result);
+  let arguments = (ins Mt_FloatOrInt:$operand, I64Attr:$dim, UnitAttr:$reverse);
+  let results = (outs Mt_FloatOrInt:$result);
   let assemblyFormat = "$operand `dim` `=` $dim (`reverse` $reverse^)? attr-dict `:` type($operand)";
   let hasVerifier = 1;
 }

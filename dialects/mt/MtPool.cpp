@@ -3,6 +3,7 @@
 // Pooling and its gradient.
 #include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Numbers.h"
 #include "dialects/mt/Types.h"
 
 using namespace mlir;
@@ -54,11 +55,11 @@ static void forEachWindow(const Pooling &p, int64_t samples,
         }
 }
 
-// The first of the largest.
+// The first of the largest, or the first NaN.
 static int64_t largest(const Tensor &x, ArrayRef<int64_t> offsets) {
   int64_t best = offsets[0];
   for (int64_t offset : offsets)
-    if (x.data[offset] > x.data[best])
+    if (beats(x.data[offset], x.data[best]))
       best = offset;
   return best;
 }

@@ -3,7 +3,9 @@
 // Reductions and products.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Numbers.h"
 #include "dialects/mt/Types.h"
+#include "dialects/mt/VectorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -15,12 +17,16 @@ float mlir::mt::startOf(Reduction kind) {
   return kind == Reduction::sum ? 0.0f : kind == Reduction::max ? -infinity : infinity;
 }
 
+TypedAttr mlir::mt::startOf(Reduction kind, Type element) {
+  if (!element.isInteger())
+    return FloatAttr::get(Float32Type::get(element.getContext()), startOf(kind));
+  using Limits = std::numeric_limits<int32_t>;
+  return IntegerAttr::get(element, kind == Reduction::sum ? 0 : kind == Reduction::max ? Limits::min() : Limits::max());
+}
+
 Value mlir::mt::combine(OpBuilder &builder, Location location, Reduction kind, Value running, Value next) {
-  if (kind == Reduction::sum)
-    return arith::AddFOp::create(builder, location, running, next);
-  auto better = kind == Reduction::max ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
-  Value condition = arith::CmpFOp::create(builder, location, better, next, running);
-  return arith::SelectOp::create(builder, location, condition, next, running);
+  VectorExpr a(builder, location, running), b(builder, location, next);
+  return (kind == Reduction::sum ? a + b : kind == Reduction::max ? maximum(a, b) : minimum(a, b)).value();
 }
 
 LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
@@ -35,7 +41,10 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
     if (i > 0 && dim <= dims[i - 1])
       return emitOptionalError(location, "expected axes in increasing order, found ", dim, " after ", dims[i - 1]);
   }
+  bool integers = from.getElementType().isInteger();
   if (isSplit(from) && dims[0] == 0) {
+    if (integers)
+      return emitOptionalError(location, "expected floats to sum over the batch axis, found ", from);
     if (dims.size() != 1)
       return emitOptionalError(location, "expected the batch axis to be reduced alone, found ", dims.size(), " axes");
     if (adaptor.getKind() != Reduction::sum)
@@ -46,7 +55,8 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   for (int64_t axis = 0; axis < from.getRank(); ++axis)
     if (!llvm::is_contained(dims, axis))
       shape.push_back(from.getDimSize(axis));
-  types.push_back(RankedTensorType::get(shape, Float32Type::get(from.getContext())));
+  Type f32 = Float32Type::get(from.getContext());
+  types.push_back(RankedTensorType::get(shape, integers ? from.getElementType() : f32));
   return success();
 }
 
@@ -86,14 +96,18 @@ static SmallVector<int64_t> keptShape(ArrayRef<int64_t> shape, ArrayRef<int64_t>
 
 LogicalResult ReduceOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                   SmallVectorImpl<Tensor> &results) {
-  double start = getKind() == Reduction::sum ? 0 : getKind() == Reduction::max ? -INFINITY : INFINITY;
+  Type element = tensorOf(getResult()).getElementType();
+  TypedAttr begin = startOf(getKind(), element);
+  double start = isa<IntegerAttr>(begin) ? static_cast<double>(cast<IntegerAttr>(begin).getInt()) : startOf(getKind());
   SmallVector<int64_t> kept = keptShape(operands[0].shape, getDims());
   Tensor result(kept, start);
   int64_t i = 0;
   for (Index index(operands[0].shape); !index.done(); index.next()) {
     double x = operands[0].data[i++];
     double &y = result.data[index.offsetIn(kept)];
-    y = getKind() == Reduction::sum ? y + x : getKind() == Reduction::max ? std::max(y, x) : std::min(y, x);
+    y = getKind() == Reduction::sum   ? wrapped(element, y + x)
+        : getKind() == Reduction::max ? larger(y, x)
+                                      : smaller(y, x);
   }
   result.shape = concreteShape(tensorOf(getResult()), context.rows);
   results.push_back(std::move(result));
@@ -101,7 +115,7 @@ LogicalResult ReduceOp::interpret(const EvalContext &context, ArrayRef<Tensor> o
 }
 
 void ReduceOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
-  if (!resultGradients[0]) {
+  if (!resultGradients[0] || tensorOf(getOperand()).getElementType().isInteger()) {
     operandGradients.push_back({});
     return;
   }
@@ -144,10 +158,8 @@ LogicalResult ArgmaxOp::interpret(const EvalContext &context, ArrayRef<Tensor> o
                                   SmallVectorImpl<Tensor> &results) {
   Tensor result(concreteShape(tensorOf(getResult()), context.rows));
   int64_t extent = operands[0].shape.back();
-  for (int64_t i = 0; i < result.size(); ++i) {
-    auto row = operands[0].data.begin() + i * extent;
-    result.data[i] = std::max_element(row, row + extent) - row;
-  }
+  for (int64_t i = 0; i < result.size(); ++i)
+    result.data[i] = firstLargest(ArrayRef(operands[0].data).slice(i * extent, extent));
   results.push_back(std::move(result));
   return success();
 }

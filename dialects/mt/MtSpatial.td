@@ -87,7 +87,7 @@ def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, WindowOpInterface, Mt_Inf
     x [?, H, W, C] -> [?, OH, OW, C]: `y[n, oh, ow, c]` is the maximum or the sum of `x[n, ih, iw, c]` over the window's
     taps inside the image, in order of kh, then kw: one chain that starts at +0 (sum) or at -inf (max). The padding
     takes no part. Average pooling is the sum times a constant [OH, OW, 1] of 1 / (taps inside the image). The largest
-    value's gradient goes to the first of equals.
+    value's gradient goes to the first of equals, or of the NaNs.
   }];
   let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$input, DenseI64ArrayAttr:$window, Mt_Strides:$strides,
                    Mt_Padding:$padding);
@@ -127,12 +127,13 @@ def PadOp : Mt_PureOp<"pad", [Mt_Moves, Mt_PadMoves, Mt_InferType,
                 "tensor<?x28x28x8xf32>";
   let description = [{
     Along each axis of size n: `low` elements of `value` (0) before, `high` after, `interior` (0; an empty list: 0 for
-    all) between each two, all 0 or more; n elements become low + n + max(n - 1, 0) * interior + high.
+    all) between each two, all 0 or more; n elements become low + n + max(n - 1, 0) * interior + high. Of i32 the value
+    is a whole number.
   }];
-  let arguments = (ins Mt_AnyFloat:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+  let arguments = (ins Mt_AnyNumber:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                    DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$interior,
                        DefaultValuedAttr<F32Attr, "0.0f">:$value);
-  let results = (outs Mt_AnyFloat:$result);
+  let results = (outs Mt_AnyNumber:$result);
   let assemblyFormat = [{$operand `low` `=` $low `high` `=` $high (`interior` `=` $interior^)? (`value` `=` $value^)?
     attr-dict `:` type($operand)}];
 }

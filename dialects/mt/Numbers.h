@@ -3,10 +3,25 @@
 #define DIALECTS_MT_NUMBERS_H
 
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <charconv>
 
 namespace mlir::mt {
+
+// Whether x comes before `best` as the largest element: it is larger, or the first NaN.
+inline bool beats(double x, double best) { return x > best || (x != x && best == best); }
+// A NaN if one of the two is; of equal ones a.
+inline double larger(double a, double b) { return beats(b, a) ? b : a; }
+inline double smaller(double a, double b) { return beats(-b, -a) ? b : a; }
+// The place of the first of the largest.
+inline int64_t firstLargest(llvm::ArrayRef<double> elements) {
+  int64_t best = 0;
+  for (size_t i = 1; i < elements.size(); ++i)
+    if (beats(elements[i], elements[best]))
+      best = i;
+  return best;
+}
 
 // An attribute of type float32.
 inline double number(const llvm::APFloat &x) { return x.convertToFloat(); }

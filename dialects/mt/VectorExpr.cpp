@@ -4,6 +4,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::mt;
@@ -106,6 +107,28 @@ VectorExpr mlir::mt::select(const VectorExpr &condition, const VectorExpr &a, co
                                : withElement(condition.type(), condition.getBuilder().getF32Type());
   return condition.make(arith::SelectOp::create(condition.getBuilder(), condition.getLocation(), condition.value(),
                                                 a.as(condition, type), b.as(condition, type)));
+}
+
+static bool isNeverNaN(const VectorExpr &a) {
+  if (a.isLiteral() || !isFloat(a.type()))
+    return true;
+  Attribute constant;
+  if (!matchPattern(a.value(), m_Constant(&constant)))
+    return false;
+  if (auto splat = dyn_cast<SplatElementsAttr>(constant))
+    constant = splat.getSplatValue<Attribute>();
+  auto number = dyn_cast<FloatAttr>(constant);
+  return number && !number.getValue().isNaN();
+}
+// A comparison with a NaN fails, so each of the two forms below keeps a NaN of the operand that it chooses then.
+static VectorExpr orNaN(const VectorExpr &a, const VectorExpr &chosen) {
+  return isNeverNaN(a) ? chosen : select(a != a, a, chosen);
+}
+VectorExpr mlir::mt::maximum(const VectorExpr &a, const VectorExpr &b) {
+  return isNeverNaN(a) ? select(a >= b, a, b) : orNaN(b, select(a < b, b, a));
+}
+VectorExpr mlir::mt::minimum(const VectorExpr &a, const VectorExpr &b) {
+  return isNeverNaN(a) ? select(a <= b, a, b) : orNaN(b, select(a > b, b, a));
 }
 
 template <typename Op> static VectorExpr intrinsic(const VectorExpr &a) {

@@ -53,6 +53,9 @@ VectorExpr operator!=(const VectorExpr &a, const VectorExpr &b);
 VectorExpr operator&(const VectorExpr &a, const VectorExpr &b);
 VectorExpr operator!(const VectorExpr &a);
 VectorExpr select(const VectorExpr &condition, const VectorExpr &a, const VectorExpr &b);
+// A NaN if one of the two is; of equal ones a.
+VectorExpr maximum(const VectorExpr &a, const VectorExpr &b);
+VectorExpr minimum(const VectorExpr &a, const VectorExpr &b);
 VectorExpr abs(const VectorExpr &a);
 VectorExpr sqrt(const VectorExpr &a);
 VectorExpr floor(const VectorExpr &a);

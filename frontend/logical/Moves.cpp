@@ -95,8 +95,8 @@ Value sliceAxis(Ops &ops, const Value &value, size_t axis, int64_t start, int64_
 
 Value pad(Ops &ops, const Value &input, double fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
           ArrayRef<int64_t> interior) {
-  if (!input.isFloat())
-    return cast(ops, pad(ops, cast(ops, input, ops.f32()), fill, low, high, interior), input.element());
+  if (input.isBoolean())
+    return cast(ops, pad(ops, cast(ops, input, ops.i32()), fill, low, high, interior), input.element());
   Value value = decide(input);
   for (size_t count : {low.size(), high.size(), interior.empty() ? value.rank() : interior.size()})
     checkCount(count, value.rank());

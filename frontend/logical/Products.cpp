@@ -261,8 +261,40 @@ private:
 
 } // namespace
 
+// Of integers, which mt.matmul does not take: all products, then sums of them.
+static Value integerProduct(Ops &ops, const Value &a, const Value &b, const AxisPairs &contracted,
+                            const AxisPairs &common) {
+  SmallVector<int64_t> order[2], freeOnes[2];
+  for (auto [i, j] : common)
+    order[0].push_back(i), order[1].push_back(j);
+  SmallVector<int64_t> summed[2];
+  for (auto [i, j] : contracted)
+    summed[0].push_back(i), summed[1].push_back(j);
+  for (int side : {0, 1})
+    for (int64_t axis = 0; axis < static_cast<int64_t>((side ? b : a).rank()); ++axis)
+      if (!llvm::is_contained(order[side], axis) && !llvm::is_contained(summed[side], axis))
+        freeOnes[side].push_back(axis);
+  auto kept = static_cast<int64_t>(common.size()), left = static_cast<int64_t>(freeOnes[0].size()),
+       right = static_cast<int64_t>(freeOnes[1].size());
+  for (int side : {0, 1}) {
+    llvm::append_range(order[side], freeOnes[side]);
+    llvm::append_range(order[side], summed[side]);
+  }
+  auto range = [](int64_t from, int64_t count) { return llvm::to_vector(llvm::seq<int64_t>(from, from + count)); };
+  Value all = binary<mt::MulOp>(ops, expandDims(transpose(a, order[0]), range(kept + left, right)),
+                                expandDims(transpose(b, order[1]), range(kept, left)));
+  return contracted.empty() ? all
+                            : reduce(ops, mt::Reduction::sum, all,
+                                     range(kept + left + right, static_cast<int64_t>(contracted.size())));
+}
+
 Value product(Ops &ops, const Value &a, const Value &b, const AxisPairs &contracted, const AxisPairs &common) {
-  if (!a.isFloat() || !b.isFloat())
+  if (a.isBoolean() || b.isBoolean())
+    return product(ops, a.isBoolean() ? cast(ops, a, ops.i32()) : a, b.isBoolean() ? cast(ops, b, ops.i32()) : b,
+                   contracted, common);
+  if (a.isInteger() && b.isInteger())
+    return integerProduct(ops, a, b, contracted, common);
+  if (a.element() != b.element())
     return cast(ops, product(ops, cast(ops, a, ops.f32()), cast(ops, b, ops.f32()), contracted, common), ops.i32());
   return Product(ops, a, b, contracted, common).build();
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dialects/mt/Expr.h"
 #include "frontend/logical/Compute.h"
 
 using namespace mlir;
@@ -14,12 +15,33 @@ static mlir::Value reduceStored(Ops &ops, mt::Reduction kind, mlir::Value stored
   return mt::ReduceOp::create(ops.builder, ops.location, type.clone(shape), kind, stored, places);
 }
 
+// Of i32. The sum over the batch is one of floats, which are exact up to 2^24: so it is taken of digits of about 8
+// bits, whose sums are exact for 2^15 samples and more.
+static mlir::Value sumOverBatch(Ops &ops, mlir::Value integers) {
+  using mt::Expr;
+  constexpr double base = 256;
+  constexpr int digits = 4;
+  auto whole = [&](const Expr &x) {
+    return x.make(mt::CastOp::create(ops.builder, ops.location, x.type().clone(ops.i32()), x.value()));
+  };
+  Expr rest(ops.builder, ops.location, integers);
+  std::optional<Expr> total;
+  double scale = 1;
+  for (int digit = 0; digit < digits; ++digit, scale *= base) {
+    Expr above = whole(floor((toFloat(rest) + base / 2) * (1 / base)));
+    Expr low = digit + 1 < digits ? rest - above * base : rest;
+    mlir::Value sum = reduceStored(ops, mt::Reduction::sum, toFloat(low).value(), {0});
+    Expr share = whole(rest.make(sum));
+    total = total ? *total + share * scale : share;
+    rest = above;
+  }
+  return total->value();
+}
+
 Value reduce(Ops &ops, mt::Reduction kind, const Value &value, ArrayRef<int64_t> axes) {
   checkAxes(axes, value.rank());
   if (value.isBoolean())
     throw Refused("a reduction of booleans");
-  if (value.isInteger())
-    return cast(ops, reduce(ops, kind, cast(ops, value, ops.f32()), axes), ops.i32());
   SmallVector<int64_t> gone;
   Value result{value.stored, {}};
   Size repeated; // elements that are stored once
@@ -42,13 +64,14 @@ Value reduce(Ops &ops, mt::Reduction kind, const Value &value, ArrayRef<int64_t>
   if (!inner.empty())
     result.stored = reduceStored(ops, kind, result.stored, inner);
   if (overBatch)
-    result.stored = reduceStored(ops, kind, result.stored, {0});
+    result.stored =
+        value.isInteger() ? sumOverBatch(ops, result.stored) : reduceStored(ops, kind, result.stored, {0});
   for (Parts &parts : result.axes)
     for (Axis &part : parts)
       if (part.isStored())
         part.place -= static_cast<int>(llvm::count_if(gone, [&](int64_t place) { return place < part.place; }));
   if (kind == mt::Reduction::sum && !repeated.isOne())
-    result = repeated.batch ? binary<mt::MulOp>(ops, result, ops.count(repeated))
+    result = repeated.batch ? binary<mt::MulOp>(ops, result, cast(ops, ops.count(repeated), value.element()))
                             : binary<mt::MulOp>(ops, result, static_cast<double>(repeated.times));
   return result;
 }
@@ -76,7 +99,7 @@ Value softmax(Ops &ops, const Value &value, size_t axis, bool logarithm) {
 }
 
 Value argmax(Ops &ops, const Value &value, size_t axis) {
-  Value last = storedLast(ops, cast(ops, value, ops.f32()), axis);
+  Value last = storedLast(ops, value.isInteger() ? value : cast(ops, value, ops.f32()), axis);
   auto type = RankedTensorType::get(last.type().getShape().drop_back(), ops.i32());
   Value result{mt::ArgmaxOp::create(ops.builder, ops.location, type, last.stored), last.axes};
   result.axes.erase(result.axes.begin() + static_cast<int64_t>(axis));
@@ -84,8 +107,6 @@ Value argmax(Ops &ops, const Value &value, size_t axis) {
 }
 
 Value cumsum(Ops &ops, const Value &value, size_t axis, bool backward) {
-  if (value.isInteger())
-    return cast(ops, cumsum(ops, cast(ops, value, ops.f32()), axis, backward), ops.i32());
   Value last = storedLast(ops, value, axis);
   return {
       mt::CumsumOp::create(ops.builder, ops.location, last.type(), last.stored, last.type().getRank() - 1, backward),

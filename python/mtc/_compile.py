@@ -58,7 +58,7 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
         options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
             freeze_batch_norm, device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch,
             micro_batches, batch_norm, class_names, vocabulary, input_shape, lengths ([64, 128, 256]), length_input,
-            cpu, drop_unsupported_metrics, no_weight_decay.
+            cpu, drop_unsupported_metrics, no_weight_decay, kinks ("tensorflow", "jax", "torch").
 
     Returns:
         The plan, from the cache if the same was compiled before.

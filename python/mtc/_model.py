@@ -163,7 +163,7 @@ def _of_file(model: Any, settings: dict[str, Any], verbose: Union[int, str], cac
              description: Optional[str]) -> Plan:
     """The plan that the importer of files makes."""
     check_model(model, compiled=not settings.get("loss"))
-    settings = {**_undecayed(model), **settings}
+    settings = {"kinks": keras().backend.backend(), **_undecayed(model), **settings}
     kind = _cache.key(description or describe(model), settings)
     if kind in _refused:
         raise ModelError(_refused[kind])

@@ -110,6 +110,9 @@ typedef struct mtc_options {
   /** 1: batch normalisation computes as in prediction while training too, and its statistics stay as they are, as
    * when a model is fine-tuned; scales and centres are trained. For models of any format. */
   int freeze_batch_norm;
+  /** Whose gradient is taken where a formula has a kink, such as |x| at 0: "tensorflow" (NULL), "jax" or "torch", as
+   * the back end of Keras that the model comes from. See docs/ir.md. */
+  const char *kinks;
 } mtc_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_options)

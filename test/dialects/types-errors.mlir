@@ -142,3 +142,27 @@ func.func @syntax(%a: tensor<3xf32>) {
   %0 = mt.exp %a tensor<3xf32>
   return
 }
+
+// -----
+
+func.func @reduce_integers_over_the_batch(%a: tensor<?x4xi32>) {
+  // expected-error@+1 {{expected floats to sum over the batch axis, found 'tensor<?x4xi32>'}}
+  %0 = mt.reduce sum, %a over [0] : tensor<?x4xi32>
+  return
+}
+
+// -----
+
+func.func @divide_integers(%a: tensor<?x4xi32>) {
+  // expected-error@+1 {{expected f32 elements, found 'i32'}}
+  %0 = mt.div %a, %a : tensor<?x4xi32>, tensor<?x4xi32>
+  return
+}
+
+// -----
+
+func.func @pad_integers(%a: tensor<?x4xi32>) {
+  // expected-error@+1 {{expected a whole number as value of 'tensor<?x4xi32>', found 5.000000e-01}}
+  %0 = mt.pad %a low = [1] high = [0] value = 0.5 : tensor<?x4xi32>
+  return
+}

@@ -4,8 +4,11 @@
 using namespace mlir;
 using namespace mtc;
 
-Value mtc::identityOf(Emitter &emit, mt::Reduction kind) {
-  return arith::ConstantOp::create(emit, emit.getF32FloatAttr(mt::startOf(kind)));
+Value mtc::identityOf(Emitter &emit, mt::Reduction kind, Type element) {
+  return arith::ConstantOp::create(emit, mt::startOf(kind, element));
+}
+Value mtc::identityOf(Emitter &emit, mt::ReduceOp op) {
+  return identityOf(emit, op.getKind(), elementOf(op.getResult()));
 }
 
 Value mtc::startOf(Emitter &emit, mt::WindowOpInterface op) {
@@ -16,10 +19,17 @@ Value mtc::combine(Emitter &emit, mt::Reduction kind, Value running, Value next)
   return mt::combine(emit, emit.getLoc(), kind, running, next);
 }
 
+Value mtc::beats(Emitter &emit, Value a, Value b) {
+  if (getElementTypeOrSelf(a.getType()).isInteger())
+    return arith::CmpIOp::create(emit, arith::CmpIPredicate::sgt, a, b);
+  Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::UGT, a, b);
+  Value isNumber = arith::CmpFOp::create(emit, arith::CmpFPredicate::ORD, b, b);
+  return arith::AndIOp::create(emit, larger, isNumber);
+}
+
 Emitter::Values mtc::firstLargest(Emitter &emit, ValueRange best, Value next, Value number) {
   Value none = arith::CmpIOp::create(emit, arith::CmpIPredicate::slt, best[1], emit.zeros(best[1].getType()));
-  Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, next, best[0]);
-  Value better = arith::OrIOp::create(emit, larger, none);
+  Value better = arith::OrIOp::create(emit, beats(emit, next, best[0]), none);
   return {arith::SelectOp::create(emit, better, next, best[0]), arith::SelectOp::create(emit, better, number, best[1])};
 }
 
@@ -30,8 +40,9 @@ Value mtc::entryOf(Emitter &emit, Value id, int64_t entries) {
 
 Value mtc::fillOf(Emitter &emit, mt::MoveOpInterface op) {
   Type element = getElementTypeOrSelf(op->getResult(0).getType());
-  if (!isa<FloatType>(element))
-    return emit.zeros(element);
+  if (element.isInteger())
+    return arith::ConstantOp::create(
+        emit, emit.getIntegerAttr(element, static_cast<int64_t>(op.getFill().convertToDouble())));
   return arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getFill().convertToFloat()));
 }
 

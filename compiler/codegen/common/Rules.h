@@ -11,12 +11,16 @@
 namespace mtc {
 
 // The initial value of a reduction and of the fold of a window, and one step of a reduction.
-mlir::Value identityOf(Emitter &emit, mlir::mt::Reduction kind);
+mlir::Value identityOf(Emitter &emit, mlir::mt::Reduction kind, mlir::Type element);
+mlir::Value identityOf(Emitter &emit, mlir::mt::ReduceOp op);
 mlir::Value startOf(Emitter &emit, mlir::mt::WindowOpInterface op);
 mlir::Value combine(Emitter &emit, mlir::mt::Reduction kind, mlir::Value running, mlir::Value next);
 
+// Whether element a, which stands behind b, is the largest one instead of it: it is larger, or the first NaN.
+mlir::Value beats(Emitter &emit, mlir::Value a, mlir::Value b);
+
 // One step of argmax. `best` is {element, its index} of the elements before `next`; the result includes `next`. The
-// first of equal elements wins. A negative index means that there was no element yet; then even a NaN is taken.
+// first of equal elements wins. A negative index means that there was no element yet.
 Emitter::Values firstLargest(Emitter &emit, mlir::ValueRange best, mlir::Value next, mlir::Value number);
 
 // The entry of a table that an id (i32) names: ids outside of the table name its first or last one.

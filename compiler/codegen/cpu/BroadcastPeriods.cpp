@@ -46,41 +46,42 @@ LogicalResult RowEmitter::runPeriods(const RowStatement &statement, SmallVectorI
 }
 
 void RowEmitter::beginLines(const RowStatement &statement) {
-  Type f32 = emit.getF32Type();
   for (Operation *op : statement.operations)
     if (leadingPeriod(op)) {
       Value &pointer = lines[op];
-      pointer = emit.array(f32, lanes * padded(statement.period));
-      Value start = emit.splat(identityOf(emit, cast<mt::ReduceOp>(op).getKind()));
+      Type element = elementOf(op->getResult(0));
+      pointer = emit.array(element, lanes * padded(statement.period));
+      Value start = emit.splat(identityOf(emit, cast<mt::ReduceOp>(op)));
       emit.loop(emit.integer(0), emit.integer(lanes * padded(statement.period)), lanes,
-                [&](Value index) { emit.storeLanes(start, emit.address(lines[op], f32, index)); });
+                [&](Value index) { emit.storeLanes(start, emit.address(lines[op], element, index)); });
     }
 }
 
 void RowEmitter::addToLines(mt::ReduceOp op, const Chunk &chunk, Value value) {
-  Type f32 = emit.getF32Type();
+  Type element = elementOf(op.getResult());
   int64_t width = padded(innerCount(op.getResult()));
   Value line = emit.mul(arith::AndIOp::create(emit, chunk.pixel, emit.integer(lanes - 1)), width);
-  Value pointer = emit.address(emit.address(lines[op], f32, line), f32, chunk.inner);
-  emit.storeLanes(combine(emit, op.getKind(), emit.loadLanes(f32, pointer), value), pointer);
+  Value pointer = emit.address(emit.address(lines[op], element, line), element, chunk.inner);
+  emit.storeLanes(combine(emit, op.getKind(), emit.loadLanes(element, pointer), value), pointer);
 }
 
 void RowEmitter::endLines(const RowStatement &statement) {
-  Type f32 = emit.getF32Type();
   int64_t width = padded(statement.period), whole = statement.period / lanes * lanes;
   for (Operation *op : statement.operations) {
     if (!leadingPeriod(op))
       continue;
     auto reduce = cast<mt::ReduceOp>(op);
+    Type element = elementOf(reduce.getResult());
     Value from = lines[op], to = pointerOf(reduce.getResult());
     auto fold = [&](Value inner, Value mask) {
       SmallVector<Value> values;
       for (int64_t line = 0; line < lanes; ++line)
-        values.push_back(emit.loadLanes(f32, emit.address(emit.address(from, f32, line * width), f32, inner)));
+        values.push_back(
+            emit.loadLanes(element, emit.address(emit.address(from, element, line * width), element, inner)));
       for (int64_t half = lanes / 2; half >= 1; half /= 2)
         for (int64_t line = 0; line < half; ++line)
           values[line] = combine(emit, reduce.getKind(), values[line], values[line + half]);
-      emit.storeLanes(values[0], emit.address(to, f32, inner), mask);
+      emit.storeLanes(values[0], emit.address(to, element, inner), mask);
     };
     if (whole > 0)
       emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value inner) { fold(inner, Value()); });

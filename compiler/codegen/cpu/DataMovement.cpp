@@ -59,7 +59,7 @@ LogicalResult RowEmitter::runMove(Operation *op) {
 
 Value RowEmitter::reduceLine(mt::Reduction kind, Type element, Value pointer, int64_t count) {
   int64_t whole = count / lanes * lanes;
-  Value running = emit.splat(identityOf(emit, kind));
+  Value running = emit.splat(identityOf(emit, kind, element));
   if (whole > 0)
     running = emit.loop(emit.integer(0), emit.integer(whole), lanes, running, [&](Value index, ValueRange carried) {
       return Emitter::Values{
@@ -74,13 +74,13 @@ Value RowEmitter::reduceLine(mt::Reduction kind, Type element, Value pointer, in
 }
 
 void RowEmitter::reduce(mt::ReduceOp op) {
-  Type f32 = emit.getF32Type(), element = elementOf(op.getOperand());
+  Type result = elementOf(op.getResult()), element = elementOf(op.getOperand());
   int64_t count = innerCount(op.getResult());
   int64_t length = count == 0 ? 0 : innerCount(op.getOperand()) / count;
   Value from = pointerOf(op.getOperand()), to = pointerOf(op.getResult());
   emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value index) {
     Value sum = reduceLine(op.getKind(), element, emit.address(from, element, emit.mul(index, length)), length);
-    emit.store(sum, emit.address(to, f32, index));
+    emit.store(sum, emit.address(to, result, index));
   });
 }
 
@@ -96,7 +96,7 @@ Value RowEmitter::floatsOf(Value value) {
 }
 
 // The number of the first of the largest elements of a line. All lanes start from its first element; the lanes' results
-// are folded to the largest, then to the lowest number that has it (unordered: the line begins with NaN, which stays).
+// are folded to the largest, then to the lowest number that has it. A NaN is the largest, and equals nothing.
 static Value firstLargestOf(Emitter &emit, Type element, Value line, int64_t length) {
   Emitter::Values best{emit.splat(emit.load(element, line)), emit.zeros(emit.vectorOf(emit.getI32Type()))};
   auto next = [&](Value index, Value mask, ValueRange before) {
@@ -114,7 +114,12 @@ static Value firstLargestOf(Emitter &emit, Type element, Value line, int64_t len
     best = next(emit.integer(whole), emit.maskBelow(length - whole), best);
   Value largest = emit.splat(
       emit.fold(best[0], [&](Value low, Value high) { return combine(emit, mt::Reduction::max, low, high); }));
-  Value has = arith::CmpFOp::create(emit, arith::CmpFPredicate::UEQ, best[0], largest);
+  Value has;
+  if (element.isInteger())
+    has = arith::CmpIOp::create(emit, arith::CmpIPredicate::eq, best[0], largest);
+  else
+    has = arith::OrIOp::create(emit, arith::CmpFOp::create(emit, arith::CmpFPredicate::OEQ, best[0], largest),
+                               arith::CmpFOp::create(emit, arith::CmpFPredicate::UNO, best[0], best[0]));
   Value none = emit.splatConstant(emit.getI32IntegerAttr(std::numeric_limits<int32_t>::max()));
   return emit.fold(arith::SelectOp::create(emit, has, best[1], none),
                    [&](Value low, Value high) -> Value { return arith::MinSIOp::create(emit, low, high); });

@@ -118,7 +118,7 @@ void mtc::emitWindowGradient(Emitter &emit, mt::WindowGradientOpInterface op, Va
     if (x) {
       // The first of the largest.
       Value first = emit.address(x, element, position.input);
-      Emitter::Values start{emit.splat(identityOf(emit, mt::Reduction::max)),
+      Emitter::Values start{emit.splat(identityOf(emit, mt::Reduction::max, element)),
                             emit.splat(arith::ConstantOp::create(emit, emit.getI32IntegerAttr(-1)))};
       winner = windows.overTaps(position, start, [&](Value offset, Value tap, ValueRange best) {
         Value taken = emit.loadLanes(element, emit.address(first, element, offset), position.mask);

@@ -179,7 +179,7 @@ LogicalResult RowEmitter::runLoop(const RowStatement &statement) {
   bool scalar = statement.count == 1;
   Emitter::Values sums;
   for (mt::ReduceOp reduce : reductions)
-    sums.push_back(scalar ? identityOf(emit, reduce.getKind()) : emit.splat(identityOf(emit, reduce.getKind())));
+    sums.push_back(scalar ? identityOf(emit, reduce) : emit.splat(identityOf(emit, reduce)));
   LogicalResult result = success();
   splats.clear();
   if (!scalar)

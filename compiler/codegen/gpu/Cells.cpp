@@ -35,7 +35,7 @@ struct Cell {
   Axis rows, columns;
   Indices inRows, inColumns;
   Value channel;
-  SmallVector<Emitter::Values> nearest = {}, taps = {}, sums = {};
+  SmallVector<Emitter::Values> taps = {}, sums = {};
   bool isPadded() const { return !areTapsInside(rows.window) || !areTapsInside(columns.window); }
 };
 } // namespace
@@ -112,27 +112,28 @@ static Value constantOf(Emitter &emit, float value) {
   return arith::ConstantOp::create(emit, emit.getF32FloatAttr(value));
 }
 
-// For which of its taps, in order, a window counts: none before is as large, and none behind is larger. `first` is the
-// first that exists, which wins against all if it is no number; `isFirst` says which tap that is, null: not this one.
-// Taps that do not exist are no numbers.
-static Emitter::Values winnersOf(Emitter &emit, Value first, ValueRange taps, ArrayRef<Value> isFirst) {
+// For which of its taps, in order, a window counts: it beats all before, and none behind beats it. `isFirst` says which
+// tap is the first that exists, null: not this one. Taps that do not exist are -inf.
+static Emitter::Values winnersOf(Emitter &emit, ValueRange taps, ArrayRef<Value> isFirst) {
   auto compare = [&](arith::CmpFPredicate predicate, Value a, Value b) {
     return arith::CmpFOp::create(emit, predicate, a, b).getResult();
   };
-  auto most = [&](Value a, Value b) { return b ? arith::MaxNumFOp::create(emit, a, b).getResult() : a; };
-  Value isNumber = compare(arith::CmpFPredicate::ORD, first, first);
-  Value before =
-      arith::SelectOp::create(emit, isNumber, first, constantOf(emit, std::numeric_limits<float>::infinity()));
+  // Which zero it is does not matter: both compare equal.
+  auto most = [&](Value a, Value b) { return b ? arith::MaximumFOp::create(emit, a, b).getResult() : a; };
   Emitter::Values winners{isFirst[0]};
+  Value before = taps[0];
   for (size_t i = 1; i < taps.size(); ++i) {
-    Value wins = compare(arith::CmpFPredicate::OGT, taps[i], before);
+    Value wins = beats(emit, taps[i], before);
     winners.push_back(isFirst[i] ? arith::OrIOp::create(emit, isFirst[i], wins).getResult() : wins);
     before = most(before, taps[i]);
   }
   Value behind;
   for (size_t i = taps.size(); i-- > 0; behind = most(taps[i], behind))
-    if (behind)
-      winners[i] = both(emit, winners[i], compare(arith::CmpFPredicate::ULE, behind, taps[i]));
+    if (behind) {
+      Value isNaN = compare(arith::CmpFPredicate::UNO, taps[i], taps[i]);
+      Value keeps = arith::OrIOp::create(emit, compare(arith::CmpFPredicate::OLE, behind, taps[i]), isNaN);
+      winners[i] = both(emit, winners[i], keeps);
+    }
   return winners;
 }
 
@@ -157,7 +158,7 @@ static void addWindow(Emitter &emit, Cell &cell, int64_t row, int64_t column, Va
     Emitter::Values elements;
     for (int64_t tap : numbers)
       elements.push_back(cell.taps[tap][lane]);
-    Emitter::Values winners = winnersOf(emit, cell.nearest[numbers.front()][lane], elements, isFirst);
+    Emitter::Values winners = winnersOf(emit, elements, isFirst);
     for (auto [tap, wins] : llvm::zip_equal(numbers, winners)) {
       Value added = arith::SelectOp::create(emit, wins, share, zero);
       cell.sums[tap][lane] = arith::AddFOp::create(emit, cell.sums[tap][lane], added);
@@ -185,12 +186,11 @@ void BlockElements::storeCell(mt::WindowGradientOpInterface op, ArrayRef<Value> 
   auto load = [&](Value value, const Clamped &row, const Clamped &column) {
     return adjacent(value, indexOf(emit, row, column, cell.channel, value), elementsPerThread);
   };
-  Value zero = emit.zeros(emit.getF32Type()), none = constantOf(emit, std::numeric_limits<float>::quiet_NaN());
+  Value zero = emit.zeros(emit.getF32Type()), none = constantOf(emit, -std::numeric_limits<float>::infinity());
   for (const Clamped &row : cell.inRows.taps)
     for (const Clamped &column : cell.inColumns.taps) {
       Emitter::Values nearest = load(op.getInput(), row, column);
       cell.taps.push_back(cell.isPadded() ? existing(emit, row, column, nearest, none) : nearest);
-      cell.nearest.push_back(nearest);
       cell.sums.push_back(Emitter::Values(elementsPerThread, zero));
     }
   for (auto [i, row] : llvm::enumerate(cell.inRows.windows))

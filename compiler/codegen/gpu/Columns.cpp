@@ -96,30 +96,31 @@ Emitter::Values BlockRows::runPixels(const RowStatement &statement, Value inner,
 // What each group of threads has of its columns, folded by halves. `sums` is of all reductions of a column, then of
 // the next column.
 void BlockRows::foldColumns(ArrayRef<mt::ReduceOp> reductions, Value inner, int64_t groups, ValueRange sums) {
-  Type f32 = emit.getF32Type();
   int64_t share = columnsOfBlock / elementsPerThread, each = static_cast<int64_t>(reductions.size());
-  auto load = [&](Value address) {
-    Type type = VectorType::get({elementsPerThread}, f32);
-    return LLVM::LoadOp::create(emit, type, address, elementsPerThread * emit.bytes(f32)).getResult();
+  auto load = [&](Type element, Value address) {
+    Type type = VectorType::get({elementsPerThread}, element);
+    return LLVM::LoadOp::create(emit, type, address, elementsPerThread * emit.bytes(element)).getResult();
   };
-  auto store = [&](llvm::function_ref<Value(int64_t lane)> value, Value address) {
+  auto store = [&](Type element, llvm::function_ref<Value(int64_t lane)> value, Value address) {
     SmallVector<BlockStore> stores;
     for (int64_t lane = 0; lane < elementsPerThread; ++lane)
-      stores.push_back({f32, value(lane), address});
+      stores.push_back({element, value(lane), address});
     storeTogether(stores, elementsPerThread);
   };
   SmallVector<Value> lines; // of each reduction, the thread's sums
   for (int64_t i = 0; i < each; ++i) {
-    Value memory = kernel.allocateShared(f32, kernel.gpu.threads * elementsPerThread);
-    lines.push_back(emit.address(memory, f32, emit.mul(kernel.thread, elementsPerThread)));
-    store([&](int64_t lane) { return sums[lane * each + i]; }, lines.back());
+    Type element = sums[i].getType();
+    Value memory = kernel.allocateShared(element, kernel.gpu.threads * elementsPerThread);
+    lines.push_back(emit.address(memory, element, emit.mul(kernel.thread, elementsPerThread)));
+    store(element, [&](int64_t lane) { return sums[lane * each + i]; }, lines.back());
   }
   for (int64_t half = groups / 2; half >= 1; half /= 2) {
     kernel.barrier();
     emit.when(emit.less(kernel.thread, emit.integer(half * share)), [&] {
       for (auto [reduce, line] : llvm::zip_equal(reductions, lines)) {
-        Value low = load(line), high = load(emit.address(line, f32, half * columnsOfBlock));
-        store([&, kind = mt::ReduceOp(reduce).getKind()](
+        Type element = elementOf(mt::ReduceOp(reduce).getResult());
+        Value low = load(element, line), high = load(element, emit.address(line, element, half * columnsOfBlock));
+        store(element, [&, kind = mt::ReduceOp(reduce).getKind()](
                   int64_t lane) { return combine(emit, kind, emit.extract(low, lane), emit.extract(high, lane)); },
               line);
       }
@@ -127,9 +128,10 @@ void BlockRows::foldColumns(ArrayRef<mt::ReduceOp> reductions, Value inner, int6
   }
   emit.when(emit.less(kernel.thread, emit.integer(share)), [&] {
     for (auto [reduce, line] : llvm::zip_equal(reductions, lines)) {
-      Value sum = load(line);
-      store([&](int64_t lane) { return emit.extract(sum, lane); },
-            emit.address(targets.lookup(mt::ReduceOp(reduce).getResult()), f32, inner));
+      Type element = elementOf(mt::ReduceOp(reduce).getResult());
+      Value sum = load(element, line);
+      store(element, [&](int64_t lane) { return emit.extract(sum, lane); },
+            emit.address(targets.lookup(mt::ReduceOp(reduce).getResult()), element, inner));
     }
   });
 }
@@ -152,7 +154,7 @@ void BlockRows::runColumns(const RowStatement &statement) {
   Emitter::Values sums;
   for (int64_t lane = 0; lane < elementsPerThread; ++lane)
     for (mt::ReduceOp reduce : reductions)
-      sums.push_back(identityOf(emit, reduce.getKind()));
+      sums.push_back(identityOf(emit, reduce));
   // What each group has, several at once, then what only some have, and what is left over.
   Value first = arith::SelectOp::create(emit, emit.less(group, emit.integer(groups)), group, emit.integer(lines));
   int64_t full = lines / groups, atOnce = full ? pixelsAtOnce(emit, statement, full) : 1;

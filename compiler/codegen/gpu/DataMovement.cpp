@@ -95,7 +95,7 @@ Value BlockElements::product(mt::MatmulOp op, Value index) {
 Value BlockElements::reduced(mt::ReduceOp op, Value index) {
   int64_t count = innerCount(op.getResult()), length = count ? innerCount(op.getOperand()) / count : 0;
   Value line = emit.mul(index, length);
-  return emit.loop(emit.integer(0), emit.integer(length), 1, identityOf(emit, op.getKind()),
+  return emit.loop(emit.integer(0), emit.integer(length), 1, identityOf(emit, op),
                    [&](Value i, ValueRange running) {
                      Value next = at(op.getOperand(), emit.add(line, i));
                      return Emitter::Values{combine(emit, op.getKind(), running[0], next)};

@@ -50,23 +50,20 @@ Emitter::Values BlockRows::fold(ArrayRef<mt::ReduceOp> reductions, ValueRange su
   });
 }
 
-// The first of the largest elements, in any order: no NaN, but where the first element is one.
+// The first of the largest elements, or of the NaNs, in any order.
 Value BlockRows::search(mt::ArgmaxOp op) {
   Value operand = op.getOperand(), none = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(INT32_MAX));
   auto better = [&](ValueRange a, ValueRange b) {
-    Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, b[0], a[0]);
-    Value same = arith::CmpFOp::create(emit, arith::CmpFPredicate::OEQ, b[0], a[0]);
-    Value before = arith::CmpIOp::create(emit, arith::CmpIPredicate::slt, b[1], a[1]);
-    Value takes = arith::OrIOp::create(emit, larger, both(emit, same, before));
+    Value keeps = beats(emit, a[0], b[0]), before = arith::CmpIOp::create(emit, arith::CmpIPredicate::slt, b[1], a[1]);
+    Value same = arith::SelectOp::create(emit, keeps, emit.zeros(emit.getI1Type()), before);
+    Value takes = arith::OrIOp::create(emit, beats(emit, b[0], a[0]), same);
     return Emitter::Values{arith::SelectOp::create(emit, takes, b[0], a[0]),
                            arith::SelectOp::create(emit, takes, b[1], a[1])};
   };
-  Emitter::Values best = kernel.forThreads(innerCount(operand), {identityOf(emit, mt::Reduction::max), none},
-                                           [&](Value index, ValueRange best) {
-                                             Value number = arith::TruncIOp::create(emit, emit.getI32Type(), index);
-                                             return better(best, {at(operand, index), number});
-                                           });
-  Value first = at(operand, emit.integer(0));
-  Value isNan = arith::CmpFOp::create(emit, arith::CmpFPredicate::UNO, first, first);
-  return arith::SelectOp::create(emit, isNan, emit.zeros(emit.getI32Type()), fold(best, better)[1]);
+  Value least = identityOf(emit, mt::Reduction::max, elementOf(operand));
+  Emitter::Values best = kernel.forThreads(innerCount(operand), {least, none}, [&](Value index, ValueRange best) {
+    Value number = arith::TruncIOp::create(emit, emit.getI32Type(), index);
+    return better(best, {at(operand, index), number});
+  });
+  return fold(best, better)[1];
 }

@@ -155,7 +155,7 @@ Emitter::Values BlockRows::runInner(const RowStatement &statement, Value inner, 
   Emitter::Values start, full;
   size_t next = 0;
   for (mt::ReduceOp reduce : reductionsOf(statement))
-    start.push_back(leadingPeriod(reduce) ? identityOf(emit, reduce.getKind()) : sums[next++]);
+    start.push_back(leadingPeriod(reduce) ? identityOf(emit, reduce) : sums[next++]);
   Emitter::Values ends = emit.loop(
       first, emit.integer(statement.count / statement.period), stride, start, [&](Value pixel, ValueRange running) {
         Emitter::Values values(running);
@@ -176,12 +176,11 @@ Emitter::Values BlockRows::runInner(const RowStatement &statement, Value inner, 
 // A thread takes elements of the period. Where threads are left, groups of them share out the periods, and the groups'
 // sums over the first axes fold by halves.
 Emitter::Values BlockRows::runPeriods(const RowStatement &statement, ValueRange sums) {
-  Type f32 = emit.getF32Type();
   int64_t period = statement.period, threads = kernel.gpu.threads, periods = statement.count / period;
   int64_t groups = std::min(llvm::bit_ceil(static_cast<uint64_t>(periods)),
                             llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, threads / period))));
   auto target = [&](mt::ReduceOp reduce, Value inner) {
-    return emit.address(targets.lookup(reduce.getResult()), f32, inner);
+    return emit.address(targets.lookup(reduce.getResult()), elementOf(reduce.getResult()), inner);
   };
   if (groups == 1)
     return kernel.forThreads(period, sums, [&](Value inner, ValueRange carried) {
@@ -192,7 +191,8 @@ Emitter::Values BlockRows::runPeriods(const RowStatement &statement, ValueRange 
   Value first = arith::SelectOp::create(emit, emit.less(group, emit.integer(groups)), group, emit.integer(periods));
   SmallVector<std::pair<mt::ReduceOp, Value>> lines; // a sum a thread
   Emitter::Values full = runInner(statement, inner, first, groups, sums, [&](mt::ReduceOp reduce, Value sum) {
-    Value line = emit.address(kernel.allocateShared(f32, threads), f32, kernel.thread);
+    Type element = elementOf(reduce.getResult());
+    Value line = emit.address(kernel.allocateShared(element, threads), element, kernel.thread);
     emit.store(sum, line);
     lines.push_back({reduce, line});
   });
@@ -200,14 +200,15 @@ Emitter::Values BlockRows::runPeriods(const RowStatement &statement, ValueRange 
     kernel.barrier();
     emit.when(emit.less(kernel.thread, emit.integer(half * period)), [&] {
       for (auto [reduce, low] : lines) {
-        Value high = emit.address(low, f32, half * period);
-        emit.store(combine(emit, reduce.getKind(), emit.load(f32, low), emit.load(f32, high)), low);
+        Type element = elementOf(reduce.getResult());
+        Value high = emit.address(low, element, half * period);
+        emit.store(combine(emit, reduce.getKind(), emit.load(element, low), emit.load(element, high)), low);
       }
     });
   }
   emit.when(emit.less(kernel.thread, emit.integer(period)), [&] {
     for (auto [reduce, line] : lines)
-      emit.store(emit.load(f32, line), target(reduce, inner));
+      emit.store(emit.load(elementOf(reduce.getResult()), line), target(reduce, inner));
   });
   return full;
 }
@@ -239,7 +240,7 @@ void BlockRows::runLoop(const RowStatement &statement) {
   for (Operation *op : statement.operations)
     if (auto reduce = dyn_cast<mt::ReduceOp>(op); reduce && !leadingPeriod(op)) {
       reductions.push_back(reduce);
-      sums.push_back(identityOf(emit, reduce.getKind()));
+      sums.push_back(identityOf(emit, reduce));
     }
   // Numbers that the loop reads are loaded before it.
   for (Operation *op : statement.operations)

@@ -59,28 +59,20 @@ Emitter::Values BlockElements::windowGradient(mt::WindowGradientOpInterface op, 
   Value x = op.getInput();
   ArrayRef<int64_t> images = innerShape(op->getResult(0));
   Emitter::Values own = x ? adjacent(x, index, together) : Emitter::Values();
-  // Whether the elements are the ones that firstLargest finds: none before is as large, none behind is larger, and a
-  // first one that is no number is not before.
+  // Whether the elements are the ones that firstLargest finds: they beat all before, and none behind beats them.
   auto wins = [&](Value oh, Value ow) {
     auto position = [&](Value kh, Value kw) {
       return Emitter::Values{inputOf(emit, pool.rows, oh, kh), inputOf(emit, pool.columns, ow, kw), at[2]};
     };
-    auto compare = [&](arith::CmpFPredicate predicate, Value a, Value b) {
-      return arith::CmpFOp::create(emit, predicate, a, b).getResult();
-    };
-    Emitter::Values first = position(tapsInside(emit, pool.rows, oh).first, tapsInside(emit, pool.columns, ow).first);
-    Value isFirst = emit.equal(flatten(emit, first, images), index);
-    Emitter::Values start;
-    for (auto [element, mine] : llvm::zip_equal(adjacent(x, first, together), own))
-      start.push_back(arith::OrIOp::create(emit, isFirst, compare(arith::CmpFPredicate::OGT, mine, element)));
+    Value always = arith::ConstantOp::create(emit, emit.getBoolAttr(true));
+    Emitter::Values start(together, always);
     return overTaps(emit, pool.rows, oh, start, [&](Value kh, ValueRange outer) {
       return overTaps(emit, pool.columns, ow, outer, [&](Value kw, ValueRange running) {
         Emitter::Values tap = position(kh, kw), next(running);
         Value isBefore = emit.less(flatten(emit, tap, images), index);
         for (auto [wins, element, mine] : llvm::zip_equal(next, adjacent(x, tap, together), own)) {
-          Value loses = arith::OrIOp::create(emit, compare(arith::CmpFPredicate::OGT, element, mine),
-                                             both(emit, isBefore, compare(arith::CmpFPredicate::OEQ, element, mine)));
-          wins = arith::SelectOp::create(emit, loses, emit.zeros(emit.getI1Type()), wins);
+          Value keeps = arith::XOrIOp::create(emit, beats(emit, element, mine), always);
+          wins = both(emit, wins, arith::SelectOp::create(emit, isBefore, beats(emit, mine, element), keeps));
         }
         return next;
       });

@@ -42,7 +42,8 @@ def _run(model: Any, example: Example, options: dict[str, Any]) -> Found:
         except (NotImplementedError, TypeError, ValueError) as error:
             raise ModelError(f"{model.name}: cannot be saved, as it must be to go to JAX: {error}") from None
         paths = _model.unique_paths(model.variables)
-        given = {"example": example, "paths": paths, "modules": _modules(model), **options}
+        given = {"example": example, "paths": paths, "modules": _modules(model), **options,
+                 "backend": _model.keras().backend.backend()}
         (folder / "given").write_bytes(pickle.dumps(given))
         environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         done = subprocess.run([sys.executable, "-m", "mtc._traced._rebuild", name], env=environment, text=True,
@@ -78,6 +79,9 @@ def _main(folder: pathlib.Path) -> None:
             raise ModelError(f"cannot be loaded on JAX: {error}\nexpected classes that can be imported, or that "
                              f"keras.saving.register_keras_serializable registers when {own} is imported: those of a "
                              "script that runs are not") from None
+        from mtc.jax import _kinks
+
+        _kinks.follow(given["backend"])
         made = trace_here(model, given["example"], given["rate"], given["drop"], given["paths"],
                           given["check"] == "full")
         result = made.text, made.names, made.check() if given["check"] else "not checked", made.dropped

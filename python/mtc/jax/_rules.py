@@ -12,6 +12,7 @@ import numpy as np
 from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
+from mtc.jax import _kinks
 from mtc.jax._reader import Reader, rounded, rule
 
 UNARY = {"exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt",
@@ -25,7 +26,7 @@ LARGEST = float(np.finfo(np.float32).max)
 def _abs(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     x = r.value(inputs[0])
     made = e.unary("abs", x)
-    if not x.node.learned or x.dtype != "f32":
+    if not x.node.learned or x.dtype != "f32" or _kinks.whose() != "jax":
         return made
     exact = e.select(e.compare("ge", x, 0.0), x, e.unary("neg", x))  # JAX's gradient is 1 at 0, that of mt.abs 0
     exact.node.info = ("abs", made.node)
@@ -56,7 +57,7 @@ def extremum(op: str, a: Value, b: Value) -> Value:
         return made
     learned = (a.node.learned or b.node.learned) and made.node.op == op
     infinite = {abs(x.scalar) for x in (a, b) if x.scalar is not None} & {np.inf}
-    if not learned or infinite:
+    if not learned or infinite or _kinks.whose() == "tensorflow":
         return made
     # JAX gives each of two equal numbers half of the gradient.
     half = e.binary("mul", e.binary("add", a, b), 0.5)

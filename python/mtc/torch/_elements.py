@@ -23,7 +23,11 @@ COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
 @op(*UNARY)
 def unary(c: Converter, value: Any, *_: Any) -> Value:
-    return e.unary(UNARY[c.name()], as_result(c, value))
+    x = as_result(c, value)
+    made = e.unary(UNARY[c.name()], x)
+    if c.name() == "sign" and x.dtype == "f32":  # PyTorch's is 0 of a NaN, which goes through mt.sign
+        return e.select(e.compare("eq", x, x), made, e.as_value(x, 0.0))
+    return made
 
 
 def as_result(c: Converter, value: Any) -> Value:

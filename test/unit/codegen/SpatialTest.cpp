@@ -6,7 +6,9 @@
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Parser/Parser.h"
 #include "test/unit/codegen/Harness.h"
+#include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
 
 using namespace codegentest;
 using mlir::mt::Tensor;
@@ -14,13 +16,18 @@ using mlir::mt::Tensor;
 namespace {
 
 // The values that the one kernel of `text` yields, and its operands, made up: f32 in (-1, 1), i32 around the indices of
-// a table.
+// a table. With `specials` some floats are NaN, zeros of both signs, infinities and bounds of activations, and integers
+// are of all 32 bits.
 struct Meaning {
   std::vector<Tensor> operands, results;
-  std::vector<bool> integers;
+  std::vector<bool> integers, wholeResults;
 };
 
-Meaning interpret(const std::string &text, int64_t rows) {
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float specialNumbers[] = {NAN,  0.0f,  -0.0f, NAN,   infinity, -infinity, 6.0f,
+                                    3.0f, -3.0f, 1.0f,  -1.0f, NAN,      40.0f};
+
+Meaning interpret(const std::string &text, int64_t rows, bool specials) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
   mlir::MLIRContext context(registry);
@@ -37,7 +44,9 @@ Meaning interpret(const std::string &text, int64_t rows) {
     std::vector<float> made = randoms(tensor.size(), argument.getArgNumber() + 1);
     bool integer = type.getElementType().isInteger(32);
     for (int64_t i = 0; i < tensor.size(); ++i)
-      tensor.data[i] = integer ? static_cast<int>(made[i] * 12) : made[i];
+      tensor.data[i] = integer ? static_cast<int>(made[i] * (specials ? 0x1p31f : 12)) : made[i];
+    for (int64_t i = argument.getArgNumber(); specials && !integer && i < tensor.size(); i += 3)
+      tensor.data[i] = specialNumbers[(i / 3 * 7 + argument.getArgNumber()) % std::size(specialNumbers)];
     meaning.integers.push_back(integer);
     meaning.operands.push_back(tensor);
     values[argument] = tensor;
@@ -52,8 +61,10 @@ Meaning interpret(const std::string &text, int64_t rows) {
       std::abort();
     values[op.getResult(0)] = results[0];
   }
-  for (mlir::Value yield : body.getTerminator()->getOperands())
+  for (mlir::Value yield : body.getTerminator()->getOperands()) {
     meaning.results.push_back(values[yield]);
+    meaning.wholeResults.push_back(mlir::getElementTypeOrSelf(yield.getType()).isInteger(32));
+  }
   return meaning;
 }
 
@@ -63,13 +74,20 @@ Guarded memoryOf(const Tensor &tensor, bool integer) {
   return guarded(std::vector<float>(tensor.data.begin(), tensor.data.end()));
 }
 
+// Equal within `tolerance`, or both NaN; zeros of one sign.
+bool isNear(double a, double b, double tolerance) {
+  if (std::isnan(a) || std::isnan(b) || std::isinf(a) || std::isinf(b))
+    return a == b || (std::isnan(a) && std::isnan(b));
+  return std::fabs(a - b) <= tolerance && (tolerance > 0 || a != 0 || std::signbit(a) == std::signbit(b));
+}
+
 // Compiles and runs; every element within `tolerance`.
-void expectMeaning(const std::string &kind, const std::string &body, double tolerance = 0,
-                   const Options &options = {}) {
+void expectMeaning(const std::string &kind, const std::string &body, double tolerance = 0, const Options &options = {},
+                   bool specials = false) {
   std::string text = kernelText("kernel", kind, body);
   auto codes = compile(text, options);
   for (int64_t rows : {1, 7}) {
-    Meaning meaning = interpret(text, rows);
+    Meaning meaning = interpret(text, rows, specials);
     for (auto &code : codes) {
       std::vector<Guarded> memory;
       for (size_t i = 0; i < meaning.operands.size(); ++i)
@@ -81,9 +99,12 @@ void expectMeaning(const std::string &kind, const std::string &body, double tole
         buffers.push_back(one.as<void>());
       code->run("kernel", {rows, 0, rows, 0, 0, nullptr}, buffers, 3);
       for (size_t r = 0; r < meaning.results.size(); ++r)
-        for (int64_t i = 0; i < meaning.results[r].size(); ++i)
-          ASSERT_NEAR(memory[meaning.operands.size() + r].as<float>()[i], meaning.results[r].data[i], tolerance)
+        for (int64_t i = 0; i < meaning.results[r].size(); ++i) {
+          Guarded &result = memory[meaning.operands.size() + r];
+          double found = meaning.wholeResults[r] ? result.as<int32_t>()[i] : result.as<float>()[i];
+          ASSERT_PRED3(isNear, found, meaning.results[r].data[i], tolerance)
               << code->target << " result " << r << " element " << i << " of " << body;
+        }
     }
   }
 }
@@ -110,6 +131,66 @@ TEST(Pool, EqualsTheInterpreter) {
                         (max ? ", " + x : "") + " to " + x + "\n%2 = mt.neg %0 : " + x + "\nmt.yield %2 : " + x,
                     1e-5);
     }
+  }
+}
+
+// A NaN goes through what compares; infinities, zeros of both signs and bounds have their bits.
+TEST(Specials, GoThroughElements) {
+  const std::string x = "tensor<?x37xf32>";
+  for (std::string op : {"relu", "relu6", "hard_sigmoid", "hard_silu", "hard_tanh", "sign", "abs", "leaky_relu"})
+    expectMeaning("rows", "^bb0(%x: " + x + "):\n%0 = mt." + op + " %x : " + x + "\nmt.yield %0 : " + x,
+                  op.starts_with("hard_si") || op == "leaky_relu" ? 1e-6 : 0, {}, true);
+  for (std::string op : {"maximum", "minimum"}) {
+    expectMeaning("rows",
+                  "^bb0(%x: " + x + ", %y: " + x + "):\n%0 = mt." + op + " %x, %y : " + x + ", " + x +
+                      "\nmt.yield %0 : " + x,
+                  0, {}, true);
+    for (std::string order : {"%x, %c : tensor<?x37xf32>, tensor<f32>", "%c, %x : tensor<f32>, tensor<?x37xf32>"})
+      expectMeaning("rows",
+                    "^bb0(%x: " + x + "):\n%c = mt.constant dense<0.0> : tensor<f32>\n%0 = mt." + op + " " + order +
+                        "\nmt.yield %0 : " + x,
+                    0, {}, true);
+  }
+}
+
+TEST(Specials, GoThroughLinesAndWindows) {
+  for (std::string kind : {"max", "min"})
+    for (std::string size : {"1", "5", "16", "17", "70"})
+      for (std::string of : {"%x", "%n"}) {
+        const std::string x = "tensor<?x9x" + size + "xf32>", y = "tensor<?x9xf32>";
+        expectMeaning("rows",
+                      "^bb0(%x: " + x + "):\n%n = mt.neg %x : " + x + "\n%r = mt.reduce " + kind + ", " + of +
+                          " over [2] : " + x + "\n%a = mt.argmax " + of + " : " + x + "\nmt.yield %r, %a : " + y +
+                          ", tensor<?x9xi32>",
+                      0, {}, true);
+      }
+  const std::string x = "tensor<?x8x6x19xf32>", y = "tensor<?x4x3x19xf32>";
+  for (std::string window :
+       {"window = [2, 2] strides = [2, 2]", "window = [3, 3] strides = [2, 2] padding = [1, 1, 0, 1]"})
+    expectMeaning("rows",
+                  "^bb0(%dy: " + y + ", %x: " + x + "):\n%0 = mt.pool max, %x " + window + " : " + x +
+                      "\n%1 = mt.pool_gradient max, %dy at %x " + window + " : " + y + ", " + x + " to " + x +
+                      "\nmt.yield %0, %1 : " + y + ", " + x,
+                  1e-5, {}, true);
+}
+
+// Sums and products wrap; nothing goes through floats.
+TEST(Integers, AreExact) {
+  for (std::string size : {"1", "5", "16", "17", "70"}) {
+    const std::string x = "tensor<?x9x" + size + "xi32>", y = "tensor<?x9xi32>", z = "tensor<?x" + size + "xi32>";
+    for (std::string kind : {"sum", "max", "min"})
+      expectMeaning("rows",
+                    "^bb0(%x: " + x + ", %w: " + x + "):\n%m = mt.mul %x, %w : " + x + ", " + x +
+                        "\n%n = mt.maximum %m, %x : " + x + ", " + x + "\n%s = mt.sub %n, %w : " + x + ", " + x +
+                        "\n%r = mt.reduce " + kind + ", %s over [2] : " + x + "\n%q = mt.reduce " + kind +
+                        ", %x over [1] : " + x + "\n%p = mt.reduce " + kind + ", %x over [1, 2] : " + x +
+                        "\n%a = mt.argmax %s : " + x + "\nmt.yield %s, %r, %q, %p, %a : " + x + ", " + y + ", " + z +
+                        ", tensor<?xi32>, " + y,
+                    0, {}, true);
+    expectMeaning("rows",
+                  "^bb0(%x: " + x + "):\n%0 = mt.pad %x low = [1, 0] high = [0, 2] interior = [1, 0] value = -3.0 : " +
+                      x + "\nmt.yield %0 : tensor<?x18x" + std::to_string(std::stoi(size) + 2) + "xi32>",
+                  0, {}, true);
   }
 }
 

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where frameworks differ, a Keras model follows its back end, read as a file and traced: gradients where a function
+has a kink, such as |x| at 0; what becomes of NaN."""
+
+import keras
+import mtc
+import numpy as np
+import pytest
+
+L = keras.layers
+BACKEND = keras.backend.backend()
+QUIET = {"verbose": 0, "devices": "cpu:1", "cpu": "native"}
+# Of JAX' own functions the trace on JAX knows nothing but their formulas.
+AT_KINKS = ["leaky_relu", "relu6", "hard_tanh", "hard_sigmoid"] if BACKEND == "jax" else []
+
+
+def kinks():
+    """All values before the last layer are at kinks, and the error is 0; L1 is of zeros too. Gradients are exact."""
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(3)
+    x = keras.Input((3,))
+    a, b = (L.Dense(4, kernel_initializer="zeros", bias_regularizer=keras.regularizers.L1(0.25))(x) for _ in range(2))
+    parts = [L.Maximum()([a, b]), L.Minimum()([a, b])]
+    bound = {"hard_tanh": (1.0, 1.0), "hard_sigmoid": (-3.0, 0.0)}  # and its value there
+    for name in AT_KINKS:
+        at, value = bound.get(name, (0.0, 0.0))
+        shifted = L.Dense(4, kernel_initializer="zeros", bias_initializer=keras.initializers.Constant(at))(x)
+        parts.append(L.Activation(name)(shifted) - value)
+    y = L.Dense(2, kernel_initializer="ones")(L.Concatenate()(parts))
+    model = keras.Model(x, y, name="kinks")
+    model.compile(keras.optimizers.SGD(0.5), "mae")
+    return model
+
+
+def step(fit, **options):
+    """The model's variables after a step."""
+    model = kinks()
+    x = np.arange(24, dtype="float32").reshape(8, 3) / 8
+    fit(model, x, np.zeros((8, 2), "float32"), batch_size=8, **options)
+    return [np.asarray(v) for v in model.get_weights()]
+
+
+def test_gradients_at_kinks():
+    wanted = step(keras.Model.fit, verbose=0)
+    file, trace = (step(mtc.fit, by=by, **QUIET) for by in ("file", "trace"))
+    for mine, traced, other in zip(file, trace, wanted):
+        assert mine.tobytes() == traced.tobytes()
+        np.testing.assert_allclose(mine, other, rtol=1e-6, atol=1e-7)
+
+
+NANS = ["relu", "relu6", "hard_tanh", "hard_sigmoid", "hard_silu", "leaky_relu", "elu", "softplus"]
+
+
+def specials(name):
+    """A layer, or a function of layers, between two that keep what they are given."""
+    keras.backend.clear_session()
+    x = keras.Input((4, 4, 2))
+    made = {"max_pool": lambda: L.MaxPooling2D()(x), "global": lambda: L.GlobalMaxPooling2D()(x),
+            "maximum": lambda: L.Maximum()([x, L.Permute((2, 1, 3))(x)]),
+            "minimum": lambda: L.Minimum()([L.Permute((2, 1, 3))(x), x]),
+            "max": lambda: keras.ops.max(x, axis=-1), "max_relu": lambda: L.ReLU(max_value=1.5)(x),
+            "softmax": lambda: L.Softmax()(x)}
+    y = made[name]() if name in made else L.Activation(name)(x)
+    return keras.Model(x, y, name=name)
+
+
+@pytest.mark.parametrize("name", [*NANS, "max_pool", "global", "maximum", "minimum", "max", "max_relu", "softmax"])
+def test_nan_goes_through(name):
+    x = np.random.default_rng(1).normal(size=(6, 4, 4, 2)).astype("float32") * 3
+    x[1, 2, 3, 0] = x[2, 0, 0, 1] = x[4, 3, 3, 0] = np.nan
+    if name != "hard_silu":  # which is 0 at -inf in MTC, and NaN in JAX
+        x[3, 1, 1, 1], x[3, 2, 2, 0] = np.inf, -np.inf
+    model = specials(name)
+    wanted = np.asarray(model(x))
+    assert np.isnan(wanted).any()
+    model.compile("sgd", "mse")
+    for by in ("file", "trace") if BACKEND == "jax" else ("file",):
+        plan = mtc.compile(model, batch_size=6, by=by, check=False, verbose=0)
+        with plan.session("cpu:1") as session:
+            out = np.asarray(session.predict(x))
+        np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-6, equal_nan=True)
