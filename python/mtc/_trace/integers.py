@@ -8,7 +8,7 @@ to stay below that, and else made of operations of i32, which wrap around as int
 from __future__ import annotations
 
 import math
-from typing import Callable, Sequence
+from typing import Any, Callable, Sequence
 
 from mtc._trace import elementwise as e
 from mtc._trace import layout, moves
@@ -87,7 +87,8 @@ def reduce(kind: str, value: Value, axes: Sequence[int], in_f32: Callable[[Value
     parts = [a for i in axes for a in value.axes[i]]
     batch = [a for a in parts if isinstance(a.size, Batch)]
     static = [a for a in parts if not isinstance(a.size, Batch)]
-    terms = math.prod(int(a.size) for a in static) if kind == "sum" else 1  # type: ignore[arg-type]
+    sizes: list[Any] = [a.size for a in static]
+    terms: int = math.prod(sizes) if kind == "sum" else 1
     if largest(value.node) * terms <= (EXACT >> 2 * _DIGIT if batch else EXACT):
         made = e.cast(rounded, "i32")
         if made.node.op == "cast" and not batch:

@@ -10,8 +10,17 @@ import numpy as np
 
 from mtc._trace import elementwise as e
 from mtc._trace import integers, moves, patterns
-from mtc._trace.layout import (align, arrange, broadcast, canonical, decide, expand_dims, replaced, stored_last,
-                               transpose)
+from mtc._trace.layout import (
+    align,
+    arrange,
+    broadcast,
+    canonical,
+    decide,
+    expand_dims,
+    replaced,
+    stored_last,
+    transpose,
+)
 from mtc._trace.values import Axis, Batch, Refused, Value, batch_of
 
 MOST_MAXIMA = 32  # that top_k and sort find one after the other

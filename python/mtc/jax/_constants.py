@@ -40,7 +40,7 @@ class _Numbers:
     def lines(self, operand: Value) -> Value:
         """The operand with the axes `moved` as one, the last one."""
         shape = operand.shape
-        count = int(np.prod([shape[i] for i in self.moved]))
+        count = int(np.prod([int(shape[i]) for i in self.moved]))  # type: ignore[arg-type]
         return layout.reshape(layout.transpose(operand, [*self.whole, *self.moved]),
                               (*(shape[i] for i in self.whole), count))
 

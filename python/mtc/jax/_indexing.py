@@ -96,7 +96,7 @@ def _lookup_of_several(equation: Any, operand: Value, columns: Sequence[Any], si
     rest = [i for i in range(len(shape)) if i not in axes]
     lines = layout.transpose(operand, [*axes, *rest])
     lines = layout.reshape(lines, (int(np.prod([shape[i] for i in axes])), *(shape[i] for i in rest)))
-    found = _number(columns, [int(shape[i]) for i in axes], equation.params["mode"])  # type: ignore[arg-type]
+    found = _number(columns, [int(shape[i]) for i in axes], equation.params["mode"])
     made = filled(moves.take(lines, found.ids, 0), found, _fill(equation), len(rest))
     return _placed(made, 0, len(found.ids.axes), numbers.offset_dims)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 from jax.interpreters import ad
@@ -26,11 +26,12 @@ def follow(backend: str) -> None:
     if backend == "jax":
         return
     _whose = backend
-    jax.clear_caches()  # of functions that were differentiated before
-    lax: Any = jax.lax
-    ad.defjvp(lax.abs_p, lambda g, x: g * lax.sign(x))
+    whole, rules = cast(Any, jax), cast(Any, ad)
+    whole.clear_caches()  # of functions that were differentiated before
+    lax = whole.lax
+    rules.defjvp(lax.abs_p, lambda g, x: g * lax.sign(x))
     if backend == "tensorflow":
         zero = jax.numpy.zeros_like
         for primitive, wins in ((lax.max_p, lax.ge), (lax.min_p, lax.le)):
-            ad.defjvp2(primitive, lambda g, _, a, b, wins=wins: lax.select(wins(a, b), g, zero(g)),
+            rules.defjvp2(primitive, lambda g, _, a, b, wins=wins: lax.select(wins(a, b), g, zero(g)),
                        lambda g, _, a, b, wins=wins: lax.select(wins(a, b), zero(g), g))

@@ -179,7 +179,7 @@ def prod(c: Converter, value: Any, dim: Any = None, *_: Any) -> Value:
     axis = dim % len(x.shape)
     if isinstance(x.shape[axis], Batch):
         raise Refused("a product over the samples")
-    while (size := int(x.shape[axis])) > 1:  # type: ignore[arg-type]
+    while (size := int(x.shape[axis])) > 1:
         half = size // 2
         made = e.binary("mul", part(x, axis, 0, half), part(x, axis, half, 2 * half))
         x = moves.concat([made, part(x, axis, size - 1, size)], axis) if size % 2 else made

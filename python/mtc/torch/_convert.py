@@ -142,7 +142,7 @@ class Converter:
                                       else _Subgraph() if node.op == "get_attr" else self._convert_node(node))
             except (DataError, ModelError):
                 raise
-            except Exception as error:  # of a handler, which has not foreseen these arguments
+            except Exception as error:  # noqa: BLE001 - of a handler, which has not foreseen these arguments
                 reason = _tracing.with_way_out(str(error)) if isinstance(error, Refused) else (
                     f"an error in MTC, which it has not foreseen here: {type(error).__name__}: {error}")
                 self._problems.append((_nodes.name_of(node.target), reason, _nodes.where(node)))

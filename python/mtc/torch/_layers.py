@@ -194,7 +194,7 @@ def average_pool(c: Converter, images: Any, window: Any, strides: Any = (), padd
     counts = np.ones([1] * count, "float32")
     for i, (k, s, p) in enumerate(zip(taps, steps, pads)):
         size, results = x.shape[i + 2], shape[i + 2]
-        begins = np.arange(int(results)) * s - p  # type: ignore[arg-type]
+        begins = np.arange(int(results)) * s - p
         ends = np.minimum(begins + k, int(size) + (p if count_padding else 0))  # type: ignore[arg-type]
         inside = ends - (begins if count_padding else np.maximum(begins, 0))
         counts = counts * inside.reshape([-1 if j == i else 1 for j in range(count)])
