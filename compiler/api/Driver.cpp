@@ -243,14 +243,14 @@ private:
       else
         compilation.initial.push_back(std::move(value));
     }
-    if (sayWeights(module, valueNames, !places.empty()) == 0 && !tensors.empty())
+    if (!sayWeights(module, valueNames, !places.empty()) && !tensors.empty())
       return {MT_INVALID,
               path + ": error: expected weights of the model's variables, found \"" + tensors[0].name + "\""};
     return {};
   }
 
-  // Which variables of the model have a value of the file, and which keep what they had. How many have one.
-  size_t sayWeights(ModuleOp module, const llvm::StringSet<> &valueNames, bool fromFile) {
+  // Which variables of the model have a value of the file, and which keep what they had. False: none of them has one.
+  bool sayWeights(ModuleOp module, const llvm::StringSet<> &valueNames, bool fromFile) {
     std::vector<std::string> set, left;
     for (auto model : module.getOps<mlir::mt::ModelOp>())
       for (auto variable : model.getOps<mlir::mt::VariableOp>())
@@ -270,7 +270,7 @@ private:
       text += list(set) + "\n" + path + ": leaves " + std::to_string(left.size()) +
               (fromFile ? " as the model's file has them" : " as they are initialised") + list(left);
     options.say(0, text);
-    return set.size();
+    return !set.empty() || left.empty();
   }
 
   // The parser is given the language of models alone, so that text of later stages is refused.

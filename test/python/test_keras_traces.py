@@ -147,7 +147,7 @@ def test_generator_and_unbuilt_model():
 @keras.saving.register_keras_serializable("tests")
 class Multiplied(keras.layers.Layer):
     def call(self, x):
-        low = keras.ops.cumprod(x, axis=-1)
+        low = keras.ops.arcsinh(x)
         high = keras.ops.arctan(x)
         return keras.ops.concatenate([low, high], -1)
 
@@ -159,7 +159,7 @@ def test_refusals_have_lines_and_layers():
         mtc.fit(model, keras_models.X, keras_models.Y, verbose=0)
     first, second, third = str(found.value).splitlines()[:3]
     line = Multiplied.call.__code__.co_firstlineno
-    assert first.startswith(f"{__file__}:{line + 1}:") and "cumprod" in first and '(in "multiplied")' in first
+    assert first.startswith(f"{__file__}:{line + 1}:") and "asinh" in first and '(in "multiplied")' in first
     assert second.startswith(f"{__file__}:{line + 2}:") and "atan" in second
     assert third.startswith("nor is it read as a file: odd.keras")
 
