@@ -6,7 +6,7 @@
 #include "runtime/support/device_spec.h"
 
 #include <algorithm>
-#include <fstream>
+#include <cstdio>
 #include <sched.h>
 
 namespace mtrun {
@@ -15,11 +15,13 @@ namespace fb = ::mt::plan;
 
 // "max 100000" or "200000 100000": microseconds of CPU time in each period, and the period. 0: no limit.
 static int quotaOf(const char *path) {
-  std::ifstream file(path);
-  double quota = 0, period = 0;
-  if (!(file >> quota >> period) || quota <= 0 || period <= 0)
+  FILE *file = fopen(path, "re");
+  if (!file)
     return 0;
-  return std::max(1, static_cast<int>(quota / period + 0.5));
+  long quota = 0, period = 0;
+  bool limited = fscanf(file, "%ld %ld", &quota, &period) == 2 && quota > 0 && period > 0;
+  fclose(file);
+  return limited ? static_cast<int>(std::clamp((quota + period / 2) / period, 1L, 1024L)) : 0;
 }
 
 int usableCpus() {

@@ -25,7 +25,11 @@ import conftest
 
 FILES = ["trainers/trainer_test.py", "callbacks/*_test.py"]
 METHODS = ["fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"]
-COLUMNS = ["through MTC", "in Keras", "no call", "failed", "failed without MTC too", "skipped"]
+COLUMNS = ["through MTC", "in Keras", "no call", "failed", "failed without MTC too", "expected", "skipped"]
+# What holds of Keras' own machinery alone, by the end of a test's name.
+EXPECTED = {
+    "::test_retracing": "it counts how often train_step is traced: the check does so for each size of batch",
+}
 
 
 class Watch:
@@ -129,6 +133,9 @@ def main():
         for name, test in run([source / name for name in failed], None, source, installed=False).items():
             if test["outcome"] == "failed":
                 tests[name]["outcome"] = "failed without MTC too"
+    for name in failed:
+        if tests[name]["outcome"] == "failed" and (why := EXPECTED.get(name[name.rfind("::"):])):
+            tests[name].update(outcome="expected", error=why)
     table = collections.defaultdict(collections.Counter)
     for name, test in tests.items():
         table[name.split("::")[0]][column(test)] += 1
@@ -140,7 +147,7 @@ def main():
     for reason, count in reasons.most_common():
         print(f"in Keras, {count}: {reason}")
     for name, test in tests.items():
-        if test["outcome"].startswith("failed"):
+        if test["outcome"].startswith(("failed", "expected")):
             print(f"{test['outcome']}: {name}: {test['error']}")
     return int(any(test["outcome"] == "failed" for test in tests.values()))
 
