@@ -117,10 +117,12 @@ KernelNames::KernelNames(ModuleOp module) {
       trainable.insert(declare.getName());
 }
 
-// The list of uses has an order of its own.
+// The list of uses has an order of its own. Most have one user, and where ops have been moved a comparison numbers all
+// ops of the block again.
 static SmallVector<Operation *> usersInOrder(Operation *op) {
   SmallVector<Operation *> users(op->getUsers());
-  llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  if (users.size() > 1)
+    llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   return users;
 }
 
