@@ -183,15 +183,15 @@ std::string contentHash(const mtrun_dataset &data) {
   for (const Column &column : data.columns) {
     bytes.insert(bytes.end(), column.name.begin(), column.name.end());
     int64_t count = std::min(column.made() ? looksAtMade : looksAt, data.size);
+    std::vector<uint8_t> row(column.rowBytes); // aligned for any type
     for (int64_t i = 0; i < count; ++i) {
       int64_t index = count == 1 ? 0 : static_cast<int64_t>(static_cast<double>(data.size - 1) * i / (count - 1));
       int64_t sample = data.sample(i == count - 1 ? data.size - 1 : index);
-      size_t end = bytes.size();
-      bytes.resize(end + column.rowBytes);
       if (!column.made())
-        column.gather(&sample, 1, bytes.data() + end);
-      else if (!column.make(sample, Draw(), bytes.data() + end).ok())
+        column.gather(&sample, 1, row.data());
+      else if (!column.make(sample, Draw(), row.data()).ok())
         return "";
+      bytes.insert(bytes.end(), row.begin(), row.end());
     }
   }
   return hashText(hash128(bytes));
