@@ -191,7 +191,7 @@ std::string writeManifest(const Manifest &manifest) {
   if (!manifest.tuning.empty())
     json.add("tuning", manifest.tuning);
   if (!manifest.conditions.empty())
-    addTexts(json, "conditions", manifest.conditions);
+    json.add("conditions", manifest.conditions);
   if (manifest.monitored) {
     json.beginObject("monitor");
     json.add("name", manifest.monitor);
@@ -229,7 +229,7 @@ static void fill(const Json &json, Manifest &manifest) {
   if (auto tuning = json.find("tuning"); tuning != json.end())
     manifest.tuning = hashText(hashOfText(tuning->get<std::string>()));
   if (auto conditions = json.find("conditions"); conditions != json.end())
-    manifest.conditions = conditions->get<std::vector<std::string>>();
+    manifest.conditions = conditions->get<std::string>();
   manifest.state = stateOf(json.at("state"));
   if (auto monitor = json.find("monitor"); monitor != json.end()) {
     manifest.monitor = monitor->at("name").get<std::string>();

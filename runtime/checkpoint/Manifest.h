@@ -54,8 +54,7 @@ struct Manifest {
   std::string model;
   Hash128 plan;       // of the plan that made it
   std::string tuning; // hash of the tuning file of its GPUs, in hexadecimal digits; "" without one
-  // What else may change bits (Session::conditions), a line each; empty: an older checkpoint does not say.
-  std::vector<std::string> conditions;
+  std::string conditions; // what else may change bits (Session::conditions); "": an older checkpoint does not say
   LoopState state;
   std::string monitor;               // the metric that chooses the best checkpoint
   std::optional<double> monitored;   // its value; none in the middle of an epoch

@@ -1,31 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Resume.h"
 #include "runtime/checkpoint/Variables.h"
+#include "runtime/device/Greeting.h"
 #include "runtime/support/hash_text.h"
 
-#include <algorithm>
-
 namespace mtrun {
-
-std::vector<std::string> linesOf(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
-// The first that differs; "": none, or nobody knows what they were.
-static std::string otherConditions(const std::vector<std::string> &then, const std::vector<std::string> &now) {
-  for (size_t i = 0; !then.empty() && i < std::max(then.size(), now.size()); ++i) {
-    std::string expected = i < then.size() ? then[i] : "nothing", found = i < now.size() ? now[i] : "nothing";
-    if (expected != found)
-      return "expected " + expected + ", found " + found;
-  }
-  return "";
-}
 
 Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool &samePlan) {
   const Plan &plan = session.plan();
@@ -43,8 +22,8 @@ Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool 
                             named(checkpoint.manifest.tuning) + ", found " + named(now) +
                             "; --force goes on with what there is now, to other bits"};
   }
-  if (std::string differs = otherConditions(checkpoint.manifest.conditions, linesOf(session.conditions()));
-      !differs.empty() && !force)
+  const std::string &then = checkpoint.manifest.conditions;
+  if (std::string differs = then.empty() ? "" : difference(then, session.conditions()); !differs.empty() && !force)
     return {MT_INVALID, checkpoint.path + ": made where other bits are computed: " + differs +
                             "; --force goes on here, to other bits"};
   int64_t before = session.info().seed;

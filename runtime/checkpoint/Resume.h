@@ -8,9 +8,6 @@
 
 namespace mtrun {
 
-// Its lines, without their ends.
-std::vector<std::string> linesOf(std::string_view text);
-
 // Puts the session where the checkpoint was made: seed and variables. `samePlan` says whether the plan is the one that
 // made it; without `force` another plan is MT_INVALID, even if its variables fit, and so are devices or libraries that
 // compute other bits.

@@ -131,7 +131,7 @@ void Saver::save(const LoopState &state, std::optional<double> monitored, bool f
   manifest.model = plan.tables().model() ? plan.tables().model()->str() : "";
   manifest.plan = plan.hash();
   manifest.tuning = session_->tuning();
-  manifest.conditions = linesOf(session_->conditions());
+  manifest.conditions = session_->conditions();
   manifest.state = state;
   manifest.monitor = monitor_;
   manifest.monitored = monitored;

@@ -25,11 +25,14 @@ static void logLine(void *user, int level, const char *message) {
     fprintf(stderr, "mtrun: %s\n", message);
 }
 
+// The plan that defaultDevices() has read, for loadPlan(): a large one takes a while to verify.
+static PlanPtr readPlan;
+
 std::string defaultDevices(const std::string &path) {
   mtrun_plan *loaded = nullptr;
   mt_status *status = path.empty() ? nullptr : mtrun_plan_load(path.c_str(), &loaded);
   mt_status_free(status); // open() says how it is damaged
-  PlanPtr plan(loaded);
+  readPlan.reset(loaded);
   char text[64] = "cpu:1";
   if (loaded)
     check(mtrun_default_devices(loaded, text, sizeof text));
@@ -38,6 +41,9 @@ std::string defaultDevices(const std::string &path) {
 
 Run loadPlan(const Arguments &arguments) {
   Run run;
+  run.plan = std::move(readPlan);
+  if (run.plan)
+    return run;
   mtrun_plan *plan = nullptr;
   check(mtrun_plan_load(arguments.plan.c_str(), &plan));
   run.plan.reset(plan);
