@@ -243,16 +243,23 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
 
 
 @contextlib.contextmanager
-def training(module: Any) -> Iterator[None]:
-    """In training mode, and afterwards as before. Parts in evaluation mode stay so in a module that is training."""
+def modes_kept(module: Any) -> Iterator[None]:
+    """With all parts of a module in training or evaluation mode afterwards as before."""
     modes = {m: m.training for m in module.modules()}
-    if not module.module.training:
-        module.train()
     try:
         yield
     finally:
         for m, mode in modes.items():
             m.training = mode
+
+
+@contextlib.contextmanager
+def training(module: Any) -> Iterator[None]:
+    """In training mode, and afterwards as before. Parts in evaluation mode stay so in a module that is training."""
+    with modes_kept(module):
+        if not module.module.training:
+            module.train()
+        yield
 
 
 def _refuse_frozen_regions(program: Any, name: str) -> None:

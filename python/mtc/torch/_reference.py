@@ -12,7 +12,7 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._trace import guard, roundings
-from mtc.torch._export import TracedStep, training
+from mtc.torch._export import TracedStep, modes_kept, training
 from mtc.torch._framework import dispatch, torch
 
 _DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout", "dropout_"}
@@ -74,13 +74,9 @@ def _unchanged(module: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def _evaluating(step: TracedStep) -> Iterator[None]:
     """In evaluation mode, and afterwards as before."""
-    modes = {m: m.training for m in step.modules()}
-    step.eval()
-    try:
+    with modes_kept(step):
+        step.eval()
         yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
 
 
 @contextlib.contextmanager
