@@ -223,11 +223,16 @@ std::vector<unsigned> FusionGraph::groupsOf(KernelKind kind) const {
 
 // Sums of the same all-reduce bucket are needed at the same time.
 void FusionGraph::fuseReductions() {
-  std::vector<unsigned> reductions = groupsOf(KernelKind::reduce);
-  for (auto [i, a] : llvm::enumerate(reductions))
-    for (unsigned b : ArrayRef(reductions).drop_front(i + 1))
-      if (!groups[a].ops.empty() && !groups[b].ops.empty() && bucketOf(groups[a]) == bucketOf(groups[b]) &&
-          canMerge(a, b))
+  std::map<std::optional<int64_t>, std::vector<unsigned>> ofBucket;
+  std::vector<std::pair<unsigned, const std::vector<unsigned> *>> order; // a sum, and those of its bucket
+  for (unsigned group : groupsOf(KernelKind::reduce)) {
+    std::vector<unsigned> &members = ofBucket[bucketOf(groups[group])];
+    members.push_back(group);
+    order.emplace_back(group, &members);
+  }
+  for (auto [a, members] : order)
+    for (unsigned b : llvm::make_range(llvm::upper_bound(*members, a), members->end()))
+      if (!groups[a].ops.empty() && !groups[b].ops.empty() && canMerge(a, b))
         merge(a, b);
 }
 

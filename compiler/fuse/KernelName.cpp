@@ -111,18 +111,19 @@ static std::string wordsOf(const FusionGroup &group) {
   return text.empty() ? "copy" : text + (more ? "+more" : "");
 }
 
-KernelNames::KernelNames(ModuleOp module) {
-  for (auto declare : module.getOps<mt::DeclareOp>())
+KernelNames::KernelNames(mt::ProgramOp program) {
+  for (Operation &op : program.getBody().front())
+    position.try_emplace(&op, position.size());
+  for (auto declare : program->getParentOfType<ModuleOp>().getOps<mt::DeclareOp>())
     if (declare.getKind() == mt::VariableKind::trainable)
       trainable.insert(declare.getName());
 }
 
-// The list of uses has an order of its own. Most have one user, and where ops have been moved a comparison numbers all
-// ops of the block again.
-static SmallVector<Operation *> usersInOrder(Operation *op) {
+// The list of uses has an order of its own. MLIR's order of a block would be numbered again after each kernel, which
+// takes time in the square of their number; what a kernel's ops are read by has not been moved yet.
+SmallVector<Operation *> KernelNames::usersInOrder(Operation *op) const {
   SmallVector<Operation *> users(op->getUsers());
-  if (users.size() > 1)
-    llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::sort(users, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
   return users;
 }
 

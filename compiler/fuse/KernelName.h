@@ -14,16 +14,19 @@ mlir::Location locationOf(const FusionGroup &group);
 
 class KernelNames {
 public:
-  explicit KernelNames(mlir::ModuleOp module);
+  // Before any op of the program is outlined.
+  explicit KernelNames(mlir::mt::ProgramOp program);
 
   // At most 80 bytes of UTF-8. Kernels may have equal names.
   std::string of(const FusionGroup &group) const;
 
 private:
+  llvm::SmallVector<mlir::Operation *> usersInOrder(mlir::Operation *op) const;
   std::string gradientOf(mlir::Value sum) const;
   std::string updateOf(const FusionGroup &group) const;
 
   llvm::StringSet<> trainable;
+  llvm::DenseMap<mlir::Operation *, unsigned> position; // in the program
 };
 
 } // namespace mtc

@@ -127,7 +127,7 @@ static void addCopies(const FusionGraph &graph, Block &body) {
 
 void outlineKernels(mt::ProgramOp program, const FusionGraph &graph) {
   Block &body = program.getBody().front();
-  KernelNames names(program->getParentOfType<ModuleOp>());
+  KernelNames names(program);
   auto builder = OpBuilder::atBlockEnd(&body);
   for (const FusionGroup *group : graph.ordered()) {
     if (!group->kind) {
