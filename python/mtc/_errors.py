@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Callable, Optional
 
 if TYPE_CHECKING:
     import ctypes
@@ -89,10 +89,12 @@ _CLASSES: dict[int, type[Error]] = {
 }
 
 
-def check(library: ctypes.CDLL, status: Optional[int], invalid: type[Error] = DataError, strip: str = "") -> None:
+def check(library: ctypes.CDLL, status: Optional[int], invalid: type[Error] = DataError, strip: str = "",
+          spell: Callable[[str], str] = str) -> None:
     """Raises the error of a status, and frees it; does nothing for NULL.
 
-    `invalid` is the class for MT_INVALID. `strip` is left out of the message: the name of a temporary file.
+    `invalid` is the class for MT_INVALID. `strip` is left out of the message: the name of a temporary file. `spell`
+    changes the message.
     """
     if not status:
         return
@@ -102,6 +104,6 @@ def check(library: ctypes.CDLL, status: Optional[int], invalid: type[Error] = Da
     if strip:
         text = text.replace(strip, "")
     kind = invalid if code == 1 else _CLASSES.get(code, Error)
-    error = kind(text)
+    error = kind(spell(text))
     error.code = code
     raise error

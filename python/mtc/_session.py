@@ -14,6 +14,7 @@ import numpy as np
 
 from mtc import _library, _structs
 from mtc._checks import integer
+from mtc._compile import in_python
 from mtc._dataset import Dataset, with_lines
 from mtc._devices import default_devices
 from mtc._errors import ClosedError, DataError, check
@@ -59,9 +60,9 @@ class Session:
         for name in set(options) - {name for name, *_ in _structs.Options._fields_}:
             raise TypeError(f"expected an option of mtrun_options, found {name}")
         given = {k: v.encode() if isinstance(v, str) else v for k, v in {"devices": self.devices, **options}.items()}
-        settings = _structs.sized(_structs.Options, seed=seed, **given)
-        handle = ctypes.c_void_p()
-        check(library, library.mtrun_session_create(plan._handle, ctypes.byref(settings), ctypes.byref(handle)))
+        settings, handle = _structs.sized(_structs.Options, seed=seed, **given), ctypes.c_void_p()
+        check(library, library.mtrun_session_create(plan._handle, ctypes.byref(settings), ctypes.byref(handle)),
+              spell=in_python)
         self._owner = Owner(library, handle, plan)
         self._use = self._owner.use
 

@@ -179,6 +179,9 @@ def test_errors_of_devices(plan):
         plan.session("cpu:9")
     with pytest.raises((mtc.NoDeviceError, mtc.DeviceError)):
         plan.session("cuda:0")
+    regularized = mtc.compile(ROOT / "test" / "exactness" / "inputs" / "regularized.mlir", batch_size=16)
+    with pytest.raises(mtc.DataError, match="again; compile the model with micro_batches$"):
+        regularized.session("cpu:1", micro_batches=2)
     with pytest.raises(TypeError, match="expected an option of mtrun_options, found thread"):
         plan.session(thread=3)
 
