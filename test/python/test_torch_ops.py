@@ -2,6 +2,7 @@
 """mtc.torch: operations where an easy formula is not PyTorch's: ties, bounds, singular points, overloads, types."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -18,6 +19,20 @@ TIES = torch.tensor([[-2.0, -1, 0, 1, 2, 1], [0, 0, 1, 1, -1, -1], [3, -3, 3, 2,
 OTHER = torch.tensor([[-1.0, -1, 0, 0, 2, 2], [1, 0, 1, -1, -1, 0], [2, -3, 1, 2, 0, 0], [1, 0, 1, 2, 1, -1]])
 SIGNS = torch.where(OTHER > 0, 1.0, -1.0)
 IDS = torch.tensor([1, 0, 2, 0])
+MASK = torch.tensor([[0, 1, 0, 0, 0, 1], [0] * 6, [1, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0]]).bool()
+PLACES = torch.tensor([[0], [2], [3], [4]])
+
+
+def holes(x, value=-INF):
+    """x with this value where MASK is."""
+    return torch.where(MASK, value, x)
+
+
+def filled(x):
+    """x with numbers for what is none."""
+    return torch.where(torch.isnan(x), 7.0, x.clamp(-9, 8))
+
+
 
 # What each makes of x, [n, 4, 6], a parameter that is full of ties times a number of each sample.
 CASES = {
@@ -75,6 +90,23 @@ CASES = {
                                                           create_graph=True)[0] if x.requires_grad else x,
     "a derivative": lambda x: torch.autograd.grad((x ** 3).sum(), x, create_graph=True)[0] if x.requires_grad else x,
     "signed integers": lambda x: x + ((x.detach() * 40).to(torch.int8) * 3 + 100).float(),
+    "gather among infinities": lambda x: holes(x).gather(-1, PLACES.expand(x.shape[0], 4, 1)),
+    "gather two among infinities": lambda x: holes(x).gather(-1, torch.stack(
+        [PLACES[:, 0], torch.arange(2, 6)], 1).expand(x.shape[0], 4, 2)),
+    "gather along another axis": lambda x: holes(x).gather(1, torch.tensor([[1, 1, 3, 2, 0, 1]]).expand(
+        x.shape[0], 1, 6)),
+    "labels among masked classes": lambda x: holes(x).log_softmax(-1).gather(-1, PLACES.expand(x.shape[0], 4, 1)),
+    "sort NaN": lambda x: filled(holes(x, math.nan).sort(-1)[0]),
+    "sort NaN descending": lambda x: filled(holes(x, math.nan).sort(-1, descending=True)[0]),
+    "argsort NaN": lambda x: x * torch.argsort(holes(x, math.nan), dim=-1, stable=True),
+    "topk NaN": lambda x: filled(holes(x + torch.arange(6) * 0.1, math.nan).topk(3)[0]),
+    "topk of the smallest, NaN": lambda x: filled(holes(x + torch.arange(6) * 0.1, math.nan).topk(
+        5, largest=False)[0]),
+    "sinc": lambda x: torch.sinc(x) + torch.sinc(x + 0.3), "isinf": lambda x: x * torch.isinf(holes(x)),
+    "log2": lambda x: torch.log2(x.abs() + 0.5), "log10": lambda x: torch.log10(x.abs() + 0.5), "exp2": torch.exp2,
+    "xlogy": lambda x: torch.xlogy(x.clamp(min=0), TIES.clamp(min=0)),
+    "pad by -inf": lambda x: F.pad(x, (1, 2), value=-INF).softmax(-1),
+    "xlog1py": lambda x: torch.special.xlog1py(x * 0, TIES / 3), "entropy": lambda x: torch.special.entr(x.abs() + 0.5),
     "integers of 16 bits": lambda x: x + ((x.detach() * 9000).to(torch.int16) + 20000).float(),
 }
 

@@ -124,6 +124,9 @@ def pad(value: Value, fill: float, low: Sequence[int], high: Sequence[int], inte
     low, high, interior = [int(n) for n in low], [int(n) for n in high], [int(n) for n in interior or [0] * len(low)]
     if value.dtype != "f32" and any((*low, *high, *interior)):
         return e.cast(pad(e.cast(value, "f32"), fill, low, high, interior), value.dtype)
+    if not np.isfinite(fill):
+        there = pad(broadcast(value.graph.constant(np.float32(1)), value.shape), 0.0, low, high, interior)
+        return e.select(e.compare("ne", there, 0.0), pad(value, 0.0, low, high, interior), fill)
     grows = [max(n, 0) for n in low], [max(n, 0) for n in high]
     moved = [i for i in range(len(low)) if grows[0][i] or grows[1][i] or interior[i]]
     if moved and value.scalar != fill:

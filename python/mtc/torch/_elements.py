@@ -112,6 +112,58 @@ def power(c: Converter, base: Any, exponent: Any) -> Value:
     return gradients.power(as_result(c, base), as_result(c, exponent))
 
 
+@op("log2", "log10", "exp2", "special_exp2")
+def other_base(c: Converter, value: Any) -> Value:
+    """Powers and logarithms of 2 and 10, by those of e."""
+    x = as_result(c, value)
+    if c.name().endswith("exp2"):
+        return e.unary("exp", e.binary("mul", x, math.log(2)))
+    return e.binary("mul", e.unary("log", x), 1 / math.log(int(c.name()[3:])))
+
+
+@op("sinc", "special_sinc")
+def sinc(c: Converter, value: Any) -> Value:
+    """1 at 0, without a gradient there."""
+    x = as_result(c, value)
+    zero = e.compare("eq", x, 0.0)
+    angle = e.binary("mul", e.select(zero, e.as_value(x, 1.0), x), math.pi)
+    return e.select(zero, e.as_value(x, 1.0), e.binary("div", e.unary("sin", angle), angle))
+
+
+@op("xlogy", "special_xlogy", "special_xlog1py")
+def product_with_log(c: Converter, factor: Any, value: Any) -> Value:
+    """x log(y): where x is 0 and the logarithm is none, 0 without a gradient to x, and x / y, 0 / 0 too, to y."""
+    x, y = as_result(c, factor), as_result(c, value)
+    kind, lowest = ("log1p", -1.0) if c.name().endswith("1py") else ("log", 0.0)
+    zero = e.compare("eq", x, 0.0)
+    none = e.logical_and(zero, e.compare("le", y, lowest))
+    made = e.binary("mul", x, e.unary(kind, e.select(none, e.as_value(y, 1.0), y)))
+    made = e.select(none, e.as_value(made, 0.0), made)
+    if not y.node.learned:
+        return made
+    pole = e.logical_and(zero, e.compare("eq", y, lowest))
+    nothing = e.select(pole, e.binary("sub", y, c.graph.stop_gradient(y)), e.as_value(y, 1.0))
+    return e.select(pole, e.unary("sqrt", e.unary("square", nothing)), made)  # which has no slope
+
+
+@op("special_entr")
+def entropy(c: Converter, value: Any) -> Value:
+    """-x log(x), whose slope at 0 is infinite, and -inf below."""
+    x = as_result(c, value)
+    zero, below, one = e.compare("eq", x, 0.0), e.compare("lt", x, 0.0), e.as_value(x, 1.0)
+    inside = e.select(e.compare("le", x, 0.0), one, x)
+    made = e.unary("neg", e.binary("mul", inside, e.unary("log", inside)))
+    made = e.select(zero, e.unary("sqrt", e.select(zero, x, one)), made)
+    nothing = e.select(below, e.binary("sub", x, c.graph.stop_gradient(x)), one)  # the root of its square has no slope
+    return e.select(below, e.binary("sub", e.unary("sqrt", e.unary("square", nothing)), math.inf), made)
+
+
+@op("isnan", "isinf")
+def is_special(c: Converter, value: Any) -> Value:
+    x = e.cast(c.value(value), "f32")
+    return e.compare("ne", x, x) if c.name() == "isnan" else e.compare("eq", e.unary("abs", x), math.inf)
+
+
 @op("reciprocal")
 def reciprocal(c: Converter, value: Any) -> Value:
     return e.binary("div", 1.0, as_result(c, value))

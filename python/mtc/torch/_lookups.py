@@ -132,21 +132,19 @@ def _joined(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> tuple[V
 
 @op("gather")
 def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
-    """Elements of each line: the sum of the products with a one at the place of each."""
+    """Elements of each line by their places in it, whatever else is in the line: infinities too."""
     x, places = c.value(value), c.value(ids)
     axis = dim % len(x.shape)
     size = x.shape[axis]
     same = all(a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis)
     if not same or isinstance(size, Batch):
         raise Refused("a gather of some of the lines, or of samples")
-    lines = e.cast(x, "f32")
+    rest = [i for i in range(len(x.shape)) if i != axis]
+    lines = layout.transpose(e.cast(x, "f32"), [*rest, axis])
     if places.shape[axis] != 1:
-        lines = layout.transpose(lines, [*(i for i in range(len(x.shape)) if i != axis), axis])
         wide = layout.broadcast(layout.expand_dims(lines, (axis,)), (*places.shape, size))
         return e.cast(reductions.pick(wide, places), x.dtype)
-    ones = moves.one_hot(layout.squeeze(places, (axis,)), size)
-    order = [*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1)]
-    found = reductions.reduce("sum", e.binary("mul", lines, layout.transpose(ones, order)), (axis,))
+    found = reductions.pick(lines, layout.squeeze(places, (axis,)))
     return e.cast(layout.expand_dims(found, (axis,)), x.dtype)
 
 
