@@ -31,6 +31,7 @@ Reference = Callable[[bool, int], Values]  # (float64?, step of `roundings`) -> 
 FLOOR = 1e-3  # of the largest element of all gradients: a gradient below it is rounding errors
 LEAST = 1e-6  # of other arrays: below it they are 0
 MOST = 0.1  # a larger difference is no rounding
+QUICK = roundings.STEPS[:3]  # before float64 is asked
 LOSS, GRADIENT, BUFFER, METRIC, PREDICTION = ("the loss", "the gradient of ", "the buffer ", "the metric ",
                                               "the prediction ")
 EVALUATED = " in evaluation"
@@ -44,11 +45,13 @@ class Verdict:
         errors: of each array, as a share of its largest element.
         moved: those that the framework's changed weights move as far.
         doubled: those that are as near to float64 as the framework's float32 is.
+        change: the most by which a weight was changed, as a share of it.
     """
 
     errors: dict[str, float]
     moved: list[str] = dataclasses.field(default_factory=list)
     doubled: list[str] = dataclasses.field(default_factory=list)
+    change: float = 0.0
 
 
 class Different(ModelError):
@@ -102,30 +105,34 @@ def judge(mine: Mapping[str, Array], reference: Reference, tolerance: float,
     Raises:
         Different: something differs by more than roundings do.
     """
-    single = truth = reference(False, 0)
+    single = reference(False, 0)
     found = measure(mine, single)
     over = [key for key, error in found.items() if not error <= tolerance]
     if not over:
         return Verdict(found)
-    double = False
+    steps: set[int] = set()
+    doubled: dict[int, Values] = {}
 
-    def again(noise: int) -> dict[str, float]:
-        return measure(reference(double, noise) if noise else single, truth)
+    def moved(noise: int, double: bool = False) -> dict[str, float]:
+        steps.add(noise)
+        return measure(reference(double, noise), doubled[0] if double else single)
 
-    left = _unmoved(found, tolerance, again, roundings.STEPS[:1])
+    left = _unmoved(found, tolerance, moved, QUICK)
     exact: list[str] = []
-    if left:
+    if left:  # float64 takes several times as long
         with contextlib.suppress(Exception):  # the caller's code may insist on float32
-            truth, double = reference(True, 0), True
-            found = {**found, **measure(mine, truth)}
-        if double:
-            own = again(0)
-            exact = [key for key in over if found[key] <= tolerance + roundings.SLACK * own[key]]
-        kept = {key: error for key, error in found.items() if key not in exact}
-        left = _unmoved(kept, tolerance, again, roundings.STEPS)
+            doubled[0] = reference(True, 0)
+    if doubled:
+        own, truth = measure(single, doubled[0]), measure(mine, doubled[0])
+        found.update({key: truth[key] for key in left})
+        exact = [key for key in left if found[key] <= tolerance + roundings.SLACK * own[key]]
+    if left:
+        kept = {key: found[key] for key in left if key not in exact}
+        left = _unmoved(kept, tolerance, lambda noise: moved(noise, bool(doubled)), roundings.STEPS)
     if left:
         raise Different("", {key: found[key] for key in left})
-    return Verdict(found, [key for key in over if key not in exact], exact)
+    return Verdict(found, [key for key in over if key not in exact], exact,
+                   roundings.change(max(steps)) if steps else 0.0)
 
 
 def _unmoved(found: Mapping[str, float], tolerance: float, again: Callable[[int], Mapping[str, float]],
@@ -164,8 +171,9 @@ def conclusion(framework: str, verdicts: Mapping[str, Verdict], tolerance: float
         return f"agrees with {framework} within {tolerance:.0e}; the worst is {worst[1]}, {worst[0]:.1e}"
     parts = [f"agrees with {framework} within {tolerance:.0e}, but for rounding"]
     if moved:
+        change = max(verdict.change for verdict in verdicts.values())
         parts.append(f"{_arrays(moved)} by up to {max(moved):.1e}, and {framework}'s own numbers move as far when its "
-                     "weights change by 1e-6")
+                     f"weights change by {change:.0e}")
     if doubled:
         parts.append(f"{_arrays(doubled)} by up to {max(doubled):.1e} from {framework} in float64, and its float32 by "
                      "an eighth of that or more")

@@ -119,7 +119,7 @@ class _Work:
     def check(self, tolerance: float, full: bool) -> tuple[str, list[guard.Values]]:
         """A line about how well MTC's numbers fit PyTorch's, and gradients. ModelError where they differ."""
         given = len(self.example.tensors[0])
-        rows = _check.rows_of(given, bool(self.exported.changed), full)
+        rows = _check.rows_of(given, self.exported, full)
         model = self.convert(rows, set(), random=False)
         plan = self.compile(_text(model, {}, _check.OPTIMIZER), {"batch": rows, "cpu": "native"})
         check = _check.Check(self.name, self.step, self.exported, [n for n in model.stored if n in self.parameters],
