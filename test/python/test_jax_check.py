@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check of mtc.jax: faults that it has to find, and what it allows."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import jax_models
 import numpy as np
+import optax
 import pytest
 
 import mtc
@@ -158,3 +161,109 @@ def test_check_asks_jax_again_where_the_quick_program_differs(monkeypatch):
         monkeypatch.setattr(_reference.Reference, "of", of(change))
         compiled(m.loss, m.params, m.some(4)).close()
         assert len(asked) == count
+
+
+# Three updates by the optimizer of optax
+
+
+def matrices(tree):
+    return jax.tree.map(lambda array: array.ndim > 1, tree)
+
+
+OPTIMIZERS = {
+    "sgd": lambda: optax.sgd(optax.exponential_decay(0.1, 1, 0.5), momentum=0.9, nesterov=True),
+    "adam": lambda: optax.chain(optax.clip_by_global_norm(0.01), optax.adam(1e-2)),
+    "adamw": lambda: optax.adamw(optax.linear_schedule(0.0, 1e-2, 2), weight_decay=0.1, mask=matrices),
+    "lion": lambda: optax.lion(1e-2, weight_decay=0.1, mask={"w": True, "b": False}),
+    "rmsprop": lambda: optax.rmsprop(1e-2, centered=True),
+    "adagrad": lambda: optax.adagrad(1e-2),
+}
+# What is planted: another attribute, or another rate.
+WRONG = {"sgd": "momentum", "adam": "global_clipnorm", "adamw": "weight_decay", "lion": "beta_2", "rmsprop": "rho",
+         "adagrad": "initial_accumulator_value"}
+
+
+def with_bias(p, b):
+    return jnp.mean(jnp.tanh(b["x"] @ p["w"] + p["b"]) ** 2)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_updates_are_those_of_optax(name, capsys, monkeypatch):
+    """And where a number of the optimizer or its rate is another, the check says so."""
+    params = {**PARAMS, "b": np.zeros(2, "f4")}
+    compiled(with_bias, params, optimizer=OPTIMIZERS[name](), verbose=1).close()
+    assert f"; 3 updates of {name} are those of optax" in capsys.readouterr().err
+    right = mtc.jax.resolve
+
+    def attribute(given):
+        made = right(given)
+        return made.with_(**{WRONG[name]: 0.9 * made.attributes[WRONG[name]]})
+
+    def rate(given):
+        made = right(given)
+        other = (lambda count: 1.01 * made.rate(count)) if callable(made.rate) else 1.01 * made.rate
+        return dataclasses.replace(made, rate=other)
+
+    for wrong in (attribute, rate):
+        monkeypatch.setattr(mtc.jax, "resolve", wrong)
+        with pytest.raises(mtc.ModelError, match=f"what {name} of optax makes of the same .*, found after [123]"):
+            compiled(with_bias, params, optimizer=OPTIMIZERS[name]())
+
+
+def test_a_schedule_that_moves_on_too_early_is_found(monkeypatch):
+    right = mtc.jax.resolve
+    monkeypatch.setattr(mtc.jax, "resolve", lambda given: dataclasses.replace(
+        right(given), rate=lambda count: right(given).rate(count + (count > 1))))
+    with pytest.raises(mtc.ModelError, match="found after 3 of 3 updates"):
+        compiled(with_bias, {**PARAMS, "b": np.zeros(2, "f4")}, optimizer=optax.sgd(optax.linear_schedule(1, 0, 5)))
+
+
+# What else is compared
+
+
+def masked(p, b):
+    return jnp.sum(jnp.mean((b["x"] @ p["w"]) ** 2, 1) * b["mask"]) / jnp.maximum(jnp.sum(b["mask"]), 1)
+
+
+@pytest.mark.parametrize("loss, batch", [
+    (masked, {"x": X, "mask": np.array([1, 1, 0, 1], "f4")}),
+    (lambda p, b: jnp.sum(jnp.where(b["y"] >= 0, jnp.tanh(b["x"] @ p["w"])[:, 0] * b["y"], 0)),
+     {"x": X, "y": np.array([1, 2, -1, 0], "i4")})], ids=["mask", "labels"])
+def test_a_batch_without_a_label_that_counts_is_compared(loss, batch, capsys, monkeypatch):
+    compiled(loss, batch=batch, verbose=1).close()
+    assert "; a sample whose labels are ignored; all labels ignored; " in capsys.readouterr().err
+    right = _check._Mine.of
+
+    def wrong(self, arrays, numbers):
+        values = right(self, arrays, numbers)
+        empty = (arrays["mask"] == 0 if "mask" in arrays else arrays["y"] < 0).all()
+        return {**values, guard.LOSS: values[guard.LOSS] + np.float32(0.1 * empty)}
+
+    monkeypatch.setattr(_check._Mine, "of", wrong)
+    with pytest.raises(mtc.ModelError, match="for all labels ignored: .*\n  the loss: "):
+        compiled(loss, batch=batch)
+
+
+def test_a_loss_that_does_not_repeat_itself_is_no_reference(monkeypatch):
+    right, count = _reference.Reference.of, iter(range(100))
+
+    def of(*given):
+        values = right(*given)
+        return {**values, guard.LOSS: values[guard.LOSS] * np.float32(1 + 1e-6 * next(count))}
+
+    monkeypatch.setattr(_reference.Reference, "of", of)
+    with pytest.raises(mtc.ModelError, match="expected a loss function that computes the same twice"):
+        compiled(tanh)
+
+
+def test_a_full_check_takes_all_samples_and_batches(capsys, monkeypatch):
+    monkeypatch.setattr(_check, "SECONDS", -1.0)
+    rows = []
+    right = _check._Mine.of
+    monkeypatch.setattr(_check._Mine, "of", lambda self, arrays, numbers: (
+        rows.append(len(arrays["x"])), right(self, arrays, numbers))[1])
+    compiled(tanh, verbose=1).close()
+    assert rows == [2] and "batches made of it" not in capsys.readouterr().err
+    rows.clear()
+    compiled(tanh, verbose=1, check="full").close()
+    assert rows == [4, 4, 4, 1] and "of 3 batches made of it" in capsys.readouterr().err

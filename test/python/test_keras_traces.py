@@ -2,6 +2,7 @@
 """Keras models that are traced: the same losses, metrics, weights and outputs as Keras' own fit has, and in float64 the
 same gradients."""
 
+import dataclasses
 import os
 import pathlib
 import re
@@ -18,6 +19,7 @@ import models
 import mtc
 import numpy as np
 import pytest
+from mtc._traced import _optimizer
 
 HERE = {"devices": "cpu:1", "cpu": "native"}
 # A model takes about five seconds in each test, of two compilers or of the interpreter: every second one, or all with
@@ -328,3 +330,39 @@ def test_the_example_of_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec("\n".join(line[4:] for line in lines if line.startswith("    ") or not line), {})  # noqa: S102
     assert (tmp_path / "autoencoder.mtp").exists()
+
+
+@pytest.mark.parametrize("make, number", [
+    (lambda: keras.optimizers.AdamW(keras.optimizers.schedules.ExponentialDecay(1e-2, 1, 0.5), weight_decay=0.1),
+     "weight_decay"),
+    (lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True, clipnorm=0.01), "clipnorm")], ids=["adamw", "sgd"])
+def test_the_updates_are_those_of_keras(make, number, capsys, monkeypatch):
+    """And where a number of the optimizer or its rate is another, the check says so."""
+    x = np.random.default_rng(0).standard_normal((8, 3)).astype("f4")
+
+    def compiled(layers):  # a text that was checked is not checked again
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(layers, activation="tanh"),
+                                  keras.layers.Dense(1)])
+        optimizer = make()
+        if number == "weight_decay":
+            optimizer.exclude_from_weight_decay(var_names=["bias"])
+        model.compile(optimizer, "mse")
+        mtc.compile(model, batch_size=8, by="trace", example=(x, x[:, :1]), cache=False, verbose=1)
+
+    compiled(4)
+    assert f"; 3 updates of {type(make()).__name__} are those of Keras" in capsys.readouterr().err
+    right = _optimizer.optimizer_of
+
+    def rate(*given):
+        made = right(*given)
+        other = (lambda count: 1.01 * made.rate(count)) if callable(made.rate) else 1.01 * made.rate
+        return dataclasses.replace(made, rate=other)
+
+    def attribute(*given):
+        made = right(*given)
+        return made.with_(**{number: 0.9 * made.attributes[number]})
+
+    for layers, wrong in enumerate((rate, attribute), 5):
+        monkeypatch.setattr(_optimizer, "optimizer_of", wrong)
+        with pytest.raises(mtc.ModelError, match="of Keras makes of the same gradients, found after [123] of 3 updates"):
+            compiled(layers)

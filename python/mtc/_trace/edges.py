@@ -25,11 +25,13 @@ class Entry:
         target: only the loss reads it.
         limit: whole numbers are below it; -1: nothing is known.
         ignored: the label that the loss passes over.
+        mask: it may say which samples or labels count.
     """
 
     target: bool = False
     limit: int = -1
     ignored: Optional[int] = None
+    mask: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,14 +69,15 @@ def _changed(name: str, arrays: Arrays, entries: dict[str, Entry], change: Chang
 
 
 def _zeros(array: Array, entry: Entry, _name: str) -> Optional[Array]:
-    if array.dtype.kind != "f" or entry.target:
+    if array.dtype.kind != "f" or entry.target or entry.mask:
         return None
     array[0] = 0
     return array
 
 
 def _hundredfold(array: Array, entry: Entry, _name: str) -> Optional[Array]:
-    return array * array.dtype.type(100) if array.dtype.kind == "f" and not entry.target else None
+    return array * array.dtype.type(100) if array.dtype.kind == "f" and not (
+        entry.target or entry.mask) else None
 
 
 def _ends(array: Array, entry: Entry, _name: str) -> Optional[Array]:
@@ -92,6 +95,9 @@ def _ends(array: Array, entry: Entry, _name: str) -> Optional[Array]:
 
 
 def _ignored(array: Array, entry: Entry, _name: str, count: int = 1) -> Optional[Array]:
+    if entry.mask:
+        array[:count] = 0
+        return array
     if entry.ignored is None or array.dtype.kind not in "iu":
         return None
     array[:count] = entry.ignored

@@ -128,10 +128,11 @@ def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequ
     `rate`: with its learning rate. `drop`: leaves out metrics that cannot be taken. `paths`: other names for its
     variables, in their order. `full`: the check takes all samples, and makes all batches.
     """
-    from mtc._traced._optimizer import optimizer_of
+    from mtc._traced._optimizer import OfKeras, optimizer_of
     from mtc._traced._program import Traced
     from mtc.jax import _check, _program
     from mtc.jax._optimizers import Optimizer
+    from mtc.jax._updates import Updates
 
     traced = Traced(model, example, paths)
     traced.program.dropped = [] if drop else None
@@ -150,8 +151,11 @@ def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequ
         if not traced.has_loss:
             return "not checked, as there are no targets"
         policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
-        return _check.compare(traced.program, traced.program.batch.arrays, TOLERANCES.get(policy, LOOSE), _small_plan,
-                              full)
+        program = traced.program
+        updates = Updates(program, optimizer_of(model, True), lambda weights: OfKeras(
+            model, program.params.names, weights)) if model.compiled else None
+        return _check.compare(program, program.batch.arrays, TOLERANCES.get(policy, LOOSE), _small_plan, full,
+                              updates)
 
     return Result(text, traced.names, check, tuple(traced.program.dropped or ()))
 

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping
+
+import numpy as np
 
 from mtc import _model
 from mtc._errors import ModelError
+from mtc._tensors import Array
 from mtc.jax._optimizers import Optimizer
 
 # The op of each class, and the numbers and flags that are its own.
@@ -48,3 +51,53 @@ def optimizer_of(model: Any, rate: bool) -> Optimizer:
     if numbers.get("weight_decay"):
         mask = [bool(given._use_weight_decay(v)) for v in model.trainable_variables]
     return Optimizer(op, schedule, numbers, mask)
+
+
+class OfKeras:
+    """A new optimizer of a model's kind and numbers, for a few weights.
+
+    Args:
+        model: compiled.
+        names: of its trainable variables, in their order.
+        weights: by the names of some of them.
+    """
+
+    owner = "Keras"
+
+    def __init__(self, model: Any, names: list[str], weights: Mapping[str, Array]) -> None:
+        keras = _model.keras()
+        given = _model.inner_optimizer(model)
+        self.kind = type(given).__name__
+        schedule = given._learning_rate
+        if not callable(schedule) or hasattr(schedule, "assign"):
+            schedule = float(_model.value_of(schedule))
+        # By its name: of a file that another back end has saved, the class is that back end's.
+        self._optimizer = getattr(keras.optimizers, self.kind).from_config(
+            {**given.get_config(), "learning_rate": schedule})
+        models = dict(zip(names, model.trainable_variables))
+        self._variables = {name: keras.Variable(weight, dtype="float32", name=f"u{i}")
+                           for i, (name, weight) in enumerate(weights.items())}
+        if given.weight_decay:
+            left = [v for name, v in self._variables.items() if not given._use_weight_decay(models[name])]
+            if left:
+                self._optimizer.exclude_from_weight_decay(var_list=left)
+        self._optimizer.build(list(self._variables.values()))
+
+    def step(self, gradients: Mapping[str, Array]) -> dict[str, Array]:
+        """The weights after an update."""
+        convert = _model.keras().ops.convert_to_tensor
+        self._optimizer.apply([convert(gradients[name]) for name in self._variables], list(self._variables.values()))
+        return {name: np.asarray(variable) for name, variable in self._variables.items()}
+
+    def slots(self, variables: Any) -> dict[str, tuple[Array, Array]]:
+        """What is remembered: MTC's, of a session's variables, and Keras'."""
+        remembered = {v.path.rpartition("/")[2]: np.asarray(v) for v in self._optimizer.variables}
+        found = {}
+        for i, name in enumerate(self._variables):
+            start = f"{name.replace('/', '_')}_"
+            for own in variables:
+                end = own.rpartition("/")[2].removeprefix(start)
+                if own not in self._variables and own.rpartition("/")[2].startswith(start) and \
+                        f"u{i}_{end}" in remembered:
+                    found[f"the state {end} of {name}"] = (variables[own], remembered[f"u{i}_{end}"])
+        return found

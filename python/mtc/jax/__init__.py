@@ -30,6 +30,7 @@ from mtc.jax._optimizers import rmsprop as rmsprop
 from mtc.jax._optimizers import sgd as sgd
 from mtc.jax._program import Program, finish_text, trace
 from mtc.jax._step import Step as Step
+from mtc.jax._updates import of_optax
 
 warn_if_newer("jax")
 
@@ -62,7 +63,8 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
         name: of the model; the function's name without it.
         better: "higher" or "lower" for each metric; without it those with "acc" in their names are better higher.
         check: compares what JAX and MTC make of two samples of the example, and of batches that are made of them:
-            losses, gradients, states, metrics and predictions. "full": of all samples. False: compares nothing.
+            losses, gradients, states, metrics and predictions, and three updates with those of optax. "full": of all
+            samples. False: compares nothing.
         tolerance: of that comparison, relative to the norm of each gradient.
         verbose: 0: silent.
         target: as of `mtc.compile`.
@@ -95,7 +97,8 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
             raise ModelError("expected an example batch of arrays for check=True, found shapes")
         arrays = [np.asarray(a) for a in program.batch.arrays]
         return _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.plan_of_text(
-            t, "check", _compile._settings(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)), check == "full")
+            t, "check", _compile._settings(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)), check == "full",
+                              of_optax(program, optimizer, chosen))
 
     plan = _compile.while_checking(make, compare, verbose) if check else make()
     return Step(plan, program, devices, text, optimizer)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 import jax
 import numpy as np
@@ -14,13 +14,15 @@ from mtc._plan import Plan
 from mtc._session import Session
 from mtc._tensors import INPUT
 from mtc._trace import differences, edges, guard
+from mtc._trace.updates import COUNT
 from mtc._trace.values import Shape
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._program import Program, finish_text, trace
 from mtc.jax._reference import Reference, numbers_of
+from mtc.jax._updates import Updates
 
 ROWS, NORMALIZED = 2, 4  # samples of the example that are enough, without and with statistics of a batch
-SECONDS = 5.0  # of work, after which no more batches are made
+SECONDS = 3.0  # of work, after which no more batches are made
 EXAMPLE = "the example"
 # Its momentum is the gradient after a step that begins with none; with the rate 0 the parameters stay.
 OPTIMIZER = Optimizer("sgd", 1.0, {"momentum": 0.5, "rate_after_momentum": True})
@@ -28,7 +30,8 @@ OPTIMIZER = Optimizer("sgd", 1.0, {"momentum": 0.5, "rate_after_momentum": True}
 Fixed = list[tuple[str, str, Shape]]
 
 
-def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any, full: bool = False) -> str:
+def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any, full: bool = False,
+            updates: Optional[Updates] = None) -> str:
     """A line that says how good a program is. Raises a ModelError where something differs.
 
     Args:
@@ -39,6 +42,7 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
             may be more (`mtc._trace.guard`).
         make: compiles text into a plan.
         full: takes all samples of the batch, and all batches that are made of it.
+        updates: of the framework's own optimizer.
     """
     rows = len(arrays[0]) if full else min(len(arrays[0]), NORMALIZED if program.state else ROWS)
     given = {name: np.asarray(array[:rows]) for name, array in zip(program.batch.names, arrays)}
@@ -48,14 +52,29 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
     with make(text, rows).session("cpu:1") as session:
         mine = _Mine(session, program)
         check.compare(mine, edges.Case(EXAMPLE, given))
-        for case in edges.cases(given, _entries(session.plan)) if rows > 1 else []:
+        whole = {name: np.asarray(array) for name, array in zip(program.batch.names, arrays)}
+        for case in edges.cases(given, _entries(session.plan, whole)) if rows > 1 else []:
             if full or time.thread_time() - check.began <= SECONDS:
                 check.compare(mine, case)
-    return check.line()
+    if updates is None:
+        return check.line()
+    return f"{check.line()}; {updates.compare(make, check.gradients)}"
 
 
-def _entries(plan: Plan) -> dict[str, edges.Entry]:
-    return {info.name: edges.Entry(info.role != INPUT, info.limit) for info in plan.signature()}
+def _entries(plan: Plan, arrays: Mapping[str, Any]) -> dict[str, edges.Entry]:
+    return {info.name: edges.Entry(info.role != INPUT, info.limit, _ignored(arrays[info.name], info.limit),
+                                   _is_mask(arrays[info.name])) for info in plan.signature() if info.name in arrays}
+
+
+def _ignored(array: Any, limit: int) -> Optional[int]:
+    """A number that says that a label does not count: one below 0, of what is no place in a table."""
+    least = int(array.min()) if limit < 0 and array.dtype.kind == "i" and array.size else 0
+    return least if least < 0 else None
+
+
+def _is_mask(array: Any) -> bool:
+    """Whether it may say which samples or labels count: it is true or false, or 1 or 0."""
+    return bool(array.dtype.kind == "b" or (array.dtype.kind == "f" and ((array == 0) | (array == 1)).all()))
 
 
 class _Check:
@@ -67,6 +86,7 @@ class _Check:
         self.verdicts: dict[str, guard.Verdict] = {}
         self.began = time.thread_time()
         self.figures = ""  # of the example
+        self.gradients: list[guard.Values] = []  # of three cases
 
     def compare(self, mtc: _Mine, case: edges.Case) -> None:
         """Judges a case. What JAX or the caller's code does not take is none, but for the example."""
@@ -75,6 +95,8 @@ class _Check:
         example = not self.verdicts
         try:
             quick = self._quick(arrays, bits)
+            if example and quick is not None:
+                self._repeats(quick, arrays, bits)
         except Exception:  # the caller's code raises any
             if example:
                 raise
@@ -101,6 +123,16 @@ class _Check:
             raise ModelError(f"the model differs from JAX{where}: {text}\n{listed}") from None
         self._passed(case.name, verdict, mine, first[0])
 
+    def _repeats(self, first: guard.Values, arrays: Sequence[Any], bits: Any) -> None:
+        """Runs the first step a second time. ModelError: it does not repeat its bits, and so is no reference."""
+        second = self.reference.of(arrays, bits, True)
+        for name, value in first.items():
+            if np.asarray(value).tobytes() != np.asarray(second[name]).tobytes():
+                found = f" of {value:.7g} and then {second[name]:.7g}" if value.size == 1 else ""
+                raise ModelError(f"expected a loss function that computes the same twice for the check, found "
+                                 f"{name}{found}: it calls back into Python for numbers that change, or remembers "
+                                 "calls. check=False compiles it without a check")
+
     def _quick(self, arrays: Sequence[Any], bits: Any) -> Any:
         try:
             return self.reference.of(arrays, bits, True)
@@ -110,6 +142,8 @@ class _Check:
     def _passed(self, name: str, verdict: guard.Verdict, mine: guard.Values, theirs: guard.Values) -> None:
         if not self.verdicts:
             self.figures = self._figures(verdict.errors, mine, theirs)
+        if len(self.gradients) < COUNT:
+            self.gradients.append({key: value for key, value in mine.items() if key.startswith(guard.GRADIENT)})
         self.verdicts[name] = verdict
 
     def _figures(self, errors: Mapping[str, float], mine: guard.Values, theirs: guard.Values) -> str:

@@ -1,31 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three updates by PyTorch's optimizer and by MTC's, with the same gradients.
 
-End to end a gradient that is 0 but for rounding would become a full step of Adam, in one direction or the other. So the
-two optimizers are given the gradients that MTC found, of a few elements of a few parameters of each group: an update is
-the same function of each element. Where gradients are clipped, these are all that there are.
+Both are given the gradients that MTC found, of a few elements of a few parameters of each group: an update is the same
+function of each element (`mtc._trace.updates`). Where gradients are clipped, these are all that there are.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._tensors import Array
-from mtc._trace import Graph, Value, guard, moves, reductions
-from mtc._trace import elementwise as e
-from mtc._trace.values import BATCH
+from mtc._trace import Graph, Value, guard, updates
 from mtc.torch import _optimizers
 from mtc.torch._framework import torch
 
 ELEMENTS = 16  # of a parameter
 EACH = 2  # parameters of a group
 RATE = 0.1  # of the first update: a decay has to be seen beside the rounding of a weight
-TOLERANCE = 1e-3  # of the largest change: PyTorch has powers of betas in float64
-ROUNDING = 1e-6  # of the largest element
 
 CLIPPING = ("global_clipnorm", "clipvalue")
 
@@ -91,18 +85,9 @@ class Updates:
         """A model whose gradients are its input. `decays`: of variables; `finish`: makes the text of a graph and its
         loss."""
         graph = Graph("updates")
-        given = graph.input("gradients", (BATCH, sum(self.sizes.values())), "f32")
-        total: Optional[Value] = None
-        begin = 0
-        for name, size in self.sizes.items():
-            variable = graph.variable(name, (size,), no_weight_decay=name in self.mine.undecayed,
-                                      gradient_decay=decays.get(name, 0.0))
-            part = moves.slice_(given, (0, begin), (None, begin + size), (1, 1))
-            term = reductions.mean(reductions.reduce("sum", e.binary("mul", part, variable), [1]), [0])
-            total = term if total is None else e.binary("add", total, term)
-            begin += size
-        assert total is not None
-        return finish(graph, total)
+        variables = [graph.variable(name, (size,), no_weight_decay=name in self.mine.undecayed,
+                                    gradient_decay=decays.get(name, 0.0)) for name, size in self.sizes.items()]
+        return finish(graph, updates.loss_of(graph, variables))
 
     def compare(self, plan: Plan, gradients: Sequence[Mapping[str, Array]]) -> str:
         """Makes an update for each of these gradients. Gives what was compared.
@@ -150,20 +135,11 @@ class Updates:
         for name, tensor in self._tensors.items():
             theirs = tensor.detach().numpy()
             change = float(np.abs(theirs - before[name]).max())
-            wrong[f"the weight {name}"] = _error(session.variables[name], theirs, change)
+            wrong[f"the weight {name}"] = updates.error(session.variables[name], theirs, change)
             for mine, slot in self.mine.slots:
                 value = self.theirs.state[tensor].get(slot)
                 if isinstance(value, torch.Tensor):
                     value = value.detach().numpy()
-                    wrong[f"the state {slot} of {name}"] = _error(session.variables[self.mine.slot(name, mine)], value,
-                                                                  float(np.abs(value).max()))
-        wrong = {key: error for key, error in wrong.items() if not error <= 1}
-        if wrong:
-            raise ModelError(f"expected what {self.kind} of PyTorch makes of the same gradients, found after "
-                             f"{count} of 3 updates {len(wrong)} arrays that differ, by so many times what rounding "
-                             f"allows:\n{guard.listing(wrong)}")
-
-
-def _error(mine: Array, theirs: Array, change: float) -> float:
-    allowed = TOLERANCE * change + ROUNDING * float(np.abs(theirs).max()) + 1e-30
-    return float(np.abs(mine.reshape(theirs.shape) - theirs).max()) / allowed
+                    own = session.variables[self.mine.slot(name, mine)]
+                    wrong[f"the state {slot} of {name}"] = updates.error(own, value, float(np.abs(value).max()))
+        updates.judge(wrong, self.kind, "PyTorch", count)
