@@ -8,6 +8,7 @@ not.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Callable, Mapping, Protocol, Sequence
 
 import jax
@@ -134,8 +135,14 @@ def _whole(tree: Tree, arrays: Sequence[Any]) -> Any:
 
 
 def of_optax(program: Program, given: Any, optimizer: Optimizer) -> Any:
-    """`Updates` of an object of optax; None for another optimizer, which has no other implementation."""
+    """`Updates` of an object of optax; None for another optimizer, which has no other implementation, and where a mask
+    goes by sizes, which a few elements do not have."""
     if isinstance(given, Optimizer) or not (hasattr(given, "init") and hasattr(given, "update")):
+        return None
+    params = program.params
+    cut = Tree(params.names, [_part(a) for a in params.arrays], params.structure, params.others)
+    if callable(optimizer.mask) and _masks(dataclasses.replace(program, params=cut), optimizer) != _masks(
+            program, optimizer):
         return None
     return Updates(program, optimizer, lambda weights: OfOptax(given, optimizer.kind, program.params, weights))
 
