@@ -85,5 +85,8 @@ files = {
     "decomposed": module('    %y = "stablehlo.composite"(%x) <{name = "my.f", decomposition = @again}> : '
                          f'({T}) -> {T}', AGAIN.replace('"func.call"(%x) <{callee = @again}>', '"stablehlo.sort"(%x)')),
 }
+files["places"] = "\n".join([
+    module(f'    %y = "stablehlo.abs"(%x) : ({T}) -> {T} loc(#loc39)'), '#loc0 = loc("a.py":1:1)',
+    *(f"#loc{i} = loc(callsite(#loc{i - 1} at #loc{i - 1}))" for i in range(1, 40))])
 for name, text in files.items():
     (pathlib.Path(sys.argv[1]) / f"{name}.mlir").write_text(text)
