@@ -3,6 +3,10 @@
 
 #include "frontend/mlir/Limits.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
 using namespace mlir;
 
 namespace mtc::logical {
@@ -103,9 +107,18 @@ Value Ops::tidy(Value value) {
   return value;
 }
 
+// The whole number that an element of `bits` bits holds, 1 for a truth value.
+static int64_t whole(double number, unsigned bits) {
+  double most = std::ldexp(1, bits == 1 ? 1 : static_cast<int>(bits) - 1);
+  if (!(number >= (bits == 1 ? 0 : -most) && number < most))
+    throw Refused(llvm::formatv("expected a number that {0} bits hold, found {1}", bits, number).str());
+  return static_cast<int64_t>(number);
+}
+
 Value Ops::number(double number, Type element, ArrayRef<Size> shape) {
-  Attribute attribute = element.isF32() ? Attribute(builder.getF32FloatAttr(static_cast<float>(number)))
-                                        : builder.getIntegerAttr(element, static_cast<int64_t>(number));
+  Attribute attribute =
+      element.isF32() ? Attribute(builder.getF32FloatAttr(static_cast<float>(number)))
+                      : builder.getIntegerAttr(element, whole(number, element.getIntOrFloatBitWidth()));
   auto constant = DenseElementsAttr::get(RankedTensorType::get({}, element), attribute);
   Value value{mt::ConstantOp::create(builder, location, constant), {}};
   for (const Size &size : shape)

@@ -237,6 +237,13 @@ def mixes():
     return _line(node("ReduceMax", "x", "m", axes=[0]), node("Sub", "x m", "s"), node("MatMul", "s w", "y"))
 
 
+def wide_bound():
+    """A bound of 2^40 for numbers of 32 bits."""
+    nodes = [node("Cast", "x", "i", to=6), node("Clip", "i - far", "c"), node("Cast", "c", "f", to=FLOAT),
+             node("MatMul", "f w", "y")]
+    return _line(*nodes, tensors=[tensor("far", [], [1 << 40], INT64)])
+
+
 def order():
     return _line(node("Relu", "a", "y"), node("MatMul", "y w", "a"))
 
