@@ -28,9 +28,9 @@ struct Columns {
 std::string oneLine(std::string_view text) {
   std::string line;
   for (char c : text)
-    if (c == '\n')
-      line += "\\n";
-    else if (c != '\r')
+    if (c == '\n' || c == '\r')
+      line += c == '\n' ? "\\n" : "\\r";
+    else
       line += c;
   return line;
 }

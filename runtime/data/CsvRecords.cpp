@@ -6,11 +6,11 @@
 
 namespace mtrun {
 
-static char separatorOf(std::string_view text) {
+static char separatorOf(std::string_view text, char lineEnd) {
   bool quoted = false, tab = false;
   for (char c : text) {
     quoted ^= c == '"';
-    if (!quoted && c == '\n')
+    if (!quoted && c == lineEnd)
       break;
     if (!quoted && c == ';')
       return ';';
@@ -22,7 +22,9 @@ static char separatorOf(std::string_view text) {
 CsvRecords::CsvRecords(std::string_view text, std::string where) : rest_(text), where_(std::move(where)) {
   if (rest_.starts_with("\xEF\xBB\xBF"))
     rest_.remove_prefix(3);
-  separator_ = separatorOf(rest_);
+  if (rest_.find('\n') == std::string_view::npos)
+    lineEnd_ = '\r';
+  separator_ = separatorOf(rest_, lineEnd_);
   if (rest_.starts_with("sep=") && rest_.size() > 5 && (rest_[5] == '\n' || rest_[5] == '\r')) {
     separator_ = rest_[4];
     rest_.remove_prefix(5);
@@ -46,7 +48,7 @@ Status CsvRecords::quoted(std::string_view &cell) {
       continue;
     }
     cell = text ? std::string_view(*text) : rest_.substr(0, end);
-    nextLine_ += static_cast<size_t>(std::count(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    nextLine_ += static_cast<size_t>(std::count(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(end), lineEnd_));
     rest_.remove_prefix(end + 1);
     return {};
   }
@@ -54,7 +56,7 @@ Status CsvRecords::quoted(std::string_view &cell) {
 
 std::string_view CsvRecords::plain() {
   size_t end = 0;
-  while (end < rest_.size() && rest_[end] != separator_ && rest_[end] != '\n')
+  while (end < rest_.size() && rest_[end] != separator_ && rest_[end] != lineEnd_)
     ++end;
   std::string_view cell = rest_.substr(0, end);
   rest_.remove_prefix(end);
@@ -63,9 +65,22 @@ std::string_view CsvRecords::plain() {
   return cell;
 }
 
-Status CsvRecords::next(std::vector<std::string_view> &cells) {
-  if (nextLine_ == 1 && (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF")))
+// UTF-16 has bytes of 0 in every letter of ASCII, and a text has none.
+Status CsvRecords::checkText() const {
+  size_t zero = rest_.find('\0');
+  bool mark = rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF");
+  if (mark || zero < 2)
     return {MT_INVALID, where_ + ": expected a text in UTF-8, found UTF-16; spreadsheets write \"CSV UTF-8\" too"};
+  if (zero == std::string_view::npos)
+    return {};
+  auto line = 1 + std::count(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(zero), lineEnd_);
+  return {MT_INVALID, where_ + ", line " + std::to_string(line) + ": expected a text, found a byte of 0"};
+}
+
+Status CsvRecords::next(std::vector<std::string_view> &cells) {
+  if (nextLine_ == 1)
+    if (Status s = checkText(); !s.ok())
+      return s;
   auto isEmpty = [](std::string_view cell) { return cell.empty(); };
   do {
     if (Status s = record(cells); !s.ok())
@@ -78,7 +93,7 @@ Status CsvRecords::record(std::vector<std::string_view> &cells) {
   cells.clear();
   unquoted_.clear();
   while (!rest_.empty() && (rest_[0] == '\n' || rest_[0] == '\r')) { // empty lines
-    nextLine_ += rest_[0] == '\n';
+    nextLine_ += rest_[0] == lineEnd_;
     rest_.remove_prefix(1);
   }
   line_ = nextLine_;

@@ -47,6 +47,15 @@ struct Listing {
 
 } // namespace
 
+// A link to a folder that holds the link: a walk through it would not end.
+static bool leadsUp(const fs::directory_entry &entry) {
+  std::error_code error;
+  if (!entry.is_symlink(error) || !entry.is_directory(error))
+    return false;
+  fs::path target = fs::canonical(entry.path(), error), at = fs::canonical(entry.path().parent_path(), error);
+  return !error && std::mismatch(target.begin(), target.end(), at.begin(), at.end()).first == target.end();
+}
+
 // The pictures in `folder` and below, sorted by path.
 static Status listFolder(const fs::path &folder, bool deep, Listing &listing) {
   std::vector<std::string> &files = listing.files;
@@ -71,6 +80,8 @@ static Status listFolder(const fs::path &folder, bool deep, Listing &listing) {
     for (fs::recursive_directory_iterator i(folder, options, error), end; !error && i != end; i.increment(error)) {
       if (i.depth() > 32)
         return {MT_IO, "cannot read " + folder.native() + ": expected at most 32 levels of folders, found more"};
+      if (leadsUp(*i))
+        return {MT_IO, "cannot read " + i->path().native() + ": it is a link to a folder that holds it"};
       add(*i);
     }
   } else {
@@ -102,7 +113,7 @@ static Status listClasses(const DataSpec &spec, Listing &listing, std::vector<st
   return {};
 }
 
-// "FILE,LABEL" a line, or "FILE"; FILE is relative to the folder of the list. The first line may name the columns.
+// "FILE,LABEL" a line, or with a semicolon, or "FILE"; FILE is relative to the folder of the list. The first line may name the columns.
 static Status readList(const DataSpec &spec, Listing &listing) {
   std::vector<uint8_t> bytes;
   std::string opened;
@@ -118,6 +129,8 @@ static Status readList(const DataSpec &spec, Listing &listing) {
     if (line.ends_with('\r'))
       line.remove_suffix(1);
     size_t comma = line.rfind(',');
+    if (comma == std::string_view::npos && !isPicture(line))
+      comma = line.rfind(';');
     std::string_view file = line.substr(0, comma);
     if (line.empty() || (number == 1 && !isPicture(file)))
       continue;

@@ -3,6 +3,7 @@
 #include "runtime/data/SourceKind.h"
 
 #include <charconv>
+#include <cstring>
 #include <string_view>
 
 namespace mtrun {
@@ -72,6 +73,7 @@ static bool typeOf(std::string_view descr, Stored &type) {
   static constexpr std::pair<std::string_view, Stored> types[] = {
       {"'|u1'", Stored::U8},  {"'|b1'", Stored::Bool}, {"'|i1'", Stored::I8},  {"'<u2'", Stored::U16},
       {"'<i2'", Stored::I16}, {"'<i4'", Stored::I32},  {"'<u4'", Stored::U32}, {"'<i8'", Stored::I64},
+      {"'<u8'", Stored::I64}, // whose values are checked
       {"'<f2'", Stored::F16}, {"'<f4'", Stored::F32},  {"'<f8'", Stored::F64}};
   for (const auto &[name, stored] : types)
     if (descr == name) {
@@ -79,6 +81,22 @@ static bool typeOf(std::string_view descr, Stored &type) {
       return true;
     }
   return false;
+}
+
+// What NumPy writes beside the numbers that are read, and what to do.
+static std::string otherThan(const std::string &descr) {
+  auto of = [&](std::string_view kinds) { // "'<U4'": the byte order stands before the kind
+    return descr.size() > 2 && kinds.find(descr[2]) != std::string_view::npos;
+  };
+  std::string found = ", found " + descr;
+  if (of("USO"))
+    return found + ", " + (of("O") ? "Python objects" : "texts") +
+           ": save them as numbers, or as a CSV file, whose column of names is read as classes";
+  if (of("c"))
+    return found + ", complex numbers: save their parts as two arrays";
+  if (descr.starts_with("'>"))
+    return " in little-endian order" + found + ": save array.astype(array.dtype.newbyteorder('<'))";
+  return " of 1, 2, 4 or 8 bytes, such as '<f4' and '|u1'" + found;
 }
 
 // "(3, 4)", "(3,)", "()".
@@ -115,8 +133,7 @@ Status parseNpy(std::span<const uint8_t> file, std::shared_ptr<const uint8_t> ow
   std::string descr(valueOf(header, "descr")), order(valueOf(header, "fortran_order"));
   std::vector<uint64_t> shape;
   if (!typeOf(descr, field.type))
-    return {MT_INVALID,
-            where + ": expected little-endian numbers of 1 to 8 bytes ('<f4', '|u1', ...), found descr " + descr};
+    return {MT_INVALID, where + ": expected numbers" + otherThan(descr)};
   if (order != "False" || !shapeOf(valueOf(header, "shape"), shape))
     return {MT_INVALID, where + ": expected an array in C order, found fortran_order " + order + " and shape " +
                             std::string(valueOf(header, "shape"))};
@@ -131,6 +148,12 @@ Status parseNpy(std::span<const uint8_t> file, std::shared_ptr<const uint8_t> ow
     return corrupt("expected " + (overflow ? "fewer than 2^64" : std::to_string(bytes)) + " bytes of elements, found " +
                    std::to_string(file.size() - begin - length));
   field.where = where;
+  for (uint64_t i = 0; descr == "'<u8'" && i < bytes / 8; ++i) {
+    uint64_t value;
+    memcpy(&value, file.data() + begin + length + 8 * i, sizeof value);
+    if (value > INT64_MAX)
+      return {MT_INVALID, where + ": expected numbers below 2^63, found " + std::to_string(value)};
+  }
   field.shape.assign(shape.begin() + 1, shape.end());
   field.samples = shape[0];
   field.stride = stride;

@@ -81,6 +81,8 @@ static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
   }
   uint64_t samples = data.columns[0].field.samples;
   int64_t end = spec.end < 0 ? static_cast<int64_t>(samples) : spec.end;
+  if (samples == 0)
+    return {MT_INVALID, data.columns[0].field.where + ": expected samples, found none"};
   if (spec.begin >= end || static_cast<uint64_t>(end) > samples)
     return {MT_INVALID, "data: the range " + std::to_string(spec.begin) + ":" + std::to_string(end) +
                             " is not within the " + std::to_string(samples) + " samples of " +

@@ -54,6 +54,25 @@ TEST_F(Tables, CsvOfASpreadsheet) {
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected the end of a cell behind its closing quote, found \"2\"");
 }
 
+TEST_F(Tables, CsvLineEndsAndEncodings) {
+  writeFile(folder.path("d.csv"), "a;b\r1;\"x\ry\"\r\r2;z\r"); // of spreadsheets on the first Macs
+  ASSERT_EQ(open("csv", "d.csv"), "0");
+  EXPECT_EQ(at<double>(0, 1, 0), 2);
+  EXPECT_EQ(table.classes, (std::vector<std::string>{"x\ry", "z"}));
+  writeFile(folder.path("d.csv"), "a,b\n0,1\r2,3\n"); // of both kinds
+  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected 2 values, found 3");
+  writeFile(folder.path("d.csv"), "a,b\n0\r2,3\n");
+  EXPECT_EQ(open("csv", "d.csv,header=yes"),
+            "1: d.csv, line 2: expected a number for a, found \"0\\r2\"; skip=a leaves the column out");
+  writeFile(folder.path("d.csv"), std::string("a\0,\0b\0\n\0", 10));
+  std::string utf8 = "expected a text in UTF-8, found UTF-16; spreadsheets write \"CSV UTF-8\" too";
+  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv: " + utf8);
+  writeFile(folder.path("d.csv"), std::string("\0a\0,\0b\0\n", 8));
+  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv: " + utf8);
+  writeFile(folder.path("d.csv"), std::string("a,b\n1,\0\n", 9));
+  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a text, found a byte of 0");
+}
+
 TEST_F(Tables, CsvColumns) {
   writeFile(folder.path("d.csv"), "a,b,c,d\n1,2,3,4\n5,6,7,8\n");
   ASSERT_EQ(open("csv", "d.csv,x=c+a,y=b+d"), "0"); // in the order of x=

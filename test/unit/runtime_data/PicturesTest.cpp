@@ -74,11 +74,22 @@ TEST_F(PictureFiles, Lists) {
   ASSERT_EQ(open("images:" + folder.path("l.csv")), "0");
   EXPECT_EQ(table.classes, (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(reinterpret_cast<const int64_t *>(table.fields[1].bytes.get())[0], 1);
+  writeFile(folder.path("l.csv"), "file;label\na/1.png;dog\nb/2.png;cat\n"); // of spreadsheets with decimal commas
+  ASSERT_EQ(open("images:" + folder.path("l.csv")), "0");
+  EXPECT_EQ(table.classes, (std::vector<std::string>{"cat", "dog"}));
   writeFile(folder.path("l.csv"), "a/1.png\nb/2.png\n");
   ASSERT_EQ(open("images:" + folder.path("l.csv")), "0");
   EXPECT_EQ(table.fields.size(), 1u);
   writeFile(folder.path("l.csv"), "a/1.png,1\nb/2.png\n");
   EXPECT_EQ(open("images:" + folder.path("l.csv")), "1: D/l.csv, line 2: expected FILE,LABEL, found \"b/2.png\"");
+}
+
+TEST_F(PictureFiles, ALinkToAFolderAbove) {
+  std::filesystem::create_directory_symlink(folder.path("b"), folder.path("a/more"));
+  ASSERT_EQ(open("images:" + folder.path()), "0");
+  EXPECT_EQ(table.fields[0].samples, 4u);
+  std::filesystem::create_directory_symlink("..", folder.path("a/up"));
+  EXPECT_EQ(open("images:" + folder.path()), "7: cannot read D/a/up: it is a link to a folder that holds it");
 }
 
 TEST_F(PictureFiles, DamagedOnesAreLeftOut) {

@@ -83,8 +83,32 @@ TEST_F(Tables, Npy) {
   writeFile(folder.path("o.npy"), objects);
   writeFile(folder.path("f.npy"), fortran);
   EXPECT_EQ(open("npy", "o.npy"),
-            "1: o.npy: expected little-endian numbers of 1 to 8 bytes ('<f4', '|u1', ...), found descr '|O8'");
+            "1: o.npy: expected numbers, found '|O8', Python objects: save them as numbers, or as a CSV file, whose "
+            "column of names is read as classes");
   EXPECT_EQ(open("npy", "f.npy"), "1: f.npy: expected an array in C order, found fortran_order True and shape (4,)");
+}
+
+TEST_F(Tables, NpyOfUnsigned) {
+  std::string file = npy(MT_I64, {2}, little(7, 8) + little(INT64_MAX, 8));
+  file.replace(file.find("<i8"), 3, "<u8");
+  writeFile(folder.path("u.npy"), file);
+  ASSERT_EQ(open("npy", "u.npy," + folder.path("u.npy")), "0");
+  EXPECT_EQ(at<int64_t>(1, 0), 7);
+  EXPECT_EQ(at<int64_t>(1, 1), INT64_MAX);
+  file.back() = '\x80';
+  writeFile(folder.path("u.npy"), file);
+  EXPECT_EQ(open("npy", "u.npy"), "1: u.npy: expected numbers below 2^63, found 9295429630892703743");
+  const std::pair<const char *, const char *> others[] = {
+      {"<U4", ", found '<U4', texts: save them as numbers, or as a CSV file, whose column of names is read as classes"},
+      {"<c8", ", found '<c8', complex numbers: save their parts as two arrays"},
+      {">f8", " in little-endian order, found '>f8': save array.astype(array.dtype.newbyteorder('<'))"},
+      {"<V8", " of 1, 2, 4 or 8 bytes, such as '<f4' and '|u1', found '<V8'"}};
+  for (auto [descr, message] : others) {
+    std::string other = file;
+    other.replace(other.find("<u8"), 3, descr);
+    writeFile(folder.path("u.npy"), other);
+    EXPECT_EQ(open("npy", "u.npy"), std::string("1: u.npy: expected numbers") + message);
+  }
 }
 
 TEST_F(Tables, Npz) {

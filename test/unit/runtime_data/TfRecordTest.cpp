@@ -93,6 +93,8 @@ TEST_F(TfRecords, PicturesAndWhatIsLeftOut) {
 }
 
 TEST_F(TfRecords, Damage) {
+  writeFile(folder.path("z.tfrecord"), "\x78\x9c" + std::string(30, 'x')); // as Python's zlib begins
+  EXPECT_EQ(open("z.tfrecord"), "1: z.tfrecord: expected records that are not compressed, or by GZIP, found ZLIB");
   std::string whole = record(example({feature("x", Floats{1, 2})}));
   for (size_t size = 1; size < whole.size(); ++size) {
     writeFile(folder.path("cut"), whole.substr(0, size));
