@@ -48,7 +48,8 @@ Status CsvRecords::quoted(std::string_view &cell) {
       continue;
     }
     cell = text ? std::string_view(*text) : rest_.substr(0, end);
-    nextLine_ += static_cast<size_t>(std::count(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(end), lineEnd_));
+    std::string_view inside = rest_.substr(0, end);
+    nextLine_ += static_cast<size_t>(std::count(inside.begin(), inside.end(), lineEnd_));
     rest_.remove_prefix(end + 1);
     return {};
   }

@@ -13,9 +13,9 @@
 namespace mtrun {
 
 // Reads one record after the other. A cell in double quotes may hold separators, line ends and doubled quotes; spaces
-// around a cell do not count; empty lines are passed over, and those of separators alone. A file without a line feed has
-// lines that end with a carriage return. The separator is a semicolon
-// or a tab if the first line has one outside of quotes, else a comma; or what a first line "sep=;" says.
+// around a cell do not count; empty lines are passed over, and those of separators alone. Lines end with a line feed,
+// or, where the file has none, with a carriage return. The separator is a semicolon or a tab if the first line has one
+// outside of quotes, else a comma; or what a first line "sep=;" says.
 class CsvRecords {
 public:
   // `text` must outlive the records; a byte order mark is passed over. `where` is for messages.

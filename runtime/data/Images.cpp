@@ -113,7 +113,8 @@ static Status listClasses(const DataSpec &spec, Listing &listing, std::vector<st
   return {};
 }
 
-// "FILE,LABEL" a line, or with a semicolon, or "FILE"; FILE is relative to the folder of the list. The first line may name the columns.
+// "FILE,LABEL" a line, or with a semicolon, or "FILE"; FILE is relative to the folder of the list. The first line may
+// name the columns.
 static Status readList(const DataSpec &spec, Listing &listing) {
   std::vector<uint8_t> bytes;
   std::string opened;
