@@ -218,6 +218,15 @@ def test_a_schedule_that_moves_on_too_early_is_found(monkeypatch):
         compiled(with_bias, {**PARAMS, "b": np.zeros(2, "f4")}, optimizer=optax.sgd(optax.linear_schedule(1, 0, 5)))
 
 
+def test_updates_of_gradients_that_are_too_large_to_be_squared_are_compared(capsys):
+    """Inputs times 100 make gradients of 1e20 here, whose squares are infinite in float32."""
+    def loss(p, b):
+        return jnp.mean(b["x"] @ p["w"]) * 1e18
+
+    compiled(loss, optimizer=optax.adam(1e-3), verbose=1).close()
+    assert "; 3 updates of adam are those of optax" in capsys.readouterr().err
+
+
 # What else is compared
 
 

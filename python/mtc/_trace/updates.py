@@ -21,6 +21,7 @@ from mtc._trace.values import BATCH, Value
 COUNT = 3  # of updates
 TOLERANCE = 1e-3  # of the largest change: frameworks have powers of betas in float64
 ROUNDING = 1e-6  # of the largest element
+LARGEST = 1e15  # of a gradient: optimizers square it, in float32
 
 
 def loss_of(graph: Graph, variables: Sequence[Value]) -> Value:
@@ -37,6 +38,11 @@ def loss_of(graph: Graph, variables: Sequence[Value]) -> Value:
         begin += size
     assert total is not None
     return total
+
+
+def usable(gradient: Array) -> Array:
+    """With 0 for what is not finite, or would not be after an update."""
+    return np.where(np.abs(gradient) <= LARGEST, gradient, 0).astype("f4")
 
 
 def error(mine: Array, theirs: Array, change: float) -> float:

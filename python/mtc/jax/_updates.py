@@ -158,8 +158,7 @@ def _part(array: Any) -> Array:
 
 def _given(gradient: Array, random: np.random.Generator) -> Array:
     """A few elements. Some are 0, where a decay is seen alone; but not all."""
-    part = _part(gradient)
-    part = np.where(np.isfinite(part), part, 0).astype("f4")
+    part = updates.usable(_part(gradient))
     if not part.any():
         part = np.asarray(random.uniform(-0.01, 0.01, part.shape), "f4")
     flat = part.reshape(-1).copy()

@@ -116,7 +116,7 @@ class Updates:
 
     def _given(self, name: str, found: Mapping[str, Array]) -> Array:
         values = np.asarray(found[guard.GRADIENT + name], "f4").reshape(-1)[self._places[name]]
-        gradient: Array = np.where(np.isfinite(values), values, 0).astype("f4")
+        gradient = updates.usable(values)
         if self.kind == "Adamax":  # has epsilon in another place, which is seen beside small gradients
             gradient = (np.where(gradient < 0, -1, 1) * np.maximum(np.abs(gradient), 0.1)).astype("f4")
         return gradient
