@@ -129,6 +129,54 @@ def test_as_in_jax(table):
             np.testing.assert_allclose(1 - step.params[name], gradient, rtol=1e-4, atol=3e-5, err_msg=name)
 
 
+SINGULAR = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [-1, 0, 1, 0], [0, 2, 0, 0.5], [3, -3, 2, 2]], "f4")
+AT_SINGULAR_POINTS = {
+    "norm": lambda x: jnp.linalg.norm(x, axis=1), "norm1": lambda x: jnp.linalg.norm(x, ord=1, axis=1),
+    "largest": lambda x: jnp.linalg.norm(x, ord=INF, axis=1), "std": lambda x: jnp.std(x, 1),
+    "var": lambda x: jnp.var(x, 1), "sqrt": jnp.sqrt, "rsqrt": jax.lax.rsqrt, "log": jnp.log,
+    "reciprocal": lambda x: 1 / x,
+    "log1p": lambda x: jnp.log1p(-x), "power 1.5": lambda x: x**1.5, "square": lambda x: x**2.0, "cube": lambda x: x**3,
+    "exponent": lambda x: jnp.power(jnp.abs(x[:, :2]), jnp.abs(x[:, 2:]) + 0.5), "base 0": lambda x: 0.0 ** jnp.abs(x),
+    "base 2": lambda x: 2.0**x, "logsumexp": lambda x: jax.nn.logsumexp(x, 1),
+    "logsumexp of -inf": lambda x: jax.nn.logsumexp(jnp.where(x > 0, x, -INF), 1),
+    "softmax": lambda x: jax.nn.softmax(x, 1), "log_softmax": lambda x: jax.nn.log_softmax(x, 1),
+    "logaddexp": lambda x: jnp.logaddexp(x[:, :2], x[:, 2:]),
+    "logaddexp2": lambda x: jnp.logaddexp2(x[:, :2], x[:, 2:]),
+    "hypot": lambda x: jnp.hypot(x[:, :2], x[:, 2:]), "abs": jnp.abs, "sign": lambda x: jnp.sign(x) * x,
+    "max": lambda x: jnp.max(x, 1), "min": lambda x: jnp.min(x, 1),
+    "maximum": lambda x: jnp.maximum(x[:, :2], x[:, 2:]),
+    "clip": lambda x: jnp.clip(x, 0, 1), "clamp": lambda x: jax.lax.clamp(0.0, x, 1.0), "sinc": jnp.sinc,
+    "guarded": lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0), "heaviside": lambda x: jnp.heaviside(x, 0.5) * x,
+    "distance": lambda x: jnp.sqrt(jnp.sum((x[:, :2] - x[:, 2:]) ** 2, 1)), "nanmean": lambda x: jnp.nanmean(x, 1),
+    "normalize": lambda x: x / jnp.linalg.norm(x, axis=1, keepdims=True), "sort": lambda x: jnp.sort(x, 1),
+    "standardize": lambda x: jax.nn.standardize(x, 1), "cummax": lambda x: jax.lax.cummax(x, 1),
+    "cumlogsumexp": lambda x: jax.lax.cumlogsumexp(x, 1), "top": lambda x: jax.lax.top_k(x, 2)[0],
+    **{name: getattr(jax.nn, name) for name in (
+        "relu", "relu6", "leaky_relu", "elu", "celu", "selu", "gelu", "silu", "hard_sigmoid", "hard_tanh", "softplus",
+        "soft_sign", "log_sigmoid", "squareplus", "mish", "sparse_plus", "sparse_sigmoid")},
+}
+
+
+def test_gradients_at_singular_points():
+    """Each is JAX' own, infinite and NaN too."""
+    def each(params):
+        return {name: f(params[name]) for name, f in AT_SINGULAR_POINTS.items()}
+
+    def loss(params, batch):
+        return 0 * jnp.mean(batch) + sum(jnp.sum(a * np.arange(1, a[0].size + 1, dtype="f4").reshape(a[0].shape))
+                                         for a in each(params).values())
+
+    params, batch = {name: SINGULAR for name in AT_SINGULAR_POINTS}, np.ones(1, "f4")
+    wanted = jax.grad(loss)(params, batch)
+    with mtc.jax.compile(loss, params, batch, optimizer=mtc.jax.sgd(1.0, momentum=0.5), batch_size=1, check=False,
+                         devices="cpu:1", verbose=0) as step:
+        step.train_on_batch(batch, allow_nan=True)
+        for name, gradient in wanted.items():
+            slot = f"sgd/{name}_momentum"  # none: nothing depends on the parameter
+            found = step.session.variables[slot] if slot in step.session.variables else np.zeros_like(SINGULAR)
+            np.testing.assert_allclose(found, gradient, rtol=2e-4, atol=1e-5, err_msg=name)
+
+
 def test_ids_of_data_are_checked():
     params = {"table": np.ones((4, 3), "f4")}
     x = {"ids": np.array([0, 3], "i4")}
@@ -146,6 +194,7 @@ def test_ids_of_data_are_checked():
     (lambda p, b: jax.lax.reduce_precision(b @ p, 5, 10).mean(), "numbers of 5 and 10 bits"),
     (lambda p, b: (b @ p).astype("float8_e4m3fn").astype("float32").mean(), "numbers of float8_e4m3fn"),
     (lambda p, b: ((b @ p).argmax(1).astype("uint32") - 1).astype("float32").mean() + p.sum(), "uint32 that may be"),
+    (lambda p, b: jax.scipy.special.log_ndtr(b @ p).mean(), "log_ndtr: its tails need a precise erfc"),
     (lambda p, b: (b @ p).sum() / len(b), r"write x\.shape\[0\]"),
     (lambda p, b: (b @ p).sum() / int(b.shape[0]), r"use x\.shape\[0\] as it is"),
     (lambda p, b: jnp.sum((b @ p) @ (b @ p).T), "docs/jax.md#contrastive-losses"),

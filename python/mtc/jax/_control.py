@@ -42,6 +42,12 @@ def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
         return [e.unary("relu6", r.value(inputs[0]))]
     if name == "logaddexp":
         return [log_add_exp(*map(r.value, inputs))]
+    if name == "logaddexp2":
+        scaled = [e.binary("mul", r.value(i), float(np.log(2))) for i in inputs]
+        return [e.binary("mul", log_add_exp(*scaled), float(1 / np.log(2)))]
+    if name == "log_ndtr":
+        raise Refused("log_ndtr: its tails need a precise erfc, which MTC does not have; where |x| < 3, "
+                      "jnp.log(jax.scipy.special.ndtr(x)) is precise enough")
     return r.read(inner, inputs)  # their rules are the gradients of what they compute
 
 

@@ -110,7 +110,12 @@ def _pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         return e.integer_power(a, int(b.scalar))
     if b.scalar == 0.5:
         return e.unary("sqrt", a)
-    return e.binary("pow", a, b)
+    if not b.node.learned or (a.constant is not None and (a.constant != 0).all()):
+        return e.binary("pow", a, b)
+    # Of the base 0 the exponent has no gradient, where that of the formula, log(0), is not a number.
+    zero, one = e.compare("eq", a, 0.0), e.as_value(a, 1.0)
+    at_zero = e.binary("pow", e.select(zero, a, one), b.graph.stop_gradient(b))
+    return e.select(zero, at_zero, e.binary("pow", e.select(zero, one, a), b))
 
 
 @rule("div")
