@@ -64,12 +64,12 @@ TEST_F(Tables, CsvLineEndsAndEncodings) {
   writeFile(folder.path("d.csv"), "a,b\n0\r2,3\n");
   EXPECT_EQ(open("csv", "d.csv,header=yes"),
             "1: d.csv, line 2: expected a number for a, found \"0\\r2\"; skip=a leaves the column out");
-  writeFile(folder.path("d.csv"), std::string("a\0,\0b\0\n\0", 10));
+  writeFile(folder.path("d.csv"), std::string("a\0,\0b\0\n\0", 8));
   std::string utf8 = "expected a text in UTF-8, found UTF-16; spreadsheets write \"CSV UTF-8\" too";
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv: " + utf8);
   writeFile(folder.path("d.csv"), std::string("\0a\0,\0b\0\n", 8));
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv: " + utf8);
-  writeFile(folder.path("d.csv"), std::string("a,b\n1,\0\n", 9));
+  writeFile(folder.path("d.csv"), std::string("a,b\n1,\0\n", 8));
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a text, found a byte of 0");
 }
 
