@@ -106,13 +106,9 @@ Status describeData(const char *specification, int64_t samples, void (*line)(voi
     return s;
   if (Status s = openTable(spec, table); !s.ok())
     return s;
-  uint64_t all = table.fields[0].samples, begin = static_cast<uint64_t>(spec.begin);
-  uint64_t end = spec.end < 0 ? all : static_cast<uint64_t>(spec.end);
-  if (all == 0)
-    return {MT_INVALID, table.fields[0].where + ": expected samples, found none"};
-  if (begin >= end || end > all)
-    return {MT_INVALID, "data: the range " + std::to_string(begin) + ":" + std::to_string(end) + " is not within the " +
-                            std::to_string(all) + " samples of " + table.fields[0].where};
+  uint64_t begin, end;
+  if (Status s = sampleRange(spec, table.fields[0], begin, end); !s.ok())
+    return s;
   line(user, (spec.text + ": " + std::to_string(end - begin) + " samples").c_str());
   for (const std::string &note : table.notes)
     line(user, ("  " + note).c_str());

@@ -73,7 +73,7 @@ static bool typeOf(std::string_view descr, Stored &type) {
   static constexpr std::pair<std::string_view, Stored> types[] = {
       {"'|u1'", Stored::U8},  {"'|b1'", Stored::Bool}, {"'|i1'", Stored::I8},  {"'<u2'", Stored::U16},
       {"'<i2'", Stored::I16}, {"'<i4'", Stored::I32},  {"'<u4'", Stored::U32}, {"'<i8'", Stored::I64},
-      {"'<u8'", Stored::I64}, // whose values are checked
+      {"'<u8'", Stored::I64}, // after checkUnsigned
       {"'<f2'", Stored::F16}, {"'<f4'", Stored::F32},  {"'<f8'", Stored::F64}};
   for (const auto &[name, stored] : types)
     if (descr == name) {
@@ -83,7 +83,7 @@ static bool typeOf(std::string_view descr, Stored &type) {
   return false;
 }
 
-// What NumPy writes beside the numbers that are read, and what to do.
+// The end of a message about a type that NumPy writes and that is not read.
 static std::string otherThan(const std::string &descr) {
   auto of = [&](std::string_view kinds) { // "'<U4'": the byte order stands before the kind
     return descr.size() > 2 && kinds.find(descr[2]) != std::string_view::npos;
@@ -97,6 +97,17 @@ static std::string otherThan(const std::string &descr) {
   if (descr.starts_with("'>"))
     return " in little-endian order" + found + ": save array.astype(array.dtype.newbyteorder('<'))";
   return " of 1, 2, 4 or 8 bytes, such as '<f4' and '|u1'" + found;
+}
+
+// Numbers of 64 bits without a sign, which are kept as such with one.
+static Status checkUnsigned(std::span<const uint8_t> elements, const std::string &where) {
+  for (size_t at = 0; at < elements.size(); at += sizeof(uint64_t)) {
+    uint64_t value;
+    memcpy(&value, elements.data() + at, sizeof value);
+    if (value > INT64_MAX)
+      return {MT_INVALID, where + ": expected numbers below 2^63, found " + std::to_string(value)};
+  }
+  return {};
 }
 
 // "(3, 4)", "(3,)", "()".
@@ -147,13 +158,10 @@ Status parseNpy(std::span<const uint8_t> file, std::shared_ptr<const uint8_t> ow
   if (overflow || bytes != file.size() - begin - length)
     return corrupt("expected " + (overflow ? "fewer than 2^64" : std::to_string(bytes)) + " bytes of elements, found " +
                    std::to_string(file.size() - begin - length));
+  if (descr == "'<u8'")
+    if (Status s = checkUnsigned(file.subspan(begin + length), where); !s.ok())
+      return s;
   field.where = where;
-  for (uint64_t i = 0; descr == "'<u8'" && i < bytes / 8; ++i) {
-    uint64_t value;
-    memcpy(&value, file.data() + begin + length + 8 * i, sizeof value);
-    if (value > INT64_MAX)
-      return {MT_INVALID, where + ": expected numbers below 2^63, found " + std::to_string(value)};
-  }
   field.shape.assign(shape.begin() + 1, shape.end());
   field.samples = shape[0];
   field.stride = stride;

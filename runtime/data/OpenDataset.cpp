@@ -79,16 +79,11 @@ static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
     data.size = -1;
     return spec.begin == 0 && spec.end < 0 ? Status() : Status(MT_INVALID, "data: a range needs data of known length");
   }
-  uint64_t samples = data.columns[0].field.samples;
-  int64_t end = spec.end < 0 ? static_cast<int64_t>(samples) : spec.end;
-  if (samples == 0)
-    return {MT_INVALID, data.columns[0].field.where + ": expected samples, found none"};
-  if (spec.begin >= end || static_cast<uint64_t>(end) > samples)
-    return {MT_INVALID, "data: the range " + std::to_string(spec.begin) + ":" + std::to_string(end) +
-                            " is not within the " + std::to_string(samples) + " samples of " +
-                            data.columns[0].field.where};
-  data.begin = spec.begin;
-  data.size = end - spec.begin;
+  uint64_t begin, end;
+  if (Status s = sampleRange(spec, data.columns[0].field, begin, end); !s.ok())
+    return s;
+  data.begin = static_cast<int64_t>(begin);
+  data.size = static_cast<int64_t>(end - begin);
   return {};
 }
 

@@ -25,7 +25,7 @@ template <typename T> T load(const uint8_t *bytes) {
 bool isHead(const uint8_t *bytes) { return maskedCrc32c(bytes, 8) == load<uint32_t>(bytes + 8); }
 
 // RFC 1950, section 2.2: deflate with a window of 32 KiB, and a check of the two bytes.
-bool isZlib(const uint8_t *bytes) { return !isHead(bytes) && bytes[0] == 0x78 && (0x7800 | bytes[1]) % 31 == 0; }
+bool isZlib(const uint8_t *bytes) { return bytes[0] == 0x78 && (0x7800 | bytes[1]) % 31 == 0; }
 
 // `read(offset, size, bytes)` gives a view of a part of a file of `size` bytes.
 template <typename Read>
@@ -38,10 +38,10 @@ Status eachRecord(uint64_t size, const std::string &where, Read &&read, const Vi
       return {MT_CORRUPT, name + ": expected a head of 12 bytes, found " + std::to_string(size - at)};
     if (Status s = read(at, headSize, bytes); !s.ok())
       return s;
-    if (number == 0 && isZlib(bytes.data()))
-      return {MT_INVALID, where + ": expected records that are not compressed, or by GZIP, found ZLIB"};
     if (!isHead(bytes.data()))
-      return {MT_CORRUPT, name + ": the checksum of its length is wrong"};
+      return number == 0 && isZlib(bytes.data())
+                 ? Status(MT_INVALID, where + ": expected records that are not compressed, or by GZIP, found ZLIB")
+                 : Status(MT_CORRUPT, name + ": the checksum of its length is wrong");
     uint64_t length = load<uint64_t>(bytes.data());
     at += headSize;
     if (length > maxRecord || size - at < tailSize || length > size - at - tailSize)

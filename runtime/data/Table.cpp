@@ -47,6 +47,17 @@ uint64_t Field::elements() const {
   return product;
 }
 
+Status sampleRange(const DataSpec &spec, const Field &field, uint64_t &begin, uint64_t &end) {
+  begin = static_cast<uint64_t>(spec.begin);
+  end = spec.end < 0 ? field.samples : static_cast<uint64_t>(spec.end);
+  if (field.samples == 0)
+    return {MT_INVALID, field.where + ": expected samples, found none"};
+  if (begin >= end || end > field.samples)
+    return {MT_INVALID, "data: the range " + std::to_string(begin) + ":" + std::to_string(end) + " is not within the " +
+                            std::to_string(field.samples) + " samples of " + field.where};
+  return {};
+}
+
 float halfValue(uint16_t bits) {
   uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
   if (exponent == 0) {

@@ -43,6 +43,9 @@ struct Table {
 // Reads what the specification names. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY.
 Status openTable(const DataSpec &spec, Table &table);
 
+// The samples of a field that range= names, or all. MT_INVALID: the field has none, or not all of them.
+Status sampleRange(const DataSpec &spec, const Field &field, uint64_t &begin, uint64_t &end);
+
 // The bytes of a file, inflated if they are gzip data, as readGzip does; `path`.gz where there is no `path`. `opened`
 // is the path that was read.
 Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::string &opened);
