@@ -33,7 +33,6 @@ def filled(x):
     return torch.where(torch.isnan(x), 7.0, x.clamp(-9, 8))
 
 
-
 # What each makes of x, [n, 4, 6], a parameter that is full of ties times a number of each sample.
 CASES = {
     "clamp": lambda x: x.clamp(-1, 1), "clamp min": lambda x: x.clamp(min=1), "clamp max": lambda x: x.clamp(max=-1),

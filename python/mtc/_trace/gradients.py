@@ -84,6 +84,15 @@ def root(value: Value) -> Value:
     return e.select(zero, e.as_value(value, 0.0), e.unary("sqrt", e.select(zero, e.as_value(value, 1.0), value)))
 
 
+def zero_without_slope(where: Value, operand: Value, one: Value) -> Value:
+    """0 where this is true, with the gradient NaN to the operand; elsewhere `one`, without a gradient.
+
+    It is the root of the square of the operand less itself.
+    """
+    zero = e.binary("sub", operand, operand.graph.stop_gradient(operand))
+    return e.unary("sqrt", e.unary("square", e.select(where, zero, one)))
+
+
 def power(base: Value, exponent: Value) -> Value:
     """base ^ exponent, where powers of negative numbers by whole ones are numbers too.
 
@@ -102,8 +111,7 @@ def power(base: Value, exponent: Value) -> Value:
         signed = e.binary("mul", e.select(odd, e.unary("neg", made), made),
                           e.select(without, e.as_value(base, float("nan")), one))
         if exponent.node.learned:
-            zero = e.binary("sub", exponent, base.graph.stop_gradient(exponent))  # the root of its square has no slope
-            signed = e.binary("add", signed, e.unary("sqrt", e.unary("square", e.select(below, zero, one))))
+            signed = e.binary("add", signed, zero_without_slope(below, exponent, one))
         made = e.select(below, signed, made)
     inner = e.logical_and(at_zero, e.logical_and(e.compare("gt", exponent, 0.0), e.compare("lt", exponent, 1.0)))
     zero = e.select(e.compare("eq", exponent, 1.0), base,

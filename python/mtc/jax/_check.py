@@ -45,14 +45,14 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
         updates: of the framework's own optimizer.
     """
     rows = len(arrays[0]) if full else min(len(arrays[0]), NORMALIZED if program.state else ROWS)
-    given = {name: np.asarray(array[:rows]) for name, array in zip(program.batch.names, arrays)}
+    whole = {name: np.asarray(array) for name, array in zip(program.batch.names, arrays)}
+    given = {name: array[:rows] for name, array in whole.items()}
     fixed: Fixed = []
     text = finish_text(trace(program, "check", OPTIMIZER, fixed=fixed, whole=True), OPTIMIZER)
     check = _Check(program, tolerance, fixed)
     with make(text, rows).session("cpu:1") as session:
         mine = _Mine(session, program)
         check.compare(mine, edges.Case(EXAMPLE, given))
-        whole = {name: np.asarray(array) for name, array in zip(program.batch.names, arrays)}
         for case in edges.cases(given, _entries(session.plan, whole)) if rows > 1 else []:
             if full or time.thread_time() - check.began <= SECONDS:
                 check.compare(mine, case)

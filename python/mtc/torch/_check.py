@@ -15,6 +15,7 @@ from mtc._plan import Plan
 from mtc._session import Session
 from mtc._tensors import TARGET
 from mtc._trace import differences, edges, guard
+from mtc._trace.updates import COUNT
 from mtc.torch import _nodes
 from mtc.torch._export import Exported, TracedStep
 from mtc.torch._framework import torch
@@ -30,7 +31,6 @@ FEW = 16  # values of a channel in a sample
 SECONDS = 3.0  # of work, after which no more batches are made
 CHANGE, BLOCK = 0.02, 1 << 16  # of the weights, as a share; random numbers that are repeated
 EXAMPLE = "the example"
-UPDATES = 3  # of the optimizer
 CHANGED = "the example with other weights"
 
 
@@ -114,7 +114,7 @@ class Check:
                 self.step = self._other_weights()
                 mtc.start(self.step.tensors())
                 self._one(mtc, edges.Case(CHANGED, next(self._cases(plan, arrays)).arrays))
-        self.gradients = (UPDATES * self.gradients)[:UPDATES]
+        self.gradients = (COUNT * self.gradients)[:COUNT]
         first = self.verdicts[EXAMPLE]
         own = f"; step.evaluate and step.predict are refused: {self.evaluation}" if self.evaluation else ""
         return (f"{self.name}: {guard.conclusion('PyTorch', self.verdicts, self.tolerance)} "
@@ -128,7 +128,7 @@ class Check:
         if case.short:  # whose variance PyTorch corrects by its own number of samples
             mine = {key: value for key, value in mine.items() if not key.startswith(guard.BUFFER)}
         self.verdicts[case.name] = self.compare(mine, given, case.name)
-        if len(self.gradients) < UPDATES:
+        if len(self.gradients) < COUNT:
             self.gradients.append({key: value for key, value in mine.items() if key.startswith(guard.GRADIENT)})
 
     def _other_weights(self) -> TracedStep:

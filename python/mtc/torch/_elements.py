@@ -142,8 +142,7 @@ def product_with_log(c: Converter, factor: Any, value: Any) -> Value:
     if not y.node.learned:
         return made
     pole = e.logical_and(zero, e.compare("eq", y, lowest))
-    nothing = e.select(pole, e.binary("sub", y, c.graph.stop_gradient(y)), e.as_value(y, 1.0))
-    return e.select(pole, e.unary("sqrt", e.unary("square", nothing)), made)  # which has no slope
+    return e.select(pole, gradients.zero_without_slope(pole, y, e.as_value(y, 1.0)), made)
 
 
 @op("special_entr")
@@ -154,8 +153,7 @@ def entropy(c: Converter, value: Any) -> Value:
     inside = e.select(e.compare("le", x, 0.0), one, x)
     made = e.unary("neg", e.binary("mul", inside, e.unary("log", inside)))
     made = e.select(zero, e.unary("sqrt", e.select(zero, x, one)), made)
-    nothing = e.select(below, e.binary("sub", x, c.graph.stop_gradient(x)), one)  # the root of its square has no slope
-    return e.select(below, e.binary("sub", e.unary("sqrt", e.unary("square", nothing)), math.inf), made)
+    return e.select(below, e.binary("sub", gradients.zero_without_slope(below, x, one), math.inf), made)
 
 
 @op("isnan", "isinf")
