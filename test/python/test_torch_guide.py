@@ -1,23 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/guides/fine-tune.md: its blocks, one after the other, with a small model and a tokenizer of letters."""
 
-import importlib.util
-import pathlib
-
+import pages
 import pytest
 import torch
 import transformers
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def blocks(page):
-    """The blocks of a page that are not marked to be skipped."""
-    spec = importlib.util.spec_from_file_location("run", ROOT / "test" / "docs" / "run.py")
-    run = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(run)
-    return ["\n".join(lines) for mark, _, lines in run.blocks(page.read_text()) if mark is None]
-
 
 class Letters:
     """A tokenizer, as far as the page calls it."""
@@ -46,8 +33,7 @@ def test_the_guide(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda _: Letters())
     monkeypatch.setattr(transformers.AutoModelForSequenceClassification, "from_pretrained", small_bert)
     names, frozen = {}, []
-    for block in blocks(ROOT / "docs" / "guides" / "fine-tune.md"):
-        exec(block, names)
+    for _ in pages.run("docs/guides/fine-tune.md", names):
         if "model" in names:
             frozen.append(names["model"].bert.embeddings.word_embeddings.weight.detach().clone())
     assert capsys.readouterr().out.count("accuracy") == 2
