@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/Pack.h"
+#include "compiler/allocate/Occupied.h"
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
@@ -24,46 +24,28 @@ int64_t livenessBound(std::span<const LiveBuffer> buffers) {
 
 static bool isFar(const Packing &packing, int64_t bound) { return packing.bytes - bound > bound / 500; }
 
-namespace {
-struct Placed {
-  int64_t begin, end;  // offsets
-  int64_t first, last; // phases
-};
-} // namespace
-
-// The offset of the tightest gap that holds the buffer between those that are alive with it; above all of them if none
-// does. `placed` is sorted by offset.
-static int64_t tightestGap(const std::vector<Placed> &placed, const LiveBuffer &buffer) {
-  int64_t best = -1, bestSlack = std::numeric_limits<int64_t>::max(), end = 0;
-  for (const Placed &other : placed) {
-    if (other.first > buffer.last || other.last < buffer.first)
-      continue;
-    if (int64_t slack = other.begin - end - buffer.bytes; slack >= 0 && slack < bestSlack) {
-      best = end;
-      bestSlack = slack;
-    }
-    end = std::max(end, other.end);
-  }
-  return best >= 0 ? best : end;
-}
-
 using Order = std::vector<size_t>;
 
-static Packing packInOrder(std::span<const LiveBuffer> buffers, const Order &order) {
+template <typename Occupied>
+static Packing packInto(Occupied occupied, std::span<const LiveBuffer> buffers, const Order &order) {
   Packing packing;
   packing.offsets.resize(buffers.size());
-  std::vector<Placed> placed;
   for (size_t index : order) {
     const LiveBuffer &buffer = buffers[index];
-    int64_t begin = tightestGap(placed, buffer), end = begin + buffer.bytes;
+    int64_t begin = occupied.tightestGap(buffer);
     packing.offsets[index] = begin;
-    packing.bytes = std::max(packing.bytes, end);
+    packing.bytes = std::max(packing.bytes, begin + buffer.bytes);
     if (buffer.bytes > 0)
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), begin,
-                                     [](int64_t offset, const Placed &other) { return offset < other.begin; }),
-                    {begin, end, buffer.first, buffer.last});
+      occupied.place(buffer, begin);
   }
   return packing;
+}
+
+constexpr size_t many = 1000; // from here on the tree is quicker than the list
+
+static Packing packInOrder(std::span<const LiveBuffer> buffers, const Order &order) {
+  return buffers.size() > many ? packInto(OccupiedTree(buffers), buffers, order)
+                               : packInto(OccupiedList(buffers), buffers, order);
 }
 
 // The packing and, where it misses the bound, better ones: buffers that end above the bound move towards the front of
@@ -122,7 +104,7 @@ Packing packBuffers(std::span<const LiveBuffer> buffers) {
       [&](const LiveBuffer &a, const LiveBuffer &b) { return a.bytes * length(a) > b.bytes * length(b); },
       [](const LiveBuffer &a, const LiveBuffer &b) { return a.last > b.last; },
   };
-  constexpr size_t many = 1000, tooMany = 4000; // an order takes time in the square of their number
+  constexpr size_t tooMany = 4000; // for more than one order
   int64_t bound = livenessBound(buffers);
   auto sorted = [&](const auto &before) {
     Order order(buffers.size());

@@ -3,9 +3,9 @@
 // Gives buffers with known live ranges their offsets in one address range.
 #pragma once
 
+#include "compiler/allocate/LiveBuffer.h"
 #include "runtime/support/device_memory.h"
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -13,12 +13,6 @@ namespace mtc {
 
 using mtrun::alignBuffer;
 using mtrun::bufferAlignment;
-
-// A buffer that is alive in all phases of [first, last]. Sizes are multiples of bufferAlignment.
-struct LiveBuffer {
-  int64_t bytes = 0;
-  int64_t first = 0, last = 0;
-};
 
 struct Packing {
   std::vector<int64_t> offsets; // one per buffer

@@ -22,6 +22,7 @@
 #include "llvm/Support/SaveAndRestore.h"
 
 #include <chrono>
+#include <ctime>
 
 using namespace mlir;
 
@@ -29,11 +30,19 @@ namespace mtc {
 namespace {
 
 using mtrun::Status;
-using Clock = std::chrono::steady_clock;
 
-std::string milliseconds(Clock::duration time) {
+// For --timing: on a clock, and of the CPUs in all threads.
+struct Moment {
+  std::chrono::steady_clock::time_point wall = std::chrono::steady_clock::now();
+  std::clock_t cpu = std::clock();
+};
+
+std::string since(const Moment &start) {
+  Moment now;
   std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.1f ms", std::chrono::duration<double, std::milli>(time).count());
+  llvm::raw_string_ostream(text) << llvm::format(
+      "%.1f ms, %.1f ms of CPU", std::chrono::duration<double, std::milli>(now.wall - start.wall).count(),
+      1e3 * static_cast<double>(now.cpu - start.cpu) / CLOCKS_PER_SEC);
   return text;
 }
 
@@ -70,7 +79,7 @@ public:
   }
 
   Status run(std::vector<uint8_t> &bytes) {
-    Clock::time_point start = Clock::now();
+    Moment start;
     OwningOpRef<ModuleOp> module = read(options.stopAfter < 0 ? &compilation.archive : nullptr);
     if (!module || mlir::failed(readShorter()))
       return failed("import");
@@ -85,12 +94,12 @@ public:
         return mtrun::ioError("cannot create", folder, error.value());
     size_t count = options.stopAfter < 0 ? stages().size() : static_cast<size_t>(options.stopAfter) + 1;
     // Reading belongs to the first stage.
-    Clock::time_point stageStart = start;
-    for (size_t i = 0; i < count; ++i, stageStart = Clock::now())
+    Moment stageStart = start;
+    for (size_t i = 0; i < count; ++i, stageStart = Moment())
       if (Status status = runOne(i, *module, stageStart); !status.ok())
         return status;
     if (options.values.timing)
-      say("total", Clock::now() - start);
+      say("total", start);
     if (options.stopAfter < 0)
       return finish(bytes);
     std::string result = printed(*module);
@@ -310,10 +319,9 @@ private:
       parameters.setName(model.getSymName());
   }
 
-  void say(const char *stage, Clock::duration time) {
+  void say(const char *stage, const Moment &start) {
     options.say(
-        0,
-        (llvm::Twine(stage) + std::string(14 - std::min<size_t>(13, strlen(stage)), ' ') + milliseconds(time)).str());
+        0, (llvm::Twine(stage) + std::string(14 - std::min<size_t>(13, strlen(stage)), ' ') + since(start)).str());
   }
 
   Status failed(const char *stage) {
@@ -322,7 +330,7 @@ private:
     return {MT_INVALID, diagnostics.errors()};
   }
 
-  Status runOne(size_t index, ModuleOp module, Clock::time_point start) {
+  Status runOne(size_t index, ModuleOp module, const Moment &start) {
     const Stage &stage = stages()[index];
     if (mlir::failed(runAll(stage, module))) {
       if (mlir::mt::Compilation(module).getMinDevices() > 0)
@@ -330,7 +338,7 @@ private:
       return {MT_NO_MEMORY, diagnostics.errors()};
     }
     if (options.values.timing)
-      say(stage.name, Clock::now() - start);
+      say(stage.name, start);
     if (!options.values.dump_stages)
       return {};
     std::string number = (index < 9 ? "0" : "") + std::to_string(index + 1);

@@ -73,14 +73,22 @@ void Graph::addBucketEdges() {
     nodes[next->second].before.insert(previous->second);
 }
 
-// Whether one of the others depends on a node. What depends on the writer of a variable is little as a rule, often
-// nothing.
+// Whether one of the others depends on a node: a two-way search, from the node and from the others in turns, which ends
+// as soon as one side does. As a rule that is at once: what writes a variable has no readers, or reads it alone; the
+// inputs of what reads it are few, or the values that depend on the new one are.
 bool Graph::reachesAny(unsigned from, ArrayRef<unsigned> others) const {
-  llvm::SmallSetVector<unsigned, 32> seen;
-  seen.insert(from);
-  for (size_t i = 0; i < seen.size(); ++i)
-    seen.insert_range(after[seen[i]]);
-  return llvm::any_of(others, [&](unsigned other) { return other != from && seen.contains(other); });
+  llvm::SmallSetVector<unsigned, 32> behind, before;
+  behind.insert_range(after[from]);
+  for (unsigned other : others)
+    if (other != from)
+      before.insert(other);
+  for (size_t i = 0; i < behind.size() && i < before.size(); ++i) {
+    if (before.contains(behind[i]) || behind.contains(before[i]))
+      return true;
+    behind.insert_range(after[behind[i]]);
+    before.insert_range(nodes[before[i]].before);
+  }
+  return false;
 }
 
 void Graph::addEdge(unsigned before, unsigned node) {

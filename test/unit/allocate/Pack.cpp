@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "compiler/allocate/Occupied.h"
 #include "compiler/allocate/Pack.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -50,6 +52,27 @@ TEST(Pack, NearTheBound) {
     sum += ratio;
   }
   EXPECT_LE(sum / count, 1.002); // the orders as they are: 1.007
+}
+
+// The tree, for many buffers, answers as the list of all that have been placed.
+TEST(Pack, TreeAndListAgree) {
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    std::vector<LiveBuffer> buffers = network(seed, 1 + static_cast<int>(seed));
+    std::mt19937 random(seed);
+    std::shuffle(buffers.begin(), buffers.end(), random);
+    OccupiedList list(buffers);
+    OccupiedTree tree(buffers);
+    for (const LiveBuffer &buffer : buffers) {
+      int64_t begin = list.tightestGap(buffer);
+      ASSERT_EQ(tree.tightestGap(buffer), begin) << seed;
+      // Now and then above the gap, so that gaps of all sizes are left.
+      begin += random() % 4 == 0 ? static_cast<int64_t>(random() % 100000) * bufferAlignment : 0;
+      if (list.tightestGap({1, buffer.first, buffer.last}) <= begin) {
+        list.place(buffer, begin);
+        tree.place(buffer, begin);
+      }
+    }
+  }
 }
 
 TEST(Pack, Nothing) {
