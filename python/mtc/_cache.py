@@ -17,13 +17,13 @@ import hashlib
 import json
 import os
 import pathlib
-import secrets
 import stat
 import threading
 import time
 import warnings
 from typing import Any, Iterator, Optional
 
+from mtc import _files
 from mtc._errors import Error
 from mtc._plan import Plan
 
@@ -82,7 +82,7 @@ def put(name: str, data: bytes) -> Plan:
     if place is not None and len(data) <= limit():
         with _opened(place, create=True) as holder, contextlib.suppress(OSError):
             if holder is not None:
-                _write(holder, f"{name}.mtp", data)
+                _files.write(holder, f"{name}.mtp", data, 0o600)
                 _shrink(holder, limit())
     return plan
 
@@ -172,21 +172,6 @@ def _read(holder: int, name: str) -> Optional[bytes]:
             return data
     except OSError:
         return None
-
-
-def _write(holder: int, name: str, data: bytes) -> None:
-    """A file of the folder, which is there as a whole or not at all."""
-    temporary = f".{name}.{os.getpid()}-{secrets.token_hex(4)}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=holder), "wb") as file:
-        try:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(temporary, name, src_dir_fd=holder, dst_dir_fd=holder)
-        except BaseException:
-            os.unlink(temporary, dir_fd=holder)
-            raise
 
 
 def _shrink(holder: int, most: int) -> None:

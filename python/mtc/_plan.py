@@ -9,11 +9,10 @@ import functools
 import json
 import os
 import pathlib
-import secrets
 import weakref
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from mtc import _library, _structs
+from mtc import _files, _library, _structs
 from mtc._errors import DataError, FileError, check
 from mtc._tensors import INPUT, OUTPUT, SAMPLE_WEIGHT, TARGET, TensorInfo, tensor_of
 
@@ -314,22 +313,15 @@ def take_result(function: Any, *arguments: Any, **options: Any) -> bytes:
 def write_atomically(path: Path, data: bytes) -> None:
     """A file that is there as a whole or not at all."""
     path = pathlib.Path(path)
-    temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}"
-    made = False
     try:
-        # Made with the permissions that new files have: to ask for the umask would be to change it, for all threads.
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
-            made = True
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        if made:
-            temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise FileError(f"cannot write {path}: {error.strerror}") from None
-        raise
+        holder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # With the permissions that new files have: to ask for the umask would be to change it, for all threads.
+            _files.write(holder, path.name, data, 0o666)
+        finally:
+            os.close(holder)
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror}") from None
 
 
 def load(path: Path) -> Plan:

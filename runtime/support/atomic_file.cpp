@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,6 +71,33 @@ static int create(const std::string &name) {
   return -1;
 }
 
+// By which a file without a name is linked.
+static std::string linkOf(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
+
+// A new file without a name, with a lock on it. -1: this file system has none, or there is no /proc to name it by.
+static int createUnnamed(const std::string &folder) {
+  int descriptor = ::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
+  struct stat facts;
+  bool linkable = descriptor >= 0 && lstat(linkOf(descriptor).c_str(), &facts) == 0;
+  if (descriptor >= 0 && (!linkable || flock(descriptor, LOCK_EX | LOCK_NB) != 0)) {
+    close(descriptor);
+    return -1;
+  }
+  return descriptor;
+}
+
+constexpr int writers = 100; // so many may write to a path at once
+
+static std::string temporaryName(const std::string &path, int number) {
+  return path + ".mtc-tmp-" + std::to_string(number);
+}
+
+static void removeLeftovers(const std::string &path) {
+  struct stat facts;
+  for (int number = 0; number < writers && lstat(temporaryName(path, number).c_str(), &facts) == 0; ++number)
+    removeLeftover(temporaryName(path, number));
+}
+
 Status AtomicFile::open(const std::string &path) {
   path_ = path;
   struct stat existing;
@@ -77,17 +105,60 @@ Status AtomicFile::open(const std::string &path) {
   if (stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode))
     return S_ISDIR(existing.st_mode) ? fail("cannot write", EISDIR)
                                      : Status(MT_IO, "cannot write " + path + ": it is not a regular file");
-  for (int other = 0; other < 100; ++other) { // so many may write to the path at once
-    std::string name = path + ".mtc-tmp-" + std::to_string(other);
+  removeLeftovers(path);
+  descriptor_ = createUnnamed(folderOf(path));
+  return descriptor_ >= 0 ? Status() : createNamed();
+}
+
+Status AtomicFile::createNamed() {
+  for (int number = 0; number < writers; ++number) {
+    std::string name = temporaryName(path_, number);
     descriptor_ = create(name);
     if (descriptor_ >= 0) {
       temporary_ = name;
       return {};
     }
     if (errno != EEXIST)
-      return fail("cannot create", errno);
+      break;
   }
-  return fail("cannot create", EEXIST);
+  return fail("cannot create", errno);
+}
+
+// 0, or the system's reason.
+static int copyAll(int from, int to) {
+  off_t offset = 0;
+  ssize_t copied;
+  do
+    copied = sendfile(to, from, &offset, size_t(1) << 30);
+  while (copied > 0 || (copied < 0 && errno == EINTR));
+  return copied == 0 ? 0 : errno;
+}
+
+// The path's own name, if no file has it, else a temporary one.
+Status AtomicFile::giveName() {
+  std::string unnamed = linkOf(descriptor_);
+  auto link = [&](const std::string &name) {
+    return linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
+  if (link(path_))
+    return {};
+  for (int number = 0; errno == EEXIST && number < writers; ++number) {
+    std::string name = temporaryName(path_, number);
+    if (link(name)) {
+      temporary_ = name;
+      return {};
+    }
+  }
+  if (errno == EIO || errno == ENOSPC || errno == EDQUOT || errno == EEXIST)
+    return fail("cannot write", errno);
+  // The file system, or a sandbox, gives unnamed files no names: the bytes once more, into a file that has one.
+  int from = descriptor_;
+  Status status = createNamed();
+  if (status.ok())
+    if (int reason = copyAll(from, descriptor_); reason != 0 || fsync(descriptor_) != 0)
+      status = fail("cannot write", reason != 0 ? reason : errno);
+  close(from);
+  return status;
 }
 
 Status AtomicFile::write(const void *data, size_t size) {
@@ -122,8 +193,11 @@ Status AtomicFile::writeAt(uint64_t offset, const void *data, size_t size) {
 Status AtomicFile::commit() {
   if (fsync(descriptor_) != 0)
     return fail("cannot write", errno);
+  if (temporary_.empty())
+    if (Status status = giveName(); !status.ok())
+      return status;
   // Renamed before it is closed: without its lock it would be a leftover.
-  if (rename(temporary_.c_str(), path_.c_str()) != 0)
+  if (!temporary_.empty() && rename(temporary_.c_str(), path_.c_str()) != 0)
     return fail("cannot write", errno);
   temporary_.clear();
   int descriptor = descriptor_;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded by test/attack/run: a disk that fails. DISK_FAULT=CALL:N:WHAT, CALL one of write, fsync, rename, close; N
- * the number of the first call that fails, from 1; WHAT a name of an error (EIO, ENOSPC, EINTR), "short" (takes one
- * byte), "zero" (takes nothing and says so) for writes; with a + behind it all calls from there on. Calls count for
- * regular files and folders alone. */
+ * Preloaded by test/attack/run: a disk that fails. DISK_FAULT=CALL:N:WHAT, CALL one of write, fsync, link, rename,
+ * close, and unnamed, which opens a file without a name; N the number of the first call that fails, from 1; WHAT a name
+ * of an error (EIO, ENOSPC, EINTR, EPERM), "short" (takes one byte), "zero" (takes nothing and says so) for writes;
+ * with a + behind it all calls from there on. Calls count for regular files and folders alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +33,8 @@ static int fault(const char *call) {
   const struct {
     const char *name;
     int value;
-  } known[] = {{":EIO", EIO}, {":ENOSPC", ENOSPC}, {":EINTR", EINTR}, {":short", -1}, {":zero", -2}};
+  } known[] = {{":EIO", EIO},     {":ENOSPC", ENOSPC}, {":EINTR", EINTR},
+               {":EPERM", EPERM}, {":short", -1},      {":zero", -2}};
   for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
     if (strncmp(what, known[i].name, strlen(known[i].name)) == 0)
       return known[i].value;
@@ -40,8 +43,32 @@ static int fault(const char *call) {
 
 static int on_disk(int descriptor) {
   struct stat facts;
-  /* Not what has no name, files in memory say. */
-  return fstat(descriptor, &facts) == 0 && facts.st_nlink > 0 && (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode));
+  char link[40], name[8] = "";
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  return readlink(link, name, sizeof name) > 0 && strncmp(name, "/memfd:", 7) != 0 && fstat(descriptor, &facts) == 0 &&
+         (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode));
+}
+
+EXPORTED int open64(const char *path, int flags, ...) {
+  static int (*real)(const char *, int, ...);
+  if (!real)
+    real = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open64");
+  va_list more;
+  va_start(more, flags);
+  mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
+  va_end(more);
+  int found = (flags & O_TMPFILE) == O_TMPFILE ? fault("unnamed") : 0;
+  return found ? (errno = found, -1) : real(path, flags, mode);
+}
+
+EXPORTED int open(const char *path, int flags, ...) __attribute__((alias("open64")));
+
+EXPORTED int linkat(int a, const char *from, int b, const char *to, int flags) {
+  static int (*real)(int, const char *, int, const char *, int);
+  if (!real)
+    real = (int (*)(int, const char *, int, const char *, int))dlsym(RTLD_NEXT, "linkat");
+  int found = fault("link");
+  return found ? (errno = found, -1) : real(a, from, b, to, flags);
 }
 
 EXPORTED ssize_t write(int descriptor, const void *data, size_t size) {

@@ -16,7 +16,7 @@ def disk_faults(trial):
     words = ["--epochs", 3, "--checkpoint", "c", "--resume", "auto", "--history", "h"]
     trial.train(plan, *words, "--save", "whole.safetensors")
     whole = (trial.folder / "whole.safetensors").read_bytes()
-    faults = [f"{call}:{at}:{what}{plus}" for call in ("write", "fsync", "rename", "close")
+    faults = [f"{call}:{at}:{what}{plus}" for call in ("write", "fsync", "link", "rename", "close")
               for at in trial.turns((1, 3), (1, 2, 3, 4, 5, 7, 9, 12))
               for what in ("EIO", "ENOSPC") for plus in trial.turns(("",), ("", "+"))]
     faults += [f"write:{at}:{what}" for at in trial.turns((2,), (1, 2, 3, 5, 8))

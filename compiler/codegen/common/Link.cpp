@@ -1,56 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/Object.h"
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <algorithm>
+#include <fcntl.h>
 #include <mutex>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
 using namespace mtc;
 
-static llvm::Expected<std::string> temporaryFile(llvm::StringRef suffix) {
-  llvm::SmallString<128> path;
-  if (std::error_code error = llvm::sys::fs::createTemporaryFile("mtc", suffix, path))
-    return llvm::createStringError(error, "cannot create a temporary file");
-  return path.str().str();
+// The linker takes names of files. These are of files in memory, so that a process that is killed leaves none behind.
+static std::string nameOf(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
+
+static llvm::Error systemError(const char *what) {
+  return llvm::createStringError(std::error_code(errno, std::generic_category()), "cannot %s", what);
 }
 
-static llvm::Error writeFile(const std::string &path, llvm::ArrayRef<char> bytes) {
-  std::error_code error;
-  llvm::raw_fd_ostream stream(path, error);
-  stream.write(bytes.data(), bytes.size());
-  stream.close();
-  if (stream.has_error()) {
-    error = stream.error();
-    stream.clear_error();
+namespace {
+struct Descriptor {
+  int number = -1;
+  Descriptor() = default;
+  explicit Descriptor(int number) : number(number) {}
+  Descriptor(Descriptor &&other) : number(std::exchange(other.number, -1)) {}
+  ~Descriptor() { close(); }
+  void close() {
+    if (number >= 0)
+      ::close(number);
+    number = -1;
   }
-  return error ? llvm::createStringError(error, "cannot write %s", path.c_str()) : llvm::Error::success();
+};
+} // namespace
+
+static llvm::Error writeFile(const Descriptor &file, llvm::ArrayRef<char> bytes) {
+  llvm::raw_fd_ostream stream(file.number, /*shouldClose=*/false);
+  stream.write(bytes.data(), bytes.size());
+  stream.flush();
+  std::error_code error = stream.error();
+  stream.clear_error();
+  return error ? llvm::createStringError(error, "cannot write a file in memory") : llvm::Error::success();
+}
+
+static void readAll(int pipe, std::vector<char> &bytes) {
+  std::vector<char> part(1 << 16);
+  for (ssize_t size; (size = read(pipe, part.data(), part.size())) > 0 || (size < 0 && errno == EINTR);)
+    bytes.insert(bytes.end(), part.begin(), part.begin() + std::max<ssize_t>(size, 0));
 }
 
 llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<Object> objects) {
   // The linker keeps its state in globals.
   static std::mutex one;
   std::lock_guard<std::mutex> guard(one);
+  std::vector<Descriptor> files;
   std::vector<std::string> inputs;
-  auto remove = llvm::scope_exit([&] {
-    for (const std::string &path : inputs)
-      llvm::sys::fs::remove(path);
-  });
   for (const Object &object : objects) {
-    auto input = temporaryFile("o");
-    if (!input)
-      return input.takeError();
-    inputs.push_back(*input);
-    if (llvm::Error error = writeFile(*input, object))
+    files.emplace_back(memfd_create("mtc-object", MFD_CLOEXEC));
+    if (files.back().number < 0)
+      return systemError("create a file in memory");
+    if (llvm::Error error = writeFile(files.back(), object))
       return std::move(error);
+    inputs.push_back(nameOf(files.back().number));
   }
-  auto output = temporaryFile("so");
-  if (!output)
-    return output.takeError();
-  llvm::FileRemover removeOutput(*output);
+  // The linker replaces an output file by another one, but writes into a pipe.
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return systemError("create a pipe");
+  Descriptor from(ends[0]), to(ends[1]);
+  std::vector<char> linked;
+  std::thread reader(readAll, from.number, std::ref(linked));
+  std::string output = nameOf(to.number);
   std::string messages;
   llvm::raw_string_ostream errors(messages);
   std::vector<const char *> arguments{"ld.lld",
@@ -69,14 +90,13 @@ llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<Object> objects
                                       "--hash-style=both",
                                       "--threads=1",
                                       "-o",
-                                      output->c_str()};
+                                      output.c_str()};
   for (const std::string &input : inputs)
     arguments.push_back(input.c_str());
   lld::Result result = lld::lldMain(arguments, llvm::nulls(), errors, {{lld::Gnu, &lld::elf::link}});
+  to.close(); // the last end: the reader is done
+  reader.join();
   if (result.retCode != 0)
     return llvm::createStringError("cannot link kernels: %s", messages.c_str());
-  auto bytes = llvm::MemoryBuffer::getFile(*output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!bytes)
-    return llvm::createStringError(bytes.getError(), "cannot read %s", output->c_str());
-  return std::vector<char>((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());
+  return linked;
 }
