@@ -146,11 +146,16 @@ void connectAll(ncclComm &comm, const std::string &name) {
     }
     (void)!write(socket, &comm.rank, sizeof comm.rank);
   }
-  for (int count = comm.rank + 1; count < comm.ranks; ++count) {
+  for (int count = comm.rank + 1; count < comm.ranks;) {
     int socket = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC), peer = -1;
-    if (socket < 0 || read(socket, &peer, sizeof peer) != sizeof peer || peer <= comm.rank || peer >= comm.ranks)
+    if (socket >= 0 && read(socket, &peer, sizeof peer) != sizeof peer) { // one that ended before it said its number
+      close(socket);
+      continue;
+    }
+    if (socket < 0 || peer <= comm.rank || peer >= comm.ranks)
       fatal("ncclCommInitRank: a connection that is none of ours");
     comm.sockets[static_cast<size_t>(peer)] = socket;
+    ++count;
   }
   close(listening);
 }
