@@ -43,7 +43,7 @@ static void tellUntrained(const Run &run, const Arguments &arguments) {
 }
 
 int evaluate(const Arguments &arguments) {
-  Run run = open(arguments);
+  Run run = open(arguments, MTRUN_MATCH_MODEL); // the optimizer's state is not read
   tellUntrained(run, arguments);
   DatasetPtr data = openData(run, arguments, arguments.data);
   Progress progress = makeProgress(arguments);
@@ -78,7 +78,7 @@ int predict(const Arguments &arguments) {
   checkPredictions(arguments.output);
   commandline::OutputFolders folders;
   prepareFile(folders, arguments.output);
-  Run run = open(arguments);
+  Run run = open(arguments, MTRUN_MATCH_MODEL);
   tellUntrained(run, arguments);
   DatasetPtr data = openData(run, arguments, arguments.data + (arguments.strict ? "" : ",damaged=keep"));
   check(mtrun_predict_file(run.session.get(), data.get(), arguments.outputIndex, arguments.output.c_str()));

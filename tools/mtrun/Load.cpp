@@ -38,9 +38,8 @@ static std::string meant(const std::string &path) {
 
 bool isComplete(const std::string &load) { return !load.empty() && !isPartial(load) && !isKeras(load); }
 
-void loadVariables(const Run &run, const Arguments &arguments) {
+void loadVariables(const Run &run, const Arguments &arguments, mtrun_match match) {
   std::string path = arguments.load;
-  mtrun_match match = MTRUN_MATCH_ALL;
   if (isPartial(path)) {
     path.resize(path.size() - partialSuffix.size());
     match = MTRUN_MATCH_ANY;

@@ -50,7 +50,7 @@ Run loadPlan(const Arguments &arguments) {
   return run;
 }
 
-void bind(Run &run, const Arguments &arguments) {
+void bind(Run &run, const Arguments &arguments, mtrun_match match) {
   mtrun_options options = arguments.session;
   options.devices = arguments.devices.c_str();
   options.log = options.process == 0 ? logLine : nullptr; // the others' lines are the same
@@ -60,12 +60,12 @@ void bind(Run &run, const Arguments &arguments) {
   check(mtrun_session_create(run.plan.get(), &options, &session));
   run.session.reset(session);
   if (!arguments.load.empty())
-    loadVariables(run, arguments);
+    loadVariables(run, arguments, match);
 }
 
-Run open(const Arguments &arguments) {
+Run open(const Arguments &arguments, mtrun_match match) {
   Run run = loadPlan(arguments);
-  bind(run, arguments);
+  bind(run, arguments, match);
   return run;
 }
 

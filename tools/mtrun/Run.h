@@ -37,11 +37,11 @@ struct Run {
 std::string defaultDevices(const std::string &plan);
 // Loads the plan; then binds it to the devices and reads the variables of --load.
 Run loadPlan(const Arguments &arguments);
-void bind(Run &run, const Arguments &arguments);
+void bind(Run &run, const Arguments &arguments, mtrun_match match = MTRUN_MATCH_ALL);
 // Both.
-Run open(const Arguments &arguments);
-// Of --load: any file or folder of variables, with ":partial" what fits of it.
-void loadVariables(const Run &run, const Arguments &arguments);
+Run open(const Arguments &arguments, mtrun_match match = MTRUN_MATCH_ALL);
+// Of --load: any file or folder of variables, by the rule `match`, with ":partial" what fits of it.
+void loadVariables(const Run &run, const Arguments &arguments, mtrun_match match);
 // Whether what --load says has every variable or is refused.
 bool isComplete(const std::string &load);
 // Opens a source, with --strict where it was given; what there is to know of it goes to standard error as warnings.
