@@ -5,6 +5,7 @@
 #include "runtime/data/Records.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
+#include "runtime/support/text.h"
 
 #include <algorithm>
 #include <cstring>
@@ -35,6 +36,7 @@ private:
   void begin(const Feature &feature);
   std::string append(const Feature &feature, Gathered &gathered, uint32_t file, uint64_t offset,
                      std::span<const uint8_t> record);
+  bool isTextLabel(const Feature &feature) const;
   bool wanted(std::string_view name) const { return !chosen() || name == spec_.input || name == spec_.target; }
   bool chosen() const { return !spec_.input.empty() || !spec_.target.empty(); }
   Status setRoles(Table &table) const;
@@ -55,6 +57,19 @@ const char *kindName(Feature::Kind kind) {
 
 } // namespace
 
+constexpr const char *labelNames[] = {"image/class/label", "label"};
+
+// A class in words, where its number belongs. Bytes whose type the user gives are numbers, whatever they spell.
+bool TfRecordReader::isTextLabel(const Feature &feature) const {
+  constexpr size_t longest = 256;
+  bool label = chosen() ? feature.name == spec_.target
+                        : std::find(std::begin(labelNames), std::end(labelNames), feature.name) != std::end(labelNames);
+  if (!label || spec_.raw || feature.kind != Feature::Kind::Bytes || feature.bytes.size() != 1)
+    return false;
+  std::span<const uint8_t> bytes = feature.bytes[0];
+  return bytes.size() <= longest && std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte >= ' '; });
+}
+
 void TfRecordReader::begin(const Feature &feature) {
   if (!wanted(feature.name))
     return;
@@ -70,6 +85,10 @@ void TfRecordReader::begin(const Feature &feature) {
   }
   if (gathered.count == 0)
     gathered.trouble = "has no values in the first record";
+  else if (isTextLabel(feature))
+    gathered.trouble = "has the text \"" +
+                       printable({reinterpret_cast<const char *>(feature.bytes[0].data()), feature.bytes[0].size()}) +
+                       "\", expected the number of a class, an integer";
   features_.emplace(feature.name, std::move(gathered));
 }
 
@@ -167,7 +186,7 @@ Status TfRecordReader::setRoles(Table &table) const {
     return {MT_INVALID, spec_.paths[0] + ": expected one feature of pictures, found " + std::to_string(encoded) +
                             "; x=NAME,y=NAME choose among " + names()};
   const char *label = "";
-  for (const char *name : {"image/class/label", "label"})
+  for (const char *name : labelNames)
     for (const Field &field : table.fields)
       if (field.name == name && field.type == Stored::I64 && field.elements() == 1)
         label = name;

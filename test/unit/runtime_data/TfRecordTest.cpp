@@ -77,6 +77,21 @@ TEST_F(TfRecords, Features) {
   EXPECT_EQ(open("*.none"), "7: expected files that match *.none, found none");
 }
 
+TEST_F(TfRecords, LabelsOfText) {
+  std::string file;
+  for (auto [word, number] : {std::pair("cat", 1), {"cow", 0}})
+    file += record(example({feature("x", Floats{1, 2}), feature("label", Strings{word}), feature("id", Ints{number})}));
+  writeFile(folder.path("t"), file);
+  std::string trouble = "has the text \"cat\", expected the number of a class, an integer";
+  ASSERT_EQ(open("t"), "0");
+  EXPECT_FALSE(find("label"));
+  EXPECT_EQ(table.notes.at(0), folder.path("t") + ": feature \"label\" is left out: it " + trouble);
+  EXPECT_EQ(open("t,x=x,y=label"), "1: t, record 0 at byte 0: feature \"label\" " + trouble);
+  EXPECT_EQ(open("t,x=x,y=id"), "0");
+  ASSERT_EQ(open("t,x=x,y=label,raw=u8"), "0");
+  EXPECT_EQ(find("label")->bytes.get()[1], 'a');
+}
+
 TEST_F(TfRecords, PicturesAndWhatIsLeftOut) {
   std::string good = png(1, 1, 0, "\7"), bad = good;
   bad[bad.size() - 14] ^= 1;
