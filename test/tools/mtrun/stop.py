@@ -8,6 +8,7 @@ import sys
 import time
 
 name, code, file, *command = sys.argv[1:]
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's jobs in the background ignore it, and so would the command
 process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 while not pathlib.Path(file).exists():
     assert process.poll() is None, f"{command[0]} ended with {process.returncode} and made no {file}"
