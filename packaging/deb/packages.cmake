@@ -76,7 +76,7 @@ mtc_package(mtrun science BINARIES DEPENDS libmtrun0 SUGGESTS mtc libmtrun-cuda0
   "checkpoints and resumes them, and exports trained models.")
 mtc_package(libmtrun-dev libdevel DEPENDS libmtrun0 SUGGESTS mtc-doc DESCRIPTION
   "runtime of the MTC training compiler - development files"
-  "The headers mt.h and mtrun.h, the CMake package MTC and mtrun.pc: what a"
+  "The headers mt.h and mtrun*.h, the CMake package MTC and mtrun.pc: what a"
   "program in C or C++ that trains plans is built with.")
 mtc_package(mtc-doc doc DESCRIPTION
   "MTC training compiler - documentation and examples"

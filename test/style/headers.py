@@ -6,7 +6,7 @@ import subprocess
 from tree import ROOT, name, verdict
 
 problems = []
-for header in [ROOT / "runtime" / "abi" / n for n in ("mt.h", "mtrun.h", "mtc.h", "kernel.h")]:
+for header in sorted(ROOT.glob("runtime/abi/mt*.h")) + [ROOT / "runtime/abi/kernel.h"]:
     for language in (["clang-22", "-xc", "-std=c99"], ["clang++-22", "-xc++", "-std=c++20"]):
         done = subprocess.run([*language, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I", ROOT,
                                "-"],

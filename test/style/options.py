@@ -6,8 +6,8 @@ import re
 
 from tree import ROOT, files, name, text, verdict
 
-HEADERS = {"mtc_options": "runtime/abi/mtc.h", "mtrun_options": "runtime/abi/mtrun.h",
-           "mtrun_checkpoint_options": "runtime/abi/mtrun.h", "mtrun_loop_options": "runtime/abi/mtrun.h"}
+HEADERS = {"mtc_options": "runtime/abi/mtc.h", "mtrun_options": "runtime/abi/mtrun_session.h",
+           "mtrun_checkpoint_options": "runtime/abi/mtrun_loop.h", "mtrun_loop_options": "runtime/abi/mtrun_loop.h"}
 MTC, MTRUN = "compiler/api/OptionTable.h", "tools/mtrun/Options.cpp"
 MEMBERS = {"mtrun_options": "session", "mtrun_checkpoint_options": "saving", "mtrun_loop_options": "loop"}
 CALLERS = {"struct_size", "log", "log_user"}  # of any struct: not what a command line could say
