@@ -102,6 +102,13 @@ def _settings(batch_size: int, target: Optional[str], precision: Optional[str], 
     return {name: _field(name, value) for name, value in settings.items() if value not in (None, 0, False)}
 
 
+def for_this_cpu(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a plan that is run in this process, which needs no code for other CPUs, unless they name some."""
+    if "cpu" in settings or "cpu" not in settings.get("target", "cpu").split(","):
+        return settings
+    return {**settings, "cpu": "native"}
+
+
 def encoded(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as the fields of the struct take them."""
     return {k: v.encode() if isinstance(v, str) else v for k, v in settings.items()}

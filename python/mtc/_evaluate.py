@@ -39,8 +39,6 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
     """
     _model.check_model(model, compiled=not of_file)
     options = {name: value for name, value in options.items() if value not in (None, 0)}
-    if "cpu" in options.get("target", "cpu").split(","):
-        options.setdefault("cpu", "native")  # the plan is used here: code for other CPUs is not needed
     description = _description(model)
     kind = _cache.key(description or id(model), sample_weights, by, options, of_file, drop)
     if batch_size is None:  # any will do
@@ -51,6 +49,7 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
             batch_size = known[1].batch_size
     settings = _compile._settings(batch_size or 32, options.pop("target", None), options.pop("precision", None),
                                   options.pop("shards", 0), 0, "exact", {**options, "sample_weights": sample_weights})
+    settings = _compile.for_this_cpu(settings)
     request = Request(functools.partial(Example.like_last, model, *example, weighted=sample_weights), sample_weights,
                       check)
     plan, structure = _model.compile_live(model, settings, verbose, request, with_weights=False, by=by,

@@ -72,7 +72,7 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     text = _text(model, l2, chosen.text())
 
     def make() -> Plan:
-        return work.compile(text, settings, verbose)
+        return work.compile(text, _compile.for_this_cpu(settings), verbose)
 
     def compare() -> str:
         line, gradients = work.check(tolerance, check == "full")
