@@ -46,6 +46,10 @@ def of_words(p, b):
 FAULTS = {
     "row of zeros": (lambda made, x: more_where(made, x, 0.0, "eq"), tanh, PARAMS, X, "a row of zeros"),
     "large numbers": (lambda made, x: more_where(made, x, 10.0, "gt"), tanh, PARAMS, X, "inputs times 100"),
+    "large numbers in place of ones": (lambda made, x: more_where(made, x, 10.0, "gt"), tanh, PARAMS,
+                                       np.array([[1, 0, 1], [0, 1, 1]], "f4"), "inputs times 100"),
+    "a row of zeros in place of ones": (lambda made, x: more_where(made, x, 0.0, "eq"), tanh, PARAMS,
+                                        np.ones((2, 3), "f4"), "a row of zeros"),
 }
 
 

@@ -58,6 +58,21 @@ def test_the_updates_are_those_of_optax(name, capsys, monkeypatch):
             compiled(with_bias, params, optimizer=OPTIMIZERS[name]())
 
 
+def test_updates_where_a_mask_goes_by_sizes_are_compared(capsys, monkeypatch):
+    params = {"w": np.ones((6, 2), "f4"), "b": np.zeros(2, "f4")}
+    batch = {"x": np.random.default_rng(0).standard_normal((4, 6)).astype("f4")}
+
+    def optimizer():
+        return optax.adamw(1e-2, weight_decay=0.1, mask=lambda tree: jax.tree.map(lambda a: a.size >= 12, tree))
+
+    compiled(with_bias, params, batch, optimizer=optimizer(), verbose=1).close()
+    assert "; 3 updates of adamw are those of optax" in capsys.readouterr().err
+    right = mtc.jax.resolve
+    monkeypatch.setattr(mtc.jax, "resolve", lambda given: right(given).with_(weight_decay=0.09))
+    with pytest.raises(mtc.ModelError, match="what adamw of optax makes of the same .*, found after 1"):
+        compiled(with_bias, params, batch, optimizer=optimizer())
+
+
 def test_a_schedule_that_moves_on_too_early_is_found(monkeypatch):
     right = mtc.jax.resolve
     monkeypatch.setattr(mtc.jax, "resolve", lambda given: dataclasses.replace(

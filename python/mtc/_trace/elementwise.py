@@ -290,9 +290,17 @@ def round_half_away(value: Value) -> Value:
 def remainder(a: Value, b: Value) -> Value:
     """What is left of a after as many whole b as are in it, towards 0: it has the sign of a.
 
-    The product of b and their number n is taken away exactly, in two parts, so that the result is that of C's fmod for
-    n up to 2^24. The gradient to b is -n.
+    It is that of C's fmod for fewer than 2^68 of them, and for any number of them where b is a power of 2.
     """
+    exact = b.scalar is not None and bool(np.frexp(b.scalar)[0] in (0.5, -0.5))
+    for scale in () if exact else (2.0**44, 2.0**22):
+        a = _remainder(a, binary("mul", b, scale))
+    return _remainder(a, b)
+
+
+def _remainder(a: Value, b: Value) -> Value:
+    """The product of b and their number n is taken away exactly, in two parts: for n up to 2^24. The gradient to b is
+    -n."""
     whole = truncate(binary("div", a, b))
     product = binary("mul", whole, b)
     high, low = _halves(whole)
@@ -307,8 +315,7 @@ def remainder(a: Value, b: Value) -> Value:
     signed = binary("mul", left, sign)
     step = select(compare("lt", signed, 0.0), size, select(compare("ge", signed, size), unary("neg", size), 0.0))
     left = binary("add", left, binary("mul", step, sign))
-    endless = compare("gt", size, float(np.finfo(np.float32).max))  # a itself is left
-    return select(endless, a, left)
+    return select(compare("lt", unary("abs", a), size), a, left)
 
 
 def _halves(value: Value) -> tuple[Value, Value]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Optional, Union
 
 from mtc._trace import elementwise as e
@@ -82,6 +83,38 @@ def root(value: Value) -> Value:
     """The square root with the gradient 0 at 0, which norms and deviations have there."""
     zero = e.compare("eq", value, 0.0)
     return e.select(zero, e.as_value(value, 0.0), e.unary("sqrt", e.select(zero, e.as_value(value, 1.0), value)))
+
+
+def with_singular_slope(value: Value, operand: Value, slope: Value) -> Value:
+    """The value, which has no gradient to the operand, with this one, which may be infinite or no number.
+
+    To what is added to the value, 0, an infinite gradient is that of a root at 0, a NaN that of the root of a square.
+    An infinite operand has no gradient. The slope must be finite where the value is not used: 0 times it is taken.
+    """
+    if not operand.node.learned:
+        return value
+    graph = value.graph
+    x, slope = graph.stop_gradient(operand), graph.stop_gradient(slope)
+    one, zero = e.as_value(x, 1.0), e.as_value(x, 0.0)
+    nothing = e.select(e.compare("eq", e.unary("abs", x), math.inf), zero, e.binary("sub", operand, x))
+    size = e.unary("abs", slope)
+    made = e.binary("add", value, e.binary("mul", nothing, e.select(e.compare("lt", size, math.inf), slope, zero)))
+    sign = e.select(e.compare("lt", slope, 0.0), -1.0, one)
+    for where, squared in ((e.compare("eq", size, math.inf), False), (e.compare("ne", slope, slope), True)):
+        inner = e.select(where, nothing, one)
+        root = e.unary("sqrt", e.unary("square", inner) if squared else inner)
+        made = e.binary("add", made, e.binary("mul", e.select(where, root, zero), sign))
+    return made
+
+
+def following(value: Value, other: Value) -> Value:
+    """A value with the gradient of another formula for it, with which it agrees where that is not finite."""
+    if not other.node.learned:
+        return value
+    graph = value.graph
+    fixed = graph.stop_gradient(other)
+    made = e.binary("add", graph.stop_gradient(value), e.binary("sub", other, fixed))
+    return e.select(e.compare("lt", e.unary("abs", fixed), math.inf), made, other)
 
 
 def zero_without_slope(where: Value, operand: Value, one: Value) -> Value:

@@ -62,8 +62,13 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
 
 
 def _entries(plan: Plan, arrays: Mapping[str, Any]) -> dict[str, edges.Entry]:
+    known = [info for info in plan.signature() if info.name in arrays]
+    masks = {info.name for info in known if _may_be_mask(arrays[info.name])}
+    if all(info.name in masks for info in known if info.role == INPUT):  # what the model reads is not masks alone
+        masks = {info.name for info in known if info.name in masks and (
+            info.role != INPUT or arrays[info.name].dtype.kind == "b" or "mask" in info.name.lower())}
     return {info.name: edges.Entry(info.role != INPUT, info.limit, _ignored(arrays[info.name], info.limit),
-                                   _is_mask(arrays[info.name])) for info in plan.signature() if info.name in arrays}
+                                   info.name in masks) for info in known}
 
 
 def _ignored(array: Any, limit: int) -> Optional[int]:
@@ -72,7 +77,7 @@ def _ignored(array: Any, limit: int) -> Optional[int]:
     return least if least < 0 else None
 
 
-def _is_mask(array: Any) -> bool:
+def _may_be_mask(array: Any) -> bool:
     """Whether it may say which samples or labels count: it is true or false, or 1 or 0."""
     return bool(array.dtype.kind == "b" or (array.dtype.kind == "f" and ((array == 0) | (array == 1)).all()))
 

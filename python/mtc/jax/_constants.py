@@ -15,7 +15,7 @@ import numpy as np
 
 from mtc._trace import Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
-from mtc.jax._places import CLIP, FILL, fill_of
+from mtc.jax._places import CLIP, FILL, PROMISED, fill_of
 from mtc.jax._reader import ACROSS, Reader
 
 NONE = -1  # the number of an element that is out of range
@@ -64,7 +64,7 @@ def _numbers(shape: Sequence[Any], indices: Any, dimensions: Any, sizes: Sequenc
     static = [1 if i in whole else int(n) for i, n in enumerate(shape)]
     found = jax.lax.gather(np.arange(int(np.prod(static)), dtype=np.int32).reshape(static), indices, dimensions,
                            [1 if i in whole else int(n) for i, n in enumerate(sizes)],
-                           mode=CLIP if mode == jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS else mode, fill_value=NONE)
+                           mode=CLIP if mode == PROMISED else mode, fill_value=NONE)
     return _Numbers(whole, moved, outer, np.asarray(found).squeeze(tuple(outer)))
 
 
@@ -80,6 +80,10 @@ def gather(r: Reader, equation: Any, operand: Value, indices: Any, sizes: Sequen
     if (elements == NONE).any():
         fill = graph.constant(np.asarray(fill_of(p["fill_value"], equation.invars[0].aval.dtype)), made.dtype)
         made = e.select(graph.constant(elements != NONE), made, fill)
+    if p["mode"] == PROMISED and made.node.learned:
+        inside = _numbers(operand.shape, indices, p["dimension_numbers"], sizes, FILL).elements != NONE
+        if not inside.all():  # JAX reads the nearest one, and gives it no gradient
+            made = e.select(graph.constant(inside), made, graph.stop_gradient(made))
     rank = len(made.axes)
     order = [*found.outer, *found.inner(rank)]
     return layout.transpose(made, [order.index(i) for i in range(rank)])
@@ -100,6 +104,10 @@ def scatter(equation: Any, operand: Value, indices: Any, updates: Value, way: st
     new = layout.transpose(updates, [*found.outer, *found.inner(len(updates.axes))])
     elements = found.elements.reshape(-1)
     new = layout.reshape(new, (*new.shape[:len(found.outer)], elements.size))
+    if equation.params["mode"] == PROMISED and way == "add" and new.node.learned and (elements == NONE).any():
+        inside = new.graph.constant(elements != NONE)  # JAX drops the others, and gives them the nearest one's gradient
+        new = e.select(inside, new, e.binary("sub", new, new.graph.stop_gradient(new)))
+        elements = _numbers(operand.shape, indices, numbers, sizes, CLIP).elements.reshape(-1)
     made = _updated(lines, new, elements, way)
     shape = operand.shape
     made = layout.reshape(made, tuple(shape[i] for i in (*found.whole, *found.moved)))

@@ -14,7 +14,8 @@ from mtc._trace import BATCH, Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
 from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
-from mtc.jax._rules import extremum, logic
+from mtc.jax._rules import logic
+from mtc.jax._singular import SINGULAR
 
 UNROLLED = 256  # the most steps of a loop that become operations
 
@@ -37,14 +38,11 @@ def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     if _is_relu(inner.jaxpr):
         return [e.unary("relu", r.value(inputs[0]))]
     if not place.startswith(_JAX):
-        return r.read(_with_own_tangents(equation), inputs)
+        return _with_own_tangents(r, equation, inputs)
+    if name in SINGULAR:
+        return [SINGULAR[name](*map(r.value, inputs))]
     if name == "relu6":
         return [e.unary("relu6", r.value(inputs[0]))]
-    if name == "logaddexp":
-        return [log_add_exp(*map(r.value, inputs))]
-    if name == "logaddexp2":
-        scaled = [e.binary("mul", r.value(i), float(np.log(2))) for i in inputs]
-        return [e.binary("mul", log_add_exp(*scaled), float(1 / np.log(2)))]
     if name == "log_ndtr":
         raise Refused("log_ndtr: its tails need a precise erfc, which MTC does not have; where |x| < 3, "
                       "jnp.log(jax.scipy.special.ndtr(x)) is precise enough")
@@ -54,43 +52,54 @@ def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
 _JAX = str(pathlib.Path(jax.__file__).parent) + "/"
 
 
-def log_add_exp(a: Value, b: Value) -> Value:
-    """log(e^a + e^b). Each of two equal numbers has half of the gradient: that of |a - b| is 0 there."""
-    difference = e.binary("sub", a, b)
-    rest = e.unary("log1p", e.unary("exp", e.unary("neg", e.unary("abs", difference))))
-    made = e.binary("add", extremum("maximum", a, b), rest)
-    return e.select(e.compare("ne", difference, difference), e.binary("add", a, b), made)
-
-
-def _with_own_tangents(equation: Any) -> Any:
-    """A jaxpr with the results of a custom_jvp function and, differentiated as it stands, the tangents of its rule.
+def _with_own_tangents(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    """The results of a custom_jvp function and, differentiated as it stands, the tangents of its rule.
 
     These are a linear function of the inputs' tangents. It is applied to `x - stop_gradient(x)`, which is zero, and
     added to the results.
     """
-    return _with_rule(equation, jax.jvp)
+    return _with_rule(r, equation, inputs, jax.jvp)
 
 
-def _with_rule(equation: Any, apply: Any) -> Any:
-    """A jaxpr with the results of a function that has a rule, and what `apply` makes of the rule added to them.
+def _with_rule(r: Reader, equation: Any, inputs: Sequence[Any], apply: Any) -> list[Any]:
+    """The results of a function that has a rule, with what `apply` makes of the rule added to them.
 
-    `apply` is called as `jax.jvp` is, with zeros that have a gradient as tangents.
+    `apply` is called as `jax.jvp` is, with zeros that have a gradient as tangents. Integers have neither.
     """
     avals = [variable.aval for variable in equation.invars]
     learnable = [i for i, aval in enumerate(avals) if np.issubdtype(aval.dtype, np.floating)]
     bound = equation.primitive.get_bind_params(equation.params)
     functions, params = bound if isinstance(bound, tuple) else ((), bound)  # a pair in older versions
 
+    def call(xs: Any, some: Any, floats: bool) -> list[Any]:
+        given = {**dict(enumerate(xs)), **dict(zip(learnable, some))}
+        made = equation.primitive.bind(*functions, *given.values(), **params)
+        return [result for result, variable in zip(made, equation.outvars)
+                if np.issubdtype(variable.aval.dtype, np.floating) == floats]
+
     def whole(*xs: Any) -> Any:
-        def function(*some: Any) -> Any:
-            inputs = {**dict(enumerate(xs)), **dict(zip(learnable, some))}
-            return equation.primitive.bind(*functions, *inputs.values(), **params)
-
         fixed = [jax.lax.stop_gradient(xs[i]) for i in learnable]
-        results, added = apply(function, fixed, [xs[i] - x for i, x in zip(learnable, fixed)])
-        return [result + extra for result, extra in zip(results, added)]
+        zeros = [xs[i] - x for i, x in zip(learnable, fixed)]
+        results, tangents = apply(lambda *some: call(xs, some, True), fixed, zeros)
+        return results, tangents, call(xs, fixed, False)
 
-    return jax.make_jaxpr(whole)(*avals)
+    closed, shapes = jax.make_jaxpr(whole, return_shape=True)(*avals)
+    made = iter(r.read(closed, inputs))
+    results, tangents, integers = ([next(made) for _ in part] for part in shapes)
+    numbers = iter([_following(r, *pair) for pair in zip(results, tangents)])
+    others = iter(integers)
+    return [next(numbers if np.issubdtype(v.aval.dtype, np.floating) else others) for v in equation.outvars]
+
+
+def _following(r: Reader, result: Any, tangent: Any) -> Any:
+    if result is UNKNOWN or tangent is UNKNOWN:
+        return UNKNOWN
+    value, tangent = r.value(result), r.value(tangent)
+    if not tangent.node.learned:
+        return r.graph.stop_gradient(value)
+    # It is no number where the rule has an infinite gradient, or one of an infinity: the result is one all the same.
+    number = e.compare("eq", tangent, tangent)
+    return e.select(number, e.binary("add", value, tangent), value)
 
 
 def _is_relu(jaxpr: Any) -> bool:
@@ -110,15 +119,14 @@ def _custom_vjp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
         inner = equation.params.get("call_jaxpr") or equation.params["fun_jaxpr"]
         return r.read(inner, inputs)
     try:
-        inner = _with_own_gradient(equation)
+        return _with_own_gradient(r, equation, inputs)
     except (NotImplementedError, AssertionError, RuntimeError):  # what JAX's transposition raises
         raise Refused("a gradient of the user's own (jax.custom_vjp) that is not linear in the gradient of the "
                       "result, such as a clipped one") from None
-    return r.read(inner, inputs)
 
 
-def _with_own_gradient(equation: Any) -> Any:
-    """A jaxpr with the results of a custom_vjp function and, differentiated as it stands, the gradients of its rule.
+def _with_own_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    """The results of a custom_vjp function and, differentiated as it stands, the gradients of its rule.
 
     The rule is a linear function from the gradients of the results to those of the inputs. Its transpose is applied to
     `x - stop_gradient(x)`, which is zero, and added to the results: the gradient of that sum is the rule.
@@ -127,7 +135,7 @@ def _with_own_gradient(equation: Any) -> Any:
         results, gradients_of = jax.vjp(function, *fixed)
         return results, jax.linear_transpose(gradients_of, results)(tuple(zeros))[0]
 
-    return _with_rule(equation, transposed)
+    return _with_rule(r, equation, inputs, transposed)
 
 
 @rule("pure_callback", "io_callback", "debug_callback", "debug_print")

@@ -11,9 +11,9 @@ from typing import Any, Callable, Sequence
 
 from mtc._trace import Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
-from mtc.jax._control import log_add_exp
 from mtc.jax._reader import ACROSS, Reader, rule
 from mtc.jax._rules import extremum
+from mtc.jax._singular import log_add_exp
 
 Combine = Callable[[Value, Value], Value]
 COMBINE: dict[str, Combine] = {

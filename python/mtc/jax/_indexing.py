@@ -10,7 +10,7 @@ import numpy as np
 from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, reductions
 from mtc._trace import elementwise as e
 from mtc.jax import _constants
-from mtc.jax._places import CLIP, FILL, Places, fill_of, filled, is_sample, joined, places
+from mtc.jax._places import CLIP, FILL, PROMISED, Places, fill_of, filled, is_sample, joined, places
 from mtc.jax._reader import ACROSS, Reader, is_concrete, rule
 
 
@@ -44,6 +44,7 @@ def _one_window(r: Reader, equation: Any, operand: Value, start: Any, sizes: Seq
     """The part of a fixed place."""
     numbers = equation.params["dimension_numbers"]
     starts = [0] * len(sizes)
+    promised = equation.params["mode"] == PROMISED
     for axis, index in zip(numbers.start_index_map, start):
         limit = operand.shape[axis]
         if isinstance(limit, Batch):
@@ -55,6 +56,8 @@ def _one_window(r: Reader, equation: Any, operand: Value, start: Any, sizes: Seq
             fill = operand.graph.constant(np.asarray(_fill(equation)), operand.dtype)
             return layout.broadcast(fill, r.out_shape(equation))
         starts[axis] = min(max(int(index), 0), last)
+        if promised and starts[axis] != int(index):  # JAX gives it no gradient
+            operand = r.graph.stop_gradient(operand)
     limits = [None if isinstance(n, Batch) else s + int(n) for s, n in zip(starts, sizes)]
     part = moves.slice_(operand, starts, limits, [1] * len(sizes))
     return layout.reshape(layout.squeeze(part, numbers.collapsed_slice_dims), r.out_shape(equation))

@@ -15,6 +15,7 @@ from mtc._trace.values import Node
 
 CLIP = jax.lax.GatherScatterMode.CLIP
 FILL = jax.lax.GatherScatterMode.FILL_OR_DROP
+PROMISED = jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 @dataclasses.dataclass(frozen=True)

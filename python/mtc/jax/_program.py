@@ -17,7 +17,7 @@ from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc._trace.layout import canonical
 from mtc._trace.values import Shape
-from mtc.jax import _control, _cumulative, _indexing, _rules, _state  # noqa: F401 - they register their rules
+from mtc.jax import _control, _cumulative, _functions, _indexing, _rules, _state  # noqa: F401 - for their rules
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._reader import ACROSS, UNKNOWN, Keys, Reader
 

@@ -59,38 +59,12 @@ def extremum(op: str, a: Value, b: Value) -> Value:
     infinite = {abs(x.scalar) for x in (a, b) if x.scalar is not None} & {np.inf}
     if not learned or infinite or _kinks.whose() == "tensorflow":
         return made
-    # JAX gives each of two equal numbers half of the gradient.
+    # JAX gives each of two equal numbers half of the gradient, and of a NaN none.
     half = e.binary("mul", e.binary("add", a, b), 0.5)
     tied = e.select(e.compare("eq", a, b), half, made)
+    tied = e.select(e.compare("eq", made, made), tied, made.graph.stop_gradient(made))
     tied.node.info = ("tied", made)
     return tied
-
-
-@rule("erfc")
-def _erfc(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.binary("sub", 1.0, e.unary("erf", r.value(inputs[0])))
-
-
-@rule("ceil")
-def _ceil(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.ceil(r.value(inputs[0]))
-
-
-@rule("round")
-def _round(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    even = equation.params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN
-    return (e.round_half_even if even else e.round_half_away)(r.value(inputs[0]))
-
-
-@rule("exp2")
-def _exp2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.unary("exp", e.binary("mul", r.value(inputs[0]), float(np.log(2))))
-
-
-@rule("tan")
-def _tan(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    x = r.value(inputs[0])
-    return e.binary("div", e.unary("sin", x), e.unary("cos", x))
 
 
 @rule("is_finite")
@@ -98,36 +72,10 @@ def _is_finite(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return e.compare("le", e.unary("abs", r.value(inputs[0])), LARGEST)
 
 
-@rule("integer_pow")
-def _integer_pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.integer_power(r.value(inputs[0]), equation.params["y"])
-
-
-@rule("pow")
-def _pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    a, b = r.value(inputs[0]), e.cast(r.value(inputs[1]), "f32")
-    if b.scalar is not None and b.scalar == int(b.scalar) and abs(b.scalar) <= 64:
-        return e.integer_power(a, int(b.scalar))
-    if b.scalar == 0.5:
-        return e.unary("sqrt", a)
-    if not b.node.learned or (a.constant is not None and (a.constant != 0).all()):
-        return e.binary("pow", a, b)
-    # Of the base 0 the exponent has no gradient, where that of the formula, log(0), is not a number.
-    zero, one = e.compare("eq", a, 0.0), e.as_value(a, 1.0)
-    at_zero = e.binary("pow", e.select(zero, a, one), b.graph.stop_gradient(b))
-    return e.select(zero, at_zero, e.binary("pow", e.select(zero, one, a), b))
-
-
 @rule("div")
 def _div(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     a, b = r.value(inputs[0]), r.value(inputs[1])
     return integers.divide(a, b)[0] if a.dtype == "i32" else e.binary("div", a, b)
-
-
-@rule("rem")
-def _rem(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    a, b = r.value(inputs[0]), r.value(inputs[1])
-    return integers.divide(a, b)[1] if a.dtype == "i32" else e.remainder(a, b)
 
 
 @rule("eq", "ne", "lt", "le", "gt", "ge")
@@ -168,9 +116,10 @@ def _clamp(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         return made
     inside = e.logical_and(e.compare("gt", x, low), e.compare("lt", x, high))
     made = e.select(inside, x, r.graph.stop_gradient(made))
-    for bound, beyond in ((low, e.compare("gt", low, x)), (high, e.compare("lt", high, x))):
+    beyond_low = e.logical_and(e.compare("gt", low, x), e.compare("lt", low, high))
+    for bound, beyond in ((low, beyond_low), (high, e.compare("lt", high, x))):
         if bound.node.learned:
-            made = e.binary("add", made, e.select(beyond, e.binary("sub", bound, r.graph.stop_gradient(bound)), 0.0))
+            made = e.select(beyond, bound, made)
     return made
 
 

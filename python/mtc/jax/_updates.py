@@ -9,7 +9,7 @@ not.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Mapping, Protocol, Sequence
+from typing import Any, Callable, Mapping, Optional, Protocol, Sequence
 
 import jax
 import numpy as np
@@ -99,33 +99,50 @@ class Updates:
 
 class OfOptax:
     """An optimizer of optax. What masks choose by is the whole tree: the other parameters are 0, and so are their
-    gradients."""
+    gradients.
+
+    `full`: of parameters in their own sizes, by which a mask may choose. All but a few of their elements are 0.
+    """
 
     owner = "optax"
 
-    def __init__(self, optimizer: Any, kind: str, params: Tree, weights: Arrays) -> None:
+    def __init__(self, optimizer: Any, kind: str, params: Tree, weights: Arrays, full: bool) -> None:
         self.kind = kind
         self._optimizer = optimizer
-        self._names = list(weights)
-        cut = [weights.get(n, np.zeros(_part(a).shape, "f4")) for n, a in zip(params.names, params.arrays)]
+        self._weights_of = {name: weight.shape for name, weight in weights.items()}
+        shapes = [a.shape if full else _part(a).shape for a in params.arrays]
+        cut = [_spread(weights.get(name), shape) for name, shape in zip(params.names, shapes)]
         self._params = Tree(params.names, cut, params.structure, params.others)
         arrays = [jax.numpy.asarray(a) for a in cut]
         self._weights = _whole(self._params, arrays)
         self._state = optimizer.init(self._weights)
 
     def step(self, gradients: Mapping[str, Array]) -> Arrays:
-        given = [jax.numpy.asarray(gradients.get(name, np.zeros_like(array)))
+        given = [jax.numpy.asarray(_spread(gradients.get(name), array.shape))
                  for name, array in zip(self._params.names, self._params.arrays)]
         changes, self._state = self._optimizer.update(_whole(self._params, given), self._state, self._weights)
         self._weights = jax.tree.map(lambda weight, change: weight + change, self._weights, changes)
         found = dict(zip(self._params.names, jax.tree.leaves(self._weights)))
-        return {name: np.asarray(found[name]) for name in self._names}
+        return {name: _first(found[name], shape) for name, shape in self._weights_of.items()}
 
     def slots(self, variables: Any) -> dict[str, tuple[Array, Array]]:
         mine = jax.tree_util.tree_leaves_with_path(State(self._optimizer, self._params, variables).read())
         theirs = jax.tree.leaves(self._state)
-        return {f"the state{jax.tree_util.keystr(path)}": (np.asarray(own), np.asarray(other))
+        return {f"the state{jax.tree_util.keystr(path)}": (np.asarray(own), _first(other, np.shape(own)))
                 for (path, own), other in zip(mine, theirs) if np.size(own)}
+
+
+def _spread(part: Optional[Array], shape: Sequence[int]) -> Array:
+    """An array of 0 that begins with a part."""
+    made = np.zeros(shape, "f4")
+    if part is not None:
+        made[tuple(map(slice, part.shape))] = part
+    return made
+
+
+def _first(array: Any, shape: Sequence[int]) -> Array:
+    """The part of this shape that an array begins with."""
+    return np.asarray(np.asarray(array)[tuple(map(slice, shape))])
 
 
 def _whole(tree: Tree, arrays: Sequence[Any]) -> Any:
@@ -134,17 +151,15 @@ def _whole(tree: Tree, arrays: Sequence[Any]) -> Any:
     return jax.tree_util.tree_unflatten(tree.structure, [next(given) if o is None else None for o in tree.others])
 
 
-def of_optax(program: Program, given: Any, optimizer: Optimizer) -> Any:
-    """`Updates` of an object of optax; None for another optimizer, which has no other implementation, and where a mask
-    goes by sizes, which a few elements do not have."""
+def of_optax(program: Program, given: Any, optimizer: Optimizer) -> Optional[Updates]:
+    """`Updates` of an object of optax; None for another optimizer, which has no other implementation."""
     if isinstance(given, Optimizer) or not (hasattr(given, "init") and hasattr(given, "update")):
         return None
     params = program.params
     cut = Tree(params.names, [_part(a) for a in params.arrays], params.structure, params.others)
-    if callable(optimizer.mask) and _masks(dataclasses.replace(program, params=cut), optimizer) != _masks(
-            program, optimizer):
-        return None
-    return Updates(program, optimizer, lambda weights: OfOptax(given, optimizer.kind, program.params, weights))
+    by_size = callable(optimizer.mask) and _masks(dataclasses.replace(program, params=cut), optimizer) != _masks(
+        program, optimizer)
+    return Updates(program, optimizer, lambda weights: OfOptax(given, optimizer.kind, params, weights, by_size))
 
 
 def _key(name: str) -> str:

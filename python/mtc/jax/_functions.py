@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of functions of numbers that `mt` has no operation for: powers, remainders, what is made of other functions."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import jax
+import numpy as np
+
+from mtc._trace import Value, gradients, integers
+from mtc._trace import elementwise as e
+from mtc.jax._reader import Reader, rule
+
+
+@rule("erfc")
+def _erfc(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.binary("sub", 1.0, e.unary("erf", r.value(inputs[0])))
+
+
+@rule("ceil")
+def _ceil(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.ceil(r.value(inputs[0]))
+
+
+@rule("round")
+def _round(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    even = equation.params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN
+    return (e.round_half_even if even else e.round_half_away)(r.value(inputs[0]))
+
+
+@rule("exp2")
+def _exp2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.unary("exp", e.binary("mul", r.value(inputs[0]), float(np.log(2))))
+
+
+@rule("tan")
+def _tan(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    x = r.value(inputs[0])
+    return e.binary("div", e.unary("sin", x), e.unary("cos", x))
+
+
+@rule("integer_pow")
+def _integer_pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return _whole_power(r.value(inputs[0]), equation.params["y"])
+
+
+def _whole_power(x: Value, exponent: int) -> Value:
+    """A power by a number. By one below -1 the gradient is that of (1 / x)^n: a power of x may be too small."""
+    made = e.integer_power(x, exponent)
+    if exponent >= -1 or not x.node.learned:
+        return made
+    return gradients.following(made, e.integer_power(e.binary("div", e.as_value(x, 1.0), x), -exponent))
+
+
+@rule("pow")
+def _pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    a, given = r.value(inputs[0]), r.value(inputs[1])
+    b = e.cast(given, "f32")
+    if b.scalar is not None and b.scalar == int(b.scalar) and abs(b.scalar) <= 64:
+        made = _whole_power(a, int(b.scalar))
+        whole = b.scalar != 0 or given.dtype != "f32"  # JAX' gradient of the power by 0.0 is 0 / x
+        if whole:
+            return made
+        number = e.select(e.compare("eq", a, a), a, 1.0)  # of a NaN too it is 1
+        return gradients.with_singular_slope(made, number, e.binary("div", e.as_value(a, 0.0), number))
+    if b.scalar == 0.5:
+        return e.unary("sqrt", e.select(e.compare("eq", a, -np.inf), np.inf, a))  # as XLA has it
+    if not b.node.learned or (a.constant is not None and (a.constant != 0).all()):
+        return e.binary("pow", a, b)
+    # Of the base 0 JAX' gradient to the exponent is 0 times the power; that of the formula has log(0).
+    zero, one = e.compare("eq", a, 0.0), e.as_value(a, 1.0)
+    at_zero = e.binary("pow", e.select(zero, a, one), b.graph.stop_gradient(b))
+    at_zero = gradients.with_singular_slope(at_zero, b, e.binary("mul", at_zero, 0.0))
+    return e.select(zero, at_zero, e.binary("pow", e.select(zero, one, a), b))
+
+
+@rule("rem")
+def _rem(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    a, b = r.value(inputs[0]), r.value(inputs[1])
+    if a.dtype == "i32":
+        return integers.divide(a, b)[1]
+    made = e.remainder(a, r.graph.stop_gradient(b))
+    return gradients.with_singular_slope(made, b, e.unary("neg", e.truncate(e.binary("div", a, b))))

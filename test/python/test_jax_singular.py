@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mtc.jax: values and gradients at infinities, at ties and where functions have poles, as JAX has them.
+
+All functions of a table are one plan. Each has parameters of its own.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mtc.jax
+
+INF = np.inf
+special = jax.scipy.special
+POINTS = np.array([0, -0.0, 1, -1, 0.5, 2, -2, 3, INF, -INF, 1e-30, -1e-30, 1e30], "f4")
+NUMBERS = (0, 1, -1, 2.5, -2.5, INF, -INF)
+PAIRS = np.array([[a, b] for a in NUMBERS for b in NUMBERS], "f4").T
+NANS = np.array([np.nan, 0, 1], "f4")
+
+
+@jax.custom_jvp
+def steep(x, count):
+    """A root with a slope that is infinite at 0, of integers besides."""
+    return jnp.sqrt(jnp.abs(x)) * count, count + 1
+
+
+@steep.defjvp
+def _steep_jvp(primals, tangents):
+    (x, count), (t, _) = primals, tangents
+    made, more = steep(x, count)
+    return (made, more), (t * jnp.where(x == 0, 2, 0.5 / jnp.sqrt(jnp.abs(x))) * count,
+                          np.zeros(np.shape(more), jax.dtypes.float0))
+
+
+@jax.custom_vjp
+def picked(x, ids):
+    return x[ids]
+
+
+picked.defvjp(lambda x, ids: (x[ids], (x.shape, ids)),
+              lambda kept, g: (3 * jnp.zeros(kept[0]).at[kept[1]].add(g), np.zeros(kept[1].shape, jax.dtypes.float0)))
+
+
+@jax.custom_jvp
+def pole(x):
+    return jnp.abs(x)
+
+
+pole.defjvps(lambda g, ans, x: g / x)
+OF_ONE = {
+    "power 0.0": lambda x: x**0.0, "power 0": lambda x: x**0, "power -2.0": lambda x: x**-2.0,
+    "power -2": lambda x: x**-2, "power -3": lambda x: x**-3, "power -1": lambda x: x**-1,
+    "power 0.5": lambda x: jnp.where(x == 0, 1, x) ** 0.5, "power 3": lambda x: x**3.0,
+    "entr": special.entr, "logit": special.logit, "xlogx": lambda x: special.xlogy(x, x),
+    "2 log x": lambda x: special.xlogy(2.0, x), "0 log x": lambda x: special.xlogy(0.0, x),
+    "1 % x": lambda x: 1.0 % x, "x % 0.7": lambda x: jnp.where(jnp.abs(x) < 1e9, x, 1.7e9) % 0.7,
+    "x % 0": lambda x: jax.lax.rem(x, jnp.float32(0)),
+    **{name: getattr(jax.nn, name) for name in ("hard_silu", "hard_sigmoid", "hard_tanh", "softplus", "silu", "elu",
+                                                "celu", "sparse_plus", "squareplus", "log_sigmoid", "relu6")},
+}
+OF_TWO = {
+    "power": lambda a, b: jnp.where(b == -INF, 1, a ** jnp.where(b == -INF, 1, b)),
+    "xlogy": special.xlogy, "xlog1py": special.xlog1py, "rel_entr": special.rel_entr, "kl_div": special.kl_div,
+    "logaddexp": jnp.logaddexp, "logaddexp2": jnp.logaddexp2,
+    "rem": lambda a, b: jax.lax.rem(a, jnp.where(jnp.isinf(b), 1, b)),
+    "mod": lambda a, b: a % jnp.where(b == 0, 0.1, 4),
+    "rem of infinities": lambda a, b: jax.lax.rem(a, jax.lax.stop_gradient(b)),
+    "clamp": lambda a, b: jax.lax.clamp(a, b, b[::-1]), "clamp of one": lambda a, b: jax.lax.clamp(a, b * 0.5, b),
+    "maximum": jnp.maximum, "minimum": jnp.minimum,
+    "scan": lambda a, b: jnp.concatenate([jax.lax.cumlogsumexp(a[7:21:2]),
+                                          jax.lax.cumlogsumexp(b[3:17], reverse=True)]),
+}
+OF_NAN = {
+    "clip": lambda x: jnp.nan_to_num(jnp.clip(x, -1, 1)), "minimum": lambda x: jnp.nan_to_num(jnp.minimum(x, 2)),
+    "cummax": lambda x: jnp.nan_to_num(jax.lax.cummax(x)),
+    "clamp": lambda x: jnp.nan_to_num(jax.lax.clamp(-1.0, x, 1.0)),
+}
+RULES = {
+    "integers beside": lambda x: steep(x, jnp.arange(3))[0] + steep(x, jnp.arange(3))[1],
+    "float0": lambda x: picked(x, jnp.array([2, 0, 2])),
+    "promised": lambda x: x.at[jnp.array([1, 5])].get(mode="promise_in_bounds"),
+}
+
+
+@pytest.mark.parametrize("table, points", [(OF_ONE, [POINTS]), (OF_TWO, list(PAIRS)), (OF_NAN, [NANS]),
+                                           (RULES, [np.array([0, 1, 4], "f4")])], ids=["one", "two", "nan", "rules"])
+def test_as_in_jax(table, points):
+    params = {f"{name}/{i}": p for name in table for i, p in enumerate(points)}
+
+    def each(params):
+        return {name: f(*(params[f"{name}/{i}"] for i in range(len(points)))) for name, f in table.items()}
+
+    def loss(params, batch):
+        return 0 * jnp.mean(batch) + sum(jnp.sum(a * (1 + jnp.arange(a.size) % 7)) for a in each(params).values())
+
+    def predict(params, batch):
+        return {name: jnp.broadcast_to(a[None], (batch.shape[0], *a.shape)) + 0 * batch[:, None]
+                for name, a in each(params).items()}
+
+    batch = np.ones(1, "f4")
+    wanted, values = jax.grad(loss)(params, batch), jax.jit(predict)(params, batch)
+    with mtc.jax.compile(loss, params, batch, optimizer=mtc.jax.sgd(1.0, momentum=0.5), predict=predict, batch_size=1,
+                         check=False, devices="cpu:1", verbose=0) as step:
+        found = step.predict(batch)
+        for name in table:
+            np.testing.assert_allclose(found[name], values[name], rtol=1e-5, atol=1e-6, err_msg=name)
+        step.train_on_batch(batch, allow_nan=True)
+        for name, gradient in wanted.items():
+            slot = f"sgd/{name.replace('/', '_')}_momentum"  # none: nothing depends on the parameter
+            known = step.session.variables
+            slope = known[slot] if slot in known else np.zeros_like(params[name])
+            np.testing.assert_allclose(slope, gradient, rtol=2e-4, atol=1e-5, err_msg=name)
+
+
+def test_a_rule_with_an_infinite_slope():
+    """The value is a number, as in JAX; the gradient, which is infinite there, is at least none."""
+    w, x = np.array([0, 2], "f4"), np.ones(1, "f4")
+    with mtc.jax.compile(lambda w, x: jnp.sum(pole(w)) * x.mean(), w, x, optimizer="sgd", batch_size=1, check=False,
+                         devices="cpu:1", verbose=0) as step:
+        assert step.train_on_batch(x, allow_nan=True)["loss"] == 2
+        assert np.isnan(step.params[0]) and step.params[1] == pytest.approx(1.995)
+
+
+def test_rest_of_large_numbers():
+    """As C's fmod has it, of quotients above 2^24 too."""
+    random = np.random.default_rng(2)
+    x = (10.0 ** random.uniform(0, 19, (4, 50))).astype("f4")
+    w = random.uniform(0.3, 9, 50).astype("f4")
+    with mtc.jax.compile(lambda w, x: jnp.mean(x / 1e20 * w), w, x, optimizer="sgd", batch_size=4, check=False,
+                         predict=lambda w, x: jax.lax.rem(x, jnp.broadcast_to(w, x.shape)), devices="cpu:1",
+                         verbose=0) as step:
+        np.testing.assert_array_equal(step.predict(x), np.fmod(x, w))
