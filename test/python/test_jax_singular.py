@@ -56,6 +56,13 @@ OF_ONE = {
     "2 log x": lambda x: special.xlogy(2.0, x), "0 log x": lambda x: special.xlogy(0.0, x),
     "1 % x": lambda x: 1.0 % x, "x % 0.7": lambda x: jnp.where(jnp.abs(x) < 1e9, x, 1.7e9) % 0.7,
     "x % 0": lambda x: jax.lax.rem(x, jnp.float32(0)),
+    **{name: getattr(jnp, name) for name in ("sinh", "cosh", "arctan", "arcsinh", "arccosh", "arctanh", "cbrt")},
+    "arcsin": lambda x: jnp.arcsin(jnp.where(jnp.isinf(x), 0.1, x)),
+    "arccos": lambda x: jnp.arccos(jnp.where(jnp.isinf(x), 0.1, x)),
+    "lgamma": lambda x: jax.lax.lgamma(jnp.where(x == -INF, 1, x)),
+    "digamma": lambda x: jax.lax.digamma(jnp.where(jnp.isinf(x), 1, jnp.abs(x) + 0.3)),
+    "below 0": lambda x: jax.lax.digamma(jax.lax.stop_gradient(jnp.where(jnp.isinf(x), 1, x * 1.3))) * x,
+    "product": lambda x: jnp.prod(jnp.where(jnp.isinf(x), 1.5, x).at[2:].mul(2)) * jnp.prod(x[2:7].reshape(1, 5), 1),
     **{name: getattr(jax.nn, name) for name in ("hard_silu", "hard_sigmoid", "hard_tanh", "softplus", "silu", "elu",
                                                 "celu", "sparse_plus", "squareplus", "log_sigmoid", "relu6")},
 }
@@ -68,6 +75,7 @@ OF_TWO = {
     "rem of infinities": lambda a, b: jax.lax.rem(a, jax.lax.stop_gradient(b)),
     "clamp": lambda a, b: jax.lax.clamp(a, b, b[::-1]), "clamp of one": lambda a, b: jax.lax.clamp(a, b * 0.5, b),
     "maximum": jnp.maximum, "minimum": jnp.minimum,
+    "atan2": lambda a, b: jnp.arctan2(a, jnp.where(jnp.isinf(a), jnp.clip(b, -9, 9), b)),
     "scan": lambda a, b: jnp.concatenate([jax.lax.cumlogsumexp(a[7:21:2]),
                                           jax.lax.cumlogsumexp(b[3:17], reverse=True)]),
 }

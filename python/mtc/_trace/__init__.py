@@ -27,6 +27,7 @@ The modules:
     graph        Graph: inputs, variables, constants, counts of samples; the text
     layout       broadcast, reshape, transpose, expand_dims, squeeze: of logical shapes; arrange: a stored order
     elementwise  unary, binary (with NumPy's broadcasting), compare, select, logic, cast, integer_power, ...
+    functions    sinh, atan, cbrt and others, made of the operations of mt; product along axes
     reductions   reduce ("sum", "max", "min") over any axes, argmax, softmax, log_softmax, normalize, cumsum
     products     dot_general; attention: what of it is one op of mt
     spatial      convolution, pool

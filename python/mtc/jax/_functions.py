@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import jax
 import numpy as np
 
-from mtc._trace import Value, gradients, integers
+from mtc._trace import Value, functions, gradients, integers
 from mtc._trace import elementwise as e
 from mtc.jax._reader import Reader, rule
 
@@ -82,3 +82,48 @@ def _rem(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         return integers.divide(a, b)[1]
     made = e.remainder(a, r.graph.stop_gradient(b))
     return gradients.with_singular_slope(made, b, e.unary("neg", e.truncate(e.binary("div", a, b))))
+
+
+def _one_less_square(x: Value) -> Value:
+    return e.binary("sub", 1.0, e.unary("square", x))
+
+
+# Functions whose gradients JAX defines: what they are, and their slopes, of an argument and the result.
+_Slope = Callable[[Value, Value], Value]
+_DEFINED: dict[str, tuple[Callable[[Value], Value], _Slope]] = {
+    "sinh": (functions.sinh, lambda x, y: functions.cosh(x)),
+    "cosh": (functions.cosh, lambda x, y: functions.sinh(x)),
+    "asin": (functions.asin, lambda x, y: e.unary("rsqrt", _one_less_square(x))),
+    "acos": (functions.acos, lambda x, y: e.unary("neg", e.unary("rsqrt", _one_less_square(x)))),
+    "atan": (functions.atan, lambda x, y: e.binary("div", 1.0, e.binary("add", e.unary("square", x), 1.0))),
+    "asinh": (functions.asinh, lambda x, y: e.unary("rsqrt", e.binary("add", e.unary("square", x), 1.0))),
+    "acosh": (functions.acosh, lambda x, y: e.unary("rsqrt", e.binary("sub", e.unary("square", x), 1.0))),
+    "atanh": (functions.atanh, lambda x, y: e.binary("mul", e.binary("div", 1.0, e.binary("add", x, 1.0)), e.binary(
+        "div", 1.0, e.binary("sub", 1.0, x)))),
+    "lgamma": (functions.lgamma, lambda x, y: functions.digamma(x)),
+    "cbrt": (functions.cbrt, lambda x, y: e.binary("div", 1 / 3, e.unary("square", y))),
+}
+
+
+@rule(*_DEFINED)
+def _defined(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    function, slope = _DEFINED[equation.primitive.name]
+    operand = r.value(inputs[0])
+    x = r.graph.stop_gradient(operand)
+    made = function(x)
+    return gradients.with_singular_slope(made, operand, slope(x, made))
+
+
+@rule("digamma")
+def _digamma(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return functions.digamma(r.value(inputs[0]))
+
+
+@rule("atan2")
+def _atan2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    operands = [r.value(i) for i in inputs]
+    y, x = (r.graph.stop_gradient(v) for v in operands)
+    made, squares = functions.atan2(y, x), e.binary("add", e.unary("square", x), e.unary("square", y))
+    for operand, side in zip(operands, (x, e.unary("neg", y))):
+        made = gradients.with_singular_slope(made, operand, e.binary("div", side, squares))
+    return made

@@ -6,14 +6,13 @@ from __future__ import annotations
 import functools
 from typing import Any, Sequence
 
-import jax
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, products, reductions, spatial
+from mtc._trace import BATCH, Batch, Refused, Value, functions, integers, layout, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc.jax import _kinks
-from mtc.jax._reader import Reader, rounded, rule
+from mtc.jax._reader import ACROSS, Reader, rounded, rule
 
 UNARY = {"exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt",
          "tanh": "tanh", "logistic": "sigmoid", "sin": "sin", "cos": "cos", "floor": "floor",
@@ -257,7 +256,9 @@ def _product(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     if parts is None and all(n == 1 for n in sizes):
         return layout.squeeze(value, axes)
     if parts is None or len(axes) != len(value.axes):
-        raise Refused("a product of elements that depend on the data")
+        if value.dtype == "i1" or not all(isinstance(n, int) for n in sizes):
+            raise Refused(f"a product over the batch: {ACROSS}" if value.dtype != "i1" else "a product of booleans")
+        return functions.product(value, axes)
     return functools.reduce(lambda a, b: e.binary("mul", a, b), parts)
 
 
