@@ -165,15 +165,15 @@ def refused(loss, params=np.eye(4, dtype="float32"), batch=np.ones((3, 4), "floa
 
 def test_all_refusals_in_one_error():
     def loss(params, batch):
-        h = jnp.arcsinh(batch @ params)
+        h = jax.lax.bessel_i0e(batch @ params)
         jax.debug.print("{}", h.sum())
-        return jnp.arctan(h).mean()
+        return jax.lax.bessel_i1e(h).mean()
 
     lines = refused(loss).splitlines()
     first = loss.__code__.co_firstlineno
     assert [line.split(": ", 2)[:2] for line in lines] == [
         [f"{__file__}:{first + i}:{line.split(':')[2]}", name] for i, name, line in
-        zip((1, 2, 3), ("asinh", "debug_print", "atan"), lines)]
+        zip((1, 2, 3), ("bessel_i0e", "debug_print", "bessel_i1e"), lines)]
 
 
 @pytest.mark.parametrize("function, text", [
