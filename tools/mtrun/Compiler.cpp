@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -263,22 +262,9 @@ ImportedVariables::ImportedVariables(const std::string &kerasFile) {
   std::string mtc = findCompiler();
   if (mtc.empty())
     throw Failure{MT_INVALID, "expected an installed mtc to read " + kerasFile + ", found none"};
-  std::error_code error;
-  std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
-  folder_ = (error ? "/tmp" : temporary.string()) + "/mtrun-XXXXXX";
-  if (!mkdtemp(folder_.data()))
-    throw systemFailure("cannot create the folder", folder_);
-  try {
-    runCompiler({mtc, "import", kerasFile, "-o", folder_ + "/model.mlir"});
-  } catch (...) {
-    std::filesystem::remove_all(folder_, error);
-    throw;
-  }
-}
-
-ImportedVariables::~ImportedVariables() {
-  std::error_code error;
-  std::filesystem::remove_all(folder_, error);
+  if (mtrun::Status status = folder_.make(); !status.ok())
+    throw Failure{status.code(), status.message()};
+  runCompiler({mtc, "import", kerasFile, "-o", folder_.path() + "/model.mlir"});
 }
 
 } // namespace mtrun_tool

@@ -3,6 +3,7 @@
 // mtc, where it is installed, as a child process: models in place of plans, Keras files that mtrun cannot read itself.
 #pragma once
 
+#include "runtime/support/temporary_folder.h"
 #include "tools/mtrun/Arguments.h"
 
 #include <string>
@@ -18,13 +19,10 @@ class ImportedVariables {
 public:
   // Throws what mtc ends with; its messages are on standard error.
   explicit ImportedVariables(const std::string &kerasFile);
-  ImportedVariables(const ImportedVariables &) = delete;
-  ImportedVariables &operator=(const ImportedVariables &) = delete;
-  ~ImportedVariables();
-  std::string path() const { return folder_ + "/model.safetensors"; }
+  std::string path() const { return folder_.path() + "/model.safetensors"; }
 
 private:
-  std::string folder_;
+  mtrun::TemporaryFolder folder_;
 };
 
 // Beside this program, or on PATH; empty: there is none.

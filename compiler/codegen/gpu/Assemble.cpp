@@ -2,8 +2,8 @@
 //
 // PTX to cubins by ptxas, a child for each architecture, and what it says that kernels use.
 #include "compiler/codegen/gpu/Gpu.h"
+#include "runtime/support/temporary_folder.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -26,18 +26,9 @@ std::string mtc::findPtxas() {
 }
 
 namespace {
-struct TemporaryFile {
-  llvm::SmallString<128> path;
-  llvm::FileRemover remover;
-  std::error_code make(llvm::StringRef suffix) {
-    std::error_code error = llvm::sys::fs::createTemporaryFile("mtc", suffix, path);
-    remover.setFile(path, !error);
-    return error;
-  }
-};
 struct Run {
   std::string architecture;
-  TemporaryFile cubin, messages;
+  std::string cubin, messages; // paths
   llvm::sys::ProcessInfo process;
 };
 } // namespace
@@ -69,38 +60,31 @@ static std::vector<KernelUsage> readUsage(llvm::StringRef text, llvm::ArrayRef<s
   return all;
 }
 
-static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(const TemporaryFile &file) {
-  auto bytes = llvm::MemoryBuffer::getFile(file.path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(const std::string &path) {
+  auto bytes = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!bytes)
-    return llvm::createStringError(bytes.getError(), "cannot read %s", file.path.str().str().c_str());
+    return llvm::createStringError(bytes.getError(), "cannot read %s", path.c_str());
   return std::move(*bytes);
 }
 
 // ptxas of CUDA 12.1 and newer optimizes kernels in several threads. Their number is stored in the cubin, so it does
 // not depend on the machine.
-static bool hasThreads(const std::string &ptxas) {
-  TemporaryFile help;
-  if (help.make("txt"))
-    return false;
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), help.path.str(), llvm::StringRef("")};
+static bool hasThreads(const std::string &ptxas, const std::string &folder) {
+  std::string help = folder + "/help.txt";
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), help, llvm::StringRef("")};
   if (llvm::sys::ExecuteAndWait(ptxas, {ptxas, "--help"}, std::nullopt, redirects) != 0)
     return false;
-  auto text = llvm::MemoryBuffer::getFile(help.path);
+  auto text = llvm::MemoryBuffer::getFile(help);
   return text && (*text)->getBuffer().contains("--split-compile");
 }
 
-static llvm::Error start(Run &run, const std::string &ptxas, const TemporaryFile &source, bool threads) {
-  std::error_code error = run.cubin.make("cubin");
-  if (!error)
-    error = run.messages.make("txt");
-  if (error)
-    return llvm::createStringError(error, "cannot create a temporary file");
+static llvm::Error start(Run &run, const std::string &ptxas, const std::string &source, bool threads) {
   std::string architecture = "-arch=" + run.architecture;
   llvm::SmallVector<llvm::StringRef> arguments{
-      ptxas, "-v", "-O3", "--fmad=false", architecture, "-o", run.cubin.path, source.path};
+      ptxas, "-v", "-O3", "--fmad=false", architecture, "-o", run.cubin, source};
   if (threads)
     arguments.push_back("--split-compile=8");
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), run.messages.path.str(), run.messages.path.str()};
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), run.messages, run.messages};
   std::string message;
   run.process = llvm::sys::ExecuteNoWait(ptxas, arguments, std::nullopt, redirects, /*MemoryLimit=*/0, &message);
   if (run.process.Pid == 0)
@@ -126,12 +110,13 @@ static llvm::Expected<Cubin> finish(Run &run, const std::string &ptxas, llvm::Ar
 llvm::Expected<std::vector<Cubin>> mtc::assemble(const std::string &ptxas, const std::string &ptx,
                                                  llvm::ArrayRef<std::string> architectures, const std::string &suffix,
                                                  llvm::ArrayRef<std::string> kernels) {
-  TemporaryFile source;
-  if (std::error_code error = source.make("ptx"))
-    return llvm::createStringError(error, "cannot create a temporary file");
+  mtrun::TemporaryFolder folder;
+  if (mtrun::Status status = folder.make(); !status.ok())
+    return llvm::createStringError(status.message());
+  std::string source = folder.path() + "/source.ptx";
   {
     std::error_code error;
-    llvm::raw_fd_ostream stream(source.path, error);
+    llvm::raw_fd_ostream stream(source, error);
     stream << ptx;
     stream.close();
     if (stream.has_error()) {
@@ -139,13 +124,14 @@ llvm::Expected<std::vector<Cubin>> mtc::assemble(const std::string &ptxas, const
       stream.clear_error();
     }
     if (error)
-      return llvm::createStringError(error, "cannot write %s", source.path.str().str().c_str());
+      return llvm::createStringError(error, "cannot write %s", source.c_str());
   }
   std::list<Run> runs;
-  bool threads = !architectures.empty() && hasThreads(ptxas);
+  bool threads = !architectures.empty() && hasThreads(ptxas, folder.path());
   llvm::Error problem = llvm::Error::success();
   for (const std::string &architecture : architectures) {
-    runs.emplace_back().architecture = architecture + suffix;
+    std::string name = folder.path() + "/" + architecture;
+    runs.push_back({architecture + suffix, name + ".cubin", name + ".txt", {}});
     if (llvm::Error error = start(runs.back(), ptxas, source, threads)) {
       runs.pop_back();
       problem = llvm::joinErrors(std::move(problem), std::move(error));
