@@ -2,6 +2,7 @@
 #include "compiler/plan/Tables.h"
 
 #include "dialects/mt/Compilation.h"
+#include "runtime/abi/mt.h"
 
 namespace mtc {
 
@@ -167,7 +168,7 @@ static std::unique_ptr<tables::VariableT> makeVariable(mlir::plan::VariableOp op
 }
 
 static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
-  plan.producer = "mtc 0.1.0";
+  plan.producer = "mtc " MT_VERSION;
   mlir::mt::Compilation compilation(module);
   plan.model = compilation.getName().str();
   plan.batch = compilation.getBatch();
