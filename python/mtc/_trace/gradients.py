@@ -89,14 +89,16 @@ def with_singular_slope(value: Value, operand: Value, slope: Value) -> Value:
     """The value, which has no gradient to the operand, with this one, which may be infinite or no number.
 
     To what is added to the value, 0, an infinite gradient is that of a root at 0, a NaN that of the root of a square.
-    An infinite operand has no gradient. The slope must be finite where the value is not used: 0 times it is taken.
+    Where the value is a number, an infinite operand has no gradient. The slope must be finite where the value is not
+    used: 0 times it is taken.
     """
     if not operand.node.learned:
         return value
     graph = value.graph
     x, slope = graph.stop_gradient(operand), graph.stop_gradient(slope)
     one, zero = e.as_value(x, 1.0), e.as_value(x, 0.0)
-    nothing = e.select(e.compare("eq", e.unary("abs", x), math.inf), zero, e.binary("sub", operand, x))
+    endless = e.logical_and(e.compare("eq", e.unary("abs", x), math.inf), e.compare("eq", value, value))
+    nothing = e.select(endless, zero, e.binary("sub", operand, x))
     size = e.unary("abs", slope)
     made = e.binary("add", value, e.binary("mul", nothing, e.select(e.compare("lt", size, math.inf), slope, zero)))
     sign = e.select(e.compare("lt", slope, 0.0), -1.0, one)
