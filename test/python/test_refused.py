@@ -513,14 +513,6 @@ def changed_elements(h, x):
     return h
 
 
-@case(by_torch, r"no_grad\(\) around what reads first.(weight|bias)")
-class WithoutGradient(Linear):
-    def forward(self, x):
-        with torch.no_grad():
-            h = self.first(x)  # HERE
-        return h * x
-
-
 # Other operations
 
 

@@ -324,3 +324,29 @@ def test_a_full_check_takes_all_samples_and_batches(capsys, monkeypatch):
     rows.clear()
     compiled(module, example, squared, verbose=1, check="full").close()
     assert rows == [3, 3, 3, 1, 3] and "of 4 batches made of it" in capsys.readouterr().err
+
+
+class Unused(nn.Module):
+    """A parameter that the loss does not depend on, which PyTorch's optimizers pass over, and an infinite one."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = nn.Linear(4, 3), nn.Parameter(torch.ones(3))
+        self.mask = nn.Parameter(torch.tensor([0.0, -torch.inf, 0.0]), requires_grad=False)
+
+    def forward(self, x):
+        return (self.used(x) + self.mask).softmax(-1)
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_parameters_that_nothing_reads_and_those_of_float64(double, capsys):
+    module = Unused().double() if double else Unused()
+    x, y = torch.randn(4, 4), torch.rand(4, 3)
+    x, y = (x.double(), y.double()) if double else (x, y)
+    optimizer = torch.optim.AdamW(module.parameters(), weight_decay=0.5)
+    step = mtc.torch.compile(module, (x, y), loss=functional.mse_loss, optimizer=optimizer, verbose=1)
+    assert "agrees with PyTorch" in capsys.readouterr().err
+    step.train_on_batch((x, y))
+    step.to_module()
+    assert module.unused.tolist() == [1.0] * 3
+    assert module.used.weight.dtype == (torch.float64 if double else torch.float32)

@@ -366,6 +366,8 @@ class Refused(nn.Module):
     (lambda x, p: x.sum() / len(x), "x.shape.0.*docs/pytorch.md#losses-of-all-pairs-of-samples"),
     (lambda x, p: torch.func.vmap(torch.func.grad(lambda v: (v * p).sum()))(x), "torch.func.grad.*what-is-refused"),
     (lambda x, p: x * float(p.sum()), "looks at the data.*torch.where"),
+    (lambda x, p: F.mse_loss(x.sum(1, keepdim=True), x.detach()[:, 0]), "every sample with every other one.*as many"),
+    (lambda x, p: x * torch.randn(4, generator=torch.Generator()), "no tensor, such as a torch.Generator.*seed="),
     (lambda x, p: torch.tensor_split(x, torch.tensor([1, 3]), 1)[1], "a place that a tensor says")])
 def test_what_is_refused_says_why(function, reason):
     with pytest.raises(mtc.ModelError, match=reason) as caught:

@@ -163,11 +163,13 @@ def with_value(key, value):
     (lambda m, _: m.scale.fill_(3.0), "scale: .* a constant of the plan"),
     (lambda m, _: setattr(m, "factor", 3.0), "factor: expected 2.0"),
     (lambda m, _: m[3].eval(), "3: expected training=True"),
+    (lambda m, _: m[0].register_forward_hook(lambda *a: a[2] * 2), "0: expected the hooks that it had.*found more"),
+    (lambda m, _: m[0].register_full_backward_hook(lambda *a: None), "0: expected the hooks that it had"),
     (assigned, "2.weight: .* another Parameter assigned"), (replaced, "2: .* another Linear assigned"),
     (clamped, "0.weight: .* step.from_module"), (pointed, "0.weight: .* step.from_module"),
     (grouped, "expected the 1 parameter groups"), (cleared, "expected the state of SGD .* step.from_module"),
 ], ids=["momentum", "weight_decay", "nesterov", "maximize", "dampening", "requires_grad", "buffer", "number", "mode",
-        "assigned", "replaced", "in place", "data", "group", "state"])
+        "hook", "backward hook", "assigned", "replaced", "in place", "data", "group", "state"])
 def test_a_change_after_compile_is_refused(change, words):
     class Scaled(nn.Sequential):
         def forward(self, x):

@@ -59,6 +59,11 @@ def apply(op: str, template: str, values: Sequence[Value], dtype: str,
     """One operation of `mt` on values that broadcast. `fold`: what it is of constants."""
     shape = common_shape([v.shape for v in values])
     values = align([broadcast(v, shape) for v in values])
+    batches = {i for v in values for i, parts in enumerate(v.axes) for a in parts
+               if a.place is not None and isinstance(a.size, Batch)}
+    if len(batches) > 1:
+        raise Refused(f"{op} of every sample with every other one: two operands have the batch as different axes of "
+                      f"{list(shape)}; give both as many axes")
     graph = values[0].graph
     order = order_of(values)
     if fold is not None and all(v.constant is not None for v in values):

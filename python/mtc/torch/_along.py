@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Batch, Refused, Value, gradients, layout, moves, reductions
+from mtc._trace import Batch, Refused, Value, gradients, integers, layout, moves, reductions
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, Known, op, product
 from mtc.torch._elements import as_result, promoted
@@ -102,6 +102,39 @@ def _ordered(c: Converter, value: Any, count: Any, dim: int, largest: bool) -> l
     return found if c.value(value).shape else [layout.reshape(v, ()) for v in found]
 
 
+@op("kthvalue", "median")
+def of_rank(c: Converter, value: Any, first: Any = None, second: Any = None, keepdim: bool = False) -> Any:
+    """The element of a rank and its place: of equal ones the first, but of all elements they share the gradient."""
+    x = c.value(value)
+    whole = c.name() == "median" and first is None
+    dim = -1 if whole else (first if c.name() == "median" else second)
+    line = _line(layout.reshape(x, (_count(x),)) if whole else x)
+    size = line.shape[dim % len(line.shape)]
+    if isinstance(size, Batch):
+        raise Refused("the order of the samples")
+    rank = int(first) if c.name() == "kthvalue" else (size + 1) // 2
+    ordered = reductions.top_k([line, moves.indices(line, dim)], rank, dim, smallest=True)
+    found, place = (part(v, dim % len(line.shape), rank - 1, rank) for v in ordered)
+    if c.name() == "median" and line.dtype == "f32":  # a NaN is the median
+        none = reductions.reduce_logic(False, e.compare("ne", line, line), [dim % len(line.shape)])
+        found = e.select(layout.expand_dims(none, (dim % len(line.shape),)), e.as_value(found, math.nan), found)
+    if not whole:
+        return [layout.reshape(v, shape) for v, shape in zip((found, place), c.shapes())]
+    if not found.node.learned:
+        return _kept(c, found)
+    fixed = c.graph.stop_gradient(line)
+    hot = e.cast(e.compare("eq", fixed, c.graph.stop_gradient(found)), "f32")
+    share = e.binary("div", hot, reductions.reduce("sum", hot, [0]))
+    slope = reductions.reduce("sum", e.binary("mul", e.binary("sub", line, fixed), share), [0])
+    return e.binary("add", _kept(c, c.graph.stop_gradient(found)), slope)
+
+
+def _count(x: Value) -> int:
+    if any(isinstance(n, Batch) for n in x.shape):
+        raise Refused("the order of the samples")
+    return product(x.shape)
+
+
 @op("any", "all")
 def logic(c: Converter, value: Any, dims: Any = None, keepdim: bool = False) -> Value:
     x = e.cast(c.value(value), "i1")
@@ -167,6 +200,36 @@ def cumsum(c: Converter, value: Any, dim: int, *_: Any) -> Value:
     return _kept(c, reductions.cumsum(_line(as_result(c, value)), dim))
 
 
+@op("cumprod")
+def cumprod(c: Converter, value: Any, dim: int, *_: Any) -> Value:
+    """Each product is of the elements themselves, so that gradients hold at 0 too."""
+    x = _line(as_result(c, value))
+    if isinstance(x.shape[dim % len(x.shape)], Batch):
+        raise Refused("a cumulative product along the batch")
+    return _kept(c, integers.cumulative("mul", x, dim % len(x.shape), False, 1))
+
+
+@op("logcumsumexp")
+def logcumsumexp(c: Converter, value: Any, dim: int) -> Value:
+    """In round k = 1, 2, 4 ... with the element k places before it."""
+    x = _line(as_result(c, value))
+    axis = dim % len(x.shape)
+    size, step = x.shape[axis], 1
+    if isinstance(size, Batch):
+        raise Refused("a cumulative sum along the batch")
+    while step < size:
+        fill = layout.broadcast(e.as_value(x, -np.inf), tuple(step if i == axis else n for i, n in enumerate(x.shape)))
+        before = moves.concat([fill, part(x, axis, 0, size - step)], axis)
+        most = c.graph.stop_gradient(e.binary("maximum", x, before))
+        none = e.compare("eq", most, -np.inf)
+        most = e.select(e.compare("lt", e.unary("abs", most), np.inf), most, e.as_value(most, 0.0))
+        total = e.binary("add", *(e.unary("exp", e.binary("sub", v, most)) for v in (x, before)))
+        made = e.binary("add", e.unary("log", e.select(none, e.as_value(total, 1.0), total)), most)
+        x = e.select(none, x, made)
+        step *= 2
+    return _kept(c, x)
+
+
 @op("prod")
 def prod(c: Converter, value: Any, dim: Any = None, *_: Any) -> Value:
     """Products of halves, so that the gradient to an element is the product of the others, also at 0."""
@@ -212,6 +275,12 @@ def norm(c: Converter, value: Any, order: Any = 2, dims: Any = None, *_: Any) ->
     some = e.compare("gt", total, 0.0)
     made = e.binary("pow", e.select(some, total, e.as_value(total, 1.0)), 1 / order)
     return _kept(c, e.select(some, made, total))
+
+
+@op("dist")
+def dist(c: Converter, a: Any, b: Any, order: Any = 2) -> Value:
+    made: Value = norm(c, e.binary("sub", as_result(c, a), as_result(c, b)), order)
+    return made
 
 
 @op("one_hot")

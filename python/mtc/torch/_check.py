@@ -138,7 +138,8 @@ class Check:
             for weight in step.parameters():
                 block = torch.rand(min(weight.numel(), BLOCK), generator=generator) * (2 * CHANGE) - CHANGE
                 random = block.repeat(-(-weight.numel() // BLOCK))[:weight.numel()].reshape(weight.shape)
-                weight.add_(random.to(weight) * torch.where(weight == 0, 1, weight.abs()))
+                size = torch.where(weight == 0, 1, torch.where(weight.isfinite(), weight.abs(), 0))
+                weight.add_(random.to(weight) * size)
         return step
 
     def _cases(self, plan: Plan, arrays: Mapping[str, Any]) -> Iterator[edges.Case]:

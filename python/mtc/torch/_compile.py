@@ -21,7 +21,8 @@ from mtc.torch._step import Step, Variables
 from mtc.torch._updates import Updates
 from mtc.torch._watch import Tensors, refuse_hooks
 
-for _name in ("_elements", "_along", "_shapes", "_lookups", "_layers", "_attention", "_losses", "_recurrent"):
+for _name in ("_elements", "_functions", "_along", "_shapes", "_lookups", "_layers", "_random", "_attention", "_losses",
+              "_recurrent"):
     importlib.import_module(f"mtc.torch.{_name}")  # they register their operations
 
 
@@ -78,7 +79,9 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
         line, gradients = work.check(tolerance, check == "full")
         if chosen.source is None:
             return line
-        return f"{line}; {work.check_updates(Updates(chosen.source, names, chosen.attributes), gradients)}"
+        # PyTorch's optimizers pass over what the loss does not depend on.
+        used = {tensor: name for tensor, name in names.items() if name in model.stored}
+        return f"{line}; {work.check_updates(Updates(chosen.source, used, chosen.attributes), gradients)}"
 
     plan = _compile.while_checking(make, compare, verbose) if check else make()
     variables = Variables(model.stored, model.statistics)

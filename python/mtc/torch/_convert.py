@@ -235,6 +235,9 @@ class Converter:
             return self._variable(exported.parameters[key])
         if key in exported.state:
             return State(exported.state[key])
+        if key not in exported.buffers and key not in exported.constants:
+            raise Refused("an object that is no tensor, such as a torch.Generator: take it out of forward, and give "
+                          "seed= to compile for random numbers")
         if key in exported.buffers:
             self.constants.add(exported.buffers[key])
         tensor = self.tensors[exported.buffers[key]] if key in exported.buffers else exported.constants[key]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from mtc._trace import Refused, Value, gradients, layout
+from mtc._trace import Refused, Value, gradients, integers, layout
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
 
@@ -40,9 +40,11 @@ def as_result(c: Converter, value: Any) -> Value:
 
 @op("ceil", "trunc", "fix", "frac", "round")
 def whole(c: Converter, value: Any, decimals: int = 0) -> Value:
-    if decimals:
-        raise Refused(f"a rounding to {decimals} decimals: expected whole numbers")
     x = as_result(c, value)
+    if decimals:
+        ten = float(10 ** abs(decimals))
+        to, back = ("mul", "div") if decimals > 0 else ("div", "mul")
+        return e.binary(back, e.round_half_even(e.binary(to, x, ten)), ten)
     if c.name() == "frac":
         return e.binary("sub", x, e.truncate(x))
     return {"ceil": e.ceil, "round": e.round_half_even}.get(c.name(), e.truncate)(x)
@@ -91,12 +93,52 @@ def lerp(c: Converter, a: Any, b: Any, share: Any) -> Value:
 
 @op("div", "divide", "true_divide")
 def div(c: Converter, a: Any, b: Any, rounding: Optional[str] = None) -> Value:
-    if rounding is not None and c.dtype() == "f32":
-        made = e.binary("div", as_result(c, a), as_result(c, b))
-        return e.unary("floor", made) if rounding == "floor" else e.truncate(made)
     if rounding is not None:
-        raise Refused(f"a division that rounds ({rounding})")
+        return rounded_quotient(c, a, b, rounding)
     return e.binary("div", as_result(c, a), as_result(c, b))
+
+
+@op("floor_divide")
+def floor_divide(c: Converter, a: Any, b: Any) -> Value:
+    return rounded_quotient(c, a, b, "floor")
+
+
+def rounded_quotient(c: Converter, a: Any, b: Any, rounding: str) -> Value:
+    """The quotient without its part behind the point, or the next whole number below it.
+
+    PyTorch's is that of the exact quotient: 1 // 0.1 is 9, where 1 / 0.1 is rounded to 10.
+    """
+    left, right = numbers(c, a, b)
+    if left.dtype == "i32":
+        quotient, rest = integers.divide(left, right)
+        if rounding == "trunc":
+            return quotient
+        return e.binary("sub", quotient, e.cast(of_divisor(rest, right)[1], "i32"))
+    left, right = c.graph.stop_gradient(left), c.graph.stop_gradient(right)
+    made = e.binary("div", left, right)
+    if rounding == "trunc":
+        return e.truncate(made)
+    if right.scalar is not None and right.scalar and math.frexp(right.scalar)[0] in (0.5, -0.5):
+        return e.unary("floor", made)  # a power of 2, by which a quotient is exact
+    rest, _ = of_divisor(e.remainder(left, right), right)
+    exact = e.round_half_even(e.binary("div", e.binary("sub", left, rest), right))
+    special = e.compare("eq", right, 0.0)
+    return e.select(special, made, exact)
+
+
+def numbers(c: Converter, a: Any, b: Any) -> tuple[Value, Value]:
+    """Two operands of f32, or of i32, in one type."""
+    if c.dtype() == "f32":
+        return as_result(c, a), as_result(c, b)
+    return promoted(c, a, b)
+
+
+def of_divisor(rest: Value, divisor: Value) -> tuple[Value, Value]:
+    """A remainder with the sign of the divisor, and where it had another one."""
+    zero = e.as_value(rest, 0)
+    other = e.compare("ne", e.compare("lt", rest, zero), e.compare("lt", divisor, zero))
+    other = e.logical_and(e.compare("ne", rest, zero), other)
+    return e.binary("add", rest, e.select(other, divisor, e.as_value(divisor, 0))), other
 
 
 @op("pow")

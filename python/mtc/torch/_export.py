@@ -222,11 +222,11 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
     batch = torch.export.Dim("batch", min=2)
     name = type(step.module).__name__
     try:
-        with training(step), _tracing.whole_experts(step), warnings.catch_warnings():
+        with training(step), _tracing.whole_experts(step), warnings.catch_warnings(), _tracing.without_questions():
             warnings.simplefilter("ignore")
             program = torch.export.export(step, tuple(example.tensors), strict=False,
                                           dynamic_shapes={"arrays": tuple({0: batch} for _ in example.tensors)})
-            _refuse_frozen_regions(program, name)
+            _stop_gradients(program)
             if not _is_functional(program):
                 program = program.run_decompositions({})
             for _ in range(_DECOMPOSED):
@@ -262,22 +262,24 @@ def training(module: Any) -> Iterator[None]:
         yield
 
 
-def _refuse_frozen_regions(program: Any, name: str) -> None:
-    """Gradients are lost in torch.no_grad(), of which a graph at the functional level says nothing."""
-    for node in program.graph.nodes:
-        if "set_grad_enabled" in str(node.target) and node.args and node.args[0] is False:
-            signature = program.graph_signature
-            seen, waiting = set(), list(node.all_input_nodes)
-            while waiting:
-                given = waiting.pop()
-                if given.op == "placeholder" and given.name in signature.inputs_to_parameters:
-                    inside = getattr(program.graph_module, node.args[1].target).graph.nodes
-                    where = next((_nodes.where(n) for n in inside if n.op == "call_function"), name)
-                    raise ModelError(f"{where}: torch.no_grad() around what reads "
-                                     f"{signature.inputs_to_parameters[given.name].removeprefix('module.')}: "
-                                     "use .detach() there")
-                waiting += [n for n in given.all_input_nodes if n not in seen]
-                seen.update(given.all_input_nodes)
+def _stop_gradients(program: Any) -> None:
+    """Detaches what comes out of torch.no_grad(), of which a graph at the functional level says nothing.
+
+    torch.export has a function of the graph for such a region, whose results are picked out of a tuple.
+    """
+    graph = program.graph
+    for node in list(graph.nodes):
+        if "set_grad_enabled" not in str(node.target) or not node.args or node.args[0] is not False:
+            continue
+        for result in list(node.users):
+            tensor = result.meta.get("val")
+            if not isinstance(tensor, torch.Tensor) or not tensor.dtype.is_floating_point:
+                continue
+            with graph.inserting_after(result):
+                stopped = graph.call_function(torch.ops.aten.detach.default, (result,))
+            stopped.meta = dict(result.meta)
+            result.replace_all_uses_with(stopped, delete_user_cb=lambda user, own=stopped: user is not own)
+    program.graph_module.recompile()
 
 
 def _read(program: Any, example: Example, firsts: Mapping[str, str]) -> Exported:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen operations of layers: products, convolutions, pools, normalisation, dropout and random numbers."""
+"""ATen operations of layers: products, convolutions, pools, normalisation and dropout."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ def group_norm(c: Converter, value: Any, *rest: Any) -> Value:
     return made if bias is None else e.binary("add", made, per_channel(c.value(bias), rank))
 
 
-# Random
+# Dropout
 
 
 def drop(c: Converter, x: Value, rate: float) -> Value:
@@ -362,32 +362,11 @@ def dropout(c: Converter, value: Any, rate: float, training: Any = True) -> Any:
     x = c.value(value)
     if c.name() == "feature_dropout":
         shape = (*x.shape[:2], *[1] * (len(x.shape) - 2))
-        return e.binary("mul", x, _kept(c, shape, rate)) if training else x
+        return e.binary("mul", x, kept(c, shape, rate)) if training else x
     made = drop(c, x, rate) if training is not False else x
     return [made, None] if c.name().startswith("native") else made
 
 
-def _kept(c: Converter, shape: Any, rate: float) -> Value:
+def kept(c: Converter, shape: Any, rate: float) -> Value:
     """1 / (1 - rate) with the probability 1 - rate, else 0; 1 in evaluation."""
     return drop(c, layout.broadcast(c.graph.constant(1.0, "f32"), shape), rate)
-
-
-@op("bernoulli")
-def bernoulli(c: Converter, value: Any, probability: Any = None, *_: Any) -> Value:
-    """1 with a probability, else 0; the probability in evaluation, where a quotient by it is 1."""
-    if not isinstance(probability, (int, float)):
-        raise Refused("random numbers whose probability the data says")
-    return e.binary("mul", _kept(c, c.shape(), 1 - probability), probability)
-
-
-@op("rand", "rand_like", "randn", "randn_like")
-def random(c: Converter, *_: Any) -> Value:
-    normal = c.name().startswith("randn")
-    if not c.random:
-        return layout.broadcast(c.graph.constant(0.0 if normal else 0.5, "f32"), c.shape())
-    return c.graph.random("normal" if normal else "uniform", c.shape(), c.stream())
-
-
-@op("uniform", "normal_functional", "randint", "randperm", "multinomial")
-def other_random(c: Converter, *_: Any) -> Value:
-    raise Refused("random numbers of this kind")

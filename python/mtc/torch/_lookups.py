@@ -159,3 +159,34 @@ def index_add(c: Converter, value: Any, dim: int, ids: Any, source: Any, alpha: 
         raise Refused("samples that are added to another axis than the first one of a table")
     new = e.binary("mul", e.cast(c.value(source), "f32"), alpha)
     return e.binary("add", x, moves.scatter_rows(x.shape[0], places, new))
+
+
+@op("scatter", "scatter_add")
+def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction: Any = None, *_: Any) -> Value:
+    """Elements of each line are replaced, or added to, at their places in it."""
+    x, places = c.value(value), c.value(ids)
+    axis, rank = dim % max(len(x.shape), 1), len(x.shape)
+    add = c.name() == "scatter_add"
+    number = isinstance(source, (int, float))
+    if not rank or isinstance(x.shape[axis], Batch) or isinstance(places.shape[axis], Batch):
+        raise Refused(f"a {c.name()} among the samples")
+    if any(a != b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis):
+        raise Refused(f"a {c.name()} to some of the lines")
+    if reduction is not None or not (add or number or places.shape[axis] == 1):
+        raise Refused("a scatter of several elements to each line, which may have the same place: see scatter_add")
+    order = [*(i for i in range(rank) if i != axis), axis]
+    lines, at = (layout.transpose(v, order) for v in (x, places))
+    line = c.graph.constant(np.arange(product([x.shape[axis]])), "i32")
+    hot = e.compare("eq", layout.expand_dims(at, (rank,)), line)  # [..., places, elements]
+    if number:
+        made = e.select(reductions.reduce_logic(False, hot, [rank - 1]), e.as_value(lines, source), lines)
+    else:
+        given = c.value(source)
+        if given.shape != places.shape:  # the rest of it is not used
+            ends = [n if isinstance(n, int) else None for n in places.shape]
+            given = moves.slice_(given, [0] * rank, ends, [1] * rank)
+        given = layout.expand_dims(layout.transpose(e.cast(given, x.dtype), order), (rank,))
+        new = reductions.reduce("sum", e.select(hot, given, e.as_value(given, 0)), [rank - 1])
+        there = reductions.reduce_logic(False, hot, [rank - 1])
+        made = e.binary("add", lines, new) if add else e.select(there, new, lines)
+    return layout.transpose(made, [order.index(i) for i in range(rank)])

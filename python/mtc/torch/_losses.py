@@ -15,12 +15,15 @@ NONE, MEAN, SUM = range(3)
 MOVES = {"reshape", "transpose", "slice", "cast"}
 
 
-def reduced(values: Value, reduction: int, weights: Optional[Value] = None, counts: Optional[Value] = None) -> Value:
+def reduced(values: Value, reduction: int, weights: Optional[Value] = None, counts: Optional[Value] = None,
+            more: Optional[Value] = None) -> Value:
     """The values, their sum or their mean; with weights the weighted mean.
 
     `counts`: 1 for each value that counts, else 0. Where none counts the mean is not a number, but its gradient is 0.
+    `more`: is added to the values times their weights.
     """
     weighted = values if weights is None else e.binary("mul", values, weights)
+    weighted = weighted if more is None else e.binary("add", weighted, more)
     if reduction == NONE:
         return weighted
     every = range(len(values.shape))
@@ -42,13 +45,17 @@ def cross_entropy(c: Converter, logits: Any, target: Any, weight: Any = None, re
         return _of_probabilities(c, x, _classes_last(labels), weight, reduction, smoothing)
     labels, weights, counts = _counted(c, labels, weight, ignored)
     values = _sparse(x, labels)
-    if smoothing:
-        if weight is not None:
-            raise Refused("label_smoothing with weights of classes")
-        every = e.unary("neg", reductions.reduce("sum", reductions.softmax(x, log=True), [len(x.shape) - 1]))
-        share = smoothing / int(x.shape[-1])  # type: ignore[arg-type]
-        values = e.binary("add", e.binary("mul", values, 1 - smoothing), e.binary("mul", every, share))
-    return reduced(values, reduction, weights, counts)
+    if not smoothing:
+        return reduced(values, reduction, weights, counts)
+    logs = reductions.softmax(x, log=True)
+    logs = logs if weight is None else e.binary("mul", logs, c.value(weight))
+    every = e.unary("neg", reductions.reduce("sum", logs, [len(x.shape) - 1]))
+    every = e.binary("mul", every, smoothing / int(x.shape[-1]))  # type: ignore[arg-type]
+    values = e.binary("mul", values, 1 - smoothing)
+    if weight is None:
+        return reduced(e.binary("add", values, every), reduction, weights, counts)
+    # Every class has its own weight in the share of all, and a label's is in the other and in the divisor alone.
+    return reduced(values, reduction, weights, counts, every if counts is None else e.binary("mul", every, counts))
 
 
 @op("nll_loss", "nll_loss_nd", "nll_loss2d")
@@ -107,14 +114,13 @@ def _sparse(logits: Value, labels: Value) -> Value:
 
 
 def _of_probabilities(c: Converter, x: Value, target: Value, weight: Any, reduction: int, smoothing: float) -> Value:
-    if weight is not None:
-        raise Refused("weights of classes with probabilities as the target")
     classes = int(x.shape[-1])  # type: ignore[arg-type]
     if smoothing:
         target = e.binary("add", e.binary("mul", target, 1 - smoothing), smoothing / classes)
     logs = reductions.softmax(x, log=True)
-    values = e.unary("neg", reductions.reduce("sum", e.binary("mul", logs, target), [len(x.shape) - 1]))
-    return reduced(values, reduction)
+    parts = e.binary("mul", logs, target)
+    parts = parts if weight is None else e.binary("mul", parts, c.value(weight))
+    return reduced(e.unary("neg", reductions.reduce("sum", parts, [len(x.shape) - 1])), reduction)
 
 
 # Element by element

@@ -109,7 +109,7 @@ def layer_of(node: Any) -> str:
 def where(node: Any) -> str:
     """The caller's line: the innermost one that is not PyTorch's own."""
     frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*(?:\n\s+([^\n]*))?', node.meta.get("stack_trace") or "")
-    outside = [f for f in frames if not f[0].startswith(_OWN)] or frames
+    outside = [f for f in frames if not f[0].startswith(_OWN)] or [f for f in frames if not f[0].startswith("<")]
     if not outside:
         return layer_of(node) or "?"
     file, line, text = outside[-1]

@@ -12,6 +12,7 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._trace import guard, roundings
+from mtc.torch import _nodes
 from mtc.torch._export import TracedStep, modes_kept, training
 from mtc.torch._framework import dispatch, torch
 
@@ -31,6 +32,9 @@ class _WithoutDropout(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         if name == "scaled_dot_product_attention":
             keywords.pop("dropout_p", None)
             arguments = (*arguments[:4], 0.0, *arguments[5:]) if len(arguments) > 4 else arguments
+        elif name == "rrelu":
+            keywords.pop("training", None)
+            arguments = arguments[:3]
         elif name in _PLACES and len(arguments) > _PLACES[name]:
             place = _PLACES[name]
             arguments = (*arguments[:place], 0.0, *arguments[place + 1:])
@@ -50,7 +54,25 @@ class _Even(dispatch.TorchDispatchMode):  # type: ignore[misc]
         if name in ("bernoulli", "bernoulli_"):
             share = arguments[1] if len(arguments) > 1 else (keywords or {}).get("p", 0.5)
             return result if isinstance(share, torch.Tensor) else result.fill_(share)
-        return result.fill_(_NUMBERS[name]) if name in _NUMBERS else result
+        if name in _NUMBERS:
+            return result.fill_(_NUMBERS[name])
+        even = _even_of(name.rstrip("_"), _nodes.bound(function, arguments, keywords or {}))
+        return result if even is None else result.copy_(even) if isinstance(even, torch.Tensor) else result.fill_(even)
+
+
+def _even_of(name: str, given: Sequence[Any]) -> Any:
+    """What `_random` has for numbers that are drawn with parameters; None: it has nothing."""
+    if name == "uniform":
+        return (given[1] + given[2]) / 2
+    if name == "exponential":
+        return 1 / given[1]
+    if name == "normal":  # of means, or into a tensor
+        drawn = isinstance(given[0], torch.Tensor) and len(given) > 3
+        return given[1] if drawn else given[0]
+    if name.startswith("randint"):
+        given = given[1:] if name.endswith("like") else given
+        return given[0] if isinstance(given[1], int) else 0
+    return None
 
 
 @contextlib.contextmanager
@@ -103,7 +125,9 @@ class Reference:
     """
 
     def __init__(self, step: TracedStep, arrays: Sequence[Any], names: Sequence[str], traced: bool = False) -> None:
-        self.step = step
+        # A plan computes a module of float64 in float32.
+        double = any(p.dtype == torch.float64 for p in step.parameters())
+        self.step = copy.deepcopy(step).float() if double else step
         self.arrays = list(arrays)
         self.names = list(names)
         self.traced = traced

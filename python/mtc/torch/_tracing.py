@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Any, Iterator, Optional
 
 from mtc._errors import ModelError
 from mtc._trace import places
+from mtc.torch._framework import torch
 
 ACROSS = "for what compares samples see docs/pytorch.md#losses-of-all-pairs-of-samples"
 _DERIVATIVES = ("a derivative inside of the module (torch.autograd.grad, torch.func.grad), which torch.export does not "
@@ -77,3 +79,27 @@ def whole_experts(module: Any) -> Iterator[None]:
     finally:
         for config, given in before:
             config._experts_implementation = given
+
+
+@contextlib.contextmanager
+def without_questions() -> Iterator[None]:
+    """With functions of PyTorch's that ask the data in Python without the question: a trace has no data."""
+    functional = torch.nn.functional
+    before = functional.gaussian_nll_loss
+    functional.gaussian_nll_loss = _gaussian_nll
+    try:
+        yield
+    finally:
+        functional.gaussian_nll_loss = before
+
+
+def _gaussian_nll(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
+                  reduction: str = "mean") -> Any:
+    """PyTorch's, which raises an error for negative variances, and raises the others to `eps` without a gradient."""
+    if isinstance(var, float):
+        var = torch.full_like(input, var)
+    elif var.shape == input.shape[:-1]:
+        var = var.unsqueeze(-1)
+    var = torch.clamp(var, min=eps).detach() + (var - var.detach())
+    loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var) + (0.5 * math.log(2 * math.pi) if full else 0.0)
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss

@@ -158,6 +158,8 @@ class Tensors:
         self._modules = [m for _, m in modes]
         self._modes = [everything or m.training for m in self._modules]
         self._mode_names = [n for n, _ in modes]
+        self._hook_names, self._hooks = zip(*_hooks_of(step))
+        self._hooked = list(map(tuple, self._hooks))
         self.take()
 
     def _find(self, step: Any, tensors: Mapping[str, Any]) -> tuple[list[_Place], list[Any]]:
@@ -206,6 +208,11 @@ class Tensors:
             raise ModelError(f"{self._mode_names[at] or 'the module'}: expected training={was}, as when the step was "
                              f"compiled, found {not was}: call its {'train' if was else 'eval'}(), or "
                              "mtc.torch.compile again")
+        if self._hooked != list(map(tuple, self._hooks)):
+            at = next(i for i, hooks in enumerate(self._hooks) if self._hooked[i] != tuple(hooks))
+            found = "more" if len(self._hooks[at]) > len(self._hooked[at]) else "others"
+            raise ModelError(f"{self._hook_names[at]}: expected the hooks that it had when the step was compiled, "
+                             f"found {found}: {_AGAIN.replace('set it back', 'remove the hook')}")
         if self._values != [holder.get(key) for holder, key, _ in self._numbers]:
             place, old = next((p, v) for p, v in zip(self._numbers, self._values) if p.holder.get(p.key) != v)
             if place.holder.get(place.key) == place.holder.get(place.key):  # not NaN
@@ -228,6 +235,12 @@ class Tensors:
                               else "call step.from_module() to take the change, or step.to_module() to undo it")
                     raise ModelError(f"{name}: expected the values that step.from_module() or step.to_module() left, "
                                      f"found a tensor that was changed since: {advice}")
+
+
+def _hooks_of(step: Any) -> list[tuple[str, Any]]:
+    """The hooks of each module, with its name. They are found again by number."""
+    return [(_shown(path) or "the module", getattr(module, kind)) for path, module in step.named_modules()
+            for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")]
 
 
 def _shown(path: str) -> str:

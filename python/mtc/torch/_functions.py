@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ATen functions of an element that `mt` has no operation for: angles, hyperbolic functions, remainders, signs.
+
+Where the gradient of the formula is inexact, the value has none, and the derivative is a second formula.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import numpy as np
+
+from mtc._trace import Refused, Value, gradients, integers, layout, reductions
+from mtc._trace import elementwise as e
+from mtc.torch._convert import Converter, op
+from mtc.torch._elements import as_result, numbers, of_divisor, promoted, rounded_quotient
+
+LARGEST = float(np.finfo(np.float32).max)
+# Cephes' atan on [-tan(pi / 8), tan(pi / 8)]: the coefficients of x^9, x^7, x^5 and x^3.
+_ATAN = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
+# Numerical Recipes' erfc, of t = 1 / (1 + x / 2), with a relative error of 1.2e-7.
+_ERFC = (0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368,
+         -1.26551223)
+
+
+def _polynomial(x: Value, coefficients: tuple[float, ...]) -> Value:
+    """The highest power's first."""
+    made: Optional[Value] = None
+    for number in coefficients:
+        made = e.as_value(x, number) if made is None else e.binary("add", e.binary("mul", made, x), number)
+    assert made is not None
+    return made
+
+
+def sloped(value: Value, *slopes: tuple[Value, Value], singular: bool = False) -> Value:
+    """The value with these derivatives to operands. At an operand that is infinite there is none.
+
+    `singular`: a derivative that is not a number stays one, where the value is a number.
+    """
+    for operand, slope in slopes:
+        if not operand.node.learned:
+            continue
+        nothing, endless = e.as_value(operand, 0.0), e.compare("eq", e.unary("abs", operand), math.inf)
+        lost = e.compare("ne", slope, slope)
+        slope = e.binary("minimum", e.binary("maximum", slope, -LARGEST), LARGEST)
+        slope = e.select(e.logical_or(lost, endless) if singular else endless, nothing, slope)
+        value = gradients.with_slope(value, e.select(endless, nothing, operand), slope)
+        if singular:
+            value = e.select(lost, e.binary("add", value, _without_slope(lost, endless, operand)), value)
+    return value
+
+
+def _without_slope(where: Value, endless: Value, operand: Value) -> Value:
+    """0 without a derivative to the operand, which may be infinite."""
+    one = e.as_value(operand, 1.0)
+    share = e.binary("div", 1.0, e.select(endless, operand, one))
+    zero = e.select(endless, share, e.select(endless, one, operand))
+    return gradients.zero_without_slope(where, zero, one)
+
+
+def _pole(where: Value, distance: Value) -> Value:
+    """0, whose derivative to a distance that is 0 is infinite, where this is true."""
+    return e.select(where, e.unary("sqrt", e.select(where, distance, e.as_value(distance, 1.0))), 0.0)
+
+
+def negative(x: Value) -> Value:
+    """Whether the sign bit is set, also that of 0. Of a NaN it is not."""
+    zero = e.compare("eq", x, 0.0)
+    return e.compare("lt", e.select(zero, e.binary("div", 1.0, x), x), 0.0)
+
+
+def _fixed(c: Converter, value: Any) -> tuple[Value, Value]:
+    """An operand, and the same without a gradient."""
+    x = as_result(c, value)
+    return x, c.graph.stop_gradient(x)
+
+
+def _atan(x: Value) -> Value:
+    """Of a number without a sign."""
+    far, middle = e.compare("gt", x, 2.414213562373095), e.compare("gt", x, 0.4142135623730950)
+    small = e.select(far, e.binary("div", -1.0, x), e.select(
+        middle, e.binary("div", e.binary("sub", x, 1.0), e.binary("add", x, 1.0)), x))
+    start = e.select(far, e.as_value(x, math.pi / 2), e.select(middle, e.as_value(x, math.pi / 4), 0.0))
+    square = e.unary("square", small)
+    rest = e.binary("mul", e.binary("mul", _polynomial(square, _ATAN), square), small)
+    return e.binary("add", start, e.binary("add", rest, small))
+
+
+def _signed(x: Value, size: Value) -> Value:
+    return e.select(e.compare("lt", x, 0.0), e.unary("neg", size), size)
+
+
+@op("atan", "arctan")
+def atan(c: Converter, value: Any) -> Value:
+    x, fixed = _fixed(c, value)
+    made = _signed(fixed, _atan(e.unary("abs", fixed)))
+    return sloped(made, (x, e.binary("div", 1.0, e.binary("add", e.unary("square", fixed), 1.0))))
+
+
+@op("asin", "arcsin", "acos", "arccos")
+def asin(c: Converter, value: Any) -> Value:
+    """Infinite derivatives at -1 and 1, as in PyTorch."""
+    x, fixed = _fixed(c, value)
+    above, below = e.binary("add", fixed, 1.0), e.binary("sub", 1.0, fixed)
+    leg = e.unary("sqrt", e.binary("mul", above, below))
+    sine = c.name().endswith("sin")
+    if sine:
+        made = _signed(fixed, _atan(e.binary("div", e.unary("abs", fixed), leg)))
+    else:
+        made = e.binary("mul", _atan(e.unary("sqrt", e.binary("div", below, above))), 2.0)
+    made = sloped(made, (x, e.binary("div", 1.0 if sine else -1.0, leg)))
+    for sign in (1.0, -1.0) if x.node.learned else ():
+        pole = _pole(e.compare("eq", fixed, sign), e.binary("sub", 1.0, e.binary("mul", x, sign)))
+        made = e.binary("sub" if sine == (sign > 0) else "add", made, pole)
+    return made
+
+
+@op("atan2", "arctan2")
+def atan2(c: Converter, value: Any, other: Any) -> Value:
+    """The angle of (x, y), without a derivative at (0, 0)."""
+    (y, top), (x, right) = _fixed(c, value), _fixed(c, other)
+    height, width = e.unary("abs", top), e.unary("abs", right)
+    less, more = e.binary("minimum", height, width), e.binary("maximum", height, width)
+    none, same = e.compare("eq", more, 0.0), e.compare("eq", less, math.inf)
+    share = e.select(none, more, e.select(same, e.as_value(more, 1.0), e.binary("div", less, more)))
+    angle = _atan(share)
+    steep = e.compare("gt", height, width)
+    angle = e.select(steep, e.binary("sub", math.pi / 2, angle), angle)
+    angle = e.select(negative(right), e.binary("sub", math.pi, angle), angle)
+    angle = e.select(negative(top), e.unary("neg", angle), angle)
+    size = e.binary("add", e.unary("square", top), e.unary("square", right))
+    turn = e.select(e.compare("eq", size, 0.0), e.as_value(size, 0.0), e.binary("div", 1.0, size))
+    return sloped(angle, (y, e.binary("mul", right, turn)), (x, e.binary("mul", e.unary("neg", top), turn)),
+                  singular=True)
+
+
+@op("tan")
+def tan(c: Converter, value: Any) -> Value:
+    x = as_result(c, value)
+    return e.binary("div", e.unary("sin", x), e.unary("cos", x))
+
+
+@op("sinh", "cosh")
+def sinh(c: Converter, value: Any) -> Value:
+    x, fixed = _fixed(c, value)
+    size = e.unary("abs", fixed)
+    less = e.unary("expm1", size)
+    grown = e.binary("add", less, 1.0)
+    root = e.unary("exp", e.binary("mul", size, 0.5))  # which is a number where e^size is none
+    huge, large = e.compare("gt", size, 80.0), e.binary("mul", e.binary("mul", root, 0.5), root)
+    sine = e.select(huge, large, e.binary("mul", e.binary("add", less, e.binary("div", less, grown)), 0.5))
+    sine = _signed(fixed, e.select(e.compare("eq", less, math.inf), large, sine))
+    cosine = e.select(huge, large, e.binary("mul", e.binary("add", grown, e.binary("div", 1.0, grown)), 0.5))
+    return sloped(*((sine, (x, cosine)) if c.name() == "sinh" else (cosine, (x, sine))))
+
+
+@op("asinh", "arcsinh", "acosh", "arccosh")
+def asinh(c: Converter, value: Any) -> Value:
+    """The derivative of acosh at 1 is infinite."""
+    x, fixed = _fixed(c, value)
+    sine = c.name().endswith("sinh")
+    size = e.unary("abs", fixed) if sine else fixed
+    square = e.unary("square", size)
+    if sine:
+        leg = e.unary("sqrt", e.binary("add", square, 1.0))
+        near = e.binary("add", size, e.binary("div", square, e.binary("add", leg, 1.0)))
+    else:
+        beyond = e.binary("sub", size, 1.0)
+        leg = e.binary("mul", e.unary("sqrt", beyond), e.unary("sqrt", e.binary("add", size, 1.0)))
+        near = e.binary("add", beyond, leg)
+    far = e.compare("gt", size, 1e8)  # whose square is 1 more, or less
+    made = e.select(far, e.binary("add", e.unary("log", size), math.log(2)), e.unary("log1p", near))
+    made = sloped(_signed(fixed, made) if sine else made, (x, e.binary("div", 1.0, leg)))
+    if sine or not x.node.learned:
+        return made
+    return e.binary("add", made, _pole(e.compare("eq", fixed, 1.0), e.binary("sub", x, 1.0)))
+
+
+@op("atanh", "arctanh")
+def atanh(c: Converter, value: Any) -> Value:
+    x = as_result(c, value)
+    return e.binary("mul", e.binary("sub", e.unary("log1p", x), e.unary("log1p", e.unary("neg", x))), 0.5)
+
+
+@op("hypot")
+def hypot(c: Converter, a: Any, b: Any) -> Value:
+    """The derivative is not a number at (0, 0)."""
+    (x, fixed), (y, other) = _fixed(c, a), _fixed(c, b)
+    wide, high = e.unary("abs", fixed), e.unary("abs", other)
+    less, more = e.binary("minimum", wide, high), e.binary("maximum", wide, high)
+    zero, endless = e.compare("eq", more, 0.0), e.compare("eq", more, math.inf)
+    share = e.binary("div", less, e.select(zero, e.as_value(more, 1.0), more))
+    made = e.binary("mul", more, e.unary("sqrt", e.binary("add", e.unary("square", share), 1.0)))
+    made = e.select(endless, more, made)
+    return sloped(made, (x, e.binary("div", fixed, made)), (y, e.binary("div", other, made)), singular=True)
+
+
+def _erfcx(x: Value) -> Value:
+    """erfc(x) e^(x^2)."""
+    size = e.unary("abs", x)
+    t = e.binary("div", 1.0, e.binary("add", e.binary("mul", size, 0.5), 1.0))
+    scaled = e.binary("mul", t, e.unary("exp", _polynomial(t, _ERFC)))
+    left = e.binary("sub", e.binary("mul", e.unary("exp", e.unary("square", x)), 2.0), scaled)
+    return e.select(e.compare("lt", x, 0.0), left, scaled)
+
+
+def _erfc(x: Value) -> Value:
+    """1 - erf(x) without its cancellation."""
+    right = e.binary("mul", _erfcx(e.unary("abs", x)), e.unary("exp", e.unary("neg", e.unary("square", x))))
+    return e.select(e.compare("lt", x, 0.0), e.binary("sub", 2.0, right), right)
+
+
+@op("erfc", "special_erfc", "special_erfcx")
+def erfc(c: Converter, value: Any) -> Value:
+    x, fixed = _fixed(c, value)
+    if not c.name().endswith("x"):
+        power = e.unary("exp", e.unary("neg", e.unary("square", fixed)))
+        return sloped(_erfc(fixed), (x, e.binary("mul", power, -2 / math.sqrt(math.pi))))
+    made = _erfcx(fixed)
+    slope = e.binary("sub", e.binary("mul", e.binary("mul", fixed, 2.0), made), 2 / math.sqrt(math.pi))
+    return sloped(made, (x, slope))
+
+
+@op("special_log_ndtr")
+def log_ndtr(c: Converter, value: Any) -> Value:
+    """The logarithm of the normal distribution's probability of less than x."""
+    x, fixed = _fixed(c, value)
+    t = e.binary("mul", fixed, math.sqrt(0.5))
+    scaled = _erfcx(e.unary("neg", t))
+    left = e.binary("sub", e.unary("log", e.binary("mul", scaled, 0.5)), e.unary("square", t))
+    right = e.unary("log1p", e.binary("mul", _erfc(t), -0.5))
+    made = e.select(e.compare("lt", fixed, -1.0), left, right)
+    return sloped(made, (x, e.binary("div", math.sqrt(2 / math.pi), scaled)))
+
+
+# Remainders
+
+
+@op("fmod", "remainder")
+def remainder(c: Converter, a: Any, b: Any) -> Value:
+    """`fmod` has the sign of the first operand, `remainder` that of the second one."""
+    left, right = numbers(c, a, b)
+    fixed = c.graph.stop_gradient(right)
+    found = integers.divide(left, right)[1] if left.dtype == "i32" else e.remainder(left, fixed)
+    whole = c.name() == "fmod"
+    found = found if whole else of_divisor(found, fixed)[0]
+    if not right.node.learned:
+        return found
+    return sloped(found, (right, e.unary("neg", rounded_quotient(c, left, fixed, "trunc" if whole else "floor"))))
+
+
+# Signs, and the rest
+
+
+@op("copysign")
+def copysign(c: Converter, a: Any, b: Any) -> Value:
+    size = e.unary("abs", as_result(c, a))
+    return e.select(negative(as_result(c, b)), e.unary("neg", size), size)
+
+
+@op("signbit")
+def signbit(c: Converter, value: Any) -> Value:
+    x = c.value(value)
+    return negative(x) if x.dtype == "f32" else e.compare("lt", e.cast(x, "i32"), 0)
+
+
+@op("angle")
+def angle(c: Converter, value: Any) -> Value:
+    """Of a real number: pi below 0, else 0."""
+    x = c.graph.stop_gradient(as_result(c, value))
+    made = e.select(e.compare("lt", x, 0.0), e.as_value(x, math.pi), e.as_value(x, 0.0))
+    return e.select(e.compare("eq", x, x), made, x)
+
+
+@op("conj_physical", "resolve_conj", "resolve_neg")
+def conjugate(c: Converter, value: Any) -> Value:
+    return c.value(value)
+
+
+@op("ldexp")
+def ldexp(c: Converter, value: Any, exponent: Any) -> Value:
+    power = e.unary("exp", e.binary("mul", e.cast(c.value(exponent), "f32"), math.log(2)))
+    return e.binary("mul", as_result(c, value), power)
+
+
+@op("bucketize", "searchsorted")
+def bucketize(c: Converter, a: Any, b: Any, in_32: bool = False, right: bool = False, side: Any = None,
+              sorter: Any = None) -> Value:
+    """How many of the limits are below each element; `right`: below or equal. Of a NaN all are."""
+    value, limits = (a, b) if c.name() == "bucketize" else (b, a)
+    x, bounds = promoted(c, value, limits)
+    if len(bounds.shape) != 1 or sorter is not None:
+        raise Refused("places among limits that are not one sorted list for all")
+    shape = tuple(x.shape)
+    after = e.compare("le" if right or side == "right" else "lt", bounds, layout.expand_dims(x, (len(shape),)))
+    if x.dtype == "f32":
+        after = e.logical_or(after, layout.expand_dims(e.compare("ne", x, x), (len(shape),)))
+    return e.cast(reductions.reduce("sum", e.cast(after, "f32"), (-1,)), "i32")
