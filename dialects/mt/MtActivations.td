@@ -11,7 +11,7 @@ def Relu6Op : Mt_Unary<"relu6", "max(a, 0), at most 6", "a <= 0 ? 0 : a >= 6 ? 6
   "select(a <= 0.0f, 0.0f, select(a >= 6.0f, 6.0f, a))", 2>;
 def SeluOp : Mt_Unary<"selu", "1.0507 a above 0, else 1.7581 (e^a - 1): Klambauer et al. 2017",
                       "a > 0 ? 1.0507009873554805 * a : 1.7580993408473766 * std::expm1(a)",
-  "select(a > 0.0, dy * 1.0507009873554805, dy * (y + 1.7580993408473766))",
+  "select(a > 0.0, dy * 1.0507009873554805, dy * 1.7580993408473766 * exp(a))",
   "select(a > 0.0f, a * 1.0507009873554805, expm1(a) * 1.7580993408473766)", 24>;
 def GeluOp : Mt_Unary<"gelu", "a times the normal distribution's probability of less than a",
                       "0.5 * a * (1.0 + std::erf(a * 0.7071067811865476))",
@@ -88,11 +88,11 @@ def LeakyReluOp : Mt_UnaryWith<"leaky_relu", "negative_slope", "0.2f", "a above 
                                "a > 0 ? a : a * p", "select(isAboveKink(a), dy, dy * p)",
   "select(a > 0.0f, a, a * p)", 2>;
 def EluOp : Mt_UnaryWith<"elu", "alpha", "1.0f", "a above 0, else alpha (e^a - 1)", "a > 0 ? a : p * std::expm1(a)",
-                         "select(a > 0.0, dy, dy * (y + p))",
+                         "select(a > 0.0, dy, dy * p * exp(a))",
   "select(a > 0.0f, a, expm1(a) * p)", 24>;
 def CeluOp : Mt_UnaryWith<"celu", "alpha", "1.0f", "a above 0, else alpha (e^(a / alpha) - 1)",
                           "a > 0 ? a : p * std::expm1(a / p)",
-  "select(a > 0.0, dy, dy * (y / p + 1.0))", "select(a > 0.0f, a, expm1(a / p) * p)", 25> {
+  "select(a > 0.0, dy, dy * exp(a / p))", "select(a > 0.0f, a, expm1(a / p) * p)", 25> {
   let hasVerifier = 1;
 }
 #endif
