@@ -33,7 +33,7 @@ Expr mlir::mt::isAboveKink(const Expr &a) { return kinksOf(a) == Kinks::jax ? a 
 
 Expr mlir::mt::gradientByBounds(const Expr &a, double low, double high, const Expr &below, const Expr &inside,
                                 const Expr &above, AtBound atBound) {
-  if (atBound == AtBound::inside && kinksOf(a) == Kinks::jax)
+  if (atBound == AtBound::inside && kinksOf(a) != Kinks::torch)
     return select(a >= low, select(a <= high, inside, above), below);
   return select(a > low, select(a < high, inside, above), below);
 }

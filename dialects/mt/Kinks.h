@@ -22,8 +22,8 @@ Expr gradientToSecond(Compare wins, const Expr &a, const Expr &b, const Expr &dy
 Expr isAboveKink(const Expr &a);
 
 enum class AtBound { outside, inside };
-// Of what has one gradient below `low`, one above `high` and one inside: at the bounds that of outside; of JAX that of
-// inside, where it is so.
+// Of what has one gradient below `low`, one above `high` and one inside: at the bounds that of outside; of JAX and
+// TensorFlow that of inside, where it is so.
 Expr gradientByBounds(const Expr &a, double low, double high, const Expr &below, const Expr &inside, const Expr &above,
                       AtBound atBound);
 

@@ -35,6 +35,14 @@ static std::vector<std::string> classNamesOf(const std::string &text) {
   return checkClassNames(names).empty() ? names : std::vector<std::string>();
 }
 
+// A file has a model's configuration; a trace has whatever the model computes, so it takes more.
+static void adviseTrace(const std::string &name, DiagnosticLines &diagnostics) {
+  if (!llvm::StringRef(diagnostics.errors()).contains("docs/keras-traces.md"))
+    diagnostics.addError(name + ": note: a trace takes more layers, options, losses and metrics than a file: where the "
+                                "model is made, mtc.fit and mtc.compile(model, by=\"trace\") trace it "
+                                "(docs/keras-traces.md)");
+}
+
 static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::string &name, int64_t batch,
                                                const TrainingOptions &options, MLIRContext &context,
                                                DiagnosticLines &diagnostics, Archive *archive,
@@ -62,8 +70,10 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   const Json *compile = member(json, "compile_config");
   Training training(builder, compile, options);
   if (failed(Importer(builder, graph, archive != nullptr, options.inputShapes, options.length).run(outputs)) ||
-      failed(training.build(outputs)))
+      failed(training.build(outputs))) {
+    adviseTrace(name, diagnostics);
     return {};
+  }
   if (failed(settlePrecision(*module)))
     return {};
   // Sizes are bounded before any verifier computes with them.

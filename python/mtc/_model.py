@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mtc._traced import Request
 
 
+_PAGE = "docs/keras-traces.md"
 LOSS_VARIABLES = 2  # of a model's metrics before they are built: the running mean of the loss
 
 
@@ -122,14 +123,16 @@ def _compile_either(model: Any, settings: dict[str, Any], verbose: Union[int, st
                          "can be traced on the JAX back end alone")
     reason = f"{model.name}: {type(model).__name__} has its own {' and '.join(own)}" if own else ""
     reason = reason or _own_function(model, settings)
+    if reason and by == "file":
+        raise ModelError(f"{reason}: a trace takes Python code ({_PAGE})")
     if by != "trace" and not reason:
         try:
             plan = _of_file(model, {**settings, **(of_file or {})}, verbose, cache, with_weights, description)
             return plan, structure(model, plan)
         except ModelError as error:
+            if by == "file":
+                raise
             reason = str(error)
-    if by == "file":
-        raise ModelError(reason)
     from mtc import _traced
 
     try:
@@ -137,7 +140,8 @@ def _compile_either(model: Any, settings: dict[str, Any], verbose: Union[int, st
     except ModelError as error:
         if not reason or by or str(error) == reason:  # which then is about the options
             raise
-        raise ModelError(f"{error}\nnor is it read as a file: {reason}") from None
+        lines = [line for line in reason.splitlines() if not (": note: a trace takes " in line and _PAGE in line)]
+        raise ModelError("\n".join([f"{error}\nnor is it read as a file: {lines[0]}", *lines[1:]])) from None
 
 
 def _own_function(model: Any, settings: Mapping[str, Any]) -> str:

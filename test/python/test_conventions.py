@@ -10,8 +10,70 @@ import pytest
 L = keras.layers
 BACKEND = keras.backend.backend()
 QUIET = {"verbose": 0, "devices": "cpu:1", "cpu": "native"}
-# Of JAX' own functions the trace on JAX knows nothing but their formulas.
-AT_KINKS = ["leaky_relu", "relu6", "hard_tanh", "hard_sigmoid"] if BACKEND == "jax" else []
+# At these every function below has its kinks.
+AT = np.float32([-3, -1, -0.5, 0, 0.5, 1, 3, 6])
+FUNCTIONS = {
+    "leaky_relu": lambda: L.Activation("leaky_relu"), "relu": lambda: L.Activation("relu"),
+    "relu6": lambda: L.Activation("relu6"), "hard_tanh": lambda: L.Activation("hard_tanh"),
+    "hard_sigmoid": lambda: L.Activation("hard_sigmoid"), "hard_silu": lambda: L.Activation("hard_silu"),
+    "hard_shrink": lambda: L.Activation("hard_shrink"), "soft_shrink": lambda: L.Activation("soft_shrink"),
+    "celu": lambda: L.Activation("celu"), "elu": lambda: L.ELU(alpha=2.0), "slope": lambda: L.LeakyReLU(0.1),
+    "prelu": lambda: L.PReLU(alpha_initializer="ones"), "six": lambda: L.ReLU(6.0),
+    "relu_slope": lambda: L.ReLU(negative_slope=0.1), "threshold": lambda: L.ReLU(threshold=1.0),
+    "most": lambda: L.ReLU(max_value=3.0, threshold=0.5),
+    "all": lambda: L.ReLU(max_value=3.0, negative_slope=0.25, threshold=0.5),
+    "clip": lambda: lambda x: keras.ops.clip(x, -1.0, 1.0), "abs": lambda: keras.ops.abs,
+    "maximum": lambda: lambda x: keras.ops.maximum(x, 0.5), "minimum": lambda: lambda x: keras.ops.minimum(x, 0.5),
+    "pool": lambda: lambda x: L.Flatten()(L.MaxPooling1D(2)(keras.ops.stack([x, x], 1))),
+}
+# What a file does not have.
+TRACED = {"selu": lambda: L.Activation("selu"), "sparse_sigmoid": lambda: L.Activation("sparse_sigmoid"),
+          "sparse_plus": lambda: L.Activation("sparse_plus"),
+          "std": lambda: lambda x: keras.ops.std(keras.ops.stack([x, x], -1), axis=-1)}
+if BACKEND != "torch":
+    del TRACED["std"]  # is not a number
+
+
+def functions(by):
+    """Each function of elements that are at its kinks, and of a gradient that is another one for each."""
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(3)
+    x = keras.Input((3,))
+    parts = []
+    for name, make in {**FUNCTIONS, **(TRACED if by == "trace" else {})}.items():
+        parts.append(make()(L.Dense(len(AT), kernel_initializer="zeros", name=f"at_{name}")(x)))
+    y = L.Concatenate()(parts)
+    model = keras.Model(x, y, name="functions")
+    for layer in model.layers:
+        if layer.name.startswith("at_"):
+            layer.bias.assign(AT)
+    model.compile(keras.optimizers.SGD(float(y.shape[1])), "mse")
+    return model
+
+
+@pytest.mark.parametrize("by", ["file", "trace"])
+def test_gradients_of_functions_at_kinks(by):
+    x = np.arange(12, dtype="float32").reshape(4, 3) / 8
+    changed = []
+    for fit, options in ((keras.Model.fit, {"verbose": 0}), (mtc.fit, {**QUIET, "by": by})):
+        model = functions(by)
+        away = np.random.default_rng(4).uniform(0.3, 0.9, model.output_shape[1:])
+        y = np.asarray(keras.ops.convert_to_numpy(model(x))) + away.astype("float32")
+        fit(model, x, y, batch_size=4, **options)
+        changed.append({layer.name: keras.ops.convert_to_numpy(layer.bias) - AT for layer in model.layers
+                        if layer.name.startswith("at_")})
+    for name, wanted in changed[0].items():
+        np.testing.assert_allclose(changed[1][name], wanted, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_what_is_at_a_threshold():
+    """The layer gives 0 there."""
+    for made in (L.ReLU(threshold=1.0), L.ReLU(negative_slope=0.5, threshold=1.0), L.ReLU(3.0, 0.5, 1.0)):
+        keras.backend.clear_session()
+        given = keras.Input((len(AT),))
+        model = keras.Model(given, made(given))
+        found = mtc.predict(model, AT[None], by="file", **QUIET)
+        np.testing.assert_array_equal(found, keras.ops.convert_to_numpy(model(AT[None])))
 
 
 def kinks():
@@ -22,7 +84,7 @@ def kinks():
     a, b = (L.Dense(4, kernel_initializer="zeros", bias_regularizer=keras.regularizers.L1(0.25))(x) for _ in range(2))
     parts = [L.Maximum()([a, b]), L.Minimum()([a, b])]
     bound = {"hard_tanh": (1.0, 1.0), "hard_sigmoid": (-3.0, 0.0)}  # and its value there
-    for name in AT_KINKS:
+    for name in ("leaky_relu", "relu6", "hard_tanh", "hard_sigmoid"):
         at, value = bound.get(name, (0.0, 0.0))
         shifted = L.Dense(4, kernel_initializer="zeros", bias_initializer=keras.initializers.Constant(at))(x)
         parts.append(L.Activation(name)(shifted) - value)

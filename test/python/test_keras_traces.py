@@ -166,6 +166,26 @@ def test_refusals_have_lines_and_layers():
     assert third.startswith("nor is it read as a file: odd.keras")
 
 
+def test_a_file_that_is_refused_says_that_a_trace_takes_more():
+    """Unless a trace was tried too."""
+    advice = r"mtc\.fit and mtc\.compile\(model, by=\"trace\"\) trace it \(docs/keras-traces\.md\)$"
+    model = keras.Sequential([keras.Input((6,)), keras.layers.EinsumDense("ab,bc->ac", 3), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with pytest.raises(mtc.ModelError, match=advice):
+        mtc.compile(model, by="file", verbose=0)
+    mtc.compile(model, by="trace", verbose=0)
+    strange = keras.Sequential([keras.Input((6, 6, 6, 2)), keras.layers.Conv3D(2, 2), keras.layers.Flatten()])
+    strange.compile("sgd", "mse")
+    with pytest.raises(mtc.ModelError, match="over 3 axes(.|\n)*nor is it read as a file") as found:
+        mtc.compile(strange, verbose=0)
+    assert "a trace takes more" not in str(found.value)
+    given = keras.Input((6,))
+    own = type("Own", (keras.Model,), {"compute_loss": lambda self, **_: 0.0})(given, keras.layers.Dense(1)(given))
+    own.compile("sgd", "mse")
+    with pytest.raises(mtc.ModelError, match="has its own compute_loss: a trace takes Python code"):
+        mtc.compile(own, by="file", verbose=0)
+
+
 def small(metrics=(), **options):
     model = keras.Sequential([keras.Input((6,)), keras_layers.Linear(1)], name="small")
     model.compile(options.get("optimizer", "sgd"), "binary_crossentropy", metrics=list(metrics))

@@ -76,20 +76,28 @@ constexpr Activation activations[] = {
 
 Value buildActivationLayer(LayerBuilder &layer) { return activate(layer, layer.toFloat(layer.input())); }
 
-// f(x) = max_value above it; slope (x - threshold) below the threshold; x between.
+// f(x) = max_value above it; slope (x - threshold) below the threshold and at it; x between. In Keras' own parts, whose
+// gradients it has at kinks.
 Value buildRelu(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
-  double slope = layer.config.real("negative_slope", 0), threshold = layer.config.real("threshold", 0);
+  double below = layer.config.real("negative_slope", 0), threshold = layer.config.real("threshold", 0);
   const Json *most = layer.config.find("max_value");
   double limit = most ? layer.config.real("max_value") : 0;
   if (!x)
     return {};
-  Value result = unary<mt::ReluOp>(layer, x);
-  if (slope != 0 || threshold != 0) {
-    Expr e = layer.expr(x);
-    result = select(e >= threshold, e, slope == 0 ? e * 0.0 : (e - threshold) * slope).value();
-  }
-  return most ? minimum(layer.expr(result), limit).value() : result;
+  if (below != 0 && threshold == 0 && !most)
+    return slope<mt::LeakyReluOp>(layer, x, "negative_slope", below);
+  Expr e = layer.expr(x);
+  bool six = most && limit == 6 && threshold == 0;
+  Value above = threshold != 0 ? select(e > threshold, e, 0.0).value()
+                : six          ? unary<mt::Relu6Op>(layer, x)
+                               : unary<mt::ReluOp>(layer, x);
+  if (most && !six)
+    above = minimum(layer.expr(above), limit).value();
+  if (below == 0)
+    return above;
+  Expr distance = threshold != 0 ? threshold - e : -e;
+  return (layer.expr(above) - layer.expr(unary<mt::ReluOp>(layer, distance.value())) * below).value();
 }
 
 Value buildLeakyRelu(LayerBuilder &layer) {
@@ -143,8 +151,9 @@ Value buildPRelu(LayerBuilder &layer) {
   Value alpha = layer.variable("alpha", shape, "alpha_initializer");
   if (!alpha)
     return {};
-  Expr e = layer.expr(x);
-  return select(e > 0.0, e, layer.expr(alpha) * e).value();
+  // As Keras writes it: at 0 the gradient is that of both relus, 0.
+  Value above = unary<mt::ReluOp>(layer, x), below = unary<mt::ReluOp>(layer, (-layer.expr(x)).value());
+  return (layer.expr(above) - layer.expr(alpha) * layer.expr(below)).value();
 }
 
 } // namespace

@@ -79,7 +79,7 @@ def _main(folder: pathlib.Path) -> None:
             raise ModelError(f"cannot be loaded on JAX: {error}\nexpected classes that can be imported, or that "
                              f"keras.saving.register_keras_serializable registers when {own} is imported: those of a "
                              "script that runs are not") from None
-        from mtc.jax import _kinks
+        from mtc._traced import _kinks
 
         _kinks.follow(given["backend"])
         made = trace_here(model, given["example"], given["rate"], given["drop"], given["paths"],
