@@ -36,8 +36,8 @@ class Arrays:
 
     def split(self, share: float) -> tuple[Arrays, Arrays]:
         """The first samples, and the last `share` of them, as Keras divides them."""
-        at = math.floor(self.count * (1 - share))
-        if not 0 < share < 1 or not 0 < at < self.count:
+        at = math.floor(self.count * (1 - share)) if 0 < share < 1 else 0
+        if not 0 < at < self.count:
             raise DataError(f"expected a validation_split that leaves samples to train on and to validate on, "
                             f"found {share:g} of {self.count} samples")
         return (Arrays({name: array[:at] for name, array in self.arrays.items()}),

@@ -128,10 +128,10 @@ def check_numbers(epochs: Any, initial_epoch: Any = 0, steps_per_epoch: Any = No
 
 
 def _when(freq: Any) -> Any:
-    if not isinstance(freq, collections.abc.Iterable):
+    if isinstance(freq, str) or not isinstance(freq, collections.abc.Iterable):
         integer("validation_freq", freq, 1)
         return lambda epoch: epoch % freq == 0
-    chosen = set(freq)
+    chosen = {integer("the epochs of validation_freq", epoch, 0) for epoch in freq}
     return lambda epoch: epoch in chosen
 
 

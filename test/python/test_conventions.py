@@ -32,6 +32,8 @@ TRACED = {"selu": lambda: L.Activation("selu"), "sparse_sigmoid": lambda: L.Acti
           "std": lambda: lambda x: keras.ops.std(keras.ops.stack([x, x], -1), axis=-1)}
 if BACKEND != "torch":
     del TRACED["std"]  # is not a number
+if BACKEND == "tensorflow":
+    TRACED["celu"] = FUNCTIONS.pop("celu")  # as selu: in a file its gradient at 0 is that of the other back ends
 
 
 def functions(by):

@@ -204,11 +204,21 @@ def test_views_and_types(x, y, weight):
     ({"initial_epoch": -1}, "initial_epoch of at least 0"), ({"steps_per_epoch": 0}, "steps_per_epoch of at least 1"),
     ({"validation_steps": -1}, "validation_steps of at least 1"), ({"validation_freq": 0}, "validation_freq of at"),
     ({"devices": "cpu:1\0"}, "devices without a zero byte"), ({"checkpoint": ""}, "found an empty name"),
+    ({"validation_split": np.nan}, "a validation_split that leaves samples .* found nan of 64"),
+    ({"validation_split": -0.5}, "a validation_split that leaves samples"),
     ({"shards": 3}, "^[^\n]*expected shards to be a power of two, found 3$"),
 ])
 def test_wrong_options(mnist, options, text):
     with pytest.raises(mtc.Error, match=text):
         mtc.fit(models.mlp(), mnist[0][:64], mnist[1][:64], **{**QUIET, **options})
+
+
+@pytest.mark.parametrize("freq", ["10", ["1"], [1.5]])
+def test_wrong_validation_freq(mnist, freq):
+    """A text is no list of epochs, of which none would ever come."""
+    data = mnist[0][:64], mnist[1][:64]
+    with pytest.raises(TypeError, match="validation_freq to be an integer, found"):
+        mtc.fit(models.mlp(), *data, validation_data=data, validation_freq=freq, **QUIET)
 
 
 def test_class_weights_of_batches_and_outputs():
