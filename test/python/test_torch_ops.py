@@ -83,6 +83,7 @@ CASES = {
     "bilinear": lambda x: F.interpolate(x[:, None], (3, 9), mode="bilinear"),
     "layer norm's mean": lambda x: x * torch.add(*torch.native_layer_norm(x * x, (6,), None, None, 1e-5)[1:]),
     "no axes": lambda x: x + x.mean().softmax(0) + x.mean().cumsum(0) + x.mean().max(0)[0] + x.mean().topk(1)[0],
+    "no places": lambda x: x + x[:, :, :0] @ x[:, :0] + x.mean().gather(0, torch.tensor(0)),
     "no axes either": lambda x: x + x.mean().transpose(0, -1) + x.mean().sort()[0] + x.mean().sum(0),
     "integers of 8 bits": lambda x: x + ((x.detach() * 60 + 130).to(torch.uint8) - 200).float(),
     "a derivative at data": lambda x: torch.autograd.grad(((y := x.detach().requires_grad_()) ** 2 * x).sum(), y,

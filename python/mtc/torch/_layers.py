@@ -26,6 +26,8 @@ def linear(c: Converter, value: Any, weight: Any, bias: Any = None) -> Value:
 @op("matmul", "mm", "bmm", "mv", "dot")
 def matmul(c: Converter, a: Any, b: Any, *_: Any) -> Value:
     left, right = c.value(a), c.value(b)
+    if left.shape[-1] == 0:  # a sum of nothing
+        return layout.broadcast(c.graph.constant(0.0, "f32"), c.shape())
     if len(left.shape) == 1:
         left = layout.expand_dims(left, (0,))
     if len(right.shape) == 1:

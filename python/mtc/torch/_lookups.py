@@ -134,6 +134,8 @@ def _joined(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> tuple[V
 def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
     """Elements of each line by their places in it, whatever else is in the line: infinities too."""
     x, places = c.value(value), c.value(ids)
+    if not x.shape:
+        return layout.broadcast(x, c.shape())
     axis = dim % len(x.shape)
     size = x.shape[axis]
     same = all(a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis)
