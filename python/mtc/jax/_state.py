@@ -114,8 +114,8 @@ def _is_square(node: Node) -> bool:
 def _variance_of(node: Node) -> Optional[Node]:
     """The value whose biased variance over all axes but the last a node is."""
     node = _variable(node)
-    if node.op == "select":  # of equal numbers, see the rule of max
-        node = node.operands[2]
+    if isinstance(node.info, tuple) and node.info[0] == "tied":  # see the rule of max
+        node = node.info[1].node
     if node.op == "maximum":
         node = next((o for o in node.operands if o.constant is None), node)
     if node.op == "sub":  # E[x^2] - E[x]^2
