@@ -567,20 +567,20 @@ class KerasToNumPy(keras.layers.Layer):
 # Where the code is not in a module's forward method
 
 
-@case(by_torch, "cumprod: MTC has nothing for it")
+@case(by_torch, "i0: MTC has nothing for it")
 class InTheLoss(Linear):
     def forward(self, x):
         return self.first(x)
 
     @staticmethod
     def loss(y, _):
-        return y.cumprod(1).mean()  # HERE
+        return torch.special.i0(y).mean()  # HERE
 
 
-@case(by_torch, "cumprod: MTC has nothing for it", "the line of the call in forward")
+@case(by_torch, "i0: MTC has nothing for it", "the line of the call in forward")
 class InAFunction(Linear):
     def products(self, x):
-        return x.cumprod(1)  # HERE
+        return torch.special.i0(x)  # HERE
 
     def forward(self, x):
         return self.products(self.first(x))

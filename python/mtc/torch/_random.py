@@ -103,7 +103,7 @@ def rrelu(c: Converter, value: Any, _noise: Any, low: float = 1 / 8, high: float
     return [made, None] if c.name().endswith("functional") else made
 
 
-@op("randperm", "multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "cauchy", "geometric",
+@op("randperm", "multinomial", "binomial", "_standard_gamma", "_sample_dirichlet", "cauchy", "geometric",
     "log_normal")
 def other_random(c: Converter, *_: Any) -> Value:
     raise Refused("random numbers of this kind")
