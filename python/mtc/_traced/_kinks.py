@@ -53,7 +53,7 @@ def _std(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _root(_of("numpy").var(x, axis=axis, keepdims=keepdims))
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002 - Keras' name
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     one = axis is None and ord is None or isinstance(axis, int) or isinstance(axis, (list, tuple)) and len(axis) == 1
     x = np.asarray(x)
     if not one or ord not in (None, 2) or not np.issubdtype(x.dtype, np.floating):
