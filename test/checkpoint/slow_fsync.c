@@ -2,7 +2,8 @@
  *
  * Preloaded by kills.py: a disk whose fsync takes SLOW_FSYNC_MS milliseconds, so that a save takes as long as on one
  * that spins.
- * By renames.py: the process is killed before its rename number DIE_BEFORE_RENAME, or after number DIE_AFTER_RENAME. */
+ * By renames.py: the process is killed before its rename or link number DIE_BEFORE_RENAME, or after number
+ * DIE_AFTER_RENAME. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -41,6 +42,17 @@ VISIBLE int rename(const char *from, const char *to) {
   int number = ++renames;
   dieAt("DIE_BEFORE_RENAME", number);
   int result = real(from, to);
+  dieAt("DIE_AFTER_RENAME", number);
+  return result;
+}
+
+// A file that has had no name gets one.
+VISIBLE int linkat(int fromFolder, const char *from, int toFolder, const char *to, int flags) {
+  int (*real)(int, const char *, int, const char *, int) =
+      (int (*)(int, const char *, int, const char *, int))dlsym(RTLD_NEXT, "linkat");
+  int number = ++renames;
+  dieAt("DIE_BEFORE_RENAME", number);
+  int result = real(fromFolder, from, toFolder, to, flags);
   dieAt("DIE_AFTER_RENAME", number);
   return result;
 }
