@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """mtc.jax with Flax (linen and nnx), Equinox and optax."""
 
-import pathlib
-
 import equinox as eqx
 import flax.linen as nn
 import jax
@@ -247,21 +245,3 @@ def test_arguments_of_optax_that_are_not_handled(text):
     with pytest.raises(mtc.ModelError, match=text):
         mtc.jax.compile(lambda p, b: jnp.mean(b @ p), np.ones(3, "float32"), np.ones((2, 3), "float32"),
                         optimizer=REFUSED[text], check=False)
-
-
-def test_every_block_of_the_page(tmp_path, monkeypatch):
-    """In order, each with the names of those before it."""
-    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "jax.md").read_text(encoding="utf-8")
-    blocks = [[]]
-    for line in page.splitlines():
-        if line.startswith("    ") or (not line and blocks[-1]):
-            blocks[-1].append(line[4:])
-        elif blocks[-1]:
-            blocks.append([])
-    monkeypatch.chdir(tmp_path)
-    names, ran = {}, 0
-    for block in blocks:
-        if block and not block[0].startswith(("mtc: ", "train.py:")):  # what programs say
-            exec("\n".join(block), names)  # noqa: S102
-            ran += 1
-    assert ran == 5 and (tmp_path / "classifier.mtp").exists() and (tmp_path / "run").exists()

@@ -20,9 +20,8 @@ def folder(tmp_path, monkeypatch):
 
 def test_jax(folder):
     names = {}
-    for _ in pages.run("docs/jax.md", names):
-        pass
-    assert len(names["history"]["accuracy"]) == 5 and (folder / "classifier.mtp").exists()
+    assert len(list(pages.run("docs/jax.md", names))) == 5
+    assert len(names["history"]["accuracy"]) == 5 and (folder / "classifier.mtp").exists() and (folder / "run").exists()
     assert names["history"]["accuracy"][-1] > 0.8
 
 
