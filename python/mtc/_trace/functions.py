@@ -49,6 +49,11 @@ def cosh(x: Value) -> Value:
     return _add(*(e.unary("exp", e.binary("sub", v, _LN2)) for v in (x, e.unary("neg", x))))
 
 
+def tan(x: Value) -> Value:
+    """sin(x) / cos(x)."""
+    return e.binary("div", e.unary("sin", x), e.unary("cos", x))
+
+
 def asinh(x: Value) -> Value:
     """log(x + sqrt(x^2 + 1))."""
     size = e.unary("abs", x)
@@ -77,7 +82,7 @@ def _atan_to_1(t: Value) -> Value:
     turned = e.binary("div", e.binary("sub", t, 1.0), e.binary("add", t, 1.0))
     t = e.select(far, turned, t)
     z = e.unary("square", t)
-    made = _add(t, e.binary("mul", e.binary("mul", t, z), _polynomial(z, _ATAN)))
+    made = _add(t, e.binary("mul", e.binary("mul", t, z), polynomial(z, _ATAN)))
     return e.select(far, e.binary("add", made, math.pi / 4), made)
 
 
@@ -131,12 +136,13 @@ def _stirling(x: Value) -> tuple[Value, Value]:
     z = e.unary("square", inverse)
     value = e.binary("sub", e.binary("mul", e.binary("sub", x, 0.5), log), x)
     value = _add(e.binary("add", value, 0.5 * math.log(2 * math.pi)),
-                 e.binary("mul", inverse, _polynomial(z, (1 / 12, -1 / 360, 1 / 1260))))
+                 e.binary("mul", inverse, polynomial(z, (1 / 12, -1 / 360, 1 / 1260))))
     slope = e.binary("sub", log, _times(inverse, 0.5))
-    return value, e.binary("sub", slope, e.binary("mul", z, _polynomial(z, (1 / 12, -1 / 120, 1 / 252))))
+    return value, e.binary("sub", slope, e.binary("mul", z, polynomial(z, (1 / 12, -1 / 120, 1 / 252))))
 
 
-def _polynomial(z: Value, factors: Sequence[float]) -> Value:
+def polynomial(z: Value, factors: Sequence[float]) -> Value:
+    """By Horner's rule; the factor of the lowest power comes first."""
     made = e.as_value(z, factors[-1])
     for factor in factors[-2::-1]:
         made = e.binary("add", e.binary("mul", made, z), factor)
@@ -175,8 +181,7 @@ def digamma(x: Value) -> Value:
     angle = _times(_turns(e.select(below, x, 0.25)), math.pi)
     pole = e.compare("eq", angle, 0.0)
     angle = e.select(pole, 1.0, angle)
-    tangent = e.binary("div", e.unary("sin", angle), e.unary("cos", angle))
-    other = e.binary("sub", made, e.binary("div", math.pi, tangent))
+    other = e.binary("sub", made, e.binary("div", math.pi, tan(angle)))
     return e.select(below, e.select(pole, np.nan, other), made)
 
 

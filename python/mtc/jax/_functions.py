@@ -36,8 +36,7 @@ def _exp2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("tan")
 def _tan(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    x = r.value(inputs[0])
-    return e.binary("div", e.unary("sin", x), e.unary("cos", x))
+    return functions.tan(r.value(inputs[0]))
 
 
 @rule("integer_pow")

@@ -7,30 +7,21 @@ Where the gradient of the formula is inexact, the value has none, and the deriva
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value, gradients, integers, layout, reductions
+from mtc._trace import Refused, Value, functions, gradients, integers, layout, reductions
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
 from mtc.torch._elements import as_result, numbers, of_divisor, promoted, rounded_quotient
 
 LARGEST = float(np.finfo(np.float32).max)
-# Cephes' atan on [-tan(pi / 8), tan(pi / 8)]: the coefficients of x^9, x^7, x^5 and x^3.
-_ATAN = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
+# Cephes' atan on [-tan(pi / 8), tan(pi / 8)]: the coefficients of x^3, x^5, x^7 and x^9.
+_ATAN = (-3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1, 8.05374449538e-2)
 # Numerical Recipes' erfc, of t = 1 / (1 + x / 2), with a relative error of 1.2e-7.
-_ERFC = (0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368,
-         -1.26551223)
-
-
-def _polynomial(x: Value, coefficients: tuple[float, ...]) -> Value:
-    """The highest power's first."""
-    made: Optional[Value] = None
-    for number in coefficients:
-        made = e.as_value(x, number) if made is None else e.binary("add", e.binary("mul", made, x), number)
-    assert made is not None
-    return made
+_ERFC = (-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223,
+         0.17087277)
 
 
 def sloped(value: Value, *slopes: tuple[Value, Value], singular: bool = False) -> Value:
@@ -64,12 +55,6 @@ def _pole(where: Value, distance: Value) -> Value:
     return e.select(where, e.unary("sqrt", e.select(where, distance, e.as_value(distance, 1.0))), 0.0)
 
 
-def negative(x: Value) -> Value:
-    """Whether the sign bit is set, also that of 0. Of a NaN it is not."""
-    zero = e.compare("eq", x, 0.0)
-    return e.compare("lt", e.select(zero, e.binary("div", 1.0, x), x), 0.0)
-
-
 def _fixed(c: Converter, value: Any) -> tuple[Value, Value]:
     """An operand, and the same without a gradient."""
     x = as_result(c, value)
@@ -83,7 +68,7 @@ def _atan(x: Value) -> Value:
         middle, e.binary("div", e.binary("sub", x, 1.0), e.binary("add", x, 1.0)), x))
     start = e.select(far, e.as_value(x, math.pi / 2), e.select(middle, e.as_value(x, math.pi / 4), 0.0))
     square = e.unary("square", small)
-    rest = e.binary("mul", e.binary("mul", _polynomial(square, _ATAN), square), small)
+    rest = e.binary("mul", e.binary("mul", functions.polynomial(square, _ATAN), square), small)
     return e.binary("add", start, e.binary("add", rest, small))
 
 
@@ -127,8 +112,8 @@ def atan2(c: Converter, value: Any, other: Any) -> Value:
     angle = _atan(share)
     steep = e.compare("gt", height, width)
     angle = e.select(steep, e.binary("sub", math.pi / 2, angle), angle)
-    angle = e.select(negative(right), e.binary("sub", math.pi, angle), angle)
-    angle = e.select(negative(top), e.unary("neg", angle), angle)
+    angle = e.select(functions.below_zero(right), e.binary("sub", math.pi, angle), angle)
+    angle = e.select(functions.below_zero(top), e.unary("neg", angle), angle)
     size = e.binary("add", e.unary("square", top), e.unary("square", right))
     turn = e.select(e.compare("eq", size, 0.0), e.as_value(size, 0.0), e.binary("div", 1.0, size))
     return sloped(angle, (y, e.binary("mul", right, turn)), (x, e.binary("mul", e.unary("neg", top), turn)),
@@ -137,8 +122,7 @@ def atan2(c: Converter, value: Any, other: Any) -> Value:
 
 @op("tan")
 def tan(c: Converter, value: Any) -> Value:
-    x = as_result(c, value)
-    return e.binary("div", e.unary("sin", x), e.unary("cos", x))
+    return functions.tan(as_result(c, value))
 
 
 @op("sinh", "cosh")
@@ -179,8 +163,7 @@ def asinh(c: Converter, value: Any) -> Value:
 
 @op("atanh", "arctanh")
 def atanh(c: Converter, value: Any) -> Value:
-    x = as_result(c, value)
-    return e.binary("mul", e.binary("sub", e.unary("log1p", x), e.unary("log1p", e.unary("neg", x))), 0.5)
+    return functions.atanh(as_result(c, value))
 
 
 @op("hypot")
@@ -200,7 +183,7 @@ def _erfcx(x: Value) -> Value:
     """erfc(x) e^(x^2)."""
     size = e.unary("abs", x)
     t = e.binary("div", 1.0, e.binary("add", e.binary("mul", size, 0.5), 1.0))
-    scaled = e.binary("mul", t, e.unary("exp", _polynomial(t, _ERFC)))
+    scaled = e.binary("mul", t, e.unary("exp", functions.polynomial(t, _ERFC)))
     left = e.binary("sub", e.binary("mul", e.unary("exp", e.unary("square", x)), 2.0), scaled)
     return e.select(e.compare("lt", x, 0.0), left, scaled)
 
@@ -256,13 +239,13 @@ def remainder(c: Converter, a: Any, b: Any) -> Value:
 @op("copysign")
 def copysign(c: Converter, a: Any, b: Any) -> Value:
     size = e.unary("abs", as_result(c, a))
-    return e.select(negative(as_result(c, b)), e.unary("neg", size), size)
+    return e.select(functions.below_zero(as_result(c, b)), e.unary("neg", size), size)
 
 
 @op("signbit")
 def signbit(c: Converter, value: Any) -> Value:
     x = c.value(value)
-    return negative(x) if x.dtype == "f32" else e.compare("lt", e.cast(x, "i32"), 0)
+    return functions.below_zero(x) if x.dtype == "f32" else e.compare("lt", e.cast(x, "i32"), 0)
 
 
 @op("angle")
