@@ -9,7 +9,7 @@
 // classes depends on all ops of the block before (a block's number is its turn, dialects/mt/Blocks.h).
 #pragma once
 
-#include "compiler/fuse/AcyclicGraph.h"
+#include "compiler/AcyclicGraph.h"
 #include "compiler/fuse/Computations.h"
 #include "dialects/mt/Blocks.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/schedule/Graph.h"
+#include "compiler/AcyclicGraph.h"
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
 
@@ -73,29 +74,6 @@ void Graph::addBucketEdges() {
     nodes[next->second].before.insert(previous->second);
 }
 
-// Whether one of the others depends on a node: a two-way search, from the node and from the others in turns, which ends
-// as soon as one side does. As a rule that is at once: what writes a variable has no readers, or reads it alone; the
-// inputs of what reads it are few, or the values that depend on the new one are.
-bool Graph::reachesAny(unsigned from, ArrayRef<unsigned> others) const {
-  llvm::SmallSetVector<unsigned, 32> behind, before;
-  behind.insert_range(after[from]);
-  for (unsigned other : others)
-    if (other != from)
-      before.insert(other);
-  for (size_t i = 0; i < behind.size() && i < before.size(); ++i) {
-    if (before.contains(behind[i]) || behind.contains(before[i]))
-      return true;
-    behind.insert_range(after[behind[i]]);
-    before.insert_range(nodes[before[i]].before);
-  }
-  return false;
-}
-
-void Graph::addEdge(unsigned before, unsigned node) {
-  if (nodes[node].before.insert(before))
-    after[before].push_back(node);
-}
-
 // Of each variable, the nodes that read it, each once and in order.
 llvm::StringMap<std::vector<unsigned>> Graph::readersOfVariables() const {
   llvm::StringMap<std::vector<unsigned>> all;
@@ -127,29 +105,32 @@ static mt::KernelOp createCopy(mt::AssignOp assign) {
   return kernel;
 }
 
-void Graph::addVariableEdges() {
-  after.resize(nodes.size());
+LogicalResult Graph::addVariableEdges() {
+  AcyclicGraph edges(nodes.size());
   for (unsigned node = 0; node < nodes.size(); ++node)
     for (unsigned before : nodes[node].before)
-      after[before].push_back(node);
+      edges.connect(before, node);
+  if (!edges.sort())
+    return body->getParentOp()->emitOpError("expected kernels that can be ordered, found a cycle");
   llvm::StringMap<std::vector<unsigned>> allReaders = readersOfVariables();
   SmallVector<mt::AssignOp> assigns(body->getOps<mt::AssignOp>());
   for (mt::AssignOp assign : assigns) {
-    auto kernel = assign.getValue().getDefiningOp<mt::KernelOp>();
-    unsigned writer = nodeOf(kernel);
-    ArrayRef<unsigned> readers = allReaders[assign.getName()];
-    if (reachesAny(writer, readers)) {
+    unsigned writer = nodeOf(assign.getValue().getDefiningOp<mt::KernelOp>());
+    std::vector<unsigned> &readers = allReaders[assign.getName()];
+    llvm::erase(readers, writer);
+    if (llvm::any_of(readers, [&](unsigned reader) { return edges.havePath(writer, reader); })) {
       auto copy = createCopy(assign);
-      nodeOfOp[copy] = nodes.size();
+      unsigned node = nodeOfOp[copy] = edges.addBehind(writer);
       nodes.push_back({{copy}, {}, false, 0});
-      after.emplace_back();
-      addEdge(writer, nodeOf(copy));
-      writer = nodeOf(copy);
+      edges.addEdge(writer, node);
+      nodes[node].before.insert(writer);
+      writer = node;
     }
     for (unsigned reader : readers)
-      if (reader != writer)
-        addEdge(reader, writer);
+      if (nodes[writer].before.insert(reader))
+        edges.addEdge(reader, writer);
   }
+  return success();
 }
 
 // Writers of variables and of reported scalars write what devices share; so does everything that these read.
@@ -184,8 +165,7 @@ FailureOr<Graph> Graph::build(mt::ProgramOp program) {
   for (auto assign : graph.body->getOps<mt::AssignOp>())
     if (!assign.getValue().getDefiningOp<mt::KernelOp>())
       return assign.emitOpError("expected a kernel's result, found another value; run mt-fuse first");
-  graph.addVariableEdges();
-  if (failed(graph.markShared()))
+  if (failed(graph.addVariableEdges()) || failed(graph.markShared()))
     return failure();
   return graph;
 }

@@ -40,15 +40,12 @@ private:
   void addValueEdges();
   void addTurnEdges();
   void addBucketEdges();
-  void addVariableEdges();
+  mlir::LogicalResult addVariableEdges();
   mlir::LogicalResult markShared();
   unsigned nodeOf(mlir::Operation *op) const { return nodeOfOp.lookup(op); }
-  void addEdge(unsigned before, unsigned node);
-  bool reachesAny(unsigned from, llvm::ArrayRef<unsigned> others) const;
   llvm::StringMap<std::vector<unsigned>> readersOfVariables() const;
 
   llvm::DenseMap<mlir::Operation *, unsigned> nodeOfOp;
-  std::vector<llvm::SmallVector<unsigned, 4>> after; // the edges of Node::before, from their other end
 };
 
 } // namespace mtc

@@ -26,8 +26,8 @@ using namespace mlir;
 
 namespace {
 
-// Levels, and nodes in their order. Fails on a cycle, which value edges cannot make.
-LogicalResult assignLevels(Graph &graph, std::vector<unsigned> &order) {
+// Levels, and nodes in their order.
+void assignLevels(Graph &graph, std::vector<unsigned> &order) {
   std::vector<unsigned> waiting(graph.nodes.size());
   std::vector<std::vector<unsigned>> after(graph.nodes.size());
   for (unsigned node = 0; node < graph.nodes.size(); ++node) {
@@ -44,7 +44,6 @@ LogicalResult assignLevels(Graph &graph, std::vector<unsigned> &order) {
       if (--waiting[next] == 0)
         order.push_back(next);
     }
-  return success(order.size() == graph.nodes.size());
 }
 
 // Reads nothing worth mentioning that a later start would keep alive.
@@ -155,10 +154,7 @@ struct Schedule : impl::ScheduleBase<Schedule> {
       if (failed(graph))
         return signalPassFailure();
       std::vector<unsigned> order;
-      if (failed(assignLevels(*graph, order))) {
-        program.emitOpError("expected kernels that can be ordered, found a cycle");
-        return signalPassFailure();
-      }
+      assignLevels(*graph, order);
       sinkToFirstReader(*graph, order);
       sinkBehindAllReduces(*graph, order);
       moveToOrder(*graph, order);

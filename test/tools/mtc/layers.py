@@ -25,6 +25,15 @@ LAYERS = {
         %p@ = mt.matmul %n@, %w@ : ROW, MATRIX
         %r@ = mt.gelu %p@ : ROW
         %y@ = mt.add %x@, %r@ : MAP""",
+    "batch": """
+        %g@ = mt.variable "g@" init(ones) : VECTOR
+        %b@ = mt.variable "b@" init(zeros) : VECTOR
+        %m@ = mt.variable "m@" init(zeros) frozen : VECTOR
+        %v@ = mt.variable "v@" init(ones) frozen : VECTOR
+        %p@ = mt.matmul %x@, %w@ : ROW, MATRIX
+        %n@ = mt.batch_normalization %p@, %g@, %b@, %m@, %v@ momentum = 0.9 : ROW, VECTOR, VECTOR, VECTOR, VECTOR
+        %r@ = mt.relu %n@ : ROW
+        %y@ = mt.add %x@, %r@ : MAP""",
 }
 
 

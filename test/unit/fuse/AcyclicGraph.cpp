@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/fuse/AcyclicGraph.h"
+#include "compiler/AcyclicGraph.h"
 
 #include <gtest/gtest.h>
 #include <random>
@@ -62,6 +62,13 @@ void compare(uint32_t seed, unsigned count, unsigned width) {
       continue;
     bool indirect = reference.leadsIndirectly(a, b) || reference.leadsIndirectly(b, a);
     ASSERT_EQ(graph.haveIndirectPath(a, b), indirect) << "seed " << seed << ", round " << round;
+    bool back = reference.leadsIndirectly(b, a) || reference.after[b].count(a);
+    ASSERT_EQ(graph.havePath(b, a), back) << "seed " << seed << ", round " << round;
+    if (round % 5 == 0 && !back) {
+      graph.addEdge(a, b);
+      reference.connect(a, b);
+      continue;
+    }
     if (round % 7 == 0) {
       unsigned added = graph.addBehind(a);
       gone.push_back(false);
@@ -88,6 +95,20 @@ void compare(uint32_t seed, unsigned count, unsigned width) {
 TEST(AcyclicGraph, AnswersAsASearchOfTheWholeGraph) {
   for (uint32_t seed = 0; seed < 100; ++seed)
     compare(seed, 40 + seed, seed % 2 ? 5 : 1000);
+}
+
+TEST(AcyclicGraph, FindsACycle) {
+  AcyclicGraph graph(3);
+  graph.connect(0, 1);
+  graph.connect(1, 2);
+  EXPECT_TRUE(graph.sort());
+  EXPECT_TRUE(graph.havePath(0, 2));
+  EXPECT_TRUE(graph.havePath(1, 1));
+  EXPECT_FALSE(graph.havePath(2, 0));
+  AcyclicGraph cycle(2);
+  cycle.connect(0, 1);
+  cycle.connect(1, 0);
+  EXPECT_FALSE(cycle.sort());
 }
 
 // A merge takes time in what lies between two nodes, not in the size of the graph: a million nodes take a second or so,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/fuse/AcyclicGraph.h"
+#include "compiler/AcyclicGraph.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -21,7 +21,7 @@ void AcyclicGraph::disconnect(unsigned node) {
 
 static constexpr int64_t step = int64_t(1) << 32; // of new places
 
-void AcyclicGraph::sort() {
+bool AcyclicGraph::sort() {
   std::vector<unsigned> waiting(nodes.size()), order;
   for (unsigned node = 0; node < nodes.size(); ++node)
     if ((waiting[node] = nodes[node].before.size()) == 0)
@@ -30,8 +30,10 @@ void AcyclicGraph::sort() {
     for (unsigned next : nodes[order[i]].after)
       if (--waiting[next] == 0)
         order.push_back(next);
-  assert(order.size() == nodes.size() && "expected no cycle");
+  if (order.size() != nodes.size())
+    return false;
   insert(none, order, none);
+  return true;
 }
 
 void AcyclicGraph::link(unsigned previous, unsigned next) {
@@ -118,20 +120,37 @@ bool AcyclicGraph::haveIndirectPath(unsigned a, unsigned b) const {
   return walk(a, b).meet;
 }
 
-void AcyclicGraph::merge(unsigned into, unsigned from) {
-  unsigned first = into, last = from;
-  if (nodes[last].place < nodes[first].place)
-    std::swap(first, last);
+bool AcyclicGraph::havePath(unsigned from, unsigned to) const {
+  if (from == to || nodes[from].after.contains(to))
+    return true;
+  return nodes[from].place < nodes[to].place && walk(from, to).meet;
+}
+
+// What depends on the former goes behind the latter, or what the latter depends on in front of the former; `middle`
+// takes the place of both.
+void AcyclicGraph::bringTogether(unsigned first, unsigned last, llvm::ArrayRef<unsigned> middle) {
   Walk moved = walk(first, last);
   assert(!moved.meet && "expected no path through a third node");
   llvm::sort(moved.found, [&](unsigned a, unsigned b) { return nodes[a].place < nodes[b].place; });
-  // What depends on the former goes behind the latter, or what the latter depends on in front of the former.
   llvm::for_each(moved.found, [&](unsigned node) { remove(node); });
-  moved.found.insert(moved.forward ? moved.found.begin() : moved.found.end(), into);
+  moved.found.insert(moved.forward ? moved.found.begin() : moved.found.end(), middle.begin(), middle.end());
   remove(moved.forward ? first : last);
   unsigned stays = moved.forward ? last : first, previous = nodes[stays].previous, next = nodes[stays].next;
   remove(stays);
   insert(previous, moved.found, next);
+}
+
+void AcyclicGraph::addEdge(unsigned before, unsigned after) {
+  if (nodes[after].place < nodes[before].place)
+    bringTogether(after, before, {before, after});
+  connect(before, after);
+}
+
+void AcyclicGraph::merge(unsigned into, unsigned from) {
+  unsigned first = into, last = from;
+  if (nodes[last].place < nodes[first].place)
+    std::swap(first, last);
+  bringTogether(first, last, into);
   for (unsigned before : nodes[from].before)
     connect(before, into);
   for (unsigned after : nodes[from].after)
