@@ -44,6 +44,9 @@ Value Emitter::loadPointer(Value base, int64_t index) {
       LLVM::GEPOp::create(*this, pointer(), pointer(), base, ArrayRef<LLVM::GEPArg>{argumentOf(*this, index)});
   return LLVM::LoadOp::create(*this, pointer(), address, 8);
 }
+Value Emitter::loadPointer(Value base, Value index) {
+  return LLVM::LoadOp::create(*this, pointer(), address(base, pointer(), index), 8);
+}
 Value Emitter::loadInteger(Value base, int64_t index) {
   return LLVM::LoadOp::create(*this, getI64Type(), address(base, getI64Type(), index), 8);
 }

@@ -72,6 +72,7 @@ public:
   Value address(Value base, Type element, Value index, int64_t constant = 0);
   Value address(Value base, Type element, int64_t constant);
   Value loadPointer(Value base, int64_t index);
+  Value loadPointer(Value base, Value index);
   Value loadInteger(Value base, int64_t index);
   // One element; i1 for booleans. What is stored as bf16 or f16 has been rounded to it.
   Value load(Type element, Value address);

@@ -36,24 +36,52 @@ static void emitColumns(Kernel &kernel, const Shards &shards, Type element, Valu
   });
 }
 
+namespace {
+// Operands that follow one another, with rows of the same elements: one code for all.
+struct Alike {
+  int64_t operand; // number of the first
+  int64_t size;    // how many
+  Type element;
+  int64_t count; // elements of a row
+};
+} // namespace
+
+static std::vector<Alike> findAlike(Kernel &kernel) {
+  std::vector<Alike> all;
+  for (Value yield : kernel.yields()) {
+    auto operand = cast<BlockArgument>(yield.getDefiningOp<mt::ReduceOp>().getOperand());
+    Alike next = {operand.getArgNumber(), 1, elementOf(operand), innerCount(operand)};
+    if (!all.empty() && all.back().operand + all.back().size == next.operand && all.back().element == next.element &&
+        all.back().count == next.count)
+      ++all.back().size;
+    else
+      all.push_back(next);
+  }
+  return all;
+}
+
 LogicalResult mtc::emitReduce(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   Shards shards = shardsOf(kernel);
+  std::vector<Alike> all = findAlike(kernel);
   emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) {
-    int64_t tiles = 0;
-    for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
-      auto operand = cast<BlockArgument>(yield.getDefiningOp<mt::ReduceOp>().getOperand());
-      int64_t count = innerCount(operand), mine = (count + panelColumns - 1) / panelColumns;
-      Value column = emit.mul(emit.add(tile, -tiles), panelColumns);
+    int64_t tiles = 0, result = kernel.body().getNumArguments();
+    for (const Alike &alike : all) {
+      int64_t each = (alike.count + panelColumns - 1) / panelColumns, end = tiles + each * alike.size;
       Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(tiles - 1), tile),
-                                           emit.less(tile, emit.integer(tiles + mine)));
+                                           emit.less(tile, emit.integer(end)));
       emit.when(inside, [&] {
-        Value from = kernel.argumentBuffer(operand.getArgNumber()), to = kernel.resultBuffer(i);
-        forPanels(emit, count, column, emit.add(column, panelColumns), [&](Value at, Panel panel) {
-          emitColumns(kernel, shards, elementOf(operand), from, to, count, at, panel);
+        Value own = emit.add(tile, -tiles);
+        Value number = alike.size == 1 ? emit.integer(0) : emit.div(own, emit.integer(each));
+        Value column = emit.mul(emit.sub(own, emit.mul(number, each)), panelColumns);
+        Value from = emit.loadPointer(kernel.buffers, emit.add(number, alike.operand));
+        Value to = emit.loadPointer(kernel.buffers, emit.add(number, result));
+        forPanels(emit, alike.count, column, emit.add(column, panelColumns), [&](Value at, Panel panel) {
+          emitColumns(kernel, shards, alike.element, from, to, alike.count, at, panel);
         });
       });
-      tiles += mine;
+      tiles = end;
+      result += alike.size;
     }
   });
   return success();
