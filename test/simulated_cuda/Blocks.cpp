@@ -2,15 +2,13 @@
 //
 // A kernel's blocks in an order of chance, two at a time, which take turns where all of one's threads wait at a
 // barrier; the threads of a block take turns, each on a stack of its own.
+#include "Place.h"
 #include "Simulator.h"
 #include "TensorCores.h"
 
 #include <algorithm>
 #include <cstring>
 #include <sys/mman.h>
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
 
 namespace simulated {
 namespace {
@@ -19,57 +17,6 @@ constexpr unsigned maxThreads = 1024, warpThreads = 32;
 constexpr size_t stackBytes = 128 << 10, sharedBytes = 48 << 10;
 
 enum class State { Ready, AtBarrier, AtShuffle, Done };
-
-struct Block;
-void enter();
-
-// Where a fiber stopped. On x86-64 in a few instructions: a switch through the system costs a hundred times more, and
-// kernels meet at barriers in their innermost loops.
-#if defined(__x86_64__)
-extern "C" void mt_simulated_switch(void **from, void *to);
-asm(R"(
-.text
-.type mt_simulated_switch, @function
-mt_simulated_switch:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-.size mt_simulated_switch, .-mt_simulated_switch
-)");
-struct Place {
-  void *stack = nullptr;
-  void begin(std::byte *bottom) {
-    auto *top = reinterpret_cast<void **>(bottom + stackBytes) - 2; // as after a call: 8 past a multiple of 16
-    top[0] = reinterpret_cast<void *>(enter);
-    top[1] = nullptr;
-    stack = top - 6; // registers
-  }
-  void goTo(Place &other) { mt_simulated_switch(&stack, other.stack); }
-};
-#else
-struct Place {
-  ucontext_t context;
-  void begin(std::byte *bottom) {
-    getcontext(&context);
-    context.uc_stack = {bottom, 0, stackBytes};
-    context.uc_link = nullptr;
-    makecontext(&context, enter, 0);
-  }
-  void goTo(Place &other) { swapcontext(&context, &other.context); }
-};
-#endif
 
 struct Fiber {
   Place place;
@@ -182,7 +129,7 @@ void Block::begin(const Operation &kernel, size_t tile) {
     mt_sim_thread &thread = fibers[t].thread;
     thread = {t, x, y, threads, shared, barrier, shuffle, nullptr, misaligned, nullptr, nullptr, nullptr};
     setTensorCores(thread);
-    fibers[t].place.begin(stacks + t * stackBytes);
+    fibers[t].place.begin(stacks + t * stackBytes, stackBytes, enter);
   }
 }
 

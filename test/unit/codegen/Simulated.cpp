@@ -5,6 +5,7 @@
 #include "compiler/codegen/gpu/Sizes.h"
 #include "dialects/mt/Compilation.h"
 #include "runtime/abi/kernel_symbol.h"
+#include "test/simulated_cuda/Place.h"
 #include "test/simulated_cuda/TensorCores.h"
 #include "test/unit/codegen/Harness.h"
 #include <algorithm>
@@ -13,9 +14,9 @@
 #include <cstddef>
 #include <cstring>
 #include <dlfcn.h>
+#include <memory>
 #include <random>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 using namespace codegentest;
@@ -33,7 +34,7 @@ constexpr size_t stackBytes = 64 << 10;
 enum class State { ready, atBarrier, atShuffle, done };
 struct Fiber {
   mt_sim_thread thread = {};
-  ucontext_t context = {};
+  simulated::Place place;
   State state = State::ready;
   uint32_t value = 0, mask = 0; // of a shuffle
 };
@@ -42,7 +43,7 @@ class Block {
 public:
   Block(mt_sim_kernel_fn kernel, const mt_kernel_params &params, const mt_gpu_segment &segment, int64_t threads,
         int64_t sharedBytes)
-      : kernel(kernel), params(params), segment(segment), fibers(threads), stacks(threads * stackBytes),
+      : kernel(kernel), params(params), segment(segment), fibers(threads), stacks(new std::byte[threads * stackBytes]),
         memory(sharedBytes / sizeof(Line) + 1), sharedBytes(sharedBytes) {}
   void run(uint32_t tile);
 
@@ -51,14 +52,14 @@ private:
   const mt_kernel_params &params;
   const mt_gpu_segment &segment;
   std::vector<Fiber> fibers;
-  std::vector<char> stacks;
+  std::unique_ptr<std::byte[]> stacks; // not initialised: most of it is never used
   struct alignas(1024) Line {
     char bytes[1024] = {};
   };
   std::vector<Line> memory;
   char *shared = reinterpret_cast<char *>(memory.data());
   size_t sharedBytes;
-  ucontext_t scheduler = {};
+  simulated::Place scheduler;
   Fiber *current = nullptr;
 
   static Block *running;
@@ -73,7 +74,7 @@ private:
   static void stop(State state) {
     Fiber &fiber = *running->current;
     fiber.state = state;
-    swapcontext(&fiber.context, &running->scheduler);
+    fiber.place.goTo(running->scheduler);
   }
   static void barrier(const mt_sim_thread *) { stop(State::atBarrier); }
   static uint32_t shuffle(const mt_sim_thread *, uint32_t value, uint32_t mask) {
@@ -91,7 +92,7 @@ Block *Block::running = nullptr;
 void Block::enter() {
   Fiber &mine = *running->current;
   running->kernel(&running->params, &running->segment, &mine.thread);
-  mine.state = State::done;
+  stop(State::done);
 }
 
 void Block::run(uint32_t tile) {
@@ -113,11 +114,7 @@ void Block::run(uint32_t tile) {
                     nullptr,
                     nullptr};
     simulated::setTensorCores(fiber.thread);
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = &stacks[i * stackBytes];
-    fiber.context.uc_stack.ss_size = stackBytes;
-    fiber.context.uc_link = &scheduler;
-    makecontext(&fiber.context, enter, 0);
+    fiber.place.begin(stacks.get() + i * stackBytes, stackBytes, enter);
   }
   // From barrier to barrier, the last thread first.
   for (;;) {
@@ -125,7 +122,7 @@ void Block::run(uint32_t tile) {
       for (size_t i = fibers.size(); i-- > 0;) {
         current = &fibers[i];
         if (current->state == State::ready)
-          swapcontext(&scheduler, &current->context);
+          scheduler.goTo(current->place);
       }
     while (exchange());
     size_t waiting =
