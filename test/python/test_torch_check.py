@@ -350,3 +350,52 @@ def test_parameters_that_nothing_reads_and_those_of_float64(double, capsys):
     step.to_module()
     assert module.unused.tolist() == [1.0] * 3
     assert module.used.weight.dtype == (torch.float64 if double else torch.float32)
+
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return -gradient
+
+
+class Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2 * ctx.saved_tensors[0]
+
+
+class Applied(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function.apply(x)
+
+
+@pytest.mark.parametrize("check", (True, False))
+def test_a_backward_of_the_callers_own_is_named(check):
+    module, example = net(Applied(Reversed))
+    with pytest.raises(mtc.ModelError, match="the backward of Reversed .torch.autograd.Function. is not in what"):
+        compiled(module, example, squared, check=check)
+
+
+def test_a_backward_that_is_the_derivative_passes():
+    module, example = net(Applied(Squared))
+    assert compiled(module, example, squared).fit([example], verbose=0)
+    assert torch.autograd.Function.__dict__["apply"].__func__.__module__.startswith("torch")
+
+
+def test_gradients_that_are_0_but_for_roundings_pass():
+    module, example = net(nn.Softmax(-1))
+    module = nn.Sequential(module, nn.Softmax(-1))
+    compiled(module, example, lambda output, _: output.mean())

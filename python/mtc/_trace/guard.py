@@ -30,6 +30,7 @@ Reference = Callable[[bool, int], Values]  # (float64?, step of `roundings`) -> 
 
 FLOOR = 1e-3  # of the largest element of all gradients: a gradient below it is rounding errors
 LEAST = 1e-6  # of other arrays: below it they are 0
+ZERO = 1e-12  # of the loss: where all gradients are below it, they are 0 but for the roundings of float64
 MOST = 0.1  # a larger difference is no rounding
 QUICK = roundings.STEPS[:3]  # before float64 is asked
 LOSS, GRADIENT, BUFFER, METRIC, PREDICTION = ("the loss", "the gradient of ", "the buffer ", "the metric ",
@@ -69,8 +70,7 @@ def errors(mine: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, 
     """
     pairs = {key: _finite(mine[key], theirs[key]) for key in theirs if key in mine}
     largest = max([differences.largest(b) for key, (_, b) in pairs.items() if key.startswith(GRADIENT)], default=0.0)
-    # Where all gradients are 0, those of MTC must be so beside the loss.
-    largest = largest or max([differences.largest(b) for key, (_, b) in pairs.items() if key == LOSS], default=0) or 1.0
+    largest = _size(largest, max([differences.largest(b) for key, (_, b) in pairs.items() if key == LOSS], default=0.0))
     found = {}
     for key, (a, b) in pairs.items():
         scale = differences.largest(b) + (FLOOR * largest if key.startswith(GRADIENT) else LEAST)
@@ -85,9 +85,14 @@ def norms(mine: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, f
     pairs = {key: _finite(mine[key], theirs[key]) for key in theirs if key in mine and key.startswith(GRADIENT)}
     sizes = {key: differences.norm(b) for key, (_, b) in pairs.items()}
     loss = _finite(theirs[LOSS], theirs[LOSS])[1]
-    least = 1e-2 * (max(sizes.values(), default=0.0) or differences.largest(loss) or 1.0)
+    least = 1e-2 * _size(max(sizes.values(), default=0.0), differences.largest(loss))
     found.update({key: differences.norm_of_difference(a, b) / max(sizes[key], least) for key, (a, b) in pairs.items()})
     return found
+
+
+def _size(gradients: float, loss: float) -> float:
+    """What gradients are compared with: the largest, and where all are 0, which MTC's must be beside it, the loss."""
+    return gradients if gradients > ZERO * loss else loss or 1.0
 
 
 def _finite(a: Array, b: Array) -> tuple[Array, Array]:

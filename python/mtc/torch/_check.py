@@ -39,6 +39,18 @@ def rows_of(example: int, exported: Exported, full: bool) -> int:
     return example if full else min(example, NORMALIZED if _has_few(exported) else ROWS)
 
 
+def refuse_functions(name: str, functions: Sequence[str]) -> None:
+    """An error for functions whose backward only the check can compare with MTC's derivative of their forward."""
+    if functions:
+        raise ModelError(f"{name}: {_without_backward(functions)}, and check=False does not find out whether that is "
+                         "the same: compile with the check, or write the function with operations of PyTorch's")
+
+
+def _without_backward(functions: Sequence[str]) -> str:
+    return (f"the backward of {', '.join(functions)} (torch.autograd.Function) is not in what torch.export records: MTC "
+            "takes the derivative of the forward")
+
+
 def _has_few(exported: Exported) -> bool:
     """Whether a sample has few values of what statistics are of. A buffer may be any statistic."""
     sizes = [math.prod(node.args[0].meta["val"].shape[2:]) for node in exported.nodes
@@ -98,7 +110,8 @@ class Check:
         raise ModelError(
             f"{self.name}: expected what PyTorch computes for {case} within {self.tolerance:.0e}, found "
             f"{len(different.errors)} of {len(mine)} arrays that differ by more:\n{guard.listing(different.errors)}"
-            + (f"\n{blame}" if blame else ""))
+            + (f"\n{blame}" if blame else "")
+            + (f"\n{_without_backward(self.exported.functions)}" if self.exported.functions else ""))
 
     def run(self, plan: Plan, variables: Variables, arrays: Mapping[str, Any], full: bool) -> str:
         """Compares the example and batches that are made of it. Gives the line that says how good a step is."""

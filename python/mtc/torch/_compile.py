@@ -61,6 +61,8 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
             compiled is listed with the lines of the caller's code.
     """
     work = _Work(module, example, loss, cache)
+    if not check:
+        _check.refuse_functions(work.name, work.exported.functions)
     names = {t: n for n, t in work.parameters.items()}
     chosen = _optimizers.of(optimizer, names)
     chosen.attributes.update(_optimizers.clipping(clip_norm, clip_value))

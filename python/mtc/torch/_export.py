@@ -32,6 +32,7 @@ class Exported:
         loss: node of the loss.
         outputs: name -> node, of the module's outputs beside the loss.
         program: of torch.export, which PyTorch can run.
+        functions: classes of the caller's with a backward that is not in the graph.
     """
 
     nodes: tuple[Any, ...]
@@ -44,6 +45,7 @@ class Exported:
     loss: Any
     outputs: Mapping[str, Any]
     program: Any
+    functions: tuple[str, ...] = ()
 
 
 class Example:
@@ -222,7 +224,8 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
     batch = torch.export.Dim("batch", min=2)
     name = type(step.module).__name__
     try:
-        with training(step), _tracing.whole_experts(step), warnings.catch_warnings(), _tracing.without_questions():
+        with (training(step), _tracing.whole_experts(step), warnings.catch_warnings(), _tracing.without_questions(),
+              _tracing.own_gradients() as functions):
             warnings.simplefilter("ignore")
             program = torch.export.export(step, tuple(example.tensors), strict=False,
                                           dynamic_shapes={"arrays": tuple({0: batch} for _ in example.tensors)})
@@ -239,7 +242,8 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
     except Exception as error:  # whatever tracing the caller's code raises
         raise _tracing.refusal(error, name) from error
     firsts = {id(t): n for n, t in reversed(list(step.tensors().items()))}
-    return _read(program, example, {n: firsts[id(t)] for n, t in step.tensors().items()})
+    exported = _read(program, example, {n: firsts[id(t)] for n, t in step.tensors().items()})
+    return dataclasses.replace(exported, functions=tuple(functions))
 
 
 @contextlib.contextmanager
