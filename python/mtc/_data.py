@@ -269,12 +269,15 @@ class ClassWeights:
 
     def __init__(self, weights: Mapping[int, float]) -> None:
         self._weights: dict[int, float] = {}
+        if not isinstance(weights, Mapping):
+            raise DataError(f"expected a dict of labels and weights as class_weight, found a {type(weights).__name__}")
         for label, weight in weights.items():
             if not isinstance(label, (int, float, np.integer, np.floating)) or int(label) != label:
                 raise DataError(f"expected labels as the keys of class_weight, found {label!r}")
-            if not (math.isfinite(weight) and weight >= 0):
-                raise DataError(f"expected class weights of at least 0, found {weight} of class {label}")
-            self._weights[int(label)] = float(weight)
+            number = np.asarray(weight)
+            if number.dtype.kind not in "biuf" or number.size != 1 or not (np.isfinite(number) and number >= 0).all():
+                raise DataError(f"expected class weights of at least 0, found {weight!r} of class {label}")
+            self._weights[int(label)] = float(number.item())
 
     def check(self, plan: Plan, y: Any = None) -> None:
         """DataError for a class that the targets of a plan cannot have. `y`: all of them, where they are known."""

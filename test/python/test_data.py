@@ -198,6 +198,8 @@ def test_views_and_types(x, y, weight):
     ({"class_weight": {-1: 1.0}}, "expected classes 0 to 9 in class_weight, found -1"),
     ({"class_weight": {3: -1.0}}, "expected class weights of at least 0, found -1.0 of class 3"),
     ({"class_weight": {3: np.nan}}, "expected class weights of at least 0, found nan"),
+    ({"class_weight": {3: "2"}}, "expected class weights of at least 0, found .2. of class 3"),
+    ({"class_weight": [1.0, 2.0]}, "expected a dict of labels and weights as class_weight, found a list"),
     ({"class_weight": {"a": 1.0}}, "expected labels as the keys of class_weight, found 'a'"),
     ({"epochs": -1}, "expected epochs of at least 0, found -1"), ({"batch_size": 0}, "batch_size of at least 1, "),
     ({"batch_size": -5}, "batch_size of at least 1"), ({"seed": 2**70}, "seed of at least 0|1180591620717411303424"),
