@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every pass, for lit: mt-opt model.mlir --mt-differentiate.
+// Every pass, for lit: mt-opt model.mlir --mt-differentiate. And the passes of a stage: mt-opt model.mlir --stage-fuse.
 #include "compiler/Passes.h"
+#include "compiler/Pipeline.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -34,12 +35,25 @@ static LogicalResult keepPasses(MlirOptMainConfig &config) {
   return success();
 }
 
+// The stages up to machine code, whose passes have a text. Their options are those of a plan for CPUs.
+static void registerStages() {
+  static mtc::Compilation compilation;
+  compilation.cpus = {"x86-64-v4", "x86-64-v3"};
+  for (const mtc::Stage &stage : mtc::stages()) {
+    if (StringRef(stage.name) == "codegen")
+      break;
+    PassPipelineRegistration<>(("stage-" + Twine(stage.name)).str(), stage.help,
+                               [&stage](OpPassManager &passes) { stage.build(passes, compilation); });
+  }
+}
+
 int main(int argc, char **argv) {
   DialectRegistry registry;
   registry.insert<mt::MtDialect, plan::PlanDialect, shard::ShardDialect, func::FuncDialect, arith::ArithDialect,
                   vector::VectorDialect, LLVM::LLVMDialect>();
   registerTransformsPasses();
   mtc::registerMTCompilerPasses();
+  registerStages();
   auto [input, output] = registerAndParseCLIOptions(
       argc, argv, "mt-opt: the passes of the mirrored-training compiler\n", registry);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
