@@ -115,9 +115,34 @@ constexpr Stage table[] = {
 
 llvm::ArrayRef<Stage> stages() { return table; }
 
+// Whether a list of --print-ir-before or --print-ir-after names a pass.
+static bool names(const char *list, StringRef pass) {
+  SmallVector<StringRef> parts;
+  StringRef(list ? list : "").split(parts, ',');
+  return llvm::is_contained(parts, pass) || llvm::is_contained(parts, "all");
+}
+
+std::vector<std::string> passNames(MLIRContext &context, Compilation &compilation) {
+  std::vector<std::string> all;
+  for (const Stage &stage : stages()) {
+    PassManager passes(&context, ModuleOp::getOperationName(), OpPassManager::Nesting::Explicit);
+    stage.build(passes, compilation);
+    for (Pass &pass : passes.getPasses())
+      if (!pass.getArgument().empty())
+        all.push_back(pass.getArgument().str());
+  }
+  return all;
+}
+
 LogicalResult runStage(const Stage &stage, ModuleOp module, Compilation &compilation) {
   PassManager passes(module.getContext(), ModuleOp::getOperationName(), OpPassManager::Nesting::Explicit);
   stage.build(passes, compilation);
+  const mtc_options &options = compilation.options;
+  if (options.print_ir_before || options.print_ir_after)
+    passes.enableIRPrinting(
+        [&](Pass *pass, Operation *) { return names(options.print_ir_before, pass->getArgument()); },
+        [&](Pass *pass, Operation *) { return names(options.print_ir_after, pass->getArgument()); },
+        /*printModuleScope=*/true, /*printAfterOnlyOnChange=*/false);
   if (failed(passes.run(module)))
     return failure();
   return stage.check(module);

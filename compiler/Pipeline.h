@@ -26,6 +26,9 @@ llvm::ArrayRef<Stage> stages();
 // Runs one stage: its passes, the verifier, its check. Errors go to the context's diagnostic handler.
 llvm::LogicalResult runStage(const Stage &stage, mlir::ModuleOp module, Compilation &compilation);
 
+// The passes of all stages, in order, as --print-ir-after names them.
+std::vector<std::string> passNames(mlir::MLIRContext &context, Compilation &compilation);
+
 // Every dialect that text may hold and that stages make.
 void registerDialects(mlir::DialectRegistry &registry);
 

@@ -16,6 +16,7 @@
 #include "runtime/support/phases.h"
 #include "runtime/support/safetensors.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -89,6 +90,9 @@ public:
       compilation.inputScaling = findInputScaling(model, compilation.initial);
     context.appendDialectRegistry(allDialects());
     setAllAttributes(*module);
+    for (const char *list : {options.values.print_ir_before, options.values.print_ir_after})
+      if (Status status = checkPasses(list); !status.ok())
+        return status;
     if (const char *folder = options.values.dump_stages)
       if (std::error_code error = llvm::sys::fs::create_directories(folder))
         return mtrun::ioError("cannot create", folder, error.value());
@@ -317,6 +321,18 @@ private:
       parameters.setDeviceMemory(options.values.device_memory);
     for (auto model : module.getOps<mlir::mt::ModelOp>())
       parameters.setName(model.getSymName());
+  }
+
+  // `list`: of --print-ir-before or --print-ir-after; may be null.
+  Status checkPasses(const char *list) {
+    std::vector<std::string> all = passNames(context, compilation);
+    llvm::SmallVector<llvm::StringRef> given;
+    llvm::StringRef(list ? list : "").split(given, ',', -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef pass : given)
+      if (pass != "all" && !llvm::is_contained(all, pass))
+        return {MT_INVALID, "expected all or passes of this compilation, " + llvm::join(all, ", ") + "; found " +
+                                pass.str()};
+    return {};
   }
 
   void say(const char *stage, const Moment &start) {

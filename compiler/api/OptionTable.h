@@ -136,6 +136,10 @@ inline constexpr OptionRow optionTable[] = {
      .help = "write the MLIR text after this stage in place of a plan"},
     {.group = "Stages", .flags = "--dump-stages", .field = &mtc_options::dump_stages, .type = "DIR",
      .help = "write the MLIR text after each stage to this folder"},
+    {.group = "Stages", .flags = "--print-ir-before", .field = &mtc_options::print_ir_before, .type = "PASS,...",
+     .help = "print the MLIR text to the standard error output before these passes, as mt-fuse, or before all"},
+    {.group = "Stages", .flags = "--print-ir-after", .field = &mtc_options::print_ir_after, .type = "PASS,...",
+     .help = "print the MLIR text to the standard error output after these passes, or after all"},
     {.group = "Stages", .flags = "--timing", .field = &mtc_options::timing, .type = "",
      .help = "print the time of each stage", .form = Form::toggle},
 };

@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 # Options of mtc_options that callers may set besides those that `compile` names.
 _OPTIONS = {name for name, *_ in _structs.CompileOptions._fields_} - {
     "struct_size", "batch", "shards", "fast", "target", "precision", "seed", "log", "log_user", "stop_after",
-    "dump_stages", "timing"}
+    "dump_stages", "print_ir_before", "print_ir_after", "timing"}
 
 
 def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, precision: Optional[str] = None,

@@ -32,7 +32,8 @@ class CompileOptions(ctypes.Structure):
         ("trainable", c_char_p), ("batch_norm", c_char_p), ("precision", c_char_p), ("class_names", c_char_p),
         ("vocabulary", c_char_p), ("input_shape", c_char_p), ("no_weight_decay", c_char_p),
         ("micro_batches", c_int32), ("lengths", c_char_p), ("length_input", c_char_p),
-        ("freeze_batch_norm", c_int), ("kinks", c_char_p)]
+        ("freeze_batch_norm", c_int), ("kinks", c_char_p), ("print_ir_before", c_char_p),
+        ("print_ir_after", c_char_p)]
 
 
 class InspectOptions(ctypes.Structure):
