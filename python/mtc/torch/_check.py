@@ -47,8 +47,8 @@ def refuse_functions(name: str, functions: Sequence[str]) -> None:
 
 
 def _without_backward(functions: Sequence[str]) -> str:
-    return (f"the backward of {', '.join(functions)} (torch.autograd.Function) is not in what torch.export records: MTC "
-            "takes the derivative of the forward")
+    return (f"the backward of {', '.join(functions)} (torch.autograd.Function) is not in what torch.export records: "
+            "MTC takes the derivative of the forward")
 
 
 def _has_few(exported: Exported) -> bool:
