@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A directed acyclic graph whose nodes are merged, or get edges. It keeps the nodes in an order in which every edge
-// goes forward: a path between two nodes has only nodes between their places, so that most questions for one are answered after a few
-// steps, however large the graph is. Two-way searches: from the former node forward and from the latter backward, in
-// turns, until they meet or one side ends. A merge moves what the side that ended has found.
+// goes forward: a path between two nodes has only nodes between their places, so that most questions for one are
+// answered after a few steps, however large the graph is. Two-way searches: from the former node forward and from the
+// latter backward, in turns, until they meet or one side ends. A merge moves what the side that ended has found.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"

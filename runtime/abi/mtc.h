@@ -113,9 +113,10 @@ typedef struct mtc_options {
   /** Whose gradient is taken where a formula has a kink, such as |x| at 0: "tensorflow" (NULL), "jax" or "torch", as
    * the back end of Keras that the model comes from. See docs/ir.md. */
   const char *kinks;
-  /** Passes before and after which the MLIR text goes to the standard error output: "mt-fuse,mt-schedule", or "all".
-   * NULL: none. */
+  /** Passes before which the MLIR text goes to the standard error output: "mt-fuse,mt-schedule", or "all". NULL:
+   * none. */
   const char *print_ir_before;
+  /** Passes after which it does, written as `print_ir_before`. NULL: none. */
   const char *print_ir_after;
 } mtc_options;
 /** Options that are zero but for their size. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a fiber stopped. On x86-64 a switch takes a few instructions: one through the system costs a hundred times more,
-// and kernels meet at barriers in their innermost loops.
+// Where a fiber stopped. On x86-64 a switch takes a few instructions: one through the system costs a hundred times
+// more, and kernels meet at barriers in their innermost loops.
 #ifndef TEST_SIMULATED_CUDA_PLACE_H
 #define TEST_SIMULATED_CUDA_PLACE_H
 
