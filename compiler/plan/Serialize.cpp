@@ -197,13 +197,14 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
   mlir::FailureOr<std::vector<uint8_t>> constants = makeConstants(module);
   if (failed(plan) || failed(constants))
     return failure();
-  mlir::FailureOr<std::vector<uint8_t>> initialValues = makeInitialValues(module, *plan, compilation.initial);
-  if (failed(initialValues))
-    return failure();
   bool gpu = llvm::any_of(compilation.code, [](const TargetCode &code) { return code.device != "cpu"; });
   addSumKernel(*plan, gpu ? sumGpuGrid(module.getContext()) : mlir::plan::GpuGridAttr());
   addModelFacts(*plan, compilation);
   addLengths(*plan, compilation);
+  mtrun::setStepsHash(*plan, *constants);
+  mlir::FailureOr<std::vector<uint8_t>> initialValues = makeInitialValues(module, *plan, compilation.initial);
+  if (failed(initialValues))
+    return failure();
   std::vector<mtrun::SectionBytes> sections;
   for (const TargetCode &target : compilation.code) {
     for (auto [kernel, bytes] : llvm::zip(plan->kernels, target.scratch))

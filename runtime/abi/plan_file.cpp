@@ -73,6 +73,15 @@ Hash128 hash128(std::span<const uint8_t> bytes) {
   return {hash.low64, hash.high64};
 }
 
+void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants) {
+  plan.steps_hash_low = plan.steps_hash_high = 0;
+  flatbuffers::DetachedBuffer tables = packTables(plan);
+  const Hash128 parts[] = {hash128({tables.data(), tables.size()}), hash128(constants)};
+  Hash128 hash = hash128({reinterpret_cast<const uint8_t *>(parts), sizeof parts});
+  plan.steps_hash_low = hash.low;
+  plan.steps_hash_high = hash.high;
+}
+
 std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections) {
   plan.version = MT_PLAN_VERSION;
   plan.sections.clear();

@@ -16,23 +16,26 @@
 
 namespace mtrun {
 
-// A section to be written; the bytes are borrowed.
-struct SectionBytes {
-  std::string name;
-  std::span<const uint8_t> bytes;
-};
-
-// Lays out a whole plan file. Replaces `plan.sections` by the offsets, sizes and hashes of `sections` (same order, so
-// indices into Plan.sections are indices into `sections`) and `plan.version` by MT_PLAN_VERSION. Same input, same
-// bytes.
-std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections);
-
 // XXH3-128 with seed 0.
 struct Hash128 {
   uint64_t low = 0, high = 0;
   bool operator==(const Hash128 &) const = default;
 };
 Hash128 hash128(std::span<const uint8_t> bytes);
+
+// A section to be written; the bytes are borrowed.
+struct SectionBytes {
+  std::string name;
+  std::span<const uint8_t> bytes;
+};
+
+// Sets `steps_hash` of a plan that has no targets, initial values, archive and sections yet.
+void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants);
+
+// Lays out a whole plan file. Replaces `plan.sections` by the offsets, sizes and hashes of `sections` (same order, so
+// indices into Plan.sections are indices into `sections`) and `plan.version` by MT_PLAN_VERSION. Same input, same
+// bytes.
+std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections);
 
 enum class PlanFileFault { None, Corrupt, Version };
 

@@ -52,7 +52,7 @@ struct TensorRecord {
 
 struct Manifest {
   std::string model;
-  Hash128 plan;       // of the plan that made it
+  Hash128 plan;       // Plan::stepsHash of the plan that made it; in older checkpoints Plan::hash
   std::string tuning; // hash of the tuning file of its GPUs, in hexadecimal digits; "" without one
   std::string conditions; // what else may change bits (Session::conditions); "": an older checkpoint does not say
   LoopState state;

@@ -8,12 +8,12 @@ namespace mtrun {
 
 Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool &samePlan) {
   const Plan &plan = session.plan();
-  samePlan = plan.hash() == checkpoint.manifest.plan;
+  samePlan = plan.stepsHash() == checkpoint.manifest.plan || plan.hash() == checkpoint.manifest.plan;
   if (!samePlan && !force) {
     const std::string model = plan.tables().model() ? plan.tables().model()->str() : "";
     return {MT_INVALID, checkpoint.path + ": made by the plan of model " + checkpoint.manifest.model + " with hash " +
                             hashText(checkpoint.manifest.plan) + ", this is the plan of model " + model +
-                            " with hash " + hashText(plan.hash()) +
+                            " with hash " + hashText(plan.stepsHash()) +
                             "; if its variables fit, --force goes on with them, to other bits"};
   }
   if (const std::string now = session.tuning(); now != checkpoint.manifest.tuning && !force) {

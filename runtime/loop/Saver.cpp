@@ -129,7 +129,7 @@ void Saver::save(const LoopState &state, std::optional<double> monitored, bool f
   Manifest manifest;
   const Plan &plan = session_->plan();
   manifest.model = plan.tables().model() ? plan.tables().model()->str() : "";
-  manifest.plan = plan.hash();
+  manifest.plan = plan.stepsHash();
   manifest.tuning = session_->tuning();
   manifest.conditions = session_->conditions();
   manifest.state = state;

@@ -92,6 +92,11 @@ Hash128 Plan::hash() const {
   return {header.tables_hash_low, header.tables_hash_high};
 }
 
+Hash128 Plan::stepsHash() const {
+  Hash128 steps = {tables().steps_hash_low(), tables().steps_hash_high()};
+  return steps == Hash128{} ? hash() : steps;
+}
+
 std::span<const uint8_t> Plan::constants() const {
   return tables().constants() < 0 ? std::span<const uint8_t>() : section(static_cast<uint32_t>(tables().constants()));
 }

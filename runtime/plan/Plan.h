@@ -50,6 +50,9 @@ public:
 
   // Of the tables, which hold the hash of every section: two plans are the same if theirs are.
   Hash128 hash() const;
+  // Of what decides the bits of a step: the same for plans with code for other CPUs, or with other initial values. That
+  // of older plans is hash().
+  Hash128 stepsHash() const;
 
   uint64_t batch() const { return tables().batch(); }        // B, samples
   uint32_t shards() const { return tables().shards(); }  // R
