@@ -42,6 +42,17 @@ def cache(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def this_cpu():
+    """Plans have code for this CPU alone, which halves the time to compile them. Tests of lit have code for all."""
+    from mtc import _compile
+
+    settings = _compile._settings
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_compile, "_settings", lambda *given: _compile.for_this_cpu(settings(*given)))
+        yield
+
+
 @pytest.fixture
 def session(plan):
     """A session of the plan that the module makes."""
