@@ -15,6 +15,17 @@
 
 namespace codegentest {
 
+// LLVM and the assembler of GPU code are not instrumented, and take minutes: with sanitizers a part is tried.
+#if __has_feature(address_sanitizer)
+inline constexpr bool isSanitized = true;
+#else
+inline constexpr bool isSanitized = false;
+#endif
+// Why the code for GPUs cannot be assembled; empty: it can.
+inline const char *whyNotAssembled() {
+  return isSanitized ? "needs a build without sanitizers" : mtc::findPtxas().empty() ? "needs ptxas" : "";
+}
+
 class Gpu : public testing::Test {
 protected:
   Gpu() : context(registry()) { context.loadAllAvailableDialects(); }

@@ -76,8 +76,8 @@ TEST_F(GpuScatter, TakesShardsByTheTree) {
 }
 
 TEST_F(GpuScatter, AssemblesWithoutSpills) {
-  if (mtc::findPtxas().empty())
-    GTEST_SKIP() << "needs ptxas";
+  if (std::string why = whyNotAssembled(); !why.empty())
+    GTEST_SKIP() << why;
   for (int64_t shards : {1, 8}) {
     auto module = parse(scatterText(50257, 768, 1024), shards);
     ASSERT_TRUE(module);

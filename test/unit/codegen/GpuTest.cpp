@@ -215,8 +215,8 @@ TEST_F(Gpu, TensorCores) {
   expectEqual(dense(37, 30, true) + gradient(40, 33) + gradient(130, 140) +
               convolution("pad", {6, 5, 8, 3, 3, 12, "padding = [1, 1, 1, 1]", 6, 5}) +
               convolution("half", {6, 6, 12, 3, 3, 40, "strides = [2, 2] padding = [0, 1, 0, 1]", 3, 3}));
-  if (mtc::findPtxas().empty())
-    GTEST_SKIP() << "needs ptxas";
+  if (std::string why = whyNotAssembled(); !why.empty())
+    GTEST_SKIP() << why;
   auto module = parse(dense(64, 256, false) + gradient(40, 33), 8, /*batch=*/1 << 20);
   ASSERT_TRUE(module);
   mtc::CodegenOptions options;
@@ -412,8 +412,8 @@ TEST_F(Gpu, PtxRoundsAsWritten) {
 }
 
 TEST_F(Gpu, AssemblesWithoutSpills) {
-  if (mtc::findPtxas().empty())
-    GTEST_SKIP() << "needs ptxas";
+  if (std::string why = whyNotAssembled(); !why.empty())
+    GTEST_SKIP() << why;
   auto module = parse(rowsOf10 + longRows + line + whole + update + dense(37, 10, false) + dense(50, 100, true) +
                       gradient(40, 33) + sums + transpose + columns + neighbours);
   ASSERT_TRUE(module);
