@@ -31,7 +31,8 @@ public:
                      measured->steps == 1 ? "" : "s", measured->samples, measured->threadsText());
     if (measured && measured->hasFloor())
       out << formatv(" The floor is what the work takes at the peak of {0:f1} GFLOP/s or {1:f1} GB/s, whichever is "
-                     "longer; it is the strong part of a bar.",
+                     "longer; it is the strong part of a bar. More than 100 % of it says that something else ran while "
+                     "the peak was measured.",
                      measured->peakFlops / 1e9, measured->peakBytes / 1e9);
     else if (!measured)
       out << " Bars compare the FLOPs.";

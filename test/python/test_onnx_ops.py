@@ -21,10 +21,11 @@ def i(*values):
 
 
 class Case:
-    """One op: `inputs` are the data's sample shapes (tuples), or constants (arrays)."""
+    """One op: `inputs` are the data's sample shapes (tuples), or constants (arrays). With `ids` the last data are whole
+    numbers from `low` to below it."""
 
-    def __init__(self, op, *inputs, ids=None, outputs=1, positive=False, **attributes):
-        self.op, self.inputs, self.ids, self.outputs = op, inputs, ids, outputs
+    def __init__(self, op, *inputs, ids=None, low=0, outputs=1, positive=False, **attributes):
+        self.op, self.inputs, self.ids, self.low, self.outputs = op, inputs, ids, low, outputs
         self.positive, self.attributes = positive, attributes
 
 
@@ -87,7 +88,9 @@ FAMILIES = {
         Case("Split", (7, 2), axis=1, outputs=3, num_outputs=3), Case("Gather", (6, 3), i(1, -1, 0), axis=1),
         Case("Gather", (6, 3), np.array(2), axis=2), Case("Gather", (6, 3), np.array([[1, 2], [0, 1]]), axis=2),
         Case("Gather", f(7, 3), (4,), ids=7), Case("Gather", (6, 3), i(4), axis=1),
-        Case("GatherND", f(7, 3), (4, 1), ids=7),
+        Case("GatherND", f(7, 3), (4, 1), ids=7), Case("GatherND", f(7, 3), (4, 1), ids=7, low=-7),
+        Case("Gather", f(7, 3), (4,), ids=7, low=-7), Case("GatherElements", (6, 3), (2, 3), ids=6, low=-6, axis=1),
+        Case("OneHot", (4,), np.array(7), np.array([0, 1], "float32"), ids=7, low=-7),
         Case("Pad", (3, 4), i(0, 1, 2, 0, 0, 1), np.float32(0.5)),
         Case("Trilu", (4, 5), np.array(1)), Case("Trilu", (4, 5), upper=0)],
     "reductions": [
@@ -103,7 +106,9 @@ FAMILIES = {
         Case("Resize", (2, 3, 4), np.zeros(0, "float32"), np.array([1, 1, 2, 2], "float32"), mode="linear"),
         Case("Resize", (2, 3, 4), np.zeros(0, "float32"), np.array([1, 1, 2, 2], "float32"), mode="linear",
              coordinate_transformation_mode="align_corners"),
-        Case("Resize", (2, 6, 4), np.zeros(0, "float32"), np.array([1, 1, 0.5, 0.5], "float32"), mode="nearest")],
+        Case("Resize", (2, 6, 4), np.zeros(0, "float32"), np.array([1, 1, 0.5, 0.5], "float32"), mode="nearest")] + [
+        Case("Resize", (2, 3, 4), np.zeros(0, "float32"), np.array([1, 1, 2, 2], "float32"), mode="nearest",
+             nearest_mode=nearest) for nearest in ("ceil", "floor", "round_prefer_ceil", "round_prefer_floor")],
 }
 
 
@@ -116,9 +121,9 @@ def model_of(cases):
             name = f"c{n}_{k}"
             if not isinstance(given, tuple):
                 initializers.append(numpy_helper.from_array(np.asarray(given), name))
-            elif case.ids:
+            elif case.ids and not any(isinstance(later, tuple) for later in case.inputs[k + 1:]):
                 inputs.append(helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", *given]))
-                data[name] = np.random.default_rng(n).integers(0, case.ids, (BATCH, *given))
+                data[name] = np.random.default_rng(n).integers(case.low, case.ids, (BATCH, *given))
             else:
                 inputs.append(helper.make_tensor_value_info(name + "_x", TensorProto.FLOAT, ["batch", *given]))
                 x = np.random.default_rng(n + 50 * k).standard_normal((BATCH, *given)).astype("float32")
@@ -151,6 +156,41 @@ def test_ops(family, tmp_path):
         case = cases[int(name[1:].split("_")[0])]
         error = np.abs(found[name] - value).max() / max(1, np.abs(value).max())
         assert found[name].shape == value.shape and error <= 1e-5, f"{name} of {case.op} {case.attributes}: {error}"
+
+
+# Of constants: the op, its operands, its attributes.
+CONSTANTS = {
+    "remainders of infinities": ("Mod", [np.float32([5, -5, 3]), np.float32([np.inf, np.inf, -np.inf])], {"fmod": 1}),
+    "int64 wraps around": ("Mul", [i(2**62, 3), i(4, 5)], {}),
+    "int32 wraps around": ("Add", [np.int32([2**31 - 1, 1]), np.int32([1, 1])], {}),
+    "int8 wraps around": ("Add", [np.int8([100, -100]), np.int8([100, -100])], {}),
+    "uint8 wraps around": ("Sub", [np.uint8([3, 5]), np.uint8([4, 1])], {}),
+    "the maximum of no booleans": ("ReduceMax", [np.zeros((0, 3), bool), i(0)], {"keepdims": 0}),
+    "the minimum of no integers": ("ReduceMin", [np.zeros((0, 3), "int32"), i(0)], {"keepdims": 0}),
+    "ids below 0": ("GatherElements", [f(3, 2), i(-1, 0, -3, 2).reshape(2, 2)], {"axis": 0}),
+}
+
+
+@pytest.mark.parametrize("name", list(CONSTANTS))
+def test_constants(name, tmp_path):
+    op, operands, attributes = CONSTANTS[name]
+    names = [f"c{k}" for k in range(len(operands))]
+    nodes = [helper.make_node(op, names, ["made"], **attributes),
+             helper.make_node("Cast", ["made"], ["float"], to=TensorProto.FLOAT),
+             helper.make_node("Reshape", ["float", "row"], ["known"]),
+             helper.make_node("Mul", ["x", "w"], ["scaled"]), helper.make_node("Add", ["scaled", "known"], ["y"])]
+    constants = [*zip(names, operands), ("row", i(1, -1)), ("w", np.float32([1]))]
+    graph = helper.make_graph(nodes, "constants", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", None])],
+                              [numpy_helper.from_array(a, n) for n, a in constants])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    path = tmp_path / "constants.onnx"
+    onnx.save(model, path)
+    x = f(BATCH, 1)
+    with np.errstate(over="ignore"):
+        expected = ReferenceEvaluator(model).run(None, {"x": x})[0]
+    with mtc.Session(mtc.compile(path, batch_size=BATCH, loss="mse", optimizer="sgd"), "cpu:1") as session:
+        np.testing.assert_allclose(session.predict(x), expected, rtol=1e-6)
 
 
 CELLS = {"LSTM": 4, "GRU": 3, "RNN": 1}

@@ -310,6 +310,25 @@ def test_rows_of_padding_have_no_gradient():
     assert_alike(*follow(Padded(), [((ids,), torch.zeros(2, 4, 3))] * 2, F.mse_loss))
 
 
+class Whole(nn.Module):
+    """Reductions over all axes, by overloads whose first argument is no axis."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(4, 3))
+
+    def forward(self, x):
+        w = self.w
+        return (torch.tensordot(x, w, dims=([1], [0])) * w.var(False) + w.std(False) + w.var(True)
+                + w.sum(dtype=torch.float32) + w.mean(dtype=torch.float32) + w.prod(dtype=torch.float32))
+
+
+def test_reductions_over_all_axes():
+    torch.manual_seed(4)
+    x, y = torch.randn(5, 4), torch.randn(5, 3)
+    assert_alike(*follow(Whole(), [((x,), y), ((x * 2,), y)], F.mse_loss, 0.1))
+
+
 class Pairs(nn.Module):
     """The contrastive loss of docs/pytorch.md."""
 
