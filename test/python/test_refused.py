@@ -613,3 +613,15 @@ def test_one_error_has_all_lines():
         by_jax(function)
     first = function.__code__.co_firstlineno
     assert [int(line.split(":")[1]) for line in str(found.value).splitlines()] == [first + 1, first + 2, first + 3]
+
+
+@pytest.mark.parametrize("name, data", [
+    ("m.mlir", b'mt.model @m {\n  %x = mt.input "\xff\xfe\x00" : tensor<?x2xf32>\n  %y = mt.nonesuch %x\n}\n'),
+    ("m.json", b'{"class_name": "Functional", "config": {"name": "\xff\x00"}}'),
+    ("m.onnx", b"\x08\x08\x12\x04\xff\xfe\x00\x1b:\x00")])
+def test_a_text_that_is_not_utf8(name, data, tmp_path):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(mtc.ModelError) as caught:
+        mtc.compile(tmp_path / name, verbose=0)
+    text = str(caught.value)
+    assert name in text and all(c.isprintable() or c == "\n" for c in text)
