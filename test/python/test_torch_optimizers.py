@@ -105,6 +105,17 @@ def test_schedulers_that_cannot_be_followed(make, words, early):
             scheduler.step()
 
 
+def test_betas_that_a_scheduler_moves_are_refused():
+    module = net()
+    optimizer = ADAMW(module.parameters())
+    step = compiled(module, optimizer)
+    scheduler = schedulers.OneCycleLR(optimizer, 0.1, total_steps=10)
+    with pytest.raises(mtc.ModelError, match="cycle_momentum=False"):
+        for batch in batches(2):
+            step.train_on_batch(batch)
+            scheduler.step()
+
+
 def test_rates_that_differ_behind_a_warm_up():
     """With factor 0 all rates are 0 when the step is compiled, as with the usual schedule of transformers."""
     module = net()
