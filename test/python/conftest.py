@@ -44,13 +44,14 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def this_cpu():
-    """Plans have code for this CPU alone, which halves the time to compile them. Tests of lit have code for all."""
+    """Plans have code for this CPU alone, which halves the time to compile them. Tests of lit have code for all. Gives
+    what it replaces: the function that makes settings."""
     from mtc import _compile
 
     settings = _compile._settings
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_compile, "_settings", lambda *given: _compile.for_this_cpu(settings(*given)))
-        yield
+        yield settings
 
 
 @pytest.fixture
