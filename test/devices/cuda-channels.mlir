@@ -3,6 +3,8 @@
 // images"): one of each column, one with a border and a stride, whose columns are an odd number, and one of images
 // that are multiplied by a variable and so have a gradient. The last batch has 3 samples of 10. The same bits on
 // any number of GPUs; losses near those of a CPU, and of a plan without these channels.
+// Most of it is generated code, which sanitizers do not see; other tests of devices run with them.
+// REQUIRES: no-sanitizer
 // RUN: mtc compile %s -o %t.mtp --batch 10 --shards 8 --precision bf16 --target cpu,cuda:simulated
 // RUN: mtc compile %s -o %t.cpu.mtp --batch 10 --shards 8 --precision bf16
 // RUN: export MTRUN_CUDA_DRIVER=%build/lib/libcuda-simulated.so MTC_SIM_DEVICES=8

@@ -3,6 +3,8 @@
 // matrix and a bias of its own, of 517 classes, which are 520 in 16 bits. The last batch has 3 samples of 10. The same
 // bits on any number of GPUs, and on any number of CPU devices; losses near those of the CPU code, and of a plan that
 // stores all logits.
+// Most of it is generated code, which sanitizers do not see; other tests of devices run with them.
+// REQUIRES: no-sanitizer
 // RUN: mtc compile %s -o %t.f32.mtp --batch 10 --shards 8 --target cpu,cuda:simulated --device-memory 1400KiB 2>&1 | FileCheck %s
 // RUN: mtc compile %s -o %t.bf16.mtp --batch 10 --shards 8 --precision bf16 --target cpu,cuda:simulated --device-memory 1400KiB 2>&1 | FileCheck %s
 // CHECK: with all logits at once the step does not fit in 1.37 MiB on one device; they are computed by {{2|4}} blocks of classes

@@ -2,6 +2,8 @@
 // A language model of 517 classes, once with the table of the embedding and once with a matrix and a bias of its own:
 // in 16 bits the logits have three more classes for GPUs (docs/ir.md, "Classes that pad logits"). The last batch has 3
 // samples of 10. The same bits on any number of GPUs; losses near those of a CPU, and of a plan without these classes.
+// Most of it is generated code, which sanitizers do not see; other tests of devices run with them.
+// REQUIRES: no-sanitizer
 // RUN: mtc compile %s -o %t.mtp --batch 10 --shards 8 --precision bf16 --target cpu,cuda:simulated
 // RUN: mtc compile %s -o %t.cpu.mtp --batch 10 --shards 8 --precision bf16
 // RUN: export MTRUN_CUDA_DRIVER=%build/lib/libcuda-simulated.so MTC_SIM_DEVICES=8
