@@ -252,7 +252,7 @@ static void parseSplit(std::string_view text, Arguments &a) {
 }
 
 static void addTrain(CLI::App &app, Arguments &a) {
-  CLI::App *sub = app.add_subcommand("train", "train a model: whole passes over the data, of which the last batch may be short");
+  CLI::App *sub = app.add_subcommand("train", "train a model for whole epochs; the last batch of each may be short");
   addPlan(sub, a);
   addData(sub, a);
   addCount(sub, "--epochs", a.loop.epochs = 1, 1, "passes over the data, in total");
