@@ -19,8 +19,8 @@ class AcyclicGraph {
 public:
   using Edges = llvm::SmallDenseSet<unsigned, 4>;
 
-  // Nodes 0 to `count` - 1, without edges. After `connect` for all of them `sort` must follow,
-  // which is false where there is a cycle.
+  // Nodes 0 to `count` - 1, without edges. After `connect` for all of them `sort` must follow. It returns false where
+  // there is a cycle.
   explicit AcyclicGraph(unsigned count = 0) : nodes(count) {}
   bool sort();
 
@@ -37,7 +37,7 @@ public:
   void merge(unsigned into, unsigned from);
   // Is there a path between two nodes, in either direction, that passes through a third one?
   bool haveIndirectPath(unsigned a, unsigned b) const;
-  // Is there a path, which an edge or a node alone is too?
+  // Is there a path? An edge is one, and so is a node alone.
   bool havePath(unsigned from, unsigned to) const;
 
 private:

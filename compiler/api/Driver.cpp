@@ -91,7 +91,7 @@ public:
     context.appendDialectRegistry(allDialects());
     setAllAttributes(*module);
     for (const char *list : {options.values.print_ir_before, options.values.print_ir_after})
-      if (Status status = checkPasses(list); !status.ok())
+      if (Status status = list ? checkPasses(list) : Status(); !status.ok())
         return status;
     if (const char *folder = options.values.dump_stages)
       if (std::error_code error = llvm::sys::fs::create_directories(folder))
@@ -323,11 +323,11 @@ private:
       parameters.setName(model.getSymName());
   }
 
-  // `list`: of --print-ir-before or --print-ir-after; may be null.
+  // `list`: of --print-ir-before or --print-ir-after.
   Status checkPasses(const char *list) {
     std::vector<std::string> all = passNames(context, compilation);
     llvm::SmallVector<llvm::StringRef> given;
-    llvm::StringRef(list ? list : "").split(given, ',', -1, /*KeepEmpty=*/false);
+    llvm::StringRef(list).split(given, ',', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef pass : given)
       if (pass != "all" && !llvm::is_contained(all, pass))
         return {MT_INVALID, "expected all or passes of this compilation, " + llvm::join(all, ", ") + "; found " +

@@ -92,7 +92,7 @@ def norms(mine: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, f
 
 
 def _size(gradients: float, loss: float) -> float:
-    """What gradients are compared with: the largest, and where all are 0, which MTC's must be beside it, the loss."""
+    """What gradients are compared with: the largest of them, or the loss where all of them are 0."""
     return gradients if gradients > ZERO * loss else loss or 1.0
 
 

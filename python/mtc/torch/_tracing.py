@@ -95,7 +95,7 @@ def without_questions() -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_gradients() -> Iterator[list[str]]:
-    """Collects the classes of the caller's torch.autograd.Function, whose backward torch.export leaves out."""
+    """Collects the caller's subclasses of torch.autograd.Function, whose backward torch.export omits."""
     function = torch.autograd.Function
     before, found = function.__dict__["apply"], []
 
