@@ -36,7 +36,7 @@ CodegenOptions mtc::codegenOptions(ModuleOp module, std::vector<std::string> tar
 FailureOr<std::vector<TargetCode>> mtc::runTasks(ModuleOp module, ArrayRef<CodeTask> tasks) {
   struct Work {
     std::vector<TargetCode> codes;
-    std::string error;
+    std::optional<std::string> error; // empty: reported
   };
   std::vector<Work> works(tasks.size());
   llvm::DefaultThreadPool pool;
@@ -58,8 +58,8 @@ FailureOr<std::vector<TargetCode>> mtc::runTasks(ModuleOp module, ArrayRef<CodeT
     thread.join();
   std::vector<TargetCode> codes;
   for (Work &work : works) {
-    if (!work.error.empty())
-      return module.emitError(work.error);
+    if (work.error)
+      return work.error->empty() ? failure() : LogicalResult(module.emitError(*work.error));
     llvm::move(work.codes, std::back_inserter(codes));
   }
   return codes;

@@ -55,15 +55,14 @@ struct TargetCode {
 // that does not keep the contract of its kind.
 mlir::LogicalResult setGrids(mlir::ModuleOp module);
 
-// What is left to do for one piece of code, or several, once the kernels are written: runs in a thread of its own,
-// once, and its parts in the threads of a pool.
+// What makes one piece of code, or several: runs in a thread of its own, once, and its parts in the threads of a pool.
 struct CodeTask {
   std::function<llvm::Expected<std::vector<TargetCode>>(llvm::ThreadPoolInterface &pool)> run;
   bool assembles = false; // a child process follows, so its parts come before those of other tasks
 };
 
-// Writes all kernels and `mt_sum` for each CPU target: a task each, in the order of the options. Same module, same
-// bytes. Reports what cannot be compiled at the kernel.
+// A task for each CPU target, in the order of the options: writes all kernels and `mt_sum`. Same module, same bytes.
+// What cannot be compiled is reported at the kernel.
 mlir::FailureOr<std::vector<CodeTask>> prepareCode(mlir::ModuleOp module, const CodegenOptions &options);
 // The same for GPUs (docs/gpu-code.md): a cubin for each architecture where ptxas is found, PTX, code for the simulated
 // driver. Sets `gpu_grid` of every plan.kernel. Notes and errors go to the module's diagnostics.

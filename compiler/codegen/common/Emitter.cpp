@@ -247,7 +247,7 @@ static LLVM::LLVMFuncOp hidden(Emitter &emit, StringRef name, LLVM::LLVMFunction
 LLVM::LLVMFuncOp Emitter::lookup(StringRef name) {
   if (Operation *known = SymbolTable::lookupSymbolIn(home->getParentOp(), name))
     return dyn_cast<LLVM::LLVMFuncOp>(known);
-  LLVM::LLVMFunctionType type = functions ? functions->lookup(name) : LLVM::LLVMFunctionType();
+  LLVM::LLVMFunctionType type = functions ? functions->types.lookup(name) : LLVM::LLVMFunctionType();
   if (!type)
     return nullptr;
   OpBuilder::InsertionGuard guard(*this);
@@ -255,26 +255,50 @@ LLVM::LLVMFuncOp Emitter::lookup(StringRef name) {
   return hidden(*this, name, type); // another module has its body
 }
 
-LLVM::LLVMFuncOp Emitter::function(StringRef name, ArrayRef<Type> arguments, bool internal,
-                                   llvm::function_ref<void(ValueRange)> body) {
+LLVM::LLVMFuncOp Emitter::define(StringRef name, FunctionType type, bool internal,
+                                 llvm::function_ref<Value(ValueRange)> body) {
   OpBuilder::InsertionGuard guard(*this);
-  setInsertionPointToEnd(home);
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), arguments);
-  auto linkage = internal ? LLVM::Linkage::Internal : LLVM::Linkage::External;
   bool isShared = internal && functions;
+  ModuleOp outerModule = module;
+  llvm::DenseMap<Attribute, LLVM::GlobalOp> outerGlobals;
+  OwningOpRef<ModuleOp> own;
+  if (isShared) {
+    functions->types.insert({name, type});
+    own = ModuleOp::create(module.getLoc());
+    module = *own;
+    home = module.getBody();
+    outerGlobals.swap(globals);
+  }
+  setInsertionPointToEnd(home);
+  auto linkage = internal ? LLVM::Linkage::Internal : LLVM::Linkage::External;
   auto function = isShared ? hidden(*this, name, type) : LLVM::LLVMFuncOp::create(*this, name, type, linkage);
-  if (isShared)
-    functions->insert({name, type});
   Block *outer = entry;
   Arrays outerArrays = std::exchange(arrays, Arrays());
   arrays.allowed = !internal;
   entry = function.addEntryBlock(*this);
   setInsertionPointToStart(entry);
-  body(entry->getArguments());
-  LLVM::ReturnOp::create(*this, ValueRange());
+  Value result = body(entry->getArguments());
+  LLVM::ReturnOp::create(*this, result ? ValueRange(result) : ValueRange());
   if (!internal)
     scratchTaken = arrays.inScratch;
   arrays = outerArrays;
   entry = outer;
-  return function;
+  if (!isShared)
+    return function;
+  functions->modules.push_back(std::move(own));
+  module = outerModule;
+  home = module.getBody();
+  globals.swap(outerGlobals);
+  return lookup(name);
+}
+
+LLVM::LLVMFuncOp Emitter::function(StringRef name, ArrayRef<Type> arguments, bool internal,
+                                   llvm::function_ref<void(ValueRange)> body) {
+  auto type = FunctionType::get(LLVM::LLVMVoidType::get(getContext()), arguments);
+  return define(name, type, internal, [&](ValueRange values) { return body(values), Value(); });
+}
+
+LLVM::LLVMFuncOp Emitter::function(StringRef name, ArrayRef<Type> arguments, Type result,
+                                   llvm::function_ref<Value(ValueRange)> body) {
+  return define(name, FunctionType::get(result, arguments), /*internal=*/true, body);
 }

@@ -15,8 +15,11 @@
 
 namespace mtc {
 
-// Internal functions of the modules that are linked to one object, by name: each is in one of them.
-using SharedFunctions = llvm::StringMap<mlir::LLVM::LLVMFunctionType>;
+// Functions that several kernels of one shared object call. Each is written once, into a module of its own.
+struct SharedFunctions {
+  llvm::StringMap<mlir::LLVM::LLVMFunctionType> types;        // by name
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules = {}; // written and not taken so far, in order
+};
 
 class Emitter : public mlir::ImplicitLocOpBuilder {
 public:
@@ -26,7 +29,7 @@ public:
   using Values = mlir::SmallVector<mlir::Value>;
   using Body = llvm::function_ref<Values(Value index, ValueRange carried)>;
 
-  // `functions`: null, or what several modules have in common that become one object.
+  // `functions`: null, or those of all modules that are linked to one shared object.
   Emitter(mlir::ModuleOp module, const VectorUnit &vectors, SharedFunctions *functions = nullptr)
       : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()),
         vectors(vectors), functions(functions) {}
@@ -107,10 +110,13 @@ public:
   void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value index)> body);
   void when(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = nullptr);
 
-  // A function of the module; `body` is written into it. Internal ones are found by name again (`lookup`), in the
-  // modules that share functions, too.
+  // A function; `body` is written into it. Internal ones are found by name again (`lookup`); of modules that share
+  // functions, from each of them. Its name says all that its code depends on.
   mlir::LLVM::LLVMFuncOp function(llvm::StringRef name, llvm::ArrayRef<Type> arguments, bool internal,
                                   llvm::function_ref<void(ValueRange arguments)> body);
+  // An internal function with a result, which `body` gives.
+  mlir::LLVM::LLVMFuncOp function(llvm::StringRef name, llvm::ArrayRef<Type> arguments, Type result,
+                                  llvm::function_ref<Value(ValueRange arguments)> body);
   mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name);
   void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) {
     mlir::LLVM::CallOp::create(*this, callee, arguments);
@@ -122,6 +128,10 @@ public:
   Value truncate(Type element, Value value);
 
 private:
+  using FunctionType = mlir::LLVM::LLVMFunctionType;
+  mlir::LLVM::LLVMFuncOp define(llvm::StringRef name, FunctionType type, bool internal,
+                                llvm::function_ref<Value(ValueRange arguments)> body);
+
   SharedFunctions *functions;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;

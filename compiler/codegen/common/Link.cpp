@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/Object.h"
 #include "lld/Common/Driver.h"
+#include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ struct Descriptor {
 };
 } // namespace
 
-static llvm::Error writeFile(const Descriptor &file, llvm::ArrayRef<char> bytes) {
+static llvm::Error writeFile(const Descriptor &file, llvm::StringRef bytes) {
   llvm::raw_fd_ostream stream(file.number, /*shouldClose=*/false);
   stream.write(bytes.data(), bytes.size());
   stream.flush();
@@ -50,20 +51,32 @@ static void readAll(int pipe, std::vector<char> &bytes) {
     bytes.insert(bytes.end(), part.begin(), part.begin() + std::max<ssize_t>(size, 0));
 }
 
-llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<Object> objects) {
+// All objects as one file: a process may have few files open.
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> archiveOf(llvm::ArrayRef<const Object *> objects) {
+  std::vector<llvm::NewArchiveMember> members;
+  for (const Object *object : objects)
+    members.emplace_back(llvm::MemoryBufferRef({object->data(), object->size()}, "kernels.o"));
+  return llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NoSymtab, llvm::object::Archive::K_GNU,
+                                    /*Deterministic=*/true, /*Thin=*/false);
+}
+
+llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<const Object *> objects,
+                                                  llvm::ArrayRef<Alias> aliases) {
+  auto archive = archiveOf(objects);
+  if (!archive)
+    return archive.takeError();
+  Descriptor file(memfd_create("mtc-objects", MFD_CLOEXEC));
+  if (file.number < 0)
+    return systemError("create a file in memory");
+  if (llvm::Error error = writeFile(file, (*archive)->getBuffer()))
+    return std::move(error);
+  archive->reset();
+  std::vector<std::string> options;
+  for (const auto &[name, symbol] : aliases)
+    options.push_back("--defsym=" + name + "=" + symbol);
   // The linker keeps its state in globals.
   static std::mutex one;
   std::lock_guard<std::mutex> guard(one);
-  std::vector<Descriptor> files;
-  std::vector<std::string> inputs;
-  for (const Object &object : objects) {
-    files.emplace_back(memfd_create("mtc-object", MFD_CLOEXEC));
-    if (files.back().number < 0)
-      return systemError("create a file in memory");
-    if (llvm::Error error = writeFile(files.back(), object))
-      return std::move(error);
-    inputs.push_back(nameOf(files.back().number));
-  }
   // The linker replaces an output file by another one, but writes into a pipe.
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
@@ -91,8 +104,11 @@ llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<Object> objects
                                       "--threads=1",
                                       "-o",
                                       output.c_str()};
-  for (const std::string &input : inputs)
-    arguments.push_back(input.c_str());
+  for (const std::string &option : options)
+    arguments.push_back(option.c_str());
+  std::string input = nameOf(file.number);
+  arguments.push_back("--whole-archive");
+  arguments.push_back(input.c_str());
   lld::Result result = lld::lldMain(arguments, llvm::nulls(), errors, {{lld::Gnu, &lld::elf::link}});
   to.close(); // the last end: the reader is done
   reader.join();

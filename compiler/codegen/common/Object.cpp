@@ -5,24 +5,31 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
+#include <limits>
 #include <mutex>
 
 using namespace mlir;
 using namespace mtc;
 
-llvm::Expected<std::unique_ptr<llvm::Module>> mtc::translateToLlvm(ModuleOp module, llvm::LLVMContext &context) {
-  // Both steps change the MLIR context, which may be one without locks.
+std::mutex &mtc::contextMutex() {
   static std::mutex one;
-  std::lock_guard<std::mutex> guard(one);
+  return one;
+}
+
+llvm::Expected<std::unique_ptr<llvm::Module>> mtc::translateToLlvm(ModuleOp module, llvm::LLVMContext &context) {
+  std::lock_guard<std::mutex> guard(contextMutex());
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
   passes.addPass(createSCFToControlFlowPass());
@@ -81,24 +88,25 @@ private:
 struct Frame {
   uint64_t bytes;
   std::vector<std::string> callees;
-  bool isKernel; // visible outside of the plan's code
 };
 using Frames = llvm::StringMap<Frame>;
 
-struct Part {
+} // namespace
+
+struct mtc::CompiledModule {
   Object object;
   Frames frames;
+  std::string error; // empty: compiled
 };
 
-} // namespace
+using CompiledPtr = std::shared_ptr<const CompiledModule>;
 
 static Frames framesOf(const llvm::Module &code, const llvm::StringMap<uint64_t> &sizes) {
   Frames frames;
   for (const llvm::Function &function : code) {
     if (function.isDeclaration())
       continue;
-    bool isKernel = !function.hasLocalLinkage() && !function.hasHiddenVisibility();
-    Frame frame{sizes.lookup(function.getName()), {}, isKernel};
+    Frame frame{sizes.lookup(function.getName()), {}};
     for (const llvm::Instruction &instruction : llvm::instructions(function))
       if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
         if (const llvm::Function *callee = call->getCalledFunction(); callee && !callee->isIntrinsic())
@@ -120,72 +128,182 @@ static uint64_t stackOf(StringRef name, const Frames &frames) {
   return frame->second.bytes + returnAddress + deepest;
 }
 
-static llvm::Error checkStack(const Frames &frames, uint64_t most) {
-  for (const auto &[name, frame] : frames)
-    if (uint64_t stack = frame.isKernel ? stackOf(name, frames) : 0; stack > most)
+// Code that is ready to be generated. The context is the module's.
+struct Lowered {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+static void prepare(llvm::Function &function, const CpuTarget &target) {
+  function.addFnAttr("target-cpu", target.cpu);
+  if (!target.tune.empty())
+    function.addFnAttr("tune-cpu", target.tune);
+  function.addFnAttr("prefer-vector-width", std::to_string(target.vectors.bits));
+  FrameSizes::ask(function);
+  function.addFnAttr("no-builtins");
+  function.addFnAttr(llvm::Attribute::NoUnwind);
+}
+
+static llvm::Expected<CompiledModule> compile(Lowered &lowered, const CpuTarget &target) {
+  auto created = createMachine(target);
+  if (!created)
+    return created.takeError();
+  std::unique_ptr<llvm::TargetMachine> machine = std::move(*created);
+  llvm::Module &code = *lowered.module;
+  code.setTargetTriple(llvm::Triple(target.triple));
+  code.setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : code)
+    if (!function.isDeclaration())
+      prepare(function, target);
+  CompiledModule compiled;
+  llvm::raw_svector_ostream stream(compiled.object);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true))
+    return llvm::createStringError("cannot emit objects for %s", target.cpu.c_str());
+  llvm::StringMap<uint64_t> sizes;
+  lowered.context.setDiagnosticHandler(std::make_unique<FrameSizes>(sizes));
+  passes.run(code);
+  compiled.frames = framesOf(code, sizes);
+  return compiled;
+}
+
+namespace {
+
+// What this process has compiled, by all that the code depends on: a step and its check have most kernels in common,
+// and are compiled at the same time.
+class CodeCache {
+public:
+  using Entry = std::shared_future<CompiledPtr>;
+  // The entry of a key. A promise, if it is new: the caller keeps it.
+  std::pair<Entry, std::optional<std::promise<CompiledPtr>>> find(const std::string &key) {
+    std::lock_guard<std::mutex> guard(mutex);
+    if (auto known = entries.find(key); known != entries.end())
+      return {known->second, std::nullopt};
+    std::promise<CompiledPtr> promise;
+    Entry entry = promise.get_future().share();
+    entries.insert({key, entry});
+    return {entry, std::move(promise)};
+  }
+  // Counts bytes of code that was compiled. Over the limit all is forgotten: what is in use stays with its users.
+  void count(size_t added) {
+    std::lock_guard<std::mutex> guard(mutex);
+    bytes += added;
+    if (bytes <= maxBytes)
+      return;
+    entries.clear();
+    bytes = 0;
+  }
+
+private:
+  static constexpr size_t maxBytes = 64 << 20;
+  std::mutex mutex;
+  llvm::StringMap<Entry> entries;
+  size_t bytes = 0;
+};
+
+CodeCache &codeCache() {
+  static CodeCache cache;
+  return cache;
+}
+
+// Of the text of a module, whole, whatever the flags of the program say.
+std::string hashOf(ModuleOp module) {
+  std::lock_guard<std::mutex> guard(contextMutex());
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  constexpr int64_t all = std::numeric_limits<int64_t>::max();
+  OpPrintingFlags flags;
+  flags.useLocalScope().assumeVerified().printGenericOpForm();
+  flags.elideLargeElementsAttrs(all).elideLargeResourceString(all);
+  module.print(stream, flags);
+  return llvm::toHex(llvm::BLAKE3::hash<16>(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
+}
+
+} // namespace
+
+ObjectCompiler::ObjectCompiler(CpuTarget target, llvm::ThreadPoolInterface &pool)
+    : target(std::move(target)), pool(pool) {}
+
+// Code that nobody waits for may be another plan's.
+ObjectCompiler::~ObjectCompiler() = default;
+
+ObjectCompiler::Compiled ObjectCompiler::start(ModuleOp module, const std::string &key) {
+  auto [entry, made] = codeCache().find(key);
+  if (!made)
+    return entry;
+  auto promise = std::make_shared<std::promise<CompiledPtr>>(std::move(*made));
+  auto finish = [promise](llvm::Expected<CompiledModule> compiled) {
+    auto result = std::make_shared<CompiledModule>();
+    if (compiled)
+      *result = std::move(*compiled);
+    else
+      result->error = llvm::toString(compiled.takeError());
+    codeCache().count(result->object.size());
+    promise->set_value(std::move(result));
+  };
+  auto lowered = std::make_shared<Lowered>();
+  auto translated = translateToLlvm(module, lowered->context);
+  if (!translated) {
+    finish(translated.takeError());
+    return entry;
+  }
+  lowered->module = std::move(*translated);
+  pool.async([lowered, finish, target = target]() mutable {
+    finish(compile(*lowered, target));
+    lowered.reset();
+  });
+  return entry;
+}
+
+void ObjectCompiler::add(OwningOpRef<ModuleOp> module) {
+  std::string hash = hashOf(*module);
+  add(std::move(module), hash);
+}
+
+void ObjectCompiler::add(OwningOpRef<ModuleOp> module, const std::string &hash) {
+  compiled.push_back(start(*module, target.name + " " + hash));
+  module = {};
+  for (size_t most = 8 * pool.getMaxConcurrency(); compiled.size() > waited + most; ++waited)
+    compiled[waited].wait();
+}
+
+void ObjectCompiler::addKernel(OwningOpRef<ModuleOp> module, StringRef name) {
+  auto function = llvm::find_if(module->getOps<LLVM::LLVMFuncOp>(), [](auto op) { return !op.isExternal(); });
+  // The same code has the same symbol, whatever the plan calls it.
+  (*function).setSymName("kernel");
+  (*function).setVisibility_(LLVM::Visibility::Hidden);
+  std::string hash = hashOf(*module);
+  (*function).setSymName("kernel_" + hash);
+  kernels.push_back({name.str(), (*function).getSymName().str()});
+  add(std::move(module), hash);
+}
+
+static llvm::Error checkStack(ArrayRef<Alias> kernels, const Frames &frames, uint64_t most) {
+  for (const auto &[name, symbol] : kernels)
+    if (uint64_t stack = stackOf(symbol, frames); stack > most)
       return llvm::createStringError("kernel " + name + ": expected at most " + llvm::Twine(most) +
                                      " bytes of stack, found " + llvm::Twine(stack));
   return llvm::Error::success();
 }
 
-static llvm::Expected<Part> compilePart(ModuleOp module, const CpuTarget &target) {
-  llvm::LLVMContext context;
-  auto translated = translateToLlvm(module, context);
-  if (!translated)
-    return translated.takeError();
-  std::unique_ptr<llvm::Module> code = std::move(*translated);
-  auto created = createMachine(target);
-  if (!created)
-    return created.takeError();
-  std::unique_ptr<llvm::TargetMachine> machine = std::move(*created);
-  code->setTargetTriple(llvm::Triple(target.triple));
-  code->setDataLayout(machine->createDataLayout());
-  for (llvm::Function &function : *code) {
-    if (function.isDeclaration())
-      continue;
-    function.addFnAttr("target-cpu", target.cpu);
-    if (!target.tune.empty())
-      function.addFnAttr("tune-cpu", target.tune);
-    function.addFnAttr("prefer-vector-width", std::to_string(target.vectors.bits));
-    FrameSizes::ask(function);
-    function.addFnAttr("no-builtins");
-    function.addFnAttr(llvm::Attribute::NoUnwind);
-  }
-  Part part;
-  llvm::raw_svector_ostream stream(part.object);
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true))
-    return llvm::createStringError("cannot emit objects for %s", target.cpu.c_str());
-  llvm::StringMap<uint64_t> sizes;
-  context.setDiagnosticHandler(std::make_unique<FrameSizes>(sizes));
-  passes.run(*code);
-  part.frames = framesOf(*code, sizes);
-  return part;
-}
-
-llvm::Expected<std::vector<Object>> mtc::compileObjects(ArrayRef<OwningOpRef<ModuleOp>> modules,
-                                                        const CpuTarget &target, uint64_t maxStack,
-                                                        llvm::ThreadPoolInterface &pool) {
-  std::vector<std::optional<llvm::Expected<Part>>> parts(modules.size());
-  llvm::ThreadPoolTaskGroup threads(pool);
-  for (auto [module, part] : llvm::zip_equal(modules, parts))
-    threads.async([&] { part.emplace(compilePart(*module, target)); });
-  threads.wait();
-  std::vector<Object> objects;
+llvm::Expected<std::vector<char>> ObjectCompiler::link(uint64_t maxStack) {
+  std::vector<const Object *> objects;
+  llvm::DenseSet<const Object *> known; // kernels of equal code are one
   Frames frames;
   llvm::Error failed = llvm::Error::success();
-  for (std::optional<llvm::Expected<Part>> &part : parts) {
-    if (!*part) {
-      failed = llvm::joinErrors(std::move(failed), part->takeError());
+  for (const Compiled &each : compiled) {
+    const CompiledModule &module = *each.get();
+    if (!module.error.empty())
+      failed = llvm::joinErrors(std::move(failed), llvm::createStringError(module.error));
+    if (!known.insert(&module.object).second)
       continue;
-    }
-    objects.push_back(std::move((*part)->object));
-    for (auto &[name, frame] : (*part)->frames)
-      frames[name] = std::move(frame);
+    objects.push_back(&module.object);
+    for (auto &[name, frame] : module.frames)
+      frames[name] = frame;
   }
   if (!failed)
-    failed = checkStack(frames, maxStack);
+    failed = checkStack(kernels, frames, maxStack);
   if (failed)
     return std::move(failed);
-  return objects;
+  return linkShared(objects, kernels);
 }

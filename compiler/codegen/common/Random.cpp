@@ -77,20 +77,14 @@ static Value uniformOf(Emitter &emit, bool scalar, Value seed, Value step, Value
 
 // A function for all initial values, (seed, stream, element): they are many, and run once.
 static LLVM::LLVMFuncOp uniformFunction(Emitter &emit, bool scalar) {
-  constexpr StringLiteral name = "mt_uniform";
+  StringRef name = scalar ? "mt_uniform_scalar" : "mt_uniform";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
-  OpBuilder::InsertionGuard guard(emit);
-  emit.setInsertionPointToEnd(emit.home);
   Type i64 = emit.getI64Type(), number = Philox{emit, scalar}.shaped(emit.getF32Type());
-  auto type = LLVM::LLVMFunctionType::get(number, {i64, emit.getI32Type(), i64});
-  auto function = LLVM::LLVMFuncOp::create(emit, name, type, LLVM::Linkage::Internal);
+  auto function = emit.function(name, {i64, emit.getI32Type(), i64}, number, [&](ValueRange arguments) {
+    return uniformOf(emit, scalar, arguments[0], Value(), arguments[1], arguments[2]);
+  });
   function.setNoInline(true);
-  Block *entry = function.addEntryBlock(emit);
-  emit.setInsertionPointToStart(entry);
-  Value computed =
-      uniformOf(emit, scalar, entry->getArgument(0), Value(), entry->getArgument(1), entry->getArgument(2));
-  LLVM::ReturnOp::create(emit, computed);
   return function;
 }
 

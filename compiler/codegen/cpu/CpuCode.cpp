@@ -15,60 +15,67 @@
 using namespace mlir;
 using namespace mtc;
 
-static int64_t numberOfOps(ModuleOp module) {
-  int64_t count = 0;
-  module.walk([&](Operation *) { ++count; });
-  return count;
-}
-
 namespace {
 struct CpuModule : NormalModule {
   llvm::DenseMap<Operation *, Grid> grids;
 };
 } // namespace
 
-// The functions of all kernels for one vector unit, in parts, and the bytes of scratch that each takes.
-static FailureOr<KernelModules> emitKernels(const CpuModule &normal, const CodegenOptions &options,
-                                            const VectorUnit &vectors, std::vector<int64_t> &scratch) {
-  ModuleOp module = *normal.module;
-  KernelModules parts;
-  SharedFunctions functions;
-  std::unique_ptr<Emitter> emit;
-  auto bind = [](Kernel &kernel, ValueRange values) {
+namespace {
+// What takes the functions that are written: a kernel's by its symbol, and those that kernels share, without a name.
+using Taker = llvm::function_ref<void(OwningOpRef<ModuleOp>, StringRef symbol)>;
+} // namespace
+
+// Writes the function of a kernel into a module of its own. Gives its bytes of scratch.
+static FailureOr<int64_t> emitKernel(Kernel &kernel, llvm::function_ref<LogicalResult(Kernel &)> body) {
+  Emitter &emit = kernel.emit;
+  LogicalResult result = success();
+  SmallVector<Type> arguments{emit.pointer(), emit.pointer(), emit.getI64Type(), emit.getI64Type()};
+  emit.function("kernel", arguments, /*internal=*/false, [&](ValueRange values) {
     kernel.params = values[0];
     kernel.buffers = values[1];
     kernel.tileBegin = values[2];
     kernel.tileEnd = values[3];
-  };
-  auto write = [&](StringRef name, Kernel &kernel, llvm::function_ref<LogicalResult(Kernel &)> body) {
-    LogicalResult result = success();
-    SmallVector<Type> arguments{emit->pointer(), emit->pointer(), emit->getI64Type(), emit->getI64Type()};
-    emit->function(name, arguments, /*internal=*/false, [&](ValueRange values) {
-      bind(kernel, values);
-      result = body(kernel);
-    });
-    return result;
-  };
-  auto begin = [&] {
-    parts.push_back(ModuleOp::create(module.getLoc()));
-    emit = std::make_unique<Emitter>(*parts.back(), vectors, &functions);
-  };
-  begin();
-  for (auto op : module.getOps<plan::KernelOp>()) {
-    if (numberOfOps(*parts.back()) >= opsOfPart)
-      begin();
-    const KernelCode &code = codeOf(op);
-    Kernel kernel{*emit, op, op.getKind(), normal.grids.at(op), options.shardRows, options.fast, {}, {}, {}, {},
-                  normal.forms.at(op)};
-    emit->setLoc(op.getLoc());
-    if (failed(write(mtrun::kernelSymbol(op.getSymName()), kernel, code.emitCpu)))
-      return failure();
-    scratch.push_back(emit->scratchBytes());
-  }
-  Kernel sum{*emit, {}, mt::KernelKind::elementwise, Grid{0, 1, elementwiseElementsPerTile}, 1, false, {}, {}, {}, {}};
-  if (failed(write(mtrun::sumKernelName, sum, [](Kernel &kernel) { return emitSum(kernel), success(); })))
+    result = body(kernel);
+  });
+  if (failed(result))
     return failure();
-  return parts;
+  return emit.scratchBytes();
+}
+
+// Writes all kernels and mt_sum for one vector unit. Gives the bytes of scratch of each kernel.
+static FailureOr<std::vector<int64_t>> emitKernels(const CpuModule &normal, const CodegenOptions &options,
+                                                   const VectorUnit &vectors, Taker take) {
+  SharedFunctions functions;
+  std::vector<int64_t> scratch;
+  auto write = [&](plan::KernelOp op, mt::KernelKind kind, Grid grid, LineForm form, StringRef symbol,
+                   llvm::function_ref<LogicalResult(Kernel &)> body) -> LogicalResult {
+    std::unique_lock<std::mutex> lock(contextMutex());
+    OwningOpRef<ModuleOp> module = ModuleOp::create(normal.module.get().getLoc());
+    Emitter emit(*module, vectors, &functions);
+    Kernel kernel{emit, op, kind, grid, options.shardRows, options.fast, {}, {}, {}, {}, form};
+    FailureOr<int64_t> bytes = emitKernel(kernel, body);
+    lock.unlock();
+    if (failed(bytes))
+      return failure();
+    scratch.push_back(*bytes);
+    take(std::move(module), symbol);
+    for (OwningOpRef<ModuleOp> &shared : functions.modules)
+      take(std::move(shared), "");
+    functions.modules.clear();
+    return success();
+  };
+  ModuleOp module = *normal.module;
+  for (auto op : module.getOps<plan::KernelOp>())
+    if (failed(write(op, op.getKind(), normal.grids.at(op), normal.forms.at(op),
+                     mtrun::kernelSymbol(op.getSymName()), codeOf(op).emitCpu)))
+      return failure();
+  auto emitSums = [](Kernel &kernel) { return emitSum(kernel), success(); };
+  if (failed(write({}, mt::KernelKind::elementwise, Grid{0, 1, elementwiseElementsPerTile}, {}, mtrun::sumKernelName,
+                   emitSums)))
+    return failure();
+  scratch.pop_back(); // of mt_sum, which is no kernel of the plan
+  return scratch;
 }
 
 static CpuModule normalisedForCpu(ModuleOp module) {
@@ -88,41 +95,42 @@ FailureOr<int64_t> mtc::maxScratch(ModuleOp module, const CodegenOptions &option
     auto target = findTarget(name);
     if (!target)
       return module.emitError(llvm::toString(target.takeError()));
-    std::vector<int64_t> scratch;
-    if (failed(emitKernels(normal, options, target->vectors, scratch)))
+    auto scratch = emitKernels(normal, options, target->vectors, [](OwningOpRef<ModuleOp>, StringRef) {});
+    if (failed(scratch))
       return failure();
-    for (int64_t bytes : scratch)
+    for (int64_t bytes : *scratch)
       most = std::max(most, bytes);
   }
   return most;
+}
+
+// The code for one target. An error without a text: it was reported at the kernel.
+static llvm::Expected<std::vector<TargetCode>> makeCode(const CpuModule &normal, const CodegenOptions &options,
+                                                        const CpuTarget &target, llvm::ThreadPoolInterface &pool) {
+  ObjectCompiler compiler(target, pool);
+  auto scratch = emitKernels(normal, options, target.vectors, [&](OwningOpRef<ModuleOp> code, StringRef symbol) {
+    symbol.empty() ? compiler.add(std::move(code)) : compiler.addKernel(std::move(code), symbol);
+  });
+  if (failed(scratch))
+    return llvm::createStringError("");
+  auto elf = compiler.link(MT_KERNEL_STACK_BYTES);
+  if (!elf)
+    return elf.takeError();
+  return std::vector{TargetCode{target.name, target.features, std::move(*elf), "cpu", {}, std::move(*scratch)}};
 }
 
 FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const CodegenOptions &options) {
   std::vector<CodeTask> tasks;
   if (options.targets.empty())
     return tasks;
-  CpuModule normal = normalisedForCpu(module);
+  auto normal = std::make_shared<CpuModule>(normalisedForCpu(module));
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
   for (const std::string &name : options.targets) {
     auto target = findTarget(name);
     if (!target)
       return module.emitError(llvm::toString(target.takeError()));
-    std::vector<int64_t> scratch;
-    auto code = emitKernels(normal, options, target->vectors, scratch);
-    if (failed(code))
-      return failure();
-    auto parts = std::make_shared<KernelModules>(std::move(*code));
-    auto compile = [parts, target = *target, scratch](auto &pool) -> llvm::Expected<std::vector<TargetCode>> {
-      auto objects = compileObjects(*parts, target, MT_KERNEL_STACK_BYTES, pool);
-      if (!objects)
-        return objects.takeError();
-      auto elf = linkShared(*objects);
-      if (!elf)
-        return elf.takeError();
-      return std::vector{TargetCode{target.name, target.features, std::move(*elf), "cpu", {}, scratch}};
-    };
-    tasks.push_back({std::move(compile)});
+    tasks.push_back({[=, target = *target](auto &pool) { return makeCode(*normal, options, target, pool); }});
   }
   return tasks;
 }

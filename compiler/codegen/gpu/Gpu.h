@@ -32,6 +32,9 @@ enum class MatrixUnit {
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 emitGpuKernels(const NormalModule &normal, const CodegenOptions &options, MatrixUnit unit = MatrixUnit::mma);
 
+// Functions of kernels, in parts that are compiled in parallel.
+using KernelModules = std::vector<mlir::OwningOpRef<mlir::ModuleOp>>;
+
 // llvm.funcs in place of the gpu.funcs: for NVPTX, or for the host with mt_sim_thread (runtime/abi/gpu_kernel.h).
 KernelModules lowerToNvvm(mlir::ModuleOp kernels);
 KernelModules lowerToSimulated(mlir::ModuleOp kernels);

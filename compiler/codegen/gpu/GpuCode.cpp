@@ -33,14 +33,14 @@ static MatrixUnit unitOf(StringRef architecture, StringRef precision) {
   return found->hasWarpgroups() && precision != "tf32" ? MatrixUnit::wgmma : MatrixUnit::mma;
 }
 
-static llvm::Expected<Codes> simulate(const KernelModules &kernels, llvm::ThreadPoolInterface &pool) {
+static llvm::Expected<Codes> simulate(KernelModules &kernels, llvm::ThreadPoolInterface &pool) {
   auto target = findTarget("x86-64-v3");
   if (!target)
     return target.takeError();
-  auto object = compileObjects(kernels, *target, /*maxStack=*/UINT64_MAX, pool);
-  if (!object)
-    return object.takeError();
-  auto elf = linkShared(*object);
+  ObjectCompiler compiler(*target, pool);
+  for (OwningOpRef<ModuleOp> &part : kernels)
+    compiler.add(std::move(part));
+  auto elf = compiler.link(/*maxStack=*/UINT64_MAX);
   if (!elf)
     return elf.takeError();
   return Codes{TargetCode{targetName(simulatedName), {simulatedName.str()}, std::move(*elf), gpuDevice.str(), {}, {}}};

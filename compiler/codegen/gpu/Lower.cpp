@@ -146,6 +146,7 @@ KernelModules mtc::lowerKernels(ModuleOp kernels, llvm::function_ref<std::unique
   auto device = *kernels.getOps<gpu::GPUModuleOp>().begin();
   SymbolTable symbols(device);
   KernelModules parts;
+  constexpr int64_t opsOfPart = 2500; // fewer would spend more on what each part has of its own
   int64_t ops = opsOfPart;
   for (auto function : device.getOps<gpu::GPUFuncOp>()) {
     if (ops >= opsOfPart) {

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from typing import Callable, Container, Mapping, Optional
 
 import numpy as np
@@ -34,6 +35,7 @@ ZERO = 1e-12  # of the loss: where all gradients are below it, they are 0 but fo
 MOST = 0.1  # a larger difference is no rounding,
 FEW = 0.03  # unless its norm is at most this share of the gradient's: one sample's ReLU has gone the other way
 QUICK = roundings.STEPS[:3]  # before float64 is asked
+CASES, SECONDS = 2, 2.0  # that are always compared: the example and a batch that is made of it; of the thread, for more
 LOSS, GRADIENT, BUFFER, METRIC, PREDICTION = ("the loss", "the gradient of ", "the buffer ", "the metric ",
                                               "the prediction ")
 EVALUATED = " in evaluation"
@@ -54,6 +56,18 @@ class Verdict:
     moved: list[str] = dataclasses.field(default_factory=list)
     doubled: list[str] = dataclasses.field(default_factory=list)
     change: float = 0.0
+
+
+class Budget:
+    """How many cases are compared. `full`: all of them."""
+
+    def __init__(self, full: bool) -> None:
+        self.full = full
+        self.began = time.thread_time()
+
+    def allows(self, compared: int) -> bool:
+        """Whether to compare one more."""
+        return self.full or compared < CASES or time.thread_time() - self.began <= SECONDS
 
 
 class Different(ModelError):

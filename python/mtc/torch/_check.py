@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
@@ -28,7 +27,6 @@ OPTIMIZER = "mt.sgd <{learning_rate = 1.0 : f32, momentum = 0.5 : f32, rate_afte
 ROWS = 2  # samples of the example that are enough
 NORMALIZED = 4  # where a batch has few values of a channel: of two every normal value is 1 or -1
 FEW = 16  # values of a channel in a sample
-SECONDS = 3.0  # of work, after which no more batches are made
 CHANGE, BLOCK = 0.02, 1 << 16  # of the weights, as a share; random numbers that are repeated
 EXAMPLE = "the example"
 CHANGED = "the example with other weights"
@@ -116,14 +114,14 @@ class Check:
     def run(self, plan: Plan, variables: Variables, arrays: Mapping[str, Any], full: bool) -> str:
         """Compares the example and batches that are made of it. Gives the line that says how good a step is."""
         self.verdicts: dict[str, guard.Verdict] = {}
-        began = time.thread_time()
+        budget = guard.Budget(full)
         Reference(self.step, list(arrays.values()), self.names).repeats()
-        with Session(plan, "cpu:1") as session:
+        with Session(plan) as session:
             mtc = _Mine(session, variables, self.step.tensors(), self.names)
             for case in self._cases(plan, arrays):
-                if not self.verdicts or full or time.thread_time() - began <= SECONDS:
+                if budget.allows(len(self.verdicts)):
                     self._one(mtc, case)
-            if full or time.thread_time() - began <= SECONDS:
+            if budget.allows(len(self.verdicts)):
                 self.step = self._other_weights()
                 mtc.start(self.step.tensors())
                 self._one(mtc, edges.Case(CHANGED, next(self._cases(plan, arrays)).arrays))

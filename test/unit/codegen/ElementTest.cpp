@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <tuple>
 
 using namespace codegentest;
 
@@ -53,6 +54,31 @@ TEST(Sum, AddsInPlace) {
                 3);
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(left.as<float>()[i], a[i] + b[i]);
+    }
+  }
+}
+
+// A module that was compiled before is not compiled again, whatever the kernel is called and whatever stands beside it.
+TEST(Objects, DoNotDependOnWhatWasCompiledBefore) {
+  auto scaled = [](const std::string &name, const std::string &factor) {
+    return kernelText(name, "elementwise", R"(
+    ^bb0(%x: tensor<100xf32>):
+    %c = mt.constant dense<)" + factor + R"(> : tensor<f32>
+    %0 = mt.mul %x, %c : tensor<100xf32>, tensor<f32>
+    mt.yield %0 : tensor<100xf32>)");
+  };
+  std::string kernels = scaled("twice", "2.5") + scaled("again", "2.5") + scaled("thrice", "3.5");
+  auto first = compile(kernels), other = compile(scaled("other", "3.5") + scaled("twice", "4.5"));
+  auto last = compile(kernels);
+  for (size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(first[i]->image, last[i]->image);
+    EXPECT_EQ(first[i]->find("twice"), first[i]->find("again")) << "kernels of equal code are one";
+    std::vector<float> x(100, 2);
+    Guarded in = guarded(x), out = guarded(x);
+    for (auto [code, name, factor] : {std::tuple{&first, "again", 2.5f}, {&other, "other", 3.5f},
+                                      {&other, "twice", 4.5f}, {&last, "thrice", 3.5f}}) {
+      (*code)[i]->run(name, {0, 0, 0, 100, 0, nullptr, nullptr}, {in.as<void>(), out.as<void>()});
+      EXPECT_EQ(out.as<float>()[99], 2 * factor) << name;
     }
   }
 }
