@@ -17,6 +17,7 @@ from mtc._checks import optional
 from mtc._data import Arrays, Batches, is_stream
 from mtc._dataset import Dataset
 from mtc._errors import Error, ModelError, check
+from mtc._left_out import LeftOut
 from mtc._names import Names
 from mtc._plan import Plan
 from mtc._session import Session
@@ -143,6 +144,7 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
             caller.list.on_test_begin()
             Window(model, session).push()
             logs = run_evaluation(session, dataset, caller, steps, allow_nan)
+            logs.update(LeftOut(model, plan, structure).values(session, data, steps and steps * plan.batch_size))
             caller.list.on_test_end(logs)
         except Error:
             raise_own(data)

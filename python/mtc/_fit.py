@@ -17,6 +17,7 @@ from mtc._dataset import Dataset
 from mtc._errors import Error, check
 from mtc._evaluate import raise_own, run_evaluation, steps_of
 from mtc._interrupt import Interrupt, deferred
+from mtc._left_out import LeftOut
 from mtc._loop import Checkpoint, checkpoint_options
 from mtc._names import Names
 from mtc._session import Session
@@ -161,6 +162,7 @@ class Run:
         self.data = given.data
         self.generator = given.data if isinstance(given.data, Batches) and given.data.once else None
         self.validation_source = given.validation
+        self.left_out = LeftOut(model, session.plan, given.structure)
         self.verbose = verbose
         self.window = Window(model, session)
         self.names = Names(list(session.plan.metrics()))
@@ -279,6 +281,9 @@ class Run:
                                     lambda: self.interrupt.asked)
             if self.interrupt.asked:
                 return
+            steps = self.validation_steps
+            values.update(self.left_out.values(self.session, self.validation_source,
+                                               steps and steps * self.session.plan.batch_size))
             self.caller.list.on_test_end(values)
             logs = {**logs, **{f"val_{name}": value for name, value in values.items()}}
         self.caller.list.on_epoch_end(epoch, logs)

@@ -112,6 +112,32 @@ def test_metrics_that_are_not_there_are_left_out():
         mtc.compile(made, by="file", verbose=0)
 
 
+@pytest.mark.parametrize("metrics, classes", [
+    (lambda: [M.AUC(name="auc"), "mae"], 1),
+    (lambda: [M.AUC(name="auc", curve="PR"), M.PrecisionAtRecall(0.5, name="p"), "accuracy"], 1),
+    (lambda: [M.F1Score(name="f1", threshold=0.4), M.R2Score(name="r2"), "accuracy"], 3),
+], ids=["auc", "several", "classes"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore:.*(dropped|left out):mtc.ModelWarning")
+def test_metrics_that_keras_computes_on_the_predictions(metrics, classes, weighted):
+    """In evaluation and validation of arrays, over batches of which the last is short."""
+    numbers = np.random.default_rng(3)
+    y = np.eye(classes, dtype="f4")[numbers.integers(0, classes, 32)] if classes > 1 else numbers.integers(
+        0, 2, (32, 1)).astype("f4")
+    weights = numbers.uniform(0.5, 2, 32).astype("f4") if weighted else None
+    made = keras.Sequential([keras.Input((X.shape[1],)), keras.layers.Dense(classes, activation="sigmoid")])
+    made.compile("sgd", "mse", **{"weighted_metrics" if weighted else "metrics": metrics()})
+    expected = made.evaluate(X, y, sample_weight=weights, batch_size=12, verbose=0, return_dict=True)
+    found = mtc.evaluate(made, X, y, sample_weight=weights, batch_size=12, verbose=0, return_dict=True)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, err_msg=name)
+    history = mtc.fit(made, X, y, sample_weight=weights, validation_data=(X, y, weights), batch_size=12, epochs=2,
+                      verbose=0).history
+    last = mtc.evaluate(made, X, y, sample_weight=weights, batch_size=12, verbose=0, return_dict=True)
+    for name, value in last.items():
+        np.testing.assert_allclose(history[f"val_{name}"][-1], value, rtol=1e-5, err_msg=name)
+
+
 @pytest.mark.parametrize("ignored", [255, -1])
 def test_a_class_that_is_ignored(ignored):
     """The label of no class is none of the model's: traced, and trained as in Keras."""

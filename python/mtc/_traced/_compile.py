@@ -76,7 +76,7 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
         settings = {"precision": policy, **settings}
     result = _trace(model, request, with_weights, drop)
     for reason in result.dropped:
-        warnings.warn(f"{reason}; it is left out", ModelWarning, stacklevel=2)
+        warnings.warn(f"{reason}; it is left out of the plan", ModelWarning, stacklevel=2)
 
     def make(weights: Optional[dict[str, Any]] = None) -> bytes:
         def compiled() -> bytes:
