@@ -4,7 +4,7 @@
 #ifndef COMPILER_API_OPTIONS_H
 #define COMPILER_API_OPTIONS_H
 
-#include "frontend/TrainingOptions.h"
+#include "frontend/training/TrainingOptions.h"
 #include "runtime/abi/mtc.h"
 #include "runtime/support/status.h"
 #include "runtime/support/text.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Export.h"
-#include "frontend/keras/Training.h"
+#include "frontend/training/Training.h"
 
 namespace mtc::keras {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Export.h"
 
-#include "frontend/keras/Training.h"
 #include "frontend/keras/WeightsFile.h"
 #include "frontend/keras/Zip.h"
+#include "frontend/training/Training.h"
 
 using namespace mlir;
 

@@ -6,8 +6,8 @@
 #define FRONTEND_KERAS_EXPORT_H
 
 #include "frontend/ExportArchive.h"
-#include "frontend/TrainingOptions.h"
 #include "frontend/keras/Weights.h"
+#include "frontend/training/TrainingOptions.h"
 
 namespace mtc::keras {
 

@@ -4,7 +4,7 @@
 #ifndef FRONTEND_KERAS_GRAPH_H
 #define FRONTEND_KERAS_GRAPH_H
 
-#include "frontend/keras/Config.h"
+#include "frontend/Config.h"
 
 #include "mlir/IR/Value.h"
 

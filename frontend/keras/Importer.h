@@ -5,17 +5,13 @@
 #define FRONTEND_KERAS_IMPORTER_H
 
 #include "frontend/keras/LayerBuilder.h"
+#include "frontend/training/Training.h"
 
 #include <map>
 
 namespace mtc::keras {
 
-// One output of the model: the name of its layer, its value.
-struct Output {
-  std::string name;
-  mlir::Value value;
-  mlir::Value mask = {}; // which steps of a sample count, [?, T]; null: all
-};
+using training::Output;
 
 // What a layer returned.
 struct Tensor {

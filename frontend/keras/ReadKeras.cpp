@@ -6,8 +6,8 @@
 #include "frontend/keras/Export.h"
 #include "frontend/keras/Importer.h"
 #include "frontend/keras/Precision.h"
-#include "frontend/keras/Training.h"
 #include "frontend/mlir/Limits.h"
+#include "frontend/training/Training.h"
 
 #include "mlir/IR/Verifier.h"
 

@@ -6,8 +6,8 @@
 
 #include "frontend/ExportArchive.h"
 #include "frontend/NamedTensor.h"
-#include "frontend/TrainingOptions.h"
 #include "frontend/mlir/Diagnostics.h"
+#include "frontend/training/TrainingOptions.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

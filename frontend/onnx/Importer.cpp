@@ -300,7 +300,7 @@ LogicalResult Importer::evaluate(const Node &node) {
   return emitError(ops.location) << described(node) << ": " << problem;
 }
 
-LogicalResult Importer::makeOutputs(std::vector<keras::Output> &outputs) {
+LogicalResult Importer::makeOutputs(std::vector<training::Output> &outputs) {
   for (const Port &port : model.outputs) {
     auto found = values.find(port.name);
     logical::Ops ops{builder, NameLoc::get(builder.getStringAttr(port.name))};
@@ -324,16 +324,16 @@ LogicalResult Importer::makeOutputs(std::vector<keras::Output> &outputs) {
 }
 
 // What was replaced by what is known, and what computed shapes: it would clutter the text of a model.
-static void eraseUnused(Block &block, ArrayRef<keras::Output> outputs) {
+static void eraseUnused(Block &block, ArrayRef<training::Output> outputs) {
   llvm::DenseSet<mlir::Value> used;
-  for (const keras::Output &output : outputs)
+  for (const training::Output &output : outputs)
     used.insert(output.value);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op) && llvm::none_of(op.getResults(), [&](mlir::Value v) { return used.contains(v); }))
       op.erase();
 }
 
-LogicalResult Importer::run(std::vector<keras::Output> &outputs, std::vector<NamedTensor> &weights) {
+LogicalResult Importer::run(std::vector<training::Output> &outputs, std::vector<NamedTensor> &weights) {
   if (model.outputs.empty())
     return emitError(builder.getUnknownLoc()) << "expected an output, found none";
   findNeeded();

@@ -5,9 +5,9 @@
 #define FRONTEND_ONNX_IMPORTER_H
 
 #include "frontend/NamedTensor.h"
-#include "frontend/keras/Importer.h"
 #include "frontend/onnx/Call.h"
 #include "frontend/onnx/Variables.h"
+#include "frontend/training/Training.h"
 
 namespace mtc::onnx {
 
@@ -22,7 +22,7 @@ public:
       : builder(builder), model(model), shapes(shapes), length(length), freezesBatchNorm(freezesBatchNorm) {}
 
   // Makes the ops. Errors are at the nodes. `weights` receives the values of the variables.
-  llvm::LogicalResult run(std::vector<keras::Output> &outputs, std::vector<NamedTensor> &weights);
+  llvm::LogicalResult run(std::vector<training::Output> &outputs, std::vector<NamedTensor> &weights);
 
 private:
   void findNeeded();
@@ -33,7 +33,7 @@ private:
   llvm::LogicalResult makeInitializers(std::vector<NamedTensor> &weights);
   Operand makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights);
   llvm::LogicalResult evaluate(const Node &node);
-  llvm::LogicalResult makeOutputs(std::vector<keras::Output> &outputs);
+  llvm::LogicalResult makeOutputs(std::vector<training::Output> &outputs);
   mlir::Location locationOf(const Node &node) const;
 
   mlir::OpBuilder &builder;

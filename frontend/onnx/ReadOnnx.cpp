@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/onnx/ReadOnnx.h"
 
-#include "frontend/keras/Training.h"
 #include "frontend/mlir/Limits.h"
 #include "frontend/onnx/Importer.h"
+#include "frontend/training/Training.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -38,8 +38,8 @@ OwningOpRef<ModuleOp> readOnnx(const std::string &path, int64_t batch, const Tra
   builder.setInsertionPointToStart(module->getBody());
   auto model = mt::ModelOp::create(builder, location, name);
   builder.setInsertionPointToStart(&model.getBody().emplaceBlock());
-  std::vector<keras::Output> outputs;
-  keras::Training training(builder, nullptr, options);
+  std::vector<training::Output> outputs;
+  training::Training training(builder, nullptr, options);
   if (failed(onnx::Importer(builder, file, options.inputShapes, options.length, options.freezeBatchNorm)
                  .run(outputs, weights)) ||
       failed(training.build(outputs)))

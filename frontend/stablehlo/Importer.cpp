@@ -227,7 +227,7 @@ LogicalResult Importer::evaluate(Operation *function, std::vector<Operand> argum
   return success();
 }
 
-LogicalResult Importer::makeResults(ArrayRef<Operand> results, std::vector<keras::Output> &outputs,
+LogicalResult Importer::makeResults(ArrayRef<Operand> results, std::vector<training::Output> &outputs,
                                     std::vector<MeanTerm> &loss) {
   if (results.size() == 1 && !results[0].means.empty()) {
     loss = results[0].means;
@@ -247,7 +247,7 @@ LogicalResult Importer::makeResults(ArrayRef<Operand> results, std::vector<keras
   return success();
 }
 
-LogicalResult Importer::run(std::vector<keras::Output> &outputs, std::vector<MeanTerm> &loss) {
+LogicalResult Importer::run(std::vector<training::Output> &outputs, std::vector<MeanTerm> &loss) {
   std::vector<Operand> arguments, results;
   if (failed(findFunctions()) || failed(checkOps()) || failed(makeArguments(arguments)) ||
       failed(evaluate(entry, std::move(arguments), results)))

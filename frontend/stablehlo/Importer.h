@@ -4,8 +4,8 @@
 #ifndef FRONTEND_STABLEHLO_IMPORTER_H
 #define FRONTEND_STABLEHLO_IMPORTER_H
 
-#include "frontend/keras/Importer.h"
 #include "frontend/stablehlo/Call.h"
+#include "frontend/training/Training.h"
 
 #include <map>
 
@@ -17,7 +17,7 @@ public:
 
   // Makes the ops of the public function. Its results are the outputs, or one mean over the samples is the loss. Errors
   // are at the ops.
-  llvm::LogicalResult run(std::vector<keras::Output> &outputs, std::vector<MeanTerm> &loss);
+  llvm::LogicalResult run(std::vector<training::Output> &outputs, std::vector<MeanTerm> &loss);
 
 private:
   using Values = llvm::DenseMap<mlir::Value, Operand>;
@@ -32,7 +32,7 @@ private:
   llvm::LogicalResult evaluateOp(mlir::Operation &op, Values &values);
   llvm::LogicalResult call(mlir::Operation &op, std::vector<Operand> arguments, std::vector<Operand> &results);
   llvm::LogicalResult build(mlir::Operation &op, std::vector<Operand> operands, std::vector<Operand> &results);
-  llvm::LogicalResult makeResults(llvm::ArrayRef<Operand> results, std::vector<keras::Output> &outputs,
+  llvm::LogicalResult makeResults(llvm::ArrayRef<Operand> results, std::vector<training::Output> &outputs,
                                   std::vector<MeanTerm> &loss);
 
   mlir::OpBuilder &builder;

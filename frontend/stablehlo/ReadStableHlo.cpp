@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/stablehlo/ReadStableHlo.h"
 
-#include "frontend/keras/Training.h"
 #include "frontend/mlir/Limits.h"
 #include "frontend/mlir/Prescan.h"
 #include "frontend/stablehlo/Importer.h"
+#include "frontend/training/Training.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -55,10 +55,10 @@ static LogicalResult makeLoss(OpBuilder &builder, ArrayRef<stablehlo::MeanTerm> 
   for (const stablehlo::MeanTerm &term : terms.drop_front())
     sum = sum + mt::Expr(builder, location, term.values) * term.scale;
   mt::LossOp::create(builder, location, "loss", sum.value(), mlir::Value(), mt::Divisor::samples, llvm::APFloat(1.0F));
-  keras::Json optimizer;
-  if (std::string problem = keras::parseObject(options.optimizer, optimizer); !problem.empty())
+  Json optimizer;
+  if (std::string problem = training::parseObject(options.optimizer, optimizer); !problem.empty())
     return emitError(location) << problem;
-  return keras::buildOptimizer(builder, NameLoc::get(builder.getStringAttr("optimizer")), optimizer);
+  return training::buildOptimizer(builder, NameLoc::get(builder.getStringAttr("optimizer")), optimizer);
 }
 
 OwningOpRef<ModuleOp> readStableHlo(llvm::StringRef text, const std::string &name, int64_t batch,
@@ -84,11 +84,11 @@ OwningOpRef<ModuleOp> readStableHlo(llvm::StringRef text, const std::string &nam
   builder.setInsertionPointToStart(module->getBody());
   auto model = mt::ModelOp::create(builder, location, title);
   builder.setInsertionPointToStart(&model.getBody().emplaceBlock());
-  std::vector<keras::Output> outputs;
+  std::vector<training::Output> outputs;
   std::vector<stablehlo::MeanTerm> loss;
   if (failed(stablehlo::Importer(builder, *file).run(outputs, loss)))
     return {};
-  if (failed(loss.empty() ? keras::Training(builder, nullptr, options).build(outputs)
+  if (failed(loss.empty() ? training::Training(builder, nullptr, options).build(outputs)
                           : makeLoss(builder, loss, options)))
     return {};
   // Sizes are bounded before any verifier computes with them.

@@ -5,8 +5,8 @@
 #define FRONTEND_STABLEHLO_READSTABLEHLO_H
 
 #include "frontend/NamedTensor.h"
-#include "frontend/TrainingOptions.h"
 #include "frontend/mlir/Diagnostics.h"
+#include "frontend/training/TrainingOptions.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

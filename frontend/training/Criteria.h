@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keras' losses and metrics by name, and the ops of the same meaning.
-#ifndef FRONTEND_KERAS_CRITERIA_H
-#define FRONTEND_KERAS_CRITERIA_H
+#ifndef FRONTEND_TRAINING_CRITERIA_H
+#define FRONTEND_TRAINING_CRITERIA_H
 
-#include "frontend/keras/Config.h"
+#include "frontend/Config.h"
 
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 
-namespace mtc::keras {
+namespace mtc::training {
 
 // "SparseCategoricalCrossentropy" and "sparse_categorical_crossentropy" are one name.
 std::string plainName(llvm::StringRef name);
@@ -63,6 +63,6 @@ struct Measure {
 llvm::SmallVector<Measure> buildCounted(llvm::StringRef name, Criterion &criterion);
 bool isCounted(llvm::StringRef name);
 
-} // namespace mtc::keras
+} // namespace mtc::training
 
 #endif

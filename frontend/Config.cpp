@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/keras/Config.h"
+#include "frontend/Config.h"
 
 #include "runtime/support/suggest.h"
 
 #include <cmath>
 
-namespace mtc::keras {
+namespace mtc {
 
 using llvm::StringRef;
 
@@ -192,4 +192,4 @@ void Config::finish() {
             mtrun::didYouMean(key, {seen.begin(), seen.end()}));
 }
 
-} // namespace mtc::keras
+} // namespace mtc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/keras/Criteria.h"
-#include "frontend/keras/Training.h"
+#include "frontend/training/Criteria.h"
+#include "frontend/training/Training.h"
 #include "runtime/support/suggest.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -9,7 +9,7 @@ using namespace mlir;
 using llvm::StringRef;
 using mt::Expr;
 
-namespace mtc::keras {
+namespace mtc::training {
 namespace {
 
 constexpr StringLiteral rootName = "root_mean_squared_error";
@@ -151,4 +151,4 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   return success();
 }
 
-} // namespace mtc::keras
+} // namespace mtc::training

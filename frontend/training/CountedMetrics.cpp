@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Metrics that count what is predicted and true: precision, recall, F1, areas under curves.
-#include "frontend/keras/Criteria.h"
+#include "frontend/training/Criteria.h"
 
 using namespace mlir;
 using mt::Expr;
 
-namespace mtc::keras {
+namespace mtc::training {
 namespace {
 
 constexpr int64_t maxThresholds = 1 << 16;
@@ -198,4 +198,4 @@ SmallVector<Measure> buildCounted(StringRef name, Criterion &criterion) {
   return criterion.config.failed() ? SmallVector<Measure>() : measures;
 }
 
-} // namespace mtc::keras
+} // namespace mtc::training

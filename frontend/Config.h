@@ -2,8 +2,8 @@
 //
 // JSON from strangers, and objects of it in which every key must be asked for: what nobody asks for is an error, so
 // that no option of a layer is ever ignored silently.
-#ifndef FRONTEND_KERAS_CONFIG_H
-#define FRONTEND_KERAS_CONFIG_H
+#ifndef FRONTEND_CONFIG_H
+#define FRONTEND_CONFIG_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -16,7 +16,7 @@
 #include <set>
 #include <string>
 
-namespace mtc::keras {
+namespace mtc {
 
 using Json = nlohmann::json;
 
@@ -67,6 +67,6 @@ private:
   unsigned errors = 0;
 };
 
-} // namespace mtc::keras
+} // namespace mtc
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/keras/Training.h"
+#include "frontend/training/Training.h"
 
 #include "dialects/mt/Numbers.h"
 #include "runtime/support/suggest.h"
@@ -9,7 +9,7 @@
 using namespace mlir;
 using llvm::StringRef;
 
-namespace mtc::keras {
+namespace mtc::training {
 namespace {
 
 Location named(OpBuilder &builder, StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
@@ -74,7 +74,7 @@ Json listMetrics(StringRef text) {
 }
 
 Training::Training(OpBuilder &builder, const Json *compile, const TrainingOptions &options)
-    : builder(builder), location(named(builder, "compile_config")), options(options) {
+    : builder(builder), location(named(builder, compile ? "compile_config" : "training")), options(options) {
   if (!compile || !compile->is_object())
     return;
   auto take = [&](StringRef key, Json &value) {
@@ -107,10 +107,10 @@ LogicalResult Training::readOptions() {
   if (!options.loss.empty())
     lossWeights = Json();
   if (loss.is_null())
-    problems.push_back("expected a compiled model, found no loss: give one, as --loss "
+    problems.push_back("expected a loss, found none: give one, as --loss "
                        "sparse_categorical_crossentropy,from_logits=true");
   if (optimizer.is_null())
-    problems.push_back("expected a compiled model, found no optimizer: give one, as --optimizer adam");
+    problems.push_back("expected an optimizer, found none: give one, as --optimizer adam");
   for (const std::string &problem : problems)
     emitError(location) << problem;
   return success(problems.empty());
@@ -260,4 +260,4 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   return success();
 }
 
-} // namespace mtc::keras
+} // namespace mtc::training

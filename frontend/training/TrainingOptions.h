@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the caller trains a model whose file does not say it, or says it otherwise.
-#ifndef FRONTEND_TRAININGOPTIONS_H
-#define FRONTEND_TRAININGOPTIONS_H
+#ifndef FRONTEND_TRAINING_TRAININGOPTIONS_H
+#define FRONTEND_TRAINING_TRAININGOPTIONS_H
 
 #include "frontend/ChosenVariables.h"
 

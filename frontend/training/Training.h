@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a model is trained: Keras' compile_config as targets, losses, metrics and the optimizer.
-#ifndef FRONTEND_KERAS_TRAINING_H
-#define FRONTEND_KERAS_TRAINING_H
+// How a model of any format is trained: targets, losses, metrics and the optimizer. What a file or a command line says
+// of them has the form of Keras' compile_config.
+#ifndef FRONTEND_TRAINING_TRAINING_H
+#define FRONTEND_TRAINING_TRAINING_H
 
-#include "frontend/TrainingOptions.h"
-#include "frontend/keras/Criteria.h"
-#include "frontend/keras/Importer.h"
+#include "frontend/training/Criteria.h"
+#include "frontend/training/TrainingOptions.h"
 
-namespace mtc::keras {
+namespace mtc::training {
+
+// One output of the model: the name of its layer, its value.
+struct Output {
+  std::string name;
+  mlir::Value value;
+  mlir::Value mask = {}; // which steps of a sample count, [?, T]; null: all
+};
 
 // "name,key=value,..." of a command line as Keras' object of a loss, an optimizer or a metric. Empty on success.
 std::string parseObject(llvm::StringRef text, Json &object);
@@ -20,7 +27,7 @@ std::string optimizerClass(llvm::StringRef name);
 
 class Training {
 public:
-  // `compile` is the file's compile_config; null where there is none.
+  // `compile` is the compile_config of a file of Keras; null where there is none.
   Training(mlir::OpBuilder &builder, const Json *compile, const TrainingOptions &options);
 
   // Makes the ops. Errors are at `model`, and name what they speak of.
@@ -61,6 +68,6 @@ private:
 // Makes the optimizer's op from Keras' object.
 llvm::LogicalResult buildOptimizer(mlir::OpBuilder &builder, mlir::Location location, const Json &object);
 
-} // namespace mtc::keras
+} // namespace mtc::training
 
 #endif

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keras' optimizers by name. Their modules differ by back end, so only the class counts.
-#include "frontend/keras/Criteria.h"
-#include "frontend/keras/Training.h"
+#include "frontend/training/Criteria.h"
+#include "frontend/training/Training.h"
 #include "runtime/support/suggest.h"
 
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
-namespace mtc::keras {
+namespace mtc::training {
 namespace {
 
 // A class of Keras' and the op of the same meaning. The options have the same names and defaults in both.
@@ -157,4 +157,4 @@ LogicalResult buildOptimizer(OpBuilder &builder, Location location, const Json &
                              << (name.empty() ? describe(object) : name) << mtrun::didYouMean(name, names);
 }
 
-} // namespace mtc::keras
+} // namespace mtc::training

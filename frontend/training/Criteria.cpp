@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/keras/Criteria.h"
+#include "frontend/training/Criteria.h"
 
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using llvm::StringRef;
 
-namespace mtc::keras {
+namespace mtc::training {
 
 // "SparseCategoricalCrossentropy" and "sparse_categorical_crossentropy" are one name.
 std::string plainName(StringRef name) {
@@ -129,4 +129,4 @@ std::string lossClass(StringRef name) {
   return llvm::convertToCamelFromSnakeCase(entry->metric, /*capitalizeFirst=*/true);
 }
 
-} // namespace mtc::keras
+} // namespace mtc::training
