@@ -3,6 +3,9 @@
 #include "frontend/training/Training.h"
 
 namespace mtc::keras {
+
+using namespace training;
+
 namespace {
 
 // {"class_name": "adam", "config": {...}} with Keras' own name of the class, in the grammar that Keras reads.

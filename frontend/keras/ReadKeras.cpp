@@ -68,7 +68,7 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   builder.setInsertionPointToStart(&model.getBody().emplaceBlock());
   std::vector<Output> outputs;
   const Json *compile = member(json, "compile_config");
-  Training training(builder, compile, options);
+  training::Training training(builder, compile, options);
   if (failed(Importer(builder, graph, archive != nullptr, options.inputShapes, options.length).run(outputs)) ||
       failed(training.build(outputs))) {
     adviseTrace(name, diagnostics);

@@ -18,8 +18,8 @@
 namespace mtc::keras {
 namespace {
 
-template <herr_t (*Close)(hid_t)> struct Handle : Hdf5Handle<Close, std::runtime_error> {
-  explicit Handle(hid_t id) : Hdf5Handle<Close, std::runtime_error>(id, "HDF5 gives no handle") {}
+template <herr_t (*Close)(hid_t)> struct WrittenHandle : Hdf5Handle<Close, std::runtime_error> {
+  explicit WrittenHandle(hid_t id) : Hdf5Handle<Close, std::runtime_error>(id, "HDF5 gives no handle") {}
 };
 
 void expect(bool good, const char *what) {
@@ -80,15 +80,15 @@ hid_t makeSpace(const std::vector<int64_t> &shape) {
 
 std::vector<Place> writeFile(const std::string &path, const std::vector<StoredTensor> &tensors) {
   std::vector<Place> places;
-  Handle<H5Fclose> file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
-  Handle<H5Pclose> links(H5Pcreate(H5P_LINK_CREATE)), creation(H5Pcreate(H5P_DATASET_CREATE));
+  WrittenHandle<H5Fclose> file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+  WrittenHandle<H5Pclose> links(H5Pcreate(H5P_LINK_CREATE)), creation(H5Pcreate(H5P_DATASET_CREATE));
   expect(H5Pset_create_intermediate_group(links, 1) >= 0 && H5Pset_layout(creation, H5D_CONTIGUOUS) >= 0 &&
              H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY) >= 0 &&
              H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER) >= 0 && H5Pset_obj_track_times(creation, false) >= 0,
          "HDF5 does not take its options");
   for (const StoredTensor &stored : tensors) {
-    Handle<H5Sclose> space(makeSpace(stored.tensor.shape));
-    Handle<H5Dclose> dataset(
+    WrittenHandle<H5Sclose> space(makeSpace(stored.tensor.shape));
+    WrittenHandle<H5Dclose> dataset(
         H5Dcreate2(file, stored.path.c_str(), typeOf(stored.tensor.dtype), space, links, creation, H5P_DEFAULT));
     if (!stored.isVariable)
       expect(H5Dwrite(dataset, typeOf(stored.tensor.dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT,
