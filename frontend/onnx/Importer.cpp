@@ -135,6 +135,20 @@ void Importer::sayHowExported() const {
                             "for prediction; export it in training mode (docs/import.md)";
 }
 
+// ONNX does not say which initializers are parameters.
+void Importer::sayWhatIsTrained() const {
+  constexpr size_t shown = 8;
+  InFlightDiagnostic remark = emitRemark(builder.getUnknownLoc())
+                              << "trains " << trained.count << (trained.count == 1 ? " parameter" : " parameters")
+                              << " of " << trained.numbers << " numbers";
+  if (trained.others.empty())
+    return;
+  remark << "; operands of no layer among them, which --freeze leaves as they are: "
+         << llvm::join(ArrayRef(trained.others).take_front(shown), ", ");
+  if (trained.others.size() > shown)
+    remark << " and " << trained.others.size() - shown << " more";
+}
+
 // Inputs that are initializers too are those; what else is an input comes from the data.
 LogicalResult Importer::makeInputs() {
   std::vector<const Port *> ports;
@@ -213,6 +227,12 @@ Operand Importer::makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights
         << "expected a parameter that one node reads, found " << readers.size()
         << " that read this one: exporters make one of several that are equal, and it is trained as one "
            "(docs/import.md)";
+  if (!isStatistics(readers)) {
+    ++trained.count;
+    trained.numbers += countOf(tensor.shape);
+    if (std::string others = readersOutsideOfLayers(tensor, readers); !others.empty())
+      trained.others.push_back(tensor.name + " (" + others + ")");
+  }
   std::vector<int64_t> order = storedOrder(tensor, readers);
   NamedTensor value = valuesOf(tensor, order);
   std::string().swap(tensor.bytes);
@@ -246,6 +266,7 @@ LogicalResult Importer::makeInitializers(std::vector<NamedTensor> &weights) {
       return emitError(location) << refused.what();
     }
   }
+  sayWhatIsTrained();
   return success();
 }
 

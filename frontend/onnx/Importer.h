@@ -28,6 +28,7 @@ private:
   void findNeeded();
   llvm::LogicalResult checkOps();
   void sayHowExported() const;
+  void sayWhatIsTrained() const;
   llvm::LogicalResult makeInputs();
   llvm::LogicalResult makeInput(const Port &port, const std::vector<int64_t> *requested);
   llvm::LogicalResult makeInitializers(std::vector<NamedTensor> &weights);
@@ -42,6 +43,10 @@ private:
   int64_t length;
   bool freezesBatchNorm;
   int64_t fixedBatch = 0;    // as of Call
+  struct Trained {
+    int64_t count = 0, numbers = 0;
+    std::vector<std::string> others; // that no layer has, with what reads them
+  } trained;
   int64_t knownElements = 0; // that were computed here, of all nodes
   int64_t budget = logical::Ops::maxBudget;
   std::vector<const Node *> needed;             // in the order of the file

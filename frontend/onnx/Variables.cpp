@@ -98,6 +98,20 @@ bool isShared(const Tensor &tensor, const std::vector<Use> &uses) {
   return tensor.shape.size() == 1 && llvm::count_if(uses, isBiasOrScale) > 1;
 }
 
+std::string readersOutsideOfLayers(const Tensor &tensor, const std::vector<Use> &uses) {
+  static constexpr const char *products[] = {"MatMul", "Gemm", "Einsum", "Gather", "PRelu"};
+  std::string readers;
+  for (const Use &use : uses) {
+    const std::string &op = use.first->op;
+    bool biasOrScale = tensor.shape.size() == 1 && (op == "Add" || op == "Mul");
+    if (isOfLayer(use) || biasOrScale || llvm::is_contained(products, op))
+      return "";
+    if (readers.find(op) == std::string::npos)
+      readers += (readers.empty() ? "" : ", ") + op;
+  }
+  return readers;
+}
+
 std::vector<int64_t> storedOrder(const Tensor &tensor, const std::vector<Use> &uses) {
   std::vector<int64_t> order(tensor.shape.size());
   std::iota(order.begin(), order.end(), 0);

@@ -22,6 +22,8 @@ bool isMask(const Tensor &tensor);
 bool isStatistics(const std::vector<Use> &uses);
 // Whether several nodes read a vector, as a bias or a scale: exporters join parameters that start equal.
 bool isShared(const Tensor &tensor, const std::vector<Use> &uses);
+// What reads a variable that is no weight, bias, scale or table of a layer: "Add, Mul". Empty where it is one.
+std::string readersOutsideOfLayers(const Tensor &tensor, const std::vector<Use> &uses);
 // For each axis of the variable the axis of the tensor: kernels of convolutions are stored as `mt` reads them.
 std::vector<int64_t> storedOrder(const Tensor &tensor, const std::vector<Use> &uses);
 // The tensor's elements as floats, its axes in another order.
