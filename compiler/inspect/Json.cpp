@@ -226,7 +226,7 @@ private:
         json.attribute("loss", metric->is_loss());
         json.attribute("value", metric->value());
         json.attribute("weight", metric->weight());
-        json.attribute("finalizer", fb::EnumNameFinalizer(metric->finalizer()));
+        json.attribute("finalizer", lower(EnumNameFinalizer(metric->finalizer())));
         json.attribute("better", metric->better() == fb::Better::Higher ? "higher" : "lower");
       });
   }

@@ -133,20 +133,10 @@ SmallVector<int> orderOf(ArrayRef<Value> values) {
   for (const Value &value : values)
     for (int part : storedInOrder(value.flat()))
       stored.set(part);
+  for (const Value &value : values)
+    if (SmallVector<int> mine = storedInOrder(value.flat()); mine.size() == stored.count())
+      return mine;
   SmallVector<int> best;
-  double most = -1;
-  for (const Value &value : values) {
-    SmallVector<int> mine = storedInOrder(value.flat());
-    double weight = 1;
-    for (int64_t size : value.type().getShape())
-      weight *= ShapedType::isDynamic(size) ? 1024.0 : static_cast<double>(size);
-    if (mine.size() == stored.count() && weight > most) {
-      best = mine;
-      most = weight;
-    }
-  }
-  if (most >= 0)
-    return best;
   int batch = batchOf(values[0].flat());
   if (batch >= 0 && stored.test(batch))
     best.push_back(batch);

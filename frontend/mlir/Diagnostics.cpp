@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/mlir/Diagnostics.h"
 
+#include "dialects/mt/MtDialect.h"
+#include "runtime/support/suggest.h"
 #include "mlir/IR/Location.h"
 
 #include <cctype>
@@ -29,15 +31,23 @@ static std::string quoted(llvm::StringRef message, size_t from) {
   return end == llvm::StringRef::npos ? std::string() : message.slice(begin, end + 1).str();
 }
 
+// "'mt.softmaxx'; did you mean mt.softmax?"
+static std::string withSuggestion(const std::string &name, MLIRContext &context) {
+  std::vector<std::string> known;
+  for (RegisteredOperationName op : context.getRegisteredOperationsByDialect(mt::MtDialect::getDialectNamespace()))
+    known.push_back(op.getStringRef().str());
+  return name + mtrun::didYouMean(llvm::StringRef(name).trim('\'').str(), known);
+}
+
 // The parser's own words for an op that it does not know tell of its switches; say what a model may hold instead.
-static std::string reword(std::string message) {
+static std::string reword(std::string message, MLIRContext &context) {
   llvm::StringRef text = message;
   if (text.starts_with("operation being parsed with an unregistered dialect"))
     return "expected an op of the mt dialect, found one of an unknown dialect";
   if (text.starts_with("Dialect `"))
-    return "expected an op of the mt dialect, found " + quoted(text, text.find("custom op"));
+    return "expected an op of the mt dialect, found " + withSuggestion(quoted(text, text.find("custom op")), context);
   if (text.starts_with("custom op '") && text.contains("is unknown"))
-    return "expected an op of the mt dialect, found " + quoted(text, 0);
+    return "expected an op of the mt dialect, found " + withSuggestion(quoted(text, 0), context);
   if (message.size() > 1 && std::isupper(message[0]) && std::islower(message[1]))
     message[0] = static_cast<char>(std::tolower(message[0]));
   while (!message.empty() && (message.back() == '.' || message.back() == ' '))
@@ -70,7 +80,8 @@ std::string DiagnosticLines::place(Location location) const {
 std::string DiagnosticLines::format(Diagnostic &diagnostic) const {
   static constexpr const char *severities[] = {"note", "warning", "error", "note"};
   std::string message = diagnostic.str();
-  std::string text = reword(message);
+  MLIRContext &context = *diagnostic.getLocation().getContext();
+  std::string text = reword(message, context);
   std::string result =
       place(diagnostic.getLocation()) + ": " + severities[static_cast<int>(diagnostic.getSeverity())] + ": " + text;
   if (llvm::StringRef(message).starts_with("Dialect `"))
@@ -80,7 +91,7 @@ std::string DiagnosticLines::format(Diagnostic &diagnostic) const {
     // A verifier's note that repeats the op helps who debugs a pass, not who wrote the model.
     if (llvm::StringRef(noteText).starts_with("see current operation"))
       continue;
-    result += "\n" + place(note.getLocation()) + ": note: " + reword(noteText);
+    result += "\n" + place(note.getLocation()) + ": note: " + reword(noteText, context);
   }
   return result;
 }

@@ -26,6 +26,16 @@ static std::string withLength(llvm::StringRef text, int64_t length) {
   return filled;
 }
 
+// Whether a line begins as a model, or a module of several, does in MLIR text.
+static bool mayBeModel(llvm::StringRef text) {
+  SmallVector<llvm::StringRef> lines;
+  text.split(lines, '\n');
+  return llvm::any_of(lines, [](llvm::StringRef line) {
+    line = line.ltrim().ltrim('"');
+    return line.starts_with("mt.") || line.starts_with("module") || line.starts_with("builtin.module");
+  });
+}
+
 OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int64_t batch, MLIRContext &context,
                                 DiagnosticLines &diagnostics, int64_t length) {
   std::string filled;
@@ -41,6 +51,12 @@ OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int6
   }
   if (std::string problem = prescan(text, name); !problem.empty()) {
     diagnostics.addError(problem);
+    return {};
+  }
+  if (!text.trim().empty() && !mayBeModel(text)) {
+    diagnostics.addError((name + ": error: expected a model: MLIR text with an mt.model, a file of Keras, ONNX or "
+                                 "StableHLO; found none of these")
+                             .str());
     return {};
   }
   auto sources = std::make_shared<llvm::SourceMgr>();

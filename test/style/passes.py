@@ -29,4 +29,15 @@ for where, record, flag in records:
         problems.append(f"{name(where)}: {record}: expected a source file named {min(names, key=len)}.cpp, found none")
     if not names & tests:
         problems.append(f"{name(where)}: {record}: expected a test named {flag}.mlir, found none")
+# docs/ir.md lists the passes of stages in the order of Pipeline.cpp.
+flags = {re.sub(r"Pass$", "", record): flag for _, record, flag in records} | {"CSE": "cse"}
+built = [flags.get(re.sub(r"Pass$", "", made), made)
+         for made in re.findall(r"addPass\(create(\w+)\(", text(ROOT / "compiler" / "Pipeline.cpp"))]
+page = text(ROOT / "docs" / "ir.md")
+for table in re.findall(r"runs these passes, in this order:\n\n\|.*\n\|.*\n((?:\|.*\n)+)", page):
+    listed = re.findall(r"^\| `([\w-]+)` \|", table, re.M)
+    first = built.index(listed[0]) if listed[0] in built else 0
+    if listed != built[first:first + len(listed)]:
+        problems.append(f"docs/ir.md: expected passes in the order {', '.join(built[first:first + len(listed)])}, "
+                        f"found {', '.join(listed)}")
 verdict(problems, f"{len(records)} passes")

@@ -80,15 +80,10 @@ def order_of(values: Sequence[Value]) -> list[int]:
     count = len(flats[0])
     stored = {i for i in range(count) if any(f[i].place is not None for f in flats)}
     batch = batch_of(flats[0])
-    best: list[int] = []
-    most = -1
-    for value, flat in zip(values, flats):
+    for flat in flats:
         mine = sorted((i for i in range(count) if flat[i].place is not None), key=lambda i: flat[i].place or 0)
-        weight = value.node.elements * (2 if value.node.split else 1)
-        if set(mine) == stored and weight > most:
-            best, most = mine, weight
-    if most >= 0:
-        return best
+        if set(mine) == stored:
+            return mine
     first = [batch] if batch is not None and batch in stored else []
     return first + [i for i in sorted(stored) if i not in first]
 
