@@ -26,14 +26,18 @@ static std::string withLength(llvm::StringRef text, int64_t length) {
   return filled;
 }
 
-// Whether a line begins as a model, or a module of several, does in MLIR text.
+// Whether a line begins as a model, or a module of several, does in MLIR text; or there are comments alone.
 static bool mayBeModel(llvm::StringRef text) {
   SmallVector<llvm::StringRef> lines;
   text.split(lines, '\n');
-  return llvm::any_of(lines, [](llvm::StringRef line) {
+  bool commentsAlone = true;
+  for (llvm::StringRef line : lines) {
     line = line.ltrim().ltrim('"');
-    return line.starts_with("mt.") || line.starts_with("module") || line.starts_with("builtin.module");
-  });
+    if (line.starts_with("mt.") || line.starts_with("module") || line.starts_with("builtin.module"))
+      return true;
+    commentsAlone &= line.empty() || line.starts_with("//");
+  }
+  return commentsAlone;
 }
 
 OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int64_t batch, MLIRContext &context,
@@ -53,7 +57,7 @@ OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int6
     diagnostics.addError(problem);
     return {};
   }
-  if (!text.trim().empty() && !mayBeModel(text)) {
+  if (!mayBeModel(text)) {
     diagnostics.addError((name + ": error: expected a model: MLIR text with an mt.model, a file of Keras, ONNX or "
                                  "StableHLO; found none of these")
                              .str());

@@ -196,14 +196,14 @@ def shared():
 
 
 def masks():
-    """A causal mask of each kind that exporters write, and a bias before a softmax, which is none."""
+    """A causal mask of each kind that exporters write, and a bias and a table before a softmax, which are none."""
     low = [0.0, -1e9, 0.0, 0.0]
     nodes = [node("MatMul", "x w", "s"), node("Add", "s mask", "a"), node("Add", "a mask4", "c"),
              node("Add", "c maskinf", "d"), node("Add", "d bias", "e"), node("Add", "e zeros", "f"),
-             node("Softmax", "f", "y")]
+             node("Add", "f table", "g"), node("Softmax", "g", "y")]
     tensors = [tensor("w", [4, 4]), tensor("mask", [1, 4], low), tensor("mask4", [4], [0.0, -1e4, 0.0, 0.0]),
                tensor("maskinf", [4], [0.0, -math.inf, 0.0, 0.0]), tensor("bias", [4], [0.0, -1e4, 0.0, -5.0]),
-               tensor("zeros", [4], [0.0] * 4)]
+               tensor("zeros", [4], [0.0] * 4), tensor("table", [1, 4])]
     return model(nodes, [port("x", ["batch", 4])], [port("y", ["batch", 4])], tensors)
 
 

@@ -14,7 +14,7 @@ LLD_HAS_DRIVER(elf)
 
 using namespace mtc;
 
-// The linker takes names of files. These are of files in memory, so that a process that is killed leaves none behind.
+// The linker takes names of files. These are files in memory, so that a process that is killed leaves none behind.
 static std::string nameOf(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
 
 static llvm::Error systemError(const char *what) {
@@ -51,26 +51,37 @@ static void readAll(int pipe, std::vector<char> &bytes) {
     bytes.insert(bytes.end(), part.begin(), part.begin() + std::max<ssize_t>(size, 0));
 }
 
-// All objects as one file: a process may have few files open.
-static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> archiveOf(llvm::ArrayRef<const Object *> objects) {
-  std::vector<llvm::NewArchiveMember> members;
+// The objects as a few archives: a process may have few files open, and those may be limited in size.
+static llvm::Error writeArchives(llvm::ArrayRef<const Object *> objects, std::vector<Descriptor> &files) {
+  constexpr size_t smallest = size_t{1} << 15, most = 64;
+  size_t total = 0;
   for (const Object *object : objects)
-    members.emplace_back(llvm::MemoryBufferRef({object->data(), object->size()}, "kernels.o"));
-  return llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NoSymtab, llvm::object::Archive::K_GNU,
-                                    /*Deterministic=*/true, /*Thin=*/false);
+    total += object->size();
+  for (size_t next = 0; next < objects.size();) {
+    std::vector<llvm::NewArchiveMember> members;
+    for (size_t size = 0; next < objects.size() && size < std::max(smallest, total / most); ++next) {
+      const Object &object = *objects[next];
+      members.emplace_back(llvm::MemoryBufferRef({object.data(), object.size()}, "kernel.o"));
+      size += object.size();
+    }
+    auto archive = llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NoSymtab, llvm::object::Archive::K_GNU,
+                                              /*Deterministic=*/true, /*Thin=*/false);
+    if (!archive)
+      return archive.takeError();
+    files.emplace_back(memfd_create("mtc-objects", MFD_CLOEXEC));
+    if (files.back().number < 0)
+      return systemError("create a file in memory");
+    if (llvm::Error error = writeFile(files.back(), (*archive)->getBuffer()))
+      return error;
+  }
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<const Object *> objects,
                                                   llvm::ArrayRef<Alias> aliases) {
-  auto archive = archiveOf(objects);
-  if (!archive)
-    return archive.takeError();
-  Descriptor file(memfd_create("mtc-objects", MFD_CLOEXEC));
-  if (file.number < 0)
-    return systemError("create a file in memory");
-  if (llvm::Error error = writeFile(file, (*archive)->getBuffer()))
+  std::vector<Descriptor> files;
+  if (llvm::Error error = writeArchives(objects, files))
     return std::move(error);
-  archive->reset();
   std::vector<std::string> options;
   for (const auto &[name, symbol] : aliases)
     options.push_back("--defsym=" + name + "=" + symbol);
@@ -106,9 +117,12 @@ llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<const Object *>
                                       output.c_str()};
   for (const std::string &option : options)
     arguments.push_back(option.c_str());
-  std::string input = nameOf(file.number);
+  std::vector<std::string> inputs;
+  for (const Descriptor &file : files)
+    inputs.push_back(nameOf(file.number));
   arguments.push_back("--whole-archive");
-  arguments.push_back(input.c_str());
+  for (const std::string &input : inputs)
+    arguments.push_back(input.c_str());
   lld::Result result = lld::lldMain(arguments, llvm::nulls(), errors, {{lld::Gnu, &lld::elf::link}});
   to.close(); // the last end: the reader is done
   reader.join();
