@@ -24,9 +24,9 @@ struct Compilation {
   // Of logits of the batch that are stored as a whole; more are computed by blocks. On GPUs blocks cost time, and
   // memory is plenty.
   int64_t logitBytes = int64_t(64) << 20, gpuLogitBytes = int64_t(4) << 30;
-  int32_t logitBlocks = 0; // in a plan for GPUs: so many at least of the largest logits
-  std::vector<NamedTensor> initial; // values of variables that the model's file brings along
-  ExportArchive archive;            // what a trained model is written back as
+  int32_t logitBlocks = 0;                // in a plan for GPUs: so many at least of the largest logits
+  std::vector<NamedTensor> initial;       // values of variables that the model's file brings along
+  ExportArchive archive;                  // what a trained model is written back as
   std::vector<InputScaling> inputScaling; // of the model as it was read
   std::vector<int64_t> lengths;           // of sequences, rising; fewer than two: all programs have one size
 

@@ -96,8 +96,7 @@ LogicalResult checkAllocate(ModuleOp module) {
                       [](Operation &op) { return isa<plan::VariableOp, plan::KernelOp, plan::ProgramOp>(op); })))
     return failure();
   return checkBodies<plan::ProgramOp>(module, "allocate", [](Operation &op) {
-    return isa<plan::SignatureOp, plan::BufferOp, plan::LaunchOp, plan::AllReduceOp, plan::ResultOp,
-               plan::RateOp>(op);
+    return isa<plan::SignatureOp, plan::BufferOp, plan::LaunchOp, plan::AllReduceOp, plan::ResultOp, plan::RateOp>(op);
   });
 }
 

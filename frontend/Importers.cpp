@@ -31,13 +31,13 @@ static OwningOpRef<ModuleOp> importStableHlo(const ImportRequest &request) {
 
 // The first option that says of a model what MLIR text says itself; null: none.
 static const char *optionOfModel(const TrainingOptions &training) {
-  return !training.loss.empty()                ? "--loss"
-         : !training.optimizer.empty()         ? "--optimizer"
-         : !training.metrics.empty()           ? "--metrics"
-         : training.dropUnsupportedMetrics     ? "--drop-unsupported-metrics"
-         : training.sampleWeights              ? "--sample-weights"
-         : !training.inputShapes.empty()       ? "--input-shape"
-                                               : nullptr;
+  return !training.loss.empty()            ? "--loss"
+         : !training.optimizer.empty()     ? "--optimizer"
+         : !training.metrics.empty()       ? "--metrics"
+         : training.dropUnsupportedMetrics ? "--drop-unsupported-metrics"
+         : training.sampleWeights          ? "--sample-weights"
+         : !training.inputShapes.empty()   ? "--input-shape"
+                                           : nullptr;
 }
 
 static OwningOpRef<ModuleOp> importMlir(const ImportRequest &request) {

@@ -330,14 +330,14 @@ private:
     llvm::StringRef(list).split(given, ',', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef pass : given)
       if (pass != "all" && !llvm::is_contained(all, pass))
-        return {MT_INVALID, "expected all or passes of this compilation, " + llvm::join(all, ", ") + "; found " +
-                                pass.str()};
+        return {MT_INVALID,
+                "expected all or passes of this compilation, " + llvm::join(all, ", ") + "; found " + pass.str()};
     return {};
   }
 
   void say(const char *stage, const Moment &start) {
-    options.say(
-        0, (llvm::Twine(stage) + std::string(14 - std::min<size_t>(13, strlen(stage)), ' ') + since(start)).str());
+    options.say(0,
+                (llvm::Twine(stage) + std::string(14 - std::min<size_t>(13, strlen(stage)), ' ') + since(start)).str());
   }
 
   Status failed(const char *stage) {

@@ -86,8 +86,8 @@ static std::string checkVocabulary(ArrayRef<std::string> characters) {
 
 LogicalResult checkNames(ModuleOp module) {
   Attribute names = module->getAttr(classNamesAttribute), vocabulary = module->getAttr(vocabularyAttribute);
-  auto check = [&](Attribute attribute, std::string (*fault)(ArrayRef<std::string>),
-                   bool (*fits)(mt::ModelOp, size_t), llvm::StringRef what) -> LogicalResult {
+  auto check = [&](Attribute attribute, std::string (*fault)(ArrayRef<std::string>), bool (*fits)(mt::ModelOp, size_t),
+                   llvm::StringRef what) -> LogicalResult {
     if (!attribute)
       return success();
     std::optional<std::vector<std::string>> strings = stringsOf(attribute);

@@ -31,10 +31,10 @@ struct OptionRow {
   const char *type; // what the help calls the value
   const char *help;
   Form form = Form::value;
-  const char *words = ""; // "auto|none": all values that a text may have
+  const char *words = "";         // "auto|none": all values that a text may have
   const char *standard = nullptr; // a text that nobody gave
   int64_t least = 0, most = std::numeric_limits<int64_t>::max(), number = 0; // range; a number that is 0
-  const char *excludes = ""; // an option that must not be there
+  const char *excludes = "";                                                 // an option that must not be there
 };
 
 inline std::vector<std::string> wordsOf(const OptionRow &row) {
@@ -53,6 +53,7 @@ inline bool isOfModel(const OptionRow &row) {
   return group == "Training" || group == "Model";
 }
 
+// clang-format off: a few lines an option, not one line a field
 inline constexpr OptionRow optionTable[] = {
     {.group = "", .flags = "--batch,--batch-size", .field = &mtc_options::batch, .type = "B",
      .help = "samples per step, B (default: 32)", .least = 1, .most = int64_t{1} << 30, .number = 32},
@@ -143,6 +144,7 @@ inline constexpr OptionRow optionTable[] = {
     {.group = "Stages", .flags = "--timing", .field = &mtc_options::timing, .type = "",
      .help = "print the time of each stage", .form = Form::toggle},
 };
+// clang-format on
 
 } // namespace mtc
 

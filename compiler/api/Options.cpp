@@ -79,8 +79,8 @@ static Status checkSizes(Options &options) {
   if (values.max_batch) // found later; with one sample a shard it begins
     values.batch = values.shards ? values.shards : defaultShards;
   if (!values.shards)
-    values.shards = static_cast<int32_t>(
-        std::min<uint64_t>(defaultShards, std::bit_floor(static_cast<uint64_t>(values.batch))));
+    values.shards =
+        static_cast<int32_t>(std::min<uint64_t>(defaultShards, std::bit_floor(static_cast<uint64_t>(values.batch))));
   if (!std::has_single_bit(static_cast<uint32_t>(values.shards)))
     return differs("shards", "to be a power of two", std::to_string(values.shards));
   if (values.shards > values.batch)
@@ -137,8 +137,8 @@ static Status checkTarget(const mtc_options &requested, Options &options) {
 // Names of Keras, NumPy and PyTorch for the same formats.
 static std::string precisionOf(std::string_view text) {
   static constexpr std::pair<std::string_view, const char *> names[] = {
-      {"fp32", "f32"},  {"float32", "f32"},        {"fp16", "f16"},           {"float16", "f16"},
-      {"half", "f16"},  {"mixed_float16", "f16"},  {"bfloat16", "bf16"},      {"mixed_bfloat16", "bf16"}};
+      {"fp32", "f32"}, {"float32", "f32"},       {"fp16", "f16"},      {"float16", "f16"},
+      {"half", "f16"}, {"mixed_float16", "f16"}, {"bfloat16", "bf16"}, {"mixed_bfloat16", "bf16"}};
   for (auto [name, ours] : names)
     if (text == name)
       return ours;
@@ -252,10 +252,17 @@ Status checkOptions(const mtc_options *caller, Options &options) {
   if (Status status = checkSizes(options); !status.ok())
     return status;
   auto text = [](const char *value) { return std::string(value ? value : ""); };
-  options.training = {text(values.loss), text(values.optimizer), text(values.metrics),
-                      values.drop_unsupported_metrics != 0, values.sample_weights != 0,
-                      {text(values.freeze), text(values.trainable)}, values.freeze_batch_norm != 0,
-                      text(values.no_weight_decay), {}, {}, 0};
+  options.training = {text(values.loss),
+                      text(values.optimizer),
+                      text(values.metrics),
+                      values.drop_unsupported_metrics != 0,
+                      values.sample_weights != 0,
+                      {text(values.freeze), text(values.trainable)},
+                      values.freeze_batch_norm != 0,
+                      text(values.no_weight_decay),
+                      {},
+                      {},
+                      0};
   if (Status status = checkNames(values, options); !status.ok())
     return status;
   if (Status status = checkFiles(values, options); !status.ok())

@@ -112,8 +112,7 @@ mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **res
 mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result) {
   *result = nullptr;
   return mtc::guarded([&] {
-    return inspect(
-        bytesOf(plan, size), [](const mtrun::PlanFileView &view) { return mtc::inspectHtml(view); }, result);
+    return inspect(bytesOf(plan, size), [](const mtrun::PlanFileView &view) { return mtc::inspectHtml(view); }, result);
   });
 }
 

@@ -79,9 +79,8 @@ LogicalResult Programs::declare() {
     if (!names.insert(slot.name).second)
       return model.emitOpError("expected no variable with the name of the optimizer's \"")
              << slot.name << "\", found one";
-    auto declared =
-        mt::DeclareOp::create(builder, optimizer.getLoc(), slot.name, slot.kind, slot.type, mt::VariableRoleAttr(),
-                              StringAttr());
+    auto declared = mt::DeclareOp::create(builder, optimizer.getLoc(), slot.name, slot.kind, slot.type,
+                                          mt::VariableRoleAttr(), StringAttr());
     declared.setRole(slot.role);
     if (!slot.of.empty())
       declared.setOf(slot.of);

@@ -36,14 +36,14 @@ bool isRow(Value value) { return mt::isSplit(value.getType()) && tensorOf(value)
 mt::MatmulOp asProduct(Value value) {
   auto product = value.getDefiningOp<mt::MatmulOp>();
   bool matches = product && product->hasOneUse() && product.getTransposeA() && !product.getTransposeB() &&
-               isRow(product.getLhs()) && isRow(product.getRhs());
+                 isRow(product.getLhs()) && isRow(product.getRhs());
   return matches ? product : mt::MatmulOp();
 }
 
 mt::ReduceOp asSum(Value value) {
   auto sum = value.getDefiningOp<mt::ReduceOp>();
   bool matches = sum && sum->hasOneUse() && sum.getKind() == mt::Reduction::sum &&
-               sum.getDims() == ArrayRef<int64_t>{0} && isRow(sum.getOperand());
+                 sum.getDims() == ArrayRef<int64_t>{0} && isRow(sum.getOperand());
   return matches ? sum : mt::ReduceOp();
 }
 
@@ -51,7 +51,7 @@ mt::ReduceOp asSum(Value value) {
 mt::PadOp asPart(Value value) {
   auto pad = value.getDefiningOp<mt::PadOp>();
   bool matches = pad && pad->hasOneUse() && pad.getLow().size() == 1 && pad.getValue().isZero() &&
-               llvm::all_of(pad.getInterior(), [](int64_t interior) { return interior == 0; });
+                 llvm::all_of(pad.getInterior(), [](int64_t interior) { return interior == 0; });
   return matches ? pad : mt::PadOp();
 }
 
@@ -180,8 +180,7 @@ bool Joining::joinProducts() {
   auto each = mt::MatmulOp::create(builder, sum.getLoc(), stack(ordered(lhs, order)), stack(ordered(rhs, order)),
                                    /*transpose_a=*/true, /*transpose_b=*/false);
   mt::setPrecision(each, precision);
-  return replace(left,
-                 mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, each, ArrayRef<int64_t>{0}));
+  return replace(left, mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, each, ArrayRef<int64_t>{0}));
 }
 
 bool Joining::joinSums() {
@@ -196,8 +195,7 @@ bool Joining::joinSums() {
     return false;
   Value stacked = stack(ordered(rows, knownOrder(rows)));
   Value each = mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, stacked, ArrayRef<int64_t>{1});
-  return replace(left,
-                 mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, each, ArrayRef<int64_t>{0}));
+  return replace(left, mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, each, ArrayRef<int64_t>{0}));
 }
 
 struct JoinSums : impl::JoinSumsBase<JoinSums> {

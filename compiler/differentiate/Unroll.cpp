@@ -79,9 +79,9 @@ private:
   }
   Value part(Value row, RankedTensorType type, int64_t step) {
     int64_t size = mt::elementsPerRow(type);
-    return reshape(mt::SliceOp::create(builder, scan.getLoc(), row, ArrayRef<int64_t>{step * size},
-                                       ArrayRef<int64_t>{size}),
-                   type);
+    return reshape(
+        mt::SliceOp::create(builder, scan.getLoc(), row, ArrayRef<int64_t>{step * size}, ArrayRef<int64_t>{size}),
+        type);
   }
   Value stack(ArrayRef<Value> parts, Type type) {
     int64_t axis = mt::ScanOp::stepAxis(tensorOf(parts[0]));

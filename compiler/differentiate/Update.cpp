@@ -23,8 +23,7 @@ Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterf
     owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start, role, of.str()});
   };
   auto scalar = [&](Type element) { return RankedTensorType::get({}, element); };
-  add(iterationName(), scalar(builder.getI32Type()), mt::VariableKind::non_trainable, 0,
-      mt::VariableRole::iteration);
+  add(iterationName(), scalar(builder.getI32Type()), mt::VariableKind::non_trainable, 0, mt::VariableRole::iteration);
   if (!getSchedule())
     add(prefix + "learning_rate", scalar(builder.getF32Type()), mt::VariableKind::non_trainable,
         *option("learning_rate"), mt::VariableRole::learning_rate);
@@ -40,8 +39,8 @@ Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterf
     for (StringRef slot : op.getSlotNames())
       add(slotName(variable, slot), variable.getType(), mt::VariableKind::slot, op.getSlotStart());
     if (option("ema_momentum"))
-      add(slotName(variable, "average"), variable.getType(), mt::VariableKind::slot, 0,
-          mt::VariableRole::average, variable.getName());
+      add(slotName(variable, "average"), variable.getType(), mt::VariableKind::slot, 0, mt::VariableRole::average,
+          variable.getName());
   }
 }
 

@@ -82,8 +82,8 @@ static bool isRecomputed(Operation *op) {
   if (!split)
     return false;
   return tensorOf(split).getShape() == tensorOf(op->getResult(0)).getShape() &&
-         mt::elementsPerRow(split.getType()) > 1 &&
-         llvm::any_of(truncated(split).getUsers(), isSum) && llvm::all_of(op->getUsers(), computes);
+         mt::elementsPerRow(split.getType()) > 1 && llvm::any_of(truncated(split).getUsers(), isSum) &&
+         llvm::all_of(op->getUsers(), computes);
 }
 
 // One for each user.

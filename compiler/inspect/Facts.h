@@ -41,8 +41,8 @@ struct BytesMoved {
 
 struct ProgramFacts {
   const mt::plan::Program *program = nullptr;
-  std::vector<int64_t> phases;      // one a step
-  std::vector<Lifetime> lifetimes;  // one a buffer
+  std::vector<int64_t> phases;     // one a step
+  std::vector<Lifetime> lifetimes; // one a buffer
   // Of each buffer: the collective whose partial sums (Arena) or results (Shared) hold it, or -1.
   std::vector<int64_t> collectives;
   std::vector<uint32_t> reduceSteps; // of each collective: its step

@@ -17,7 +17,7 @@ using Tensors = std::map<std::string, mlir::mt::Tensor>;
 struct Step {
   Tensors inputs; // inputs, targets and sample weights by name, [samples, ...]; absent sample weights are ones
   int64_t samples = 0;
-  int64_t batch = 0;    // B; 0: `samples`. Fixes which sample belongs to which shard
+  int64_t batch = 0;  // B; 0: `samples`. Fixes which sample belongs to which shard
   int64_t shards = 1; // R, of a program after mt-partition
   uint64_t seed = 0;
   // How a computed float32 element is rounded: to learn how far rounding moves a result. None: only scalars are.

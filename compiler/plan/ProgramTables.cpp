@@ -71,8 +71,8 @@ int32_t ProgramTables::layerOf(mlir::Location location) {
     }
     return mlir::WalkResult::advance();
   });
-  bool clean = names.size() == 1 && !names[0].empty() && names[0].size() <= mlir::mt::maxNameBytes &&
-               mlir::mt::isText(names[0]);
+  bool clean =
+      names.size() == 1 && !names[0].empty() && names[0].size() <= mlir::mt::maxNameBytes && mlir::mt::isText(names[0]);
   std::string name = clean ? names[0].str() : names.empty() && line != "several" ? line : "";
   if (name.empty())
     return -1;

@@ -62,8 +62,7 @@ void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
   std::vector<unsigned> firstReader(graph.nodes.size(), end);
   for (unsigned node : llvm::reverse(order)) {
     Node &current = graph.nodes[node];
-    if (!current.isCollective() &&
-        (current.kernel().getRecomputed() || readsOnlyLasting(current.kernel())))
+    if (!current.isCollective() && (current.kernel().getRecomputed() || readsOnlyLasting(current.kernel())))
       current.level = std::max(current.level, firstReader[node] - 1);
     for (unsigned before : current.before)
       firstReader[before] = std::min(firstReader[before], current.level);
@@ -103,8 +102,8 @@ void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
   llvm::sort(order, [&](unsigned a, unsigned b) {
     auto key = [&](unsigned node) {
       const Node &of = graph.nodes[node];
-      return std::tuple(of.level, of.isCollective(), !of.beside,
-                        !of.isCollective() && of.kernel().getRecomputed(), node);
+      return std::tuple(of.level, of.isCollective(), !of.beside, !of.isCollective() && of.kernel().getRecomputed(),
+                        node);
     };
     return key(a) < key(b);
   });

@@ -92,9 +92,8 @@ LogicalResult MtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
     return isa<IntegerAttr>(value) ? success() : op->emitError("expected an integer mt.bucket, found ") << value;
   if (name == blocksAttribute || name == turnAttribute) {
     auto numbers = dyn_cast<DenseI64ArrayAttr>(value);
-    return numbers && numbers.size() == 2
-               ? success()
-               : op->emitError("expected two numbers in ") << name << ", found " << value;
+    return numbers && numbers.size() == 2 ? success()
+                                          : op->emitError("expected two numbers in ") << name << ", found " << value;
   }
   if (name == gradientDecayName) {
     auto decay = dyn_cast<FloatAttr>(value);

@@ -12,9 +12,9 @@ namespace mlir::mt {
 // Which operands of its result's type a kernel may write its result over.
 enum class InPlace {
   never,
-  always,   // each element is read just before it is written
-  part,     // the kernel writes a part of the result; the rest is the operand, and stays where it lies
-  epilogue, // those that only element-wise ops read, of a kernel with one result
+  always,    // each element is read just before it is written
+  part,      // the kernel writes a part of the result; the rest is the operand, and stays where it lies
+  epilogue,  // those that only element-wise ops read, of a kernel with one result
   lastReader // the op that makes the result is the last to read the operand, element by element
 };
 
@@ -25,8 +25,8 @@ struct KernelKindInfo {
   KernelKind kind;
   LogicalResult (*verify)(Block &body, KernelError error); // the contract, in words: KernelKinds.cpp
   InPlace inPlace;
-  bool runsAgain; // rows are independent: a second run gives the first one's bits
-  bool isProduct; // a library may compute it
+  bool runsAgain;  // rows are independent: a second run gives the first one's bits
+  bool isProduct;  // a library may compute it
   bool isGradient; // its only result is the gradient of a variable: kernels are named by that
 };
 const KernelKindInfo &infoOf(KernelKind kind);

@@ -12,8 +12,8 @@ namespace mlir::mt {
 // The part of an operand that line `l` of an op's result needs: part (l / divisor) % modulus of those that the
 // operand's first `axes` axes (after a batch axis) count.
 struct LinePart {
-  int64_t divisor = 1;  // 0: every line needs the whole operand
-  int64_t modulus = 0;  // 0: no remainder is taken
+  int64_t divisor = 1; // 0: every line needs the whole operand
+  int64_t modulus = 0; // 0: no remainder is taken
   int64_t axes = 0;
   bool isOwn() const { return divisor == 1 && modulus == 0; }
   bool isWhole() const { return divisor == 0; }

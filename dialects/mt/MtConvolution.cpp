@@ -37,13 +37,13 @@ static RankedTensorType outputType(RankedTensorType x, const Convolution &c) {
 // For the ops that have dy: it must be what the convolution of x and w gives.
 template <typename Op>
 static LogicalResult verifyGradient(Op op, RankedTensorType x, RankedTensorType w, RankedTensorType dy) {
-  FailureOr<Convolution> c = convolutionOf(op.getLoc(), x, w, op.getStrides(), op.getPadding(), op.getDilation(),
-                                           op.getGroups());
+  FailureOr<Convolution> c =
+      convolutionOf(op.getLoc(), x, w, op.getStrides(), op.getPadding(), op.getDilation(), op.getGroups());
   if (failed(c))
     return failure();
   if (RankedTensorType y = outputType(x, *c); dy.getShape() != y.getShape())
-    return op.emitOpError("expected a gradient ") << y << " of the convolution of " << x << " and " << w << ", found "
-                                                  << dy;
+    return op.emitOpError("expected a gradient ")
+           << y << " of the convolution of " << x << " and " << w << ", found " << dy;
   return success();
 }
 
@@ -115,9 +115,8 @@ SmallVector<AffineMap> Conv2DOp::getIndexingMaps() { return maps(getConvolution(
 LogicalResult Conv2DOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                   SmallVectorImpl<Tensor> &results) {
   Tensor result(concreteShape(getType(), context.rows));
-  forEachProduct(getConvolution(), context.rows, [&](int64_t x, int64_t w, int64_t y) {
-    result.data[y] += operands[0].data[x] * operands[1].data[w];
-  });
+  forEachProduct(getConvolution(), context.rows,
+                 [&](int64_t x, int64_t w, int64_t y) { result.data[y] += operands[0].data[x] * operands[1].data[w]; });
   results.push_back(std::move(result));
   return success();
 }
@@ -161,9 +160,8 @@ SmallVector<AffineMap> Conv2DInputGradientOp::getIndexingMaps() {
 LogicalResult Conv2DInputGradientOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                                SmallVectorImpl<Tensor> &results) {
   Tensor result(concreteShape(getType(), context.rows));
-  forEachProduct(getConvolution(), context.rows, [&](int64_t x, int64_t w, int64_t y) {
-    result.data[x] += operands[0].data[y] * operands[1].data[w];
-  });
+  forEachProduct(getConvolution(), context.rows,
+                 [&](int64_t x, int64_t w, int64_t y) { result.data[x] += operands[0].data[y] * operands[1].data[w]; });
   results.push_back(std::move(result));
   return success();
 }

@@ -235,8 +235,7 @@ static Expr targetsOf(CategoricalCrossentropyOp op, const ClassBlock &block) {
 Value CategoricalCrossentropyOp::decompose(OpBuilder &builder) {
   Expr p(builder, getLoc(), getPredictions());
   if (std::optional<LogitBlocks> form = mlir::mt::blocksOf(getOperation()))
-    return denseLoss(
-        p, [&](const ClassBlock &block) { return targetsOf(*this, block); }, *form);
+    return denseLoss(p, [&](const ClassBlock &block) { return targetsOf(*this, block); }, *form);
   Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), lastExtent(p));
   Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
   return (-squeezeLast(sumLast(t * logarithm))).value();

@@ -11,8 +11,8 @@ using utils::IteratorType;
 LogicalResult CumsumOp::verify() {
   int64_t first = isSplit(getType()), rank = getType().getRank(), dim = getDim();
   if (dim < first || dim >= rank)
-    return emitOpError("expected an axis from ") << first << " to " << rank - 1 << " of " << getType() << ", found "
-                                                 << dim;
+    return emitOpError("expected an axis from ")
+           << first << " to " << rank - 1 << " of " << getType() << ", found " << dim;
   return success();
 }
 
@@ -36,8 +36,7 @@ LogicalResult CumsumOp::interpret(const EvalContext &, ArrayRef<Tensor> operands
     // From the first element along the axis to the last, or from the last to the first.
     int64_t at = getReverse() ? sum.size() - 1 - i : i, place = at / inner % size;
     if (place != (getReverse() ? size - 1 : 0))
-      sum.data[at] =
-          wrapped(getType().getElementType(), sum.data[at] + sum.data[at + (getReverse() ? inner : -inner)]);
+      sum.data[at] = wrapped(getType().getElementType(), sum.data[at] + sum.data[at + (getReverse() ? inner : -inner)]);
   }
   results.push_back(std::move(sum));
   return success();

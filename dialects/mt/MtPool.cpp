@@ -39,8 +39,7 @@ static SmallVector<IteratorType> parallelPoolLoops(ArrayRef<int64_t> parallel) {
 }
 
 // Calls use(y, x) for each element of the output, with the offsets of the elements in its window in row-major order.
-static void forEachWindow(const Pooling &p, int64_t samples,
-                          llvm::function_ref<void(int64_t, ArrayRef<int64_t>)> use) {
+static void forEachWindow(const Pooling &p, int64_t samples, llvm::function_ref<void(int64_t, ArrayRef<int64_t>)> use) {
   int64_t y = 0;
   for (int64_t n = 0; n < samples; ++n)
     for (int64_t oh = 0; oh < p.rows.outputs; ++oh)
@@ -68,8 +67,8 @@ LogicalResult PoolOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
                                        SmallVectorImpl<Type> &types) {
   Adaptor adaptor = withDefaults<PoolOp>(context, given);
   RankedTensorType x = tensorOf(adaptor.getInput());
-  FailureOr<Pooling> p = poolingOf(location, adaptor.getKind(), x, adaptor.getWindow(), adaptor.getStrides(),
-                                   adaptor.getPadding());
+  FailureOr<Pooling> p =
+      poolingOf(location, adaptor.getKind(), x, adaptor.getWindow(), adaptor.getStrides(), adaptor.getPadding());
   if (failed(p))
     return failure();
   types.push_back(outputType(x, *p));
@@ -118,8 +117,8 @@ LogicalResult PoolGradientOp::verify() {
   if (failed(p))
     return failure();
   if (RankedTensorType y = outputType(getType(), *p); tensorOf(getGradient()).getShape() != y.getShape())
-    return emitOpError("expected a gradient ") << y << " of the pool of " << getType() << ", found "
-                                               << getGradient().getType();
+    return emitOpError("expected a gradient ")
+           << y << " of the pool of " << getType() << ", found " << getGradient().getType();
   if (getKind() == Reduction::sum && getInput())
     return emitOpError("expected images for max only, found some for sum");
   if (getKind() == Reduction::max && (!getInput() || tensorOf(getInput()).getShape() != getType().getShape())) {

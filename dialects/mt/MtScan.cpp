@@ -125,8 +125,8 @@ ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &result) {
   std::optional<int64_t> given;
   if (properties.steps)
     given = properties.steps.getInt();
-  llvm::append_range(result.types, resultTypes(result.regions.back()->front(), carries.operands.size(),
-                                               stepsOf(inputs.types, given)));
+  llvm::append_range(
+      result.types, resultTypes(result.regions.back()->front(), carries.operands.size(), stepsOf(inputs.types, given)));
   return success();
 }
 
@@ -167,8 +167,8 @@ LogicalResult ScanOp::verifyRegions() {
       return op.emitOpError("expected a computation inside mt.scan, found this");
   Operation *yield = body.getTerminator();
   if (yield->getNumOperands() < getCarries().size() || yield->getNumOperands() == 0)
-    return yield->emitOpError("expected the ") << getCarries().size() << " carries and what is stacked, found "
-                                               << yield->getNumOperands() << " values";
+    return yield->emitOpError("expected the ")
+           << getCarries().size() << " carries and what is stacked, found " << yield->getNumOperands() << " values";
   for (auto [carry, after] : llvm::zip(getCarries(), yield->getOperands()))
     if (carry.getType() != after.getType())
       return yield->emitOpError("expected a carry of type ") << carry.getType() << ", found " << after.getType();

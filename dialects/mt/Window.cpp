@@ -47,9 +47,9 @@ FailureOr<std::pair<Window, Window>> mlir::mt::windowsOver(std::optional<Locatio
     return failure();
   FailureOr<Window> windows[2];
   for (int i = 0; i < 2; ++i) {
-    windows[i] = windowOver(
-        location, i == 0 ? "rows" : "columns",
-        {images.getDimSize(1 + i), 0, taps[i], strides[i], dilation[i], padding[2 * i], padding[2 * i + 1]});
+    windows[i] =
+        windowOver(location, i == 0 ? "rows" : "columns",
+                   {images.getDimSize(1 + i), 0, taps[i], strides[i], dilation[i], padding[2 * i], padding[2 * i + 1]});
     if (failed(windows[i]))
       return failure();
   }

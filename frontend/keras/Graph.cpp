@@ -239,8 +239,8 @@ Call GraphReader::readLegacyCall(const Json &node, const std::string &layer) {
     argument.kind = Argument::Kind::Tensor;
     argument.tensor = readRef(entry, layer);
   }
-  const Json *kwargs = bare ? (node.size() > 3 ? &node[3] : nullptr)
-                            : (!node.empty() && node[0].size() > 3 ? &node[0][3] : nullptr);
+  const Json *kwargs =
+      bare ? (node.size() > 3 ? &node[3] : nullptr) : (!node.empty() && node[0].size() > 3 ? &node[0][3] : nullptr);
   if (kwargs && kwargs->is_object())
     for (const auto &[key, value] : kwargs->items())
       call.kwargs.emplace_back(key, readArgument(value, layer));

@@ -44,20 +44,20 @@ struct Graph;
 
 struct Layer {
   std::string name, module, className;
-  std::string inner; // name of the layer that a TimeDistributed one holds, which stands in its place
+  std::string inner;            // name of the layer that a TimeDistributed one holds, which stands in its place
   const Json *config = nullptr; // the layer's own
   bool frozen = false;          // the layer, or a model around it, has trainable = false
   std::string scope;            // before the names of its variables: "model/"
   std::string weights;          // its path in the weights file: "layers/dense_1"
   std::vector<Call> calls;
-  std::unique_ptr<Graph> model; // of a nested model
-  unsigned streams = 0;       // of random numbers: one for each call
+  std::unique_ptr<Graph> model;         // of a nested model
+  unsigned streams = 0;                 // of random numbers: one for each call
   std::vector<LayerVariable> variables; // filled when the layer is first called
 };
 
 struct Graph {
   std::string name;
-  std::vector<Layer> layers; // in Keras' order
+  std::vector<Layer> layers;  // in Keras' order
   std::vector<size_t> inputs; // InputLayers
   std::vector<TensorRef> outputs;
   // What calls, losses and metrics name them by: layers' names, or the keys of a dictionary. An output whose name is

@@ -50,7 +50,7 @@ private:
   bool hasWeights;
   const Shapes &shapes;
   int64_t length;
-  size_t calls = 0; // evaluated, over all nested models
+  size_t calls = 0;        // evaluated, over all nested models
   bool keepsMasks = false; // of tensors that Keras takes them from
 };
 

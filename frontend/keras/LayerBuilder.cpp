@@ -7,9 +7,7 @@ using namespace mlir;
 
 namespace mtc::keras {
 
-Location locationOf(OpBuilder &builder, const Layer &layer) {
-  return NameLoc::get(builder.getStringAttr(layer.name));
-}
+Location locationOf(OpBuilder &builder, const Layer &layer) { return NameLoc::get(builder.getStringAttr(layer.name)); }
 
 LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand> args,
                            std::vector<std::pair<std::string, Operand>> kwargs, bool hasWeights)
@@ -21,8 +19,7 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand
   // Where a layer stands in its model, and what was known when it was built: all of it is known here already.
   config.ignore(
       {"name", "trainable", "build_input_shape", "batch_input_shape", "batch_shape", "input_shape", "is_quantized"});
-  config.expectAbsent({"kernel_constraint", "bias_constraint", "quantization_config", "lora_rank",
-                       "gptq_config"});
+  config.expectAbsent({"kernel_constraint", "bias_constraint", "quantization_config", "lora_rank", "gptq_config"});
   if (const Json *dtype = config.find("dtype")) {
     const Json *policy = member(*dtype, "config");
     std::string name = dtype->is_string() ? dtype->get<std::string>()
@@ -170,15 +167,22 @@ std::pair<mt::InitKind, std::optional<float>> LayerBuilder::readInitializer(llvm
     return {mt::InitKind::zeros, {}};
   std::string name = value->is_string() ? value->get<std::string>() : textMember(*value, "class_name");
   const Json *options = member(*value, "config");
-  static constexpr std::pair<const char *, mt::InitKind> kinds[] = {
-      {"Zeros", mt::InitKind::zeros},               {"zeros", mt::InitKind::zeros},
-      {"Ones", mt::InitKind::ones},                 {"ones", mt::InitKind::ones},
-      {"GlorotUniform", mt::InitKind::glorot_uniform}, {"glorot_uniform", mt::InitKind::glorot_uniform},
-      {"GlorotNormal", mt::InitKind::glorot_normal}, {"glorot_normal", mt::InitKind::glorot_normal},
-      {"HeUniform", mt::InitKind::he_uniform},      {"he_uniform", mt::InitKind::he_uniform},
-      {"HeNormal", mt::InitKind::he_normal},        {"he_normal", mt::InitKind::he_normal},
-      {"LecunUniform", mt::InitKind::lecun_uniform}, {"lecun_uniform", mt::InitKind::lecun_uniform},
-      {"LecunNormal", mt::InitKind::lecun_normal},  {"lecun_normal", mt::InitKind::lecun_normal}};
+  static constexpr std::pair<const char *, mt::InitKind> kinds[] = {{"Zeros", mt::InitKind::zeros},
+                                                                    {"zeros", mt::InitKind::zeros},
+                                                                    {"Ones", mt::InitKind::ones},
+                                                                    {"ones", mt::InitKind::ones},
+                                                                    {"GlorotUniform", mt::InitKind::glorot_uniform},
+                                                                    {"glorot_uniform", mt::InitKind::glorot_uniform},
+                                                                    {"GlorotNormal", mt::InitKind::glorot_normal},
+                                                                    {"glorot_normal", mt::InitKind::glorot_normal},
+                                                                    {"HeUniform", mt::InitKind::he_uniform},
+                                                                    {"he_uniform", mt::InitKind::he_uniform},
+                                                                    {"HeNormal", mt::InitKind::he_normal},
+                                                                    {"he_normal", mt::InitKind::he_normal},
+                                                                    {"LecunUniform", mt::InitKind::lecun_uniform},
+                                                                    {"lecun_uniform", mt::InitKind::lecun_uniform},
+                                                                    {"LecunNormal", mt::InitKind::lecun_normal},
+                                                                    {"lecun_normal", mt::InitKind::lecun_normal}};
   for (auto [known, kind] : kinds)
     if (name == known)
       return {kind, {}};

@@ -23,8 +23,8 @@ struct Operand {
 };
 
 constexpr int64_t batch = mlir::ShapedType::kDynamic; // the size of its axis
-constexpr int64_t maxUnits = int64_t{1} << 31;  // of a layer's width
-constexpr int64_t maxFactor = int64_t{1} << 20; // of kernels, strides, paddings, repetitions
+constexpr int64_t maxUnits = int64_t{1} << 31;        // of a layer's width
+constexpr int64_t maxFactor = int64_t{1} << 20;       // of kernels, strides, paddings, repetitions
 
 // A location with the name of the layer.
 mlir::Location locationOf(mlir::OpBuilder &builder, const Layer &layer);
@@ -41,9 +41,9 @@ public:
   Layer &layer;
   Config config;
   llvm::StringRef precision = "f32"; // of its policy
-  const bool hasWeights; // the file gives every variable's value
-  mlir::SmallVector<Value> others; // results of the call behind the first one
-  Value outputMask;                // of the first result; null: none
+  const bool hasWeights;             // the file gives every variable's value
+  mlir::SmallVector<Value> others;   // results of the call behind the first one
+  Value outputMask;                  // of the first result; null: none
 
   // Reports an error at the layer; null.
   Value fail(const std::string &message);

@@ -64,8 +64,7 @@ Value reduce(Ops &ops, mt::Reduction kind, const Value &value, ArrayRef<int64_t>
   if (!inner.empty())
     result.stored = reduceStored(ops, kind, result.stored, inner);
   if (overBatch)
-    result.stored =
-        value.isInteger() ? sumOverBatch(ops, result.stored) : reduceStored(ops, kind, result.stored, {0});
+    result.stored = value.isInteger() ? sumOverBatch(ops, result.stored) : reduceStored(ops, kind, result.stored, {0});
   for (Parts &parts : result.axes)
     for (Axis &part : parts)
       if (part.isStored())

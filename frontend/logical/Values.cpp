@@ -116,9 +116,9 @@ static int64_t whole(double number, unsigned bits) {
 }
 
 Value Ops::number(double number, Type element, ArrayRef<Size> shape) {
-  Attribute attribute =
-      element.isF32() ? Attribute(builder.getF32FloatAttr(static_cast<float>(number)))
-                      : builder.getIntegerAttr(element, whole(number, element.getIntOrFloatBitWidth()));
+  Attribute attribute = element.isF32()
+                            ? Attribute(builder.getF32FloatAttr(static_cast<float>(number)))
+                            : builder.getIntegerAttr(element, whole(number, element.getIntOrFloatBitWidth()));
   auto constant = DenseElementsAttr::get(RankedTensorType::get({}, element), attribute);
   Value value{mt::ConstantOp::create(builder, location, constant), {}};
   for (const Size &size : shape)

@@ -2,8 +2,8 @@
 #include "frontend/mlir/Diagnostics.h"
 
 #include "dialects/mt/MtDialect.h"
-#include "runtime/support/suggest.h"
 #include "mlir/IR/Location.h"
+#include "runtime/support/suggest.h"
 
 #include <cctype>
 

@@ -128,7 +128,8 @@ void Importer::sayHowExported() const {
     ++(mode != node->attributes.end() && mode->second.integer ? training : predicting);
   }
   if (predicting && !freezesBatchNorm)
-    emitRemark(location) << predicting << " BatchNormalization in the mode of prediction: trained with the statistics "
+    emitRemark(location) << predicting
+                         << " BatchNormalization in the mode of prediction: trained with the statistics "
                             "of the batch all the same, if --freeze-batch-norm does not leave them as they are";
   else if (!predicting && !training && !drops)
     emitRemark(location) << "no BatchNormalization and no Dropout in the file: if the model has some, it was exported "

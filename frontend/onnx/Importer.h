@@ -42,7 +42,7 @@ private:
   const Shapes &shapes;
   int64_t length;
   bool freezesBatchNorm;
-  int64_t fixedBatch = 0;    // as of Call
+  int64_t fixedBatch = 0; // as of Call
   struct Trained {
     int64_t count = 0, numbers = 0;
     std::vector<std::string> others; // that no layer has, with what reads them

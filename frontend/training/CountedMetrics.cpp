@@ -191,7 +191,7 @@ bool isCounted(StringRef name) {
 }
 
 SmallVector<Measure> buildCounted(StringRef name, Criterion &criterion) {
-  SmallVector<Measure> measures = name == "auc"       ? buildArea(criterion)
+  SmallVector<Measure> measures = name == "auc" ? buildArea(criterion)
                                   : name == "f1score" || name == "fbetascore"
                                       ? buildFBeta(criterion, name == "f1score")
                                       : buildRate(criterion, name == "precision");

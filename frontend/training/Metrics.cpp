@@ -111,8 +111,7 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
     known.insert(known.end(), {"precision", "recall", "f1_score", "fbeta_score", "auc", rootName.str()});
     llvm::for_each(losses(), add);
     return emitError(place) << "expected a metric of " << llvm::join(known, ", ") << ", found " << shown
-                            << ": --drop-unsupported-metrics compiles without it"
-                            << mtrun::didYouMean(shown, known);
+                            << ": --drop-unsupported-metrics compiles without it" << mtrun::didYouMean(shown, known);
   }
   Config config(objectConfig(metric),
                 [&](const std::string &message) { emitError(place) << "metric " << shown << ": " << message; });

@@ -247,8 +247,8 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   Value weights = goal.sampleWeights;
   // A mean over the steps that the mask shows.
   if (output.mask) {
-    if (options.sampleWeights || cast<RankedTensorType>(values.getType()).getShape() !=
-                                     cast<RankedTensorType>(output.mask.getType()).getShape())
+    if (options.sampleWeights ||
+        cast<RankedTensorType>(values.getType()).getShape() != cast<RankedTensorType>(output.mask.getType()).getShape())
       return emitError(place) << "expected an output without a mask, found one, of a Masking layer or of an Embedding "
                                  "with mask_zero, which is not supported with weights of samples, nor for an output "
                                  "of another shape than steps and classes";

@@ -20,9 +20,9 @@ struct TrainingOptions {
   bool dropUnsupportedMetrics = false;
   bool sampleWeights = false; // losses and weighted metrics have weights of samples, an input that may be absent
   FreezeOptions frozen;
-  bool freezeBatchNorm = false; // it computes as in prediction
-  std::string noWeightDecay; // patterns as those of `frozen`
-  std::vector<std::string> classNames; // of the labels; the file's own are those of its metadata
+  bool freezeBatchNorm = false;                            // it computes as in prediction
+  std::string noWeightDecay;                               // patterns as those of `frozen`
+  std::vector<std::string> classNames;                     // of the labels; the file's own are those of its metadata
   std::map<std::string, std::vector<int64_t>> inputShapes; // by input; "": of the only one. For axes of any size
   int64_t length = 0; // of sequences: of an axis of any size behind the batch axis; 0: not known
 };

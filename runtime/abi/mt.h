@@ -38,7 +38,9 @@ extern "C" {
 
 /** @cond internal */
 #ifdef __cplusplus
-#define MT_ZERO {}
+#define MT_ZERO                                                                                                        \
+  {                                                                                                                    \
+  }
 #else
 #define MT_ZERO {0}
 #endif

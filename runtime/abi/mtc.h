@@ -219,8 +219,8 @@ typedef struct mtc_inspect_options {
   /** The bytes of another plan: the two are compared. NULL: none. */
   const void *against;
   size_t against_size; /**< Bytes of `against`. */
-  const char *name,     /**< What the plan is called in a comparison; NULL: "the plan". */
-      *against_name;    /**< What the other one is called; NULL: "the other plan". */
+  const char *name,    /**< What the plan is called in a comparison; NULL: "the plan". */
+      *against_name;   /**< What the other one is called; NULL: "the other plan". */
   /** A GPU model, such as "h100", whose rates the floors of a comparison are of. NULL: those of the trace, else 100
    * GFLOP/s and 10 GB/s. */
   const char *gpu;

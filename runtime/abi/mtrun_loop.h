@@ -39,7 +39,7 @@ typedef struct mtrun_progress {
 /** When checkpoints are written, and from which a run resumes. A checkpoint is a folder, step-000000000100 for
  * instance, which is there as a whole or not at all. See docs/checkpoints.md. */
 typedef struct mtrun_checkpoint_options {
-  size_t struct_size; /**< mtrun_checkpoint_options_init() sets it. */
+  size_t struct_size;   /**< mtrun_checkpoint_options_init() sets it. */
   const char *folder;   /**< Made if it is not there; for one run at a time. NULL: only resume. */
   int64_t every_steps;  /**< After each so many steps; 0: not. If all three are 0: after each epoch. */
   int64_t every_epochs; /**< After each so many epochs; 0: not. */
@@ -81,8 +81,8 @@ typedef struct mtrun_loop_options {
   int64_t steps_per_epoch; /**< An epoch is so many steps, of passes that follow one another; 0: one pass. */
   int64_t shuffle_window;  /**< Draws each sample among the next so many; 0: permutes all samples. */
   const mtrun_checkpoint_options *checkpoint; /**< Or NULL. */
-  const char *history_json, /**< A file of all epochs as JSON, written anew after each; or NULL. */
-      *history_csv;         /**< The same as CSV. */
+  const char *history_json,                   /**< A file of all epochs as JSON, written anew after each; or NULL. */
+      *history_csv;                           /**< The same as CSV. */
   /** The metric to watch: "NAME", "NAME:max" or "NAME:min". Without max or min, the plan says which is better. NULL:
    * val_loss, or loss where there is no validation. */
   const char *monitor;
@@ -110,9 +110,9 @@ typedef struct mtrun_loop_options {
    * launches may then be in flight when they are called; a training that they stop finishes and reports these steps
    * first. 0: no step begins before the calls for the step before have returned, unless both are NULL. */
   int in_flight;
-  const char *early_monitor, /**< The metric for early stopping; NULL: `monitor`. */
-      *plateau_monitor,      /**< The metric for the plateau; NULL: `monitor`. */
-      *checkpoint_monitor;   /**< The metric for checkpoints and `epoch_best_only`; NULL: `monitor`. */
+  const char *early_monitor,       /**< The metric for early stopping; NULL: `monitor`. */
+      *plateau_monitor,            /**< The metric for the plateau; NULL: `monitor`. */
+      *checkpoint_monitor;         /**< The metric for checkpoints and `epoch_best_only`; NULL: `monitor`. */
   const double *early_baseline;    /**< The patience starts anew only after an epoch better than this; NULL: none. */
   int64_t early_start_epoch;       /**< Early stopping ignores so many epochs at the beginning. */
   const double *plateau_min_delta; /**< For the plateau, better by less does not count; NULL: 1e-4. */
@@ -176,11 +176,11 @@ MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, co
 MT_API mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path);
 /** Times of training steps, in microseconds. */
 typedef struct mtrun_timing {
-  double median_us,     /**< Median of the timed steps, each waited for. */
-      min_us,           /**< The shortest. */
-      mean_us;          /**< Their mean. */
-  int64_t steps;        /**< How many were timed. */
-  double first_step_us; /**< Of the first step, before any warm-up. */
+  double median_us,       /**< Median of the timed steps, each waited for. */
+      min_us,             /**< The shortest. */
+      mean_us;            /**< Their mean. */
+  int64_t steps;          /**< How many were timed. */
+  double first_step_us;   /**< Of the first step, before any warm-up. */
   double queued_us,       /**< GPUs, else 0: median from step to step with launches queued. */
       resident_us,        /**< GPUs, else 0: median with inputs that stay on the devices. */
       resident_queued_us; /**< GPUs, else 0: median with both. */

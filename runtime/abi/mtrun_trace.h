@@ -22,10 +22,10 @@ extern "C" {
 /** What a trace records. */
 typedef struct mtrun_trace_options {
   size_t struct_size; /**< mtrun_trace_options_init() sets it. */
-  int64_t first, /**< The first training step whose spans are kept, counted from mtrun_trace_start() on, from 1. */
-      last;      /**< The last one. 0 and 0: no spans are kept. */
-  int profile; /**< 1: the profile is of all steps; 0: of steps `first` to `last` alone. */
-  double peak_flops, /**< FLOPs per second of all devices at most, which the trace says. 0: the driver's. */
+  int64_t first,      /**< The first training step whose spans are kept, counted from mtrun_trace_start() on, from 1. */
+      last;           /**< The last one. 0 and 0: no spans are kept. */
+  int profile;        /**< 1: the profile is of all steps; 0: of steps `first` to `last` alone. */
+  double peak_flops,  /**< FLOPs per second of all devices at most, which the trace says. 0: the driver's. */
       peak_bandwidth; /**< Likewise bytes of memory per second. */
 } mtrun_trace_options;
 /** Options that are zero but for their size. */
@@ -48,9 +48,9 @@ MT_API mt_status *mtrun_trace_write(mtrun_session *session, const char *path);
 
 /** Means over the recorded training steps. Times are in microseconds. */
 typedef struct mtrun_profile {
-  int64_t steps, /**< Number of recorded steps. */
-      samples;   /**< Number of their samples. */
-  int32_t threads;        /**< Threads of all devices together. */
+  int64_t steps,   /**< Number of recorded steps. */
+      samples;     /**< Number of their samples. */
+  int32_t threads; /**< Threads of all devices together. */
   /** Number of mtrun_profile_get_entry()'s entries: launches and all-reduces of train_step. */
   int32_t entries;
   double step_us; /**< Duration of a step. */
@@ -68,8 +68,8 @@ typedef struct mtrun_profile_entry {
   double compute_us, /**< Time in the kernel, or in sums. */
       transfer_us,   /**< Time in copies between devices. */
       wait_us;       /**< Time that threads waited for others. */
-  double flops, /**< Floating-point operations per step. */
-      bytes;    /**< Bytes that must be moved per step at least. */
+  double flops,      /**< Floating-point operations per step. */
+      bytes;         /**< Bytes that must be moved per step at least. */
 } mtrun_profile_entry;
 
 /** Fills `profile`. MT_INVALID: no step was recorded. */

@@ -155,8 +155,8 @@ mt_status *mtrun_default_devices(const mtrun_plan *plan, char *text, size_t size
   return guarded([&]() -> Status {
     std::string devices = mtrun::defaultDevices(*plan->plan);
     if (devices.size() >= size)
-      return {MT_INVALID, "expected room for " + std::to_string(devices.size() + 1) + " bytes, found " +
-                              std::to_string(size)};
+      return {MT_INVALID,
+              "expected room for " + std::to_string(devices.size() + 1) + " bytes, found " + std::to_string(size)};
     std::copy_n(devices.c_str(), devices.size() + 1, text);
     return {};
   });

@@ -81,8 +81,7 @@ bool Disk::isCheckpoint(int folder, const std::string &name) {
   }
   bool all = true;
   while (dirent *entry = readdir(listing))
-    if (std::string file = entry->d_name;
-        file != "." && file != ".." && file != manifestFile && file != variablesFile)
+    if (std::string file = entry->d_name; file != "." && file != ".." && file != manifestFile && file != variablesFile)
       all = false;
   closedir(listing);
   return all;

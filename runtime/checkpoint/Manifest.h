@@ -27,7 +27,7 @@ struct LoopState {
   // What `position` and the order of samples depend on.
   int64_t samples = 0, batch = 0, stepsPerEpoch = 0, window = 0;
   bool shuffle = false, dropRemainder = false;
-  int64_t choice = 0; // tells apart which samples were chosen of the data, where some are held out; 0: all of them
+  int64_t choice = 0;  // tells apart which samples were chosen of the data, where some are held out; 0: all of them
   std::string content; // tells apart what the samples hold (contentHash); "": not known
 
   std::vector<std::string> classNames; // of the labels 0, 1, ...; empty: not known
@@ -52,8 +52,8 @@ struct TensorRecord {
 
 struct Manifest {
   std::string model;
-  Hash128 plan;       // Plan::stepsHash of the plan that made it; in older checkpoints Plan::hash
-  std::string tuning; // hash of the tuning file of its GPUs, in hexadecimal digits; "" without one
+  Hash128 plan;           // Plan::stepsHash of the plan that made it; in older checkpoints Plan::hash
+  std::string tuning;     // hash of the tuning file of its GPUs, in hexadecimal digits; "" without one
   std::string conditions; // what else may change bits (Session::conditions); "": an older checkpoint does not say
   LoopState state;
   std::string monitor;               // the metric that chooses the best checkpoint

@@ -53,8 +53,10 @@ Status compareData(const LoopState &then, const LoopState &now, const std::strin
                               ", found " + std::to_string(fact.now) +
                               "; --force begins the epoch again with what there is now"};
   if (!then.content.empty() && !now.content.empty() && then.content != now.content)
-    return {MT_INVALID, where + ": made with other data: expected the values of the first and the last sample, and the "
-                                "options that change values, of hash " + then.content + ", found " + now.content +
+    return {MT_INVALID, where +
+                            ": made with other data: expected the values of the first and the last sample, and the "
+                            "options that change values, of hash " +
+                            then.content + ", found " + now.content +
                             "; --force begins the epoch again with what there is now"};
   return {};
 }

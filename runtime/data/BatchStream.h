@@ -20,9 +20,9 @@ namespace mtrun {
 // One pointer an entry of the signature: rows of the data, or null (outputs, absent sample weights).
 struct Batch {
   std::vector<void *> tensors;
-  int64_t rows = 0;  // 0: a resumed epoch had come to its end
-  bool last = false; // of an epoch
-  Status status;     // of reading it; the rows of a failed batch mean nothing
+  int64_t rows = 0;             // 0: a resumed epoch had come to its end
+  bool last = false;            // of an epoch
+  Status status;                // of reading it; the rows of a failed batch mean nothing
   std::vector<uint8_t> damaged; // of data that keeps damaged pictures: 1 where a row is one, of zeros; else empty
 };
 
@@ -37,8 +37,8 @@ struct StreamOptions {
   int64_t window = 0;              // of the shuffle; 0: all samples
   int readers = 0;                 // threads; 0: one, and for pictures as many as the data says
   int held = 1;                    // batches that stay valid: the last ones that next() gave
-  bool allowNan = false; // values of floats that are not finite may pass
-  bool augment = false;  // training: flips and crops, as the data's specification says, and a callback's passes
+  bool allowNan = false;           // values of floats that are not finite may pass
+  bool augment = false; // training: flips and crops, as the data's specification says, and a callback's passes
 };
 
 // Steps of an epoch of `data` in batches of `batch`; 0: it ends when the data ends, which nobody knows.
@@ -80,7 +80,7 @@ private:
   void start(int threads);
   void stop();
   void produce();
-  void produceInOrder();    // of data of unknown length; SourceStream.cpp
+  void produceInOrder();  // of data of unknown length; SourceStream.cpp
   bool claim(Part &part); // false: there is nothing left to do
   void open(Slot &slot);
   void fill(const Part &part);
@@ -97,9 +97,9 @@ private:
   bool finite_ = true;    // values must be
   int64_t steps_ = 0;     // an epoch
   int64_t passSteps_ = 0; // a pass over the data
-  int64_t partRows_ = 0;     // rows that a thread claims at once
+  int64_t partRows_ = 0;  // rows that a thread claims at once
   double waited_ = 0;
-  Shuffle order_, nextOrder_; // of the pass being produced, and the one after it
+  Shuffle order_, nextOrder_;            // of the pass being produced, and the one after it
   std::unique_ptr<LengthGroups> groups_; // of the pass being produced; null: its batches are of any lengths
   std::unique_ptr<std::byte[]> storage_;
   std::vector<Slot> slots_;

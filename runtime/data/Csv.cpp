@@ -129,8 +129,7 @@ static Status chooseColumns(const DataSpec &spec, const CsvRecords &records, con
     if (has(columns.inputs, i))
       return {MT_INVALID, where + ": expected an input or a target, found " + columns.names[i] + " as both"};
   if (columns.inputs.empty())
-    return {MT_INVALID, where + ": expected a column for the input beside the target, found " +
-                            listOf(columns.names)};
+    return {MT_INVALID, where + ": expected a column for the input beside the target, found " + listOf(columns.names)};
   double value = 0;
   columns.named = columns.targets.size() == 1 && !sample[columns.targets[0]].empty() &&
                   !records.number(sample[columns.targets[0]], value);
@@ -254,8 +253,8 @@ static Status openCsv(const DataSpec &spec, Table &table) {
       columns.names[i] = std::to_string(i);
   }
   if (cells.empty() || columns.names.size() < 2)
-    return {MT_INVALID, opened + ": expected lines of at least 2 values, found " +
-                            (cells.empty() ? "none" : "1 in each")};
+    return {MT_INVALID,
+            opened + ": expected lines of at least 2 values, found " + (cells.empty() ? "none" : "1 in each")};
   if (cells.size() != columns.names.size())
     return {MT_INVALID, records.at() + "expected " + std::to_string(columns.names.size()) + " values, found " +
                             std::to_string(cells.size())};

@@ -31,7 +31,7 @@ struct mtrun_dataset {
   std::shared_ptr<const std::vector<int64_t>> chosen; // samples of the columns
   int readers = 1;                                    // threads that make samples
   bool allowNan = false;                              // values of floats that are not finite may pass
-  bool groupByLength = false; // batches of training have samples of similar lengths
+  bool groupByLength = false;                         // batches of training have samples of similar lengths
   bool keepDamaged = false; // damaged pictures have their rows, of zeros: of predictions alone
   std::vector<std::pair<int64_t, float>> classWeights; // by label, of the column of weights
   // The caller's callback, or null: it writes the fields of the columns, one after the other.

@@ -231,8 +231,8 @@ static Status matchNames(const mtrun_dataset &data, const std::vector<std::strin
   std::string known;
   for (const std::string &name : names)
     known += (known.empty() ? "" : ", ") + name;
-  return {MT_INVALID, data.columns[0].field.where + ": expected classes that the model knows, " + known + ", found " +
-                          unknown};
+  return {MT_INVALID,
+          data.columns[0].field.where + ": expected classes that the model knows, " + known + ", found " + unknown};
 }
 
 Status numberLabels(mtrun_dataset &data, const std::vector<std::string> &names) {

@@ -71,9 +71,9 @@ static std::string_view valueOf(std::string_view header, std::string_view key) {
 
 static bool typeOf(std::string_view descr, Stored &type) {
   static constexpr std::pair<std::string_view, Stored> types[] = {
-      {"'|u1'", Stored::U8},  {"'|b1'", Stored::Bool}, {"'|i1'", Stored::I8},  {"'<u2'", Stored::U16},
-      {"'<i2'", Stored::I16}, {"'<i4'", Stored::I32},  {"'<u4'", Stored::U32}, {"'<i8'", Stored::I64},
-      {"'<u8'", Stored::I64}, // after checkUnsigned
+      {"'|u1'", Stored::U8},  {"'|b1'", Stored::Bool}, {"'|i1'", Stored::I8},
+      {"'<u2'", Stored::U16}, {"'<i2'", Stored::I16},  {"'<i4'", Stored::I32},
+      {"'<u4'", Stored::U32}, {"'<i8'", Stored::I64},  {"'<u8'", Stored::I64}, // after checkUnsigned
       {"'<f2'", Stored::F16}, {"'<f4'", Stored::F32},  {"'<f8'", Stored::F64}};
   for (const auto &[name, stored] : types)
     if (descr == name) {

@@ -65,9 +65,7 @@ public:
   Choice(const DataSpec &spec, const std::vector<ZipMember> &members);
   // The role that a member was given; none: it is bound by its name.
   std::optional<mtrun_role> given(const std::string &name) const {
-    return name == input_    ? std::optional(MTRUN_INPUT)
-           : name == target_ ? std::optional(MTRUN_TARGET)
-                             : std::nullopt;
+    return name == input_ ? std::optional(MTRUN_INPUT) : name == target_ ? std::optional(MTRUN_TARGET) : std::nullopt;
   }
   bool takes(const std::string &name) const { return given(name) || fits(name) || (!known() && !other(name)); }
   // Of the split that was not asked for.
@@ -183,8 +181,7 @@ static Status openNpz(const DataSpec &spec, Table &table) {
   }
   Choice choice(spec, members);
   if (std::string missing = choice.missing(members); !missing.empty())
-    return {MT_INVALID,
-            opened + ": expected array " + missing + ", found " + (names.empty() ? "none" : names)};
+    return {MT_INVALID, opened + ": expected array " + missing + ", found " + (names.empty() ? "none" : names)};
   uint64_t bytes = 0;
   for (const ZipMember &member : members)
     bytes += choice.takes(member.name) ? member.size : 0;

@@ -19,8 +19,8 @@ std::string NpzWriter::Member::record(bool central) const {
   std::string out;
   put(out, central ? 0x02014b50 : 0x04034b50, 4);
   if (central)
-    put(out, 20, 2); // made by
-  put(out, 20, 2);   // needs version 2.0
+    put(out, 20, 2);    // made by
+  put(out, 20, 2);      // needs version 2.0
   put(out, 1 << 11, 2); // names in UTF-8
   put(out, 0, 2);       // stored
   put(out, 0, 2);

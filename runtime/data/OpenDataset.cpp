@@ -135,9 +135,8 @@ static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
     std::string input = "input \"" + column.name + "\": ";
     bool model = scalingOf(*data.plan, column.name) != nullptr;
     if (!model && column.elements > 1 && factor == 1 && !spec.scaled)
-      data.notes.push_back(input +
-                           "values of 0 to 255, and the model does not rescale them; scale=1/255 divides them, "
-                           "scale=1 says that they are meant");
+      data.notes.push_back(input + "values of 0 to 255, and the model does not rescale them; scale=1/255 divides them, "
+                                   "scale=1 says that they are meant");
     bool undivided = spec.byDefault && takesBytes(*data.plan, column.name);
     if (model && !undivided && (spec.scaled || factor != 1) && (factor != 1 || !spec.mean.empty()))
       data.notes.push_back(input +
@@ -161,8 +160,8 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
   data.classNames = std::move(table.classes);
   for (const std::string &name : data.classNames) // files that keep them are
     if (!isUtf8(name))
-      return {MT_INVALID, table.fields[0].where + ": expected names of classes in UTF-8, found \"" + printable(name) +
-                              "\""};
+      return {MT_INVALID,
+              table.fields[0].where + ": expected names of classes in UTF-8, found \"" + printable(name) + "\""};
   data.allowNan = spec.allowNan;
   data.groupByLength = spec.groupByLength;
   if (spec.groupByLength && (data.source || !data.plan->tables().lengths()))

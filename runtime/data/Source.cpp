@@ -40,10 +40,9 @@ Status Source::read(mtrun_request request, int64_t &rows) const {
 }
 
 static bool storedAs(int32_t dtype, Stored &type) {
-  static constexpr std::pair<mt_dtype, Stored> types[] = {{MT_F32, Stored::F32}, {MT_F64, Stored::F64},
-                                                          {MT_F16, Stored::F16}, {MT_I32, Stored::I32},
-                                                          {MT_I64, Stored::I64}, {MT_BOOL, Stored::Bool},
-                                                          {MT_U8, Stored::U8}};
+  static constexpr std::pair<mt_dtype, Stored> types[] = {
+      {MT_F32, Stored::F32}, {MT_F64, Stored::F64},   {MT_F16, Stored::F16}, {MT_I32, Stored::I32},
+      {MT_I64, Stored::I64}, {MT_BOOL, Stored::Bool}, {MT_U8, Stored::U8}};
   for (auto [of, stored] : types)
     if (of == dtype)
       return type = stored, true;

@@ -20,10 +20,10 @@ struct SourceKind {
   const char *help;      // a line
   std::string_view keys; // beside those that every source takes: "x=, y=, header="; Spec.cpp parses them
   Status (*open)(const DataSpec &spec, Table &table);
-  size_t paths = 1;         // at most
-  bool divides = false;     // values are divided by 255 unless the user or the model says otherwise
-  bool anyScale = false;    // of numbers whose scale nobody knows: a warning where they lie far apart
-  bool vocabulary = false;  // its tokens are the plan's, where that has a vocabulary
+  size_t paths = 1;        // at most
+  bool divides = false;    // values are divided by 255 unless the user or the model says otherwise
+  bool anyScale = false;   // of numbers whose scale nobody knows: a warning where they lie far apart
+  bool vocabulary = false; // its tokens are the plan's, where that has a vocabulary
 
   bool takes(std::string_view key) const;
 };

@@ -45,9 +45,9 @@ struct DataSpec {
   std::optional<int64_t> classes;
   bool anyLabel = false; // the model alone limits labels
   std::vector<std::pair<int64_t, float>>
-      classWeights;          // class-weight=CLASS:WEIGHT[+...]: of samples, by label; 1 of other labels
-  int64_t length = 0;        // tokens, text: of a sample; 0: what the model's only input of [?, T] says
-  int64_t stride = 0;        // tokens, text: from the first token of a sample to that of the next; 0: the length
+      classWeights;   // class-weight=CLASS:WEIGHT[+...]: of samples, by label; 1 of other labels
+  int64_t length = 0; // tokens, text: of a sample; 0: what the model's only input of [?, T] says
+  int64_t stride = 0; // tokens, text: from the first token of a sample to that of the next; 0: the length
   // npz, tfrecord: the array or feature that is the only input, the only target; "": by their names. csv: columns as
   // "a+b"; "": all others, and the last one.
   std::string input, target;
@@ -61,9 +61,9 @@ struct DataSpec {
   std::optional<double> scale;
   double divisor = 1;
   std::vector<double> mean, deviation;
-  bool reversed = false; // channels in the opposite order: preprocess=caffe
+  bool reversed = false;  // channels in the opposite order: preprocess=caffe
   bool byDefault = false; // divided because such data usually is: not for a model that takes 0 to 255
-  bool scaled = false;   // the user said so, with scale=, mean=, std= or preprocess=
+  bool scaled = false;    // the user said so, with scale=, mean=, std= or preprocess=
 
   // Pictures.
   enum class Check { Quick, Full, None };

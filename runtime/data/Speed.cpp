@@ -111,8 +111,7 @@ static Status openForSpeed(const DataSpec &spec, Table &table, Model &model, mtr
   return {};
 }
 
-Status benchmarkData(const char *text, int64_t batch, double seconds, void (*line)(void *, const char *),
-                        void *user) {
+Status benchmarkData(const char *text, int64_t batch, double seconds, void (*line)(void *, const char *), void *user) {
   DataSpec spec;
   Table table;
   Model model;

@@ -94,7 +94,7 @@ void TfRecordReader::begin(const Feature &feature) {
 
 // Empty, or why the feature does not go with those before.
 std::string TfRecordReader::append(const Feature &feature, Gathered &gathered, uint32_t file, uint64_t offset,
-                           std::span<const uint8_t> record) {
+                                   std::span<const uint8_t> record) {
   if (feature.kind != gathered.kind)
     return std::string("has ") + kindName(feature.kind) + ", expected " + kindName(gathered.kind) +
            " as in the first record";

@@ -130,9 +130,9 @@ void LocalCollectives::addMicroBatch(const BoundProgram &program, uint32_t index
   int64_t size = chunkBegin(reduce.elements, worker.thread + 1, pool_.threads()) - first;
   int64_t tiles = (size + program.tree->elementsPerTile - 1) / program.tree->elementsPerTile;
   float *partial = reduce.partials[device] + first, *sum = partial;
-  float *goal = !last                             ? sums[static_cast<size_t>(std::countr_one(bits))] + first
+  float *goal = !last                           ? sums[static_cast<size_t>(std::countr_one(bits))] + first
                 : program.sessionDevices() == 1 ? reduce.results[device] + first
-                                                  : partial;
+                                                : partial;
   for (size_t level = 0; size > 0 && (last ? bits : bits & 1); ++level, bits >>= 1) {
     if (!(bits & 1))
       continue;

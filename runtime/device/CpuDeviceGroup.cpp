@@ -189,7 +189,7 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   DeviceProgram &device = program.devices[worker.device];
   mt_kernel_params params = device.params; // `count` and `scratch` are this worker's own
   params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
-  int active = 0;                          // devices with valid rows: the first ones
+  int active = 0; // devices with valid rows: the first ones
   for (const DeviceProgram &other : program.devices)
     active += other.firstRow < arguments.n;
   counts_[worker.index].received = 0;

@@ -34,10 +34,10 @@ struct GroupOptions {
   LibraryUse libraries = LibraryUse::Auto; // cuda
   // cuda: processes with a device each, this one's among them; null: all are in this process.
   ProcessGroup *processGroup = nullptr;
-  std::string tuning;     // cuda: path of a tuning file, "" for none
-  bool pin = true;        // worker threads, where CPUs suffice
-  bool spin = true;       // before blocking, where CPUs suffice
-  int stepsPerLaunch = 1; // where devices are given several at once
+  std::string tuning;                                             // cuda: path of a tuning file, "" for none
+  bool pin = true;                                                // worker threads, where CPUs suffice
+  bool spin = true;                                               // before blocking, where CPUs suffice
+  int stepsPerLaunch = 1;                                         // where devices are given several at once
   std::function<void(int level, const std::string &message)> log; // may be empty
 };
 

@@ -122,9 +122,8 @@ struct Opener {
   List list;      // of devices; null: there are as many as one asks for
   List libraries; // that they use; null: none
 };
-constexpr Opener openers[] = {{start<CpuGroup>, nullptr, nullptr},
-                              {start<NullGroup>, nullptr, nullptr},
-                              {makeCuda, listCuda, listCudaLibraries}};
+constexpr Opener openers[] = {
+    {start<CpuGroup>, nullptr, nullptr}, {start<NullGroup>, nullptr, nullptr}, {makeCuda, listCuda, listCudaLibraries}};
 static_assert(std::size(openers) == std::size(deviceKinds));
 
 Status listAll(List Opener::*list, std::vector<std::string> &lines) {

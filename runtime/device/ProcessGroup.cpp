@@ -166,8 +166,7 @@ Status ProcessGroup::share(std::string &bytes) {
   return {};
 }
 
-Status ProcessGroup::agree(const std::string &lines, bool force,
-                           const std::function<void(const std::string &)> &warn) {
+Status ProcessGroup::agree(const std::string &lines, bool force, const std::function<void(const std::string &)> &warn) {
   begin();
   for (Connection &connection : connections_) {
     if (options_.process != 0) {

@@ -20,11 +20,11 @@ namespace mtrun {
 
 struct ProcessGroupOptions {
   int process = 0, processes = 1;
-  std::string rendezvous;   // "unix:NAME" on one host, "tcp:HOST:PORT", or of process 0 "fd:N", a socket that listens
-  std::string secret;    // that all of them know, and nobody else; "tcp:" is nothing without one
-  std::string agreement; // what must be the same in all: lines "WHAT: VALUE"
-  std::string name;      // of this process' device, for messages
-  double timeout = 600;  // seconds
+  std::string rendezvous; // "unix:NAME" on one host, "tcp:HOST:PORT", or of process 0 "fd:N", a socket that listens
+  std::string secret;     // that all of them know, and nobody else; "tcp:" is nothing without one
+  std::string agreement;  // what must be the same in all: lines "WHAT: VALUE"
+  std::string name;       // of this process' device, for messages
+  double timeout = 600;   // seconds
 };
 
 class ProcessGroup {

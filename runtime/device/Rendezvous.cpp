@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto between = 20ms;        // two tries to connect
+constexpr auto between = 20ms;       // two tries to connect
 constexpr auto shortly = 3s;         // what a stranger has, and a process 0 that refuses us
 constexpr size_t maxStrangers = 128; // of more the oldest leaves
 constexpr size_t minSecretBytes = 16;
@@ -147,16 +147,15 @@ Status ProcessGroup::welcome(int listening) {
       return status;
     }
     if (strangers_.size() >= maxStrangers) {
-      auto oldest = std::find_if(strangers_.begin(), strangers_.end(), [](const Stranger &each) {
-        return each.greeting.state() != Greeting::State::Known;
-      });
+      auto oldest = std::find_if(strangers_.begin(), strangers_.end(),
+                                 [](const Stranger &each) { return each.greeting.state() != Greeting::State::Known; });
       if (oldest != strangers_.end()) {
         ::close(oldest->socket);
         strangers_.erase(oldest);
       }
     }
-    Stranger &stranger = strangers_.emplace_back(
-        Stranger{socket, Greeting(true, options_.secret, nonce), {}, Clock::now() + shortly});
+    Stranger &stranger =
+        strangers_.emplace_back(Stranger{socket, Greeting(true, options_.secret, nonce), {}, Clock::now() + shortly});
     if (!sendNow(socket, stranger.greeting.answer())) {
       ::close(socket);
       strangers_.pop_back();
@@ -200,10 +199,10 @@ Status ProcessGroup::admit(Connection &connection, const Message &message) {
   connection.process = hello.process;
   connection.name = hello.name;
   std::string who = "process " + std::to_string(connection.process) + " (" + connection.name + ")";
-  bool twice =
-      connection.process < 1 || connection.process >= options_.processes ||
-      std::any_of(connections_.begin(), connections_.end(),
-                  [&](const Connection &c) { return c.process == connection.process; });
+  bool twice = connection.process < 1 || connection.process >= options_.processes ||
+               std::any_of(
+                   connections_.begin(), connections_.end(),
+                   [&](const Connection &c) { return c.process == connection.process; });
   connections_.push_back(std::move(connection)); // so that it is told too
   if (!understood)
     return {MT_INVALID, "expected that a process at " + options_.rendezvous + " says who it is, found something else"};
@@ -256,8 +255,7 @@ Status ProcessGroup::connect(Clock::time_point deadline) {
       return {MT_INVALID, "expected process 0 at " + options_.rendezvous +
                               " to know this process by its secret (MTC_SECRET), found that it closes the connection"};
     if (connection.socket < 0 && Clock::now() >= deadline)
-      return {MT_LOST,
-              "expected process 0 at " + options_.rendezvous + " within " + patience() + ", found nobody"};
+      return {MT_LOST, "expected process 0 at " + options_.rendezvous + " within " + patience() + ", found nobody"};
     if (connection.socket < 0)
       std::this_thread::sleep_for(between);
   }

@@ -102,9 +102,8 @@ std::vector<Address> everyAddress(Address &other) {
   six.sin6_family = AF_INET6;
   four.sin_family = AF_INET;
   six.sin6_addr = in6addr_any;
-  six.sin6_port = four.sin_port = other.family() == AF_INET6
-                                      ? reinterpret_cast<sockaddr_in6 *>(other.get())->sin6_port
-                                      : reinterpret_cast<sockaddr_in *>(other.get())->sin_port;
+  six.sin6_port = four.sin_port = other.family() == AF_INET6 ? reinterpret_cast<sockaddr_in6 *>(other.get())->sin6_port
+                                                             : reinterpret_cast<sockaddr_in *>(other.get())->sin_port;
   return {Address::of(six), Address::of(four)};
 }
 

@@ -49,7 +49,7 @@ std::vector<int> allowedCpus() {
 } // namespace
 
 Status ThreadPool::start(int devices, int threads, bool pin, bool spin,
-                   const std::function<void(int, const std::string &)> &log) {
+                         const std::function<void(int, const std::string &)> &log) {
   devices_ = devices;
   threads_ = threads;
   std::vector<int> cpus = allowedCpus();
@@ -68,9 +68,9 @@ Status ThreadPool::start(int devices, int threads, bool pin, bool spin,
       // The threads that did start wait for their siblings: let them meet without those.
       start_.reset(static_cast<uint32_t>(i), 0);
       devices_ = 1, threads_ = i;
-      return {MT_NO_MEMORY, "expected " + std::to_string(devices * threads) + " threads, the system started " +
-                                std::to_string(i) + ": no memory for more stacks, or a limit (ulimit -v, -u): " +
-                                std::system_category().message(error)};
+      return {MT_NO_MEMORY,
+              "expected " + std::to_string(devices * threads) + " threads, the system started " + std::to_string(i) +
+                  ": no memory for more stacks, or a limit (ulimit -v, -u): " + std::system_category().message(error)};
     }
   if (pin && !crowded)
     pinThreads(cpus, log);

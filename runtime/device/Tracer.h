@@ -105,7 +105,7 @@ public:
 
   const TracerOptions &options() const { return options_; }
   size_t steps() const { return steps_; }              // of the program, as make() was told
-  void setBeside(size_t tracks) { beside_ = tracks; } // of so many tracks the first one counts as idle
+  void setBeside(size_t tracks) { beside_ = tracks; }  // of so many tracks the first one counts as idle
   int64_t seen() const { return seen_; }               // runs so far, recorded or not
   int64_t recorded() const { return recorded_; }       // runs
   int64_t samples() const { return samples_; }         // of the recorded runs

@@ -16,8 +16,7 @@ class EpochFile {
 public:
   // MT_INVALID: a field that is neither {epoch} nor the name of a metric, or a plan that has no such file.
   // `weightsOnly`: without the optimizer's variables, in a .safetensors file.
-  Status open(Session &session, const std::string &pattern, const std::vector<const char *> &names,
-              bool weightsOnly);
+  Status open(Session &session, const std::string &pattern, const std::vector<const char *> &names, bool weightsOnly);
   bool writes() const { return !pattern_.empty(); }
   // After the epoch, counted from 1; values in the order of the names. MT_IO.
   Status write(int64_t epoch, std::span<const double> values) const;

@@ -198,8 +198,8 @@ Status Fit::openCallbacks() {
   if (options_.epoch_file)
     if (Status s = epochFile_.open(*session_, options_.epoch_file, names_, options_.epoch_weights_only); !s.ok())
       return s;
-  if (Status s = rate_.open(*session_, options_, saver_.resumed(), state_,
-                            [this](const std::string &line) { note(line); });
+  if (Status s =
+          rate_.open(*session_, options_, saver_.resumed(), state_, [this](const std::string &line) { note(line); });
       !s.ok())
     return s;
   openHistory();

@@ -162,9 +162,9 @@ Status CsvPredictions::open(const std::string &path, const std::vector<Predicted
     if (!output.classes.empty())
       text_ += "," + cell(prefix + "class");
     for (uint64_t i = 0; i < count; ++i)
-      text_ += "," + cell(count == 1                ? output.name
+      text_ += "," + cell(count == 1               ? output.name
                           : output.classes.empty() ? prefix + place(output, i)
-                                                    : prefix + output.classes[i]);
+                                                   : prefix + output.classes[i]);
   }
   text_ += "\n";
   return file_.open(path);

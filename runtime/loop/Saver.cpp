@@ -105,8 +105,8 @@ Status Saver::start(const Monitor &monitor, bool allowNan) {
   monitor_ = monitor.name;
   if (!opened_)
     return {};
-  writer_ = std::make_unique<CheckpointWriter>(
-      folder_, *session_, CheckpointWriter::Keep{options_.keep, monitor.higher, allowNan});
+  writer_ = std::make_unique<CheckpointWriter>(folder_, *session_,
+                                               CheckpointWriter::Keep{options_.keep, monitor.higher, allowNan});
   sinceSave_ = Stopwatch();
   return folder_.checkRoom(writer_->bytes());
 }

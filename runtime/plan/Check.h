@@ -18,10 +18,10 @@ constexpr uint64_t maxCount = uint64_t{1} << 40;
 constexpr uint32_t maxShards = 65536;
 constexpr size_t maxRank = 8;
 constexpr uint32_t maxGpuThreads = 1024;
-constexpr uint32_t maxGpuSharedBytes = 48 << 10; // what a block has on every GPU without asking
+constexpr uint32_t maxGpuSharedBytes = 48 << 10;   // what a block has on every GPU without asking
 constexpr uint32_t maxGpuDynamicBytes = 227 << 10; // what a block of any GPU has at most
-constexpr uint64_t maxGpuTiles = INT32_MAX; // of a launch: a grid's first axis
-constexpr uint64_t maxGpuSegments = 65535;  // and its second one
+constexpr uint64_t maxGpuTiles = INT32_MAX;        // of a launch: a grid's first axis
+constexpr uint64_t maxGpuSegments = 65535;         // and its second one
 constexpr size_t maxNameBytes = 1024;
 
 // a * b + c, or false if it does not fit.

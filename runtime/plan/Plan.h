@@ -54,8 +54,8 @@ public:
   // of older plans is hash().
   Hash128 stepsHash() const;
 
-  uint64_t batch() const { return tables().batch(); }        // B, samples
-  uint32_t shards() const { return tables().shards(); }  // R
+  uint64_t batch() const { return tables().batch(); }          // B, samples
+  uint32_t shards() const { return tables().shards(); }        // R
   uint64_t shardRows() const { return tables().shard_rows(); } // samples a shard
 
   // Null, -1 if there is none of that name.

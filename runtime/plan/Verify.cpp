@@ -366,9 +366,8 @@ Status verifyInputScaling(const fb::Plan &plan) {
 } // namespace
 
 Status verifyPlan(const fb::Plan &plan) {
-  for (Status (*part)(const fb::Plan &) :
-       {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences, verifyAverages, verifyArchive,
-        verifyNames})
+  for (Status (*part)(const fb::Plan &) : {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences,
+                                           verifyAverages, verifyArchive, verifyNames})
     if (Status status = part(plan); !status.ok())
       return status;
   if (plan.call_workspace() > maxBlockBytes)

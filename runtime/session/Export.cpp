@@ -111,13 +111,13 @@ Status checkSave(const Plan &plan, const std::string &path) {
   bool keras = suffix == kerasSuffix;
   return {MT_INVALID, "expected a file name that ends with " +
                           (archive ? suffix + (keras ? " (the model), " : " (the model) or ") : "") +
-                          (archive && keras ? weightsSuffix + " (its weights for Keras) or " : "") +
-                          tensorsSuffix + " (the variables), found " + path};
+                          (archive && keras ? weightsSuffix + " (its weights for Keras) or " : "") + tensorsSuffix +
+                          " (the variables), found " + path};
 }
 
 // Of a .keras file, whose other members are laid out before the names are known.
 static std::string commentOf(const Plan &plan, const std::vector<std::string> &classNames) {
-  constexpr size_t longest = 0xffff; // of a zip archive's
+  constexpr size_t longest = 0xffff;                 // of a zip archive's
   bool own = count(plan.tables().class_names()) > 0; // these are in the archive
   if (classNames.empty() || own || plan.tables().archive()->suffix()->string_view() != kerasSuffix)
     return {};

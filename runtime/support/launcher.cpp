@@ -66,8 +66,8 @@ Status expectNoLauncher(std::string_view what, std::string_view independent) {
   return {MT_INVALID, "expected one process for " + std::string(what) + ", found " +
                           std::string(environmentVariable(launcher->size)) + " that " + std::string(launcher->name) +
                           " started, each of which would do all of the work; start one, with --devices cpu:1xN for N "
-                          "CPUs (srun: --ntasks 1 --cpus-per-task N); " + std::string(independent) +
-                          " makes each an independent run"};
+                          "CPUs (srun: --ntasks 1 --cpus-per-task N); " +
+                          std::string(independent) + " makes each an independent run"};
 }
 
 } // namespace mtrun

@@ -23,8 +23,7 @@ static fb::StepT *launch(fb::PlanT &plan, bool map) {
   for (auto &program : plan.programs)
     for (auto &step : program->steps)
       if (program->name == "train_step" && static_cast<size_t>(step->kernel) < plan.kernels.size() &&
-          !step->segments.empty() &&
-          (plan.kernels[step->kernel]->kind == fb::KernelKind::Elementwise) == map)
+          !step->segments.empty() && (plan.kernels[step->kernel]->kind == fb::KernelKind::Elementwise) == map)
         return step.get();
   return nullptr;
 }
@@ -92,9 +91,9 @@ static int craftPlan(const char *from, const char *to, const std::string &name, 
   change->second(plan, text);
   std::vector<mtrun::SectionBytes> sections;
   for (const auto &section : plan.sections)
-    sections.push_back({section->name,
-                        {reinterpret_cast<const uint8_t *>(bytes.data()) + section->offset,
-                         static_cast<size_t>(section->size)}});
+    sections.push_back(
+        {section->name,
+         {reinterpret_cast<const uint8_t *>(bytes.data()) + section->offset, static_cast<size_t>(section->size)}});
   std::vector<uint8_t> made = mtrun::writePlanFile(plan, sections);
   std::ofstream(to, std::ios::binary)
       .write(reinterpret_cast<const char *>(made.data()), static_cast<long>(made.size()));

@@ -18,7 +18,7 @@ struct Kind {
   const char *name;
   int devices, threads;
   bool executes; // the null device launches nothing
-  int gpus = 0; // GPUs that the devices are on, evenly
+  int gpus = 0;  // GPUs that the devices are on, evenly
 };
 
 std::string kindName(const testing::TestParamInfo<Kind> &info) {

@@ -16,9 +16,9 @@ struct Step {
 };
 
 struct Tensor {
-  std::string set, name;     // "after1", "dense/kernel"
-  int64_t count, stride;     // elements in all; every stride-th is in `values`
-  double sum, magnitude;     // over all elements: of the values, of their magnitudes
+  std::string set, name; // "after1", "dense/kernel"
+  int64_t count, stride; // elements in all; every stride-th is in `values`
+  double sum, magnitude; // over all elements: of the values, of their magnitudes
   std::vector<float> values;
 };
 

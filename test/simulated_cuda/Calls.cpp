@@ -283,7 +283,10 @@ Result cuModuleLoadDataEx(Module *module, const void *image, unsigned options, i
     fatal("cuModuleLoadDataEx with options that it does not know");
   // A cubin runs nowhere here; PTX text is what it is said to be.
   std::string code;
-  if (s.major > 0 && std::memcmp(image, "\x7f""ELF", 4) == 0)
+  if (s.major > 0 && std::memcmp(image,
+                                 "\x7f"
+                                 "ELF",
+                                 4) == 0)
     return noBinaryForGpu;
   if (s.major > 0) {
     const char *file = std::getenv("MTC_SIM_PTX");

@@ -197,9 +197,20 @@ std::string parseBytes(const std::string &text, int64_t &bytes) {
   static constexpr struct {
     const char *name;
     int64_t size;
-  } units[] = {{"", 1},          {"b", 1},           {"k", 1ll << 10},   {"kib", 1ll << 10}, {"kb", 1000},
-               {"m", 1ll << 20}, {"mib", 1ll << 20}, {"mb", 1000000},    {"g", 1ll << 30},   {"gib", 1ll << 30},
-               {"gb", 1000000000}, {"t", 1ll << 40}, {"tib", 1ll << 40}, {"tb", 1000000000000}};
+  } units[] = {{"", 1},
+               {"b", 1},
+               {"k", 1ll << 10},
+               {"kib", 1ll << 10},
+               {"kb", 1000},
+               {"m", 1ll << 20},
+               {"mib", 1ll << 20},
+               {"mb", 1000000},
+               {"g", 1ll << 30},
+               {"gib", 1ll << 30},
+               {"gb", 1000000000},
+               {"t", 1ll << 40},
+               {"tib", 1ll << 40},
+               {"tb", 1000000000000}};
   double number = 0; // "1.5GiB" too; whole numbers of bytes below 2^53 are exact
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   std::string unit(end, text.data() + text.size());

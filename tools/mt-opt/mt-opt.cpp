@@ -54,8 +54,8 @@ int main(int argc, char **argv) {
   registerTransformsPasses();
   mtc::registerMTCompilerPasses();
   registerStages();
-  auto [input, output] = registerAndParseCLIOptions(
-      argc, argv, "mt-opt: the passes of the mirrored-training compiler\n", registry);
+  auto [input, output] =
+      registerAndParseCLIOptions(argc, argv, "mt-opt: the passes of the mirrored-training compiler\n", registry);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));

@@ -129,12 +129,15 @@ static void addOptions(CLI::App &command, Arguments &arguments, bool ofModelAlon
 
 static void addCompile(CLI::App &app, Arguments &arguments) {
   CLI::App *compile = app.add_subcommand("compile", "compile a model into a plan");
-  compile->add_option("model", arguments.input,
-                      "a Keras model (.keras, config.json), an ONNX model (.onnx), StableHLO or MLIR text with one "
-                      "mt.model; - reads standard input")
-      ->required()->type_name("MODEL");
-  compile->add_option("-o,--output", arguments.output,
-                      "the file to write; - writes to standard output (default: MODEL with .mtp)")
+  compile
+      ->add_option("model", arguments.input,
+                   "a Keras model (.keras, config.json), an ONNX model (.onnx), StableHLO or MLIR text with one "
+                   "mt.model; - reads standard input")
+      ->required()
+      ->type_name("MODEL");
+  compile
+      ->add_option("-o,--output", arguments.output,
+                   "the file to write; - writes to standard output (default: MODEL with .mtp)")
       ->type_name("PLAN");
   addOptions(*compile, arguments, /*ofModelAlone=*/false);
   compile->footer(
@@ -177,7 +180,8 @@ static void addInspect(CLI::App &app, Arguments &arguments) {
   CLI::App *inspect =
       app.add_subcommand("inspect", "print what a plan holds: programs, variables, kernels, collectives, memory");
   inspect->add_option("plan", arguments.input, "a file that mtc compile wrote; - reads standard input")
-      ->required()->type_name("PLAN");
+      ->required()
+      ->type_name("PLAN");
   inspect->add_flag("--json", arguments.json, "print JSON; docs/inspect.md is the schema");
   inspect
       ->add_flag(
@@ -230,7 +234,7 @@ bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) 
   addInspect(app, arguments);
   if (!commandline::parse(app, argc, argv, hints, exitCode))
     return false;
-  arguments.command = app.got_subcommand("inspect")  ? Command::Inspect
+  arguments.command = app.got_subcommand("inspect")   ? Command::Inspect
                       : app.got_subcommand("import")  ? Command::Import
                       : app.got_subcommand("summary") ? Command::Summary
                                                       : Command::Compile;

@@ -169,7 +169,7 @@ int inspect(const Arguments &arguments) {
   mtc_result *output = nullptr;
   Status status =
       wrap(options.trace || options.against ? mtc_inspect_with(plan.data(), plan.size(), &options, &output)
-           : !arguments.gpu.empty() ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &output)
+           : !arguments.gpu.empty()         ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &output)
            : arguments.inspectDevices
                ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &output)
            : arguments.html ? mtc_inspect_html(plan.data(), plan.size(), &output)

@@ -39,18 +39,16 @@ static void addPlan(CLI::App *app, Arguments &a) {
       ->type_name("DEVICES");
   addText(*app, "--cpu", a.session.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs")
       ->type_name("NAME");
-  addText(
-      *app, "--libraries", a.session.libraries,
-         "GPUs: kernels as calls of cuBLASLt and cuDNN where these are likely faster, never, or wherever there "
-         "is a call")
+  addText(*app, "--libraries", a.session.libraries,
+          "GPUs: kernels as calls of cuBLASLt and cuDNN where these are likely faster, never, or wherever there "
+          "is a call")
       ->type_name("auto|off|require")
       ->default_str("auto")
       ->check(oneOf({"auto", "off", "require"}));
   addText(*app, "--tuning", a.session.tuning,
           "GPUs: what runs each kernel, a file that mtrun tune wrote for this plan and GPU")
       ->type_name("FILE");
-  app->add_option("--seed", a.session.seed,
-                  "of initial values, random numbers and the order of samples; 0: the plan's")
+  app->add_option("--seed", a.session.seed, "of initial values, random numbers and the order of samples; 0: the plan's")
       ->type_name("N")
       ->capture_default_str();
   addToggle(*app, "--private-variables", a.session.private_variables, "a copy of the variables for each device");
@@ -96,20 +94,19 @@ static void addStrict(CLI::App *app, Arguments &a) {
 static void addChecks(CLI::App *app, Arguments &a) {
   addToggle(*app, "--allow-nan", a.loop.allow_nan,
             "go on with values of the data that are not finite, and in training after a loss that is not");
-  addToggle(*app,
-      "--unchecked-ids", a.session.unchecked_ids,
-      "do not look whether the data's integers are below what the model says; wrong ones count as the nearest");
+  addToggle(*app, "--unchecked-ids", a.session.unchecked_ids,
+            "do not look whether the data's integers are below what the model says; wrong ones count as the nearest");
 }
 
 static void addData(CLI::App *app, Arguments &a) {
   std::string forms;
   for (int32_t i = 0; mtrun_data_form(i); ++i)
     forms += (i == 0 ? "" : mtrun_data_form(i + 1) ? ", " : " or ") + std::string(mtrun_data_form(i));
-  app->add_option(
-         "--data", a.data,
-         forms + ", then "
-         "[,split=train|test][,range=BEGIN:END][,scale=A/B][,mean=M][,std=S][,preprocess=caffe|torch|tf]"
-         "[,class-weight=CLASS:WEIGHT+...]")
+  app->add_option("--data", a.data,
+                  forms +
+                      ", then "
+                      "[,split=train|test][,range=BEGIN:END][,scale=A/B][,mean=M][,std=S][,preprocess=caffe|torch|tf]"
+                      "[,class-weight=CLASS:WEIGHT+...]")
       ->type_name("SPEC")
       ->required();
   addStrict(app, a);
@@ -178,9 +175,9 @@ static void addCheckpoints(CLI::App *sub, Arguments &a) {
          "'w-{epoch:02d}-{val_loss:.2f}.safetensors'")
       ->type_name("PATTERN");
   addToggle(*sub, "--best-only", a.loop.epoch_best_only,
-                "the epoch's file: only after an epoch that is better than all before");
+            "the epoch's file: only after an epoch that is better than all before");
   addToggle(*sub, "--weights-only", a.loop.epoch_weights_only,
-                "the epoch's file, .safetensors: the model's variables without the optimizer's");
+            "the epoch's file, .safetensors: the model's variables without the optimizer's");
   addCount(sub, "--every-steps", a.saving.every_steps, 0, "save after so many steps");
   addCount(sub, "--every-epochs", a.saving.every_epochs, 0,
            "save after so many epochs; the default, 1, if nothing else is said");
@@ -202,9 +199,8 @@ static void addCallbacks(CLI::App *sub, Arguments &a) {
   addMonitor(sub, "--monitor", a.loop.monitor,
              "the metric that decides: val_loss, or loss without validation. Accuracies, precision and the like are "
              "better when higher, losses and errors when lower; :max or :min says otherwise");
-  auto *early =
-      addCount(sub, "--early-stopping", a.loop.early_patience, 0,
-               "stop after so many epochs without a better one; 0: never");
+  auto *early = addCount(sub, "--early-stopping", a.loop.early_patience, 0,
+                         "stop after so many epochs without a better one; 0: never");
   addMonitor(sub, "--early-stopping-monitor", a.loop.early_monitor, "its metric; without it --monitor's")->needs(early);
   addReal(sub, "--min-delta", a.loop.early_min_delta, "what is better by less does not count")->needs(early);
   addReal(sub, "--baseline", a.loop.early_baseline, "only an epoch better than this, too, begins the count anew")
@@ -212,7 +208,7 @@ static void addCallbacks(CLI::App *sub, Arguments &a) {
   addCount(sub, "--start-from-epoch", a.loop.early_start_epoch, 0, "so many epochs pass before the count begins")
       ->needs(early);
   addToggle(*sub, "--restore-best", a.loop.restore_best,
-                "with --early-stopping: end with the variables of the best epoch, the optimizer's excepted");
+            "with --early-stopping: end with the variables of the best epoch, the optimizer's excepted");
   auto *plateau = addCount(sub, "--plateau", a.loop.plateau_patience, 0,
                            "reduce the learning rate after so many epochs without a better one; 0: never");
   addMonitor(sub, "--plateau-monitor", a.loop.plateau_monitor, "its metric; without it --monitor's")->needs(plateau);

@@ -108,8 +108,7 @@ static std::string evenShares(int64_t batch, int64_t allShards, int64_t devices)
   std::string text = fewer.empty() || more.empty() ? fewer + more : fewer + " or " + more;
   text += text.empty() ? "" : text == "1" ? " device" : " devices";
   if (!other.empty())
-    text +=
-        (text.empty() ? "" : ", or ") + std::string("a plan of ") + other + (other == "1" ? " shard" : " shards");
+    text += (text.empty() ? "" : ", or ") + std::string("a plan of ") + other + (other == "1" ? " shard" : " shards");
   return text.empty() ? "" : "; even with " + text;
 }
 

@@ -137,9 +137,9 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
 static int64_t stepsToCome(const Run &run, const Arguments &arguments, const mtrun_dataset *data) {
   int64_t size = mtrun_dataset_size(data), batch = mtrun_plan_batch(run.plan.get());
   const mtrun_loop_options &loop = arguments.loop;
-  int64_t each = loop.steps_per_epoch                    ? loop.steps_per_epoch
+  int64_t each = loop.steps_per_epoch                  ? loop.steps_per_epoch
                  : size < 0 || arguments.saving.resume ? 0
-                                                         : (loop.drop_remainder ? size : size + batch - 1) / batch;
+                                                       : (loop.drop_remainder ? size : size + batch - 1) / batch;
   int64_t epochs = loop.more_epochs ? loop.more_epochs : loop.epochs - loop.initial_epoch;
   return !arguments.saving.resume ? each * std::max<int64_t>(epochs, 0) : 0;
 }

@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     return exitCode;
   try {
     return run(app.get_subcommands().front()->get_name(), arguments, argv);
-  } catch (const std::bad_alloc &) { // also of what tells of a failure
+  } catch (const std::bad_alloc &) {                   // also of what tells of a failure
     return reportError(MT_NO_MEMORY, "out of memory"); // short enough to lie in the string
   }
 }

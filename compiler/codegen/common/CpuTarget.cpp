@@ -12,10 +12,13 @@ static constexpr const char *x86 = "x86_64-unknown-linux-gnu", *arm = "aarch64-u
 llvm::ArrayRef<CpuTarget> mtc::cpuTargets() {
   // Levels: x86-64 psABI, section 3.1.1. Arm Architecture Reference Manual, A1.5: 32 vector registers of 128 bits, FMA.
   static const std::vector<CpuTarget> targets = {
-      {"x86-64-v4", x86, "x86-64-v4",
+      {"x86-64-v4",
+       x86,
+       "x86-64-v4",
        {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "avx512f", "avx512bw", "avx512cd", "avx512dq",
         "avx512vl"},
-       {512, 32}, ""},
+       {512, 32},
+       ""},
       {"x86-64-v3", x86, "x86-64-v3", {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}, {256, 16}, ""},
       {"armv8-a", arm, "generic", {"fp-armv8", "neon"}, {128, 32}, ""},
   };
@@ -53,8 +56,8 @@ static llvm::Expected<CpuTarget> findNative() {
     target.name = target.tune = cpu;
     return target;
   }
-  return llvm::createStringError("expected a CPU with at least " +
-                                 (lowest.empty() ? "x86-64-v3 or armv8-a" : lowest) + ", found " + cpu);
+  return llvm::createStringError("expected a CPU with at least " + (lowest.empty() ? "x86-64-v3 or armv8-a" : lowest) +
+                                 ", found " + cpu);
 }
 
 llvm::Expected<CpuTarget> mtc::findTarget(llvm::StringRef name) {

@@ -40,9 +40,9 @@ struct VectorUnit {
 };
 
 struct CpuTarget {
-  std::string name;                  // of the plan's target, and of --cpu
-  std::string triple;                // LLVM's: architecture, vendor, system
-  std::string cpu;                   // LLVM's name of the instruction set
+  std::string name;   // of the plan's target, and of --cpu
+  std::string triple; // LLVM's: architecture, vendor, system
+  std::string cpu;    // LLVM's name of the instruction set
   // What the running CPU must have; the runtime knows them (runtime/device/CpuFeatures.cpp).
   std::vector<std::string> features;
   VectorUnit vectors;

@@ -17,7 +17,7 @@ namespace mtc {
 
 // Functions that several kernels of one shared object call. Each is written once, into a module of its own.
 struct SharedFunctions {
-  llvm::StringMap<mlir::LLVM::LLVMFunctionType> types;        // by name
+  llvm::StringMap<mlir::LLVM::LLVMFunctionType> types;         // by name
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules = {}; // written and not taken so far, in order
 };
 
@@ -35,7 +35,7 @@ public:
         vectors(vectors), functions(functions) {}
 
   mlir::ModuleOp module;
-  mlir::Block *home; // where globals go
+  mlir::Block *home;  // where globals go
   VectorUnit vectors; // of the CPU that the code is for
 
   // Types.

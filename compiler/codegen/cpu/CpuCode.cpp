@@ -5,11 +5,11 @@
 #include "compiler/codegen/KernelKinds.h"
 #include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/cpu/Kernels.h"
-#include "runtime/abi/kernel.h"
-#include "runtime/abi/kernel_symbol.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "runtime/abi/kernel.h"
+#include "runtime/abi/kernel_symbol.h"
 #include <memory>
 
 using namespace mlir;
@@ -67,8 +67,8 @@ static FailureOr<std::vector<int64_t>> emitKernels(const CpuModule &normal, cons
   };
   ModuleOp module = *normal.module;
   for (auto op : module.getOps<plan::KernelOp>())
-    if (failed(write(op, op.getKind(), normal.grids.at(op), normal.forms.at(op),
-                     mtrun::kernelSymbol(op.getSymName()), codeOf(op).emitCpu)))
+    if (failed(write(op, op.getKind(), normal.grids.at(op), normal.forms.at(op), mtrun::kernelSymbol(op.getSymName()),
+                     codeOf(op).emitCpu)))
       return failure();
   auto emitSums = [](Kernel &kernel) { return emitSum(kernel), success(); };
   if (failed(write({}, mt::KernelKind::elementwise, Grid{0, 1, elementwiseElementsPerTile}, {}, mtrun::sumKernelName,

@@ -68,8 +68,8 @@ LogicalResult mtc::emitReduce(Kernel &kernel) {
     int64_t tiles = 0, result = kernel.body().getNumArguments();
     for (const Alike &alike : all) {
       int64_t each = (alike.count + panelColumns - 1) / panelColumns, end = tiles + each * alike.size;
-      Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(tiles - 1), tile),
-                                           emit.less(tile, emit.integer(end)));
+      Value inside =
+          arith::AndIOp::create(emit, emit.less(emit.integer(tiles - 1), tile), emit.less(tile, emit.integer(end)));
       emit.when(inside, [&] {
         Value own = emit.add(tile, -tiles);
         Value number = alike.size == 1 ? emit.integer(0) : emit.div(own, emit.integer(each));

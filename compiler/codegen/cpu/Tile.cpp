@@ -161,7 +161,7 @@ void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride
 }
 
 void mtc::emitExtend(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t apart, Value rows,
-                    Value columns) {
+                     Value columns) {
   Type f32 = emit.getF32Type();
   emit.loop(emit.integer(0), rows, 1, [&](Value row) {
     Value source = emit.address(from, element, emit.mul(row, stride)),

@@ -66,7 +66,7 @@ void emitPackTransposed(Emitter &emit, Panel panel, mlir::Value b, int64_t strid
 
 // to = rows [0, rows) of `columns` elements each, as f32; `stride` and `apart` elements from row to row.
 void emitExtend(Emitter &emit, mlir::Type element, mlir::Value from, int64_t stride, mlir::Value to, int64_t apart,
-               mlir::Value rows, mlir::Value columns);
+                mlir::Value rows, mlir::Value columns);
 
 // Transposes 16 vectors of 16 lanes in registers.
 void transposeInRegisters(Emitter &emit, Emitter::Values &vectors);

@@ -225,8 +225,7 @@ void WinogradGradient::emitPart(const Part &part, const Shards &shards) {
   auto push = [&](Value level) {
     forSums(level, [&](Value address, Value saved) { emit.storeLanes(emit.loadLanes(f32, address), saved); });
   };
-  emitTreeInMemory(
-      emit, shards, [&](Value first, Value end) { emitSamples(part, first, end); }, combine, push);
+  emitTreeInMemory(emit, shards, [&](Value first, Value end) { emitSamples(part, first, end); }, combine, push);
   store(part);
 }
 

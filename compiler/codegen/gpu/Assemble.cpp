@@ -80,8 +80,8 @@ static bool hasThreads(const std::string &ptxas, const std::string &folder) {
 
 static llvm::Error start(Run &run, const std::string &ptxas, const std::string &source, bool threads) {
   std::string architecture = "-arch=" + run.architecture;
-  llvm::SmallVector<llvm::StringRef> arguments{
-      ptxas, "-v", "-O3", "--fmad=false", architecture, "-o", run.cubin, source};
+  llvm::SmallVector<llvm::StringRef> arguments{ptxas,        "-v", "-O3",     "--fmad=false",
+                                               architecture, "-o", run.cubin, source};
   if (threads)
     arguments.push_back("--split-compile=8");
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), run.messages, run.messages};

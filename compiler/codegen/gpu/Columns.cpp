@@ -120,9 +120,12 @@ void BlockRows::foldColumns(ArrayRef<mt::ReduceOp> reductions, Value inner, int6
       for (auto [reduce, line] : llvm::zip_equal(reductions, lines)) {
         Type element = elementOf(mt::ReduceOp(reduce).getResult());
         Value low = load(element, line), high = load(element, emit.address(line, element, half * columnsOfBlock));
-        store(element, [&, kind = mt::ReduceOp(reduce).getKind()](
-                  int64_t lane) { return combine(emit, kind, emit.extract(low, lane), emit.extract(high, lane)); },
-              line);
+        store(
+            element,
+            [&, kind = mt::ReduceOp(reduce).getKind()](int64_t lane) {
+              return combine(emit, kind, emit.extract(low, lane), emit.extract(high, lane));
+            },
+            line);
       }
     });
   }
@@ -130,8 +133,9 @@ void BlockRows::foldColumns(ArrayRef<mt::ReduceOp> reductions, Value inner, int6
     for (auto [reduce, line] : llvm::zip_equal(reductions, lines)) {
       Type element = elementOf(mt::ReduceOp(reduce).getResult());
       Value sum = load(element, line);
-      store(element, [&](int64_t lane) { return emit.extract(sum, lane); },
-            emit.address(targets.lookup(mt::ReduceOp(reduce).getResult()), element, inner));
+      store(
+          element, [&](int64_t lane) { return emit.extract(sum, lane); },
+          emit.address(targets.lookup(mt::ReduceOp(reduce).getResult()), element, inner));
     }
   });
 }

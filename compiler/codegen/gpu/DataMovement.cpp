@@ -95,11 +95,10 @@ Value BlockElements::product(mt::MatmulOp op, Value index) {
 Value BlockElements::reduced(mt::ReduceOp op, Value index) {
   int64_t count = innerCount(op.getResult()), length = count ? innerCount(op.getOperand()) / count : 0;
   Value line = emit.mul(index, length);
-  return emit.loop(emit.integer(0), emit.integer(length), 1, identityOf(emit, op),
-                   [&](Value i, ValueRange running) {
-                     Value next = at(op.getOperand(), emit.add(line, i));
-                     return Emitter::Values{combine(emit, op.getKind(), running[0], next)};
-                   })[0];
+  return emit.loop(emit.integer(0), emit.integer(length), 1, identityOf(emit, op), [&](Value i, ValueRange running) {
+    Value next = at(op.getOperand(), emit.add(line, i));
+    return Emitter::Values{combine(emit, op.getKind(), running[0], next)};
+  })[0];
 }
 
 Value BlockElements::searched(mt::ArgmaxOp op, Value index) {

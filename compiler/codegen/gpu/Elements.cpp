@@ -54,8 +54,7 @@ bool mtc::isComputable(Value value, llvm::function_ref<bool(Value)> kept, bool p
 Value BlockElements::addressIn(BlockArgument argument, Value base, Value local) {
   if (!isSplit(argument))
     return base;
-  Value index =
-      kernel.form.lines == 1 ? local : partAt(emit, kernel.form.arguments[argument.getArgNumber()], local);
+  Value index = kernel.form.lines == 1 ? local : partAt(emit, kernel.form.arguments[argument.getArgNumber()], local);
   return emit.address(base, elementOf(argument), emit.mul(index, innerCount(argument)));
 }
 

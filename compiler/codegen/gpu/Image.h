@@ -33,13 +33,12 @@ ProductTile imageTile(mlir::plan::KernelOp op, const ImageProduct &product);
 // Samples whose pixels are cut into tiles together.
 int64_t imageSamples(const ProductTile &tile, int64_t pixels);
 
-
 // What a block has of an ImageProduct; i64 where nothing else is said.
 struct ImageBlock {
   const ImageProduct &product;
-  mlir::Value sample, end;           // the first of its samples; where the valid ones end
-  mlir::Value pixel;                 // the tile's first, counted from the first sample's
-  mlir::Value group, column;         // its group of channels, and its first column in that
+  mlir::Value sample, end;               // the first of its samples; where the valid ones end
+  mlir::Value pixel;                     // the tile's first, counted from the first sample's
+  mlir::Value group, column;             // its group of channels, and its first column in that
   mlir::Value residueRow, residueColumn; // i32
 };
 // The sides and k: read from the operands of the convolution, which are arguments.

@@ -41,7 +41,6 @@ void emitProductTree(BlockKernel &kernel, ProductBlock &block, const ProductTree
                      llvm::function_ref<Emitter::Values(mlir::Value sample, mlir::Value from, mlir::Value to)> sum,
                      llvm::function_ref<void(mlir::ValueRange root)> finish);
 
-
 // Levels at which siblings wait, of this many shards.
 int64_t siblingLevels(mlir::plan::KernelOp op, bool fast);
 

@@ -145,11 +145,13 @@ Value buildTransposed(LayerBuilder &layer) {
 } // namespace
 
 llvm::ArrayRef<LayerEntry> convolutionLayers() {
-  static constexpr LayerEntry entries[] = {
-      {"Conv1D", buildConv<1>},          {"Conv2D", buildConv<2>},
-      {"DepthwiseConv1D", buildDepthwise<1>}, {"DepthwiseConv2D", buildDepthwise<2>},
-      {"SeparableConv1D", buildSeparable<1>}, {"SeparableConv2D", buildSeparable<2>},
-      {"Conv2DTranspose", buildTransposed}};
+  static constexpr LayerEntry entries[] = {{"Conv1D", buildConv<1>},
+                                           {"Conv2D", buildConv<2>},
+                                           {"DepthwiseConv1D", buildDepthwise<1>},
+                                           {"DepthwiseConv2D", buildDepthwise<2>},
+                                           {"SeparableConv1D", buildSeparable<1>},
+                                           {"SeparableConv2D", buildSeparable<2>},
+                                           {"Conv2DTranspose", buildTransposed}};
   return entries;
 }
 

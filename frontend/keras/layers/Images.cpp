@@ -161,12 +161,15 @@ Value buildConcatenate(LayerBuilder &layer) {
 }
 
 llvm::ArrayRef<LayerEntry> imageLayers() {
-  static constexpr LayerEntry entries[] = {
-      {"ZeroPadding1D", buildZeroPadding<1>}, {"ZeroPadding2D", buildZeroPadding<2>},
-      {"Cropping1D", buildCropping<1>},       {"Cropping2D", buildCropping<2>},
-      {"Concatenate", buildConcatenate},      {"UpSampling1D", buildUpSampling<1>},
-      {"UpSampling2D", buildUpSampling<2>},   {"Embedding", buildEmbedding},
-      {"ReversibleEmbedding", buildReversibleEmbedding}};
+  static constexpr LayerEntry entries[] = {{"ZeroPadding1D", buildZeroPadding<1>},
+                                           {"ZeroPadding2D", buildZeroPadding<2>},
+                                           {"Cropping1D", buildCropping<1>},
+                                           {"Cropping2D", buildCropping<2>},
+                                           {"Concatenate", buildConcatenate},
+                                           {"UpSampling1D", buildUpSampling<1>},
+                                           {"UpSampling2D", buildUpSampling<2>},
+                                           {"Embedding", buildEmbedding},
+                                           {"ReversibleEmbedding", buildReversibleEmbedding}};
   return entries;
 }
 

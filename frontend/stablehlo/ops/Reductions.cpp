@@ -28,7 +28,8 @@ bool isNeutral(const Known &start, mt::Reduction kind, bool boolean) {
 
 mt::Reduction kindOf(Call &call) {
   if (call.operands.size() != 2)
-    throw Refused("a reduction of " + std::to_string(call.operands.size() / 2) + " values together, as argmax is; one "
+    throw Refused("a reduction of " + std::to_string(call.operands.size() / 2) +
+                  " values together, as argmax is; one "
                   "value with a start is supported");
   StringRef name = call.reducer();
   bool boolean = call.known(0) ? call.known(0)->type == Known::Type::Boolean : call.value(0).isBoolean();

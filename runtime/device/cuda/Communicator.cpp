@@ -79,8 +79,7 @@ Status LocalCommunicator::warmUp(bool, uint64_t bytes) {
 
 Status LocalCommunicator::gatherPartials(const Chunks &chunks) {
   for (int d = 0; d < static_cast<int>(onHost_.size()); ++d)
-    if (Status status = copy(d, onHost(d), chunks.partial(d),
-                             static_cast<uint64_t>(chunks.elements()) * sizeof(float));
+    if (Status status = copy(d, onHost(d), chunks.partial(d), static_cast<uint64_t>(chunks.elements()) * sizeof(float));
         !status.ok())
       return status;
   if (Status status = meet(); !status.ok()) // partial sums are complete

@@ -162,8 +162,9 @@ Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes
     if (result == success && stackBytes_)
       result = driver_.ctxSetLimit(stackLimit, stackBytes_);
     if (result != success)
-      return failure(driver_, result, gpu.title() + ": cannot take " + std::to_string(stackBytes_) +
-                                          " bytes of its memory for the stack of each thread");
+      return failure(driver_, result,
+                     gpu.title() + ": cannot take " + std::to_string(stackBytes_) +
+                         " bytes of its memory for the stack of each thread");
   }
   for (size_t d = 0; d < devices_.size(); ++d) {
     CudaDevice &device = devices_[d];

@@ -66,7 +66,7 @@ private:
   GroupOptions options_;
   int sessionDevices_ = 1; // those of other processes too
   const char *target_ = "";
-  std::string precision_; // of the plan
+  std::string precision_;    // of the plan
   uint64_t stackBytes_ = 0;  // of a thread, of the kernel that has the most
   uint64_t driverBytes_ = 0; // that the driver takes of a device beside its block
   std::array<Launch, 2> inFlightLaunches_;

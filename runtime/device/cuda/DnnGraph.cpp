@@ -153,9 +153,9 @@ DnnDescriptor makeGraph(DnnDescriptors &made, const DnnGpu &gpu, const DnnProble
   DnnDescriptor convolution = makeConvolution(made, call);
   std::vector<DnnDescriptor> operations;
   if (call.kind() == fb::CallKind::ConvolutionInput) {
-    operations.push_back(
-        makeOperation(made, dnn::backwardData, dnn::dataAlpha, {dnn::dataDy, dnn::dataW, dnn::dataDx},
-                      {stored(dnnLeft, outputs), stored(dnnRight, kernel), stored(dnnResult, images)}, convolution));
+    operations.push_back(makeOperation(made, dnn::backwardData, dnn::dataAlpha, {dnn::dataDy, dnn::dataW, dnn::dataDx},
+                                       {stored(dnnLeft, outputs), stored(dnnRight, kernel), stored(dnnResult, images)},
+                                       convolution));
   } else if (call.kind() == fb::CallKind::ConvolutionTree) {
     operations.push_back(
         makeOperation(made, dnn::backwardFilter, dnn::filterAlpha, {dnn::filterX, dnn::filterDy, dnn::filterDw},

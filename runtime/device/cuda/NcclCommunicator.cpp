@@ -156,7 +156,7 @@ Status NcclCommunicator::warmUp(bool adding, uint64_t) {
 
 // Calls that NCCL takes as one.
 NcclResult NcclCommunicator::exchange(const std::function<Floats(int peer)> &sent,
-                               const std::function<Floats(int peer)> &received) {
+                                      const std::function<Floats(int peer)> &received) {
   NcclResult result = nccl_.groupStart();
   if (result != ncclOk)
     return result;

@@ -51,6 +51,6 @@ Status libraries(std::vector<std::string> &lines) {
 
 const mtrun::cuda::PlugIn *mtrun_cuda_plug_in() {
   static const mtrun::cuda::PlugIn plugIn = {mtrun::cuda::build, mtrun::cuda::make, mtrun::cuda::list,
-                                               mtrun::cuda::libraries};
+                                             mtrun::cuda::libraries};
   return &plugIn;
 }

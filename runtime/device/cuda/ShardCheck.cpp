@@ -66,10 +66,10 @@ Status CudaGroup::checkShard(const DeviceProgram &program, int device, const Bou
   std::span<std::byte> place = parts_.libraries->shardResults(device, program, step, last);
   std::vector<std::byte> found[2];
   for (int alone : {0, 1}) {
-    Status status = makeCurrent(device) ? parts_.libraries->enqueueShards(device, *on.gpu, program, step,
-                                                                          alone ? last : 0, alone ? 1 : shards,
-                                                                          on.stream)
-                                        : health_;
+    Status status = makeCurrent(device)
+                        ? parts_.libraries->enqueueShards(device, *on.gpu, program, step, alone ? last : 0,
+                                                          alone ? 1 : shards, on.stream)
+                        : health_;
     if (!status.ok())
       return status;
     found[alone].resize(std::min(place.size(), maxCompared));

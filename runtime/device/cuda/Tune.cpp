@@ -269,7 +269,7 @@ Status Libraries::enqueueShards(int device, const Gpu &gpu, const DeviceProgram 
 }
 
 std::span<std::byte> Libraries::shardResults(int device, const DeviceProgram &program, const BoundStep &step,
-                                            int64_t shard) {
+                                             int64_t shard) {
   const Choice &choice = choiceOf(step);
   uint64_t elements = choice.sizes.result * (isTree(*choice.call) ? 1 : static_cast<uint64_t>(shardRows_));
   return {placesOf(device, program, step, shard).result, elements * sizeof(float)};

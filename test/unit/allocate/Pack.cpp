@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/allocate/Occupied.h"
 #include "compiler/allocate/Pack.h"
+#include "compiler/allocate/Occupied.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -87,7 +87,7 @@ TEST_P(Conv, EqualsTheChain) {
       for (int64_t shares : {1, 2, 5}) {
         Guarded output(expected.size() * 4);
         bool odd = shares % 2;
-        code->run("forward", {rows, 0, rows, 0, 0, nullptr},
+        code->run("forward", {rows, 0, rows, 0, 0, nullptr, nullptr},
                   {(odd ? input : inputEarly).as<void>(), (odd ? weights : early).as<void>(), output.as<void>()},
                   shares);
         expectBits(output.as<float>(), expected, code->target + " rows " + std::to_string(rows));
@@ -111,7 +111,7 @@ TEST_P(Conv, InputGradientEqualsTheChain) {
   for (auto &code : codes)
     for (int64_t shares : {1, 3}) {
       Guarded output(expected.size() * 4);
-      code->run("gradient", {rows, 0, rows, 0, 0, nullptr},
+      code->run("gradient", {rows, 0, rows, 0, 0, nullptr, nullptr},
                 {(shares == 1 ? input : inputEarly).as<void>(), weights.as<void>(), output.as<void>()}, shares);
       expectBits(output.as<float>(), expected, code->target);
     }
@@ -184,7 +184,7 @@ TEST_P(Conv, StepsOfRowsEqualTheChain) {
       std::vector<void *> buffers{gx.as<void>(), gw.as<void>(), gb.as<void>(), gy.as<void>(), sums.as<void>()};
       if (forward)
         buffers.push_back(image.as<void>());
-      code->run("steps", {rows, 0, rows, 0, 0, nullptr}, buffers, shares);
+      code->run("steps", {rows, 0, rows, 0, 0, nullptr, nullptr}, buffers, shares);
       expectBits(sums.as<float>(), dw, code->target);
       if (forward)
         expectBits(image.as<float>(), y, code->target);
@@ -217,7 +217,7 @@ TEST(ConvEpilogue, RunsOnTheResult) {
   for (auto &code : codes) {
     Guarded relu(second.size() * 4), bias(first.size() * 4);
     code->run(
-        "forward", {rows, 0, rows, 0, 0, nullptr},
+        "forward", {rows, 0, rows, 0, 0, nullptr, nullptr},
         {gx.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), gs.as<void>(), relu.as<void>(), bias.as<void>()},
         3);
     expectBits(relu.as<float>(), second, code->target);

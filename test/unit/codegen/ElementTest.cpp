@@ -75,8 +75,10 @@ TEST(Objects, DoNotDependOnWhatWasCompiledBefore) {
     EXPECT_EQ(first[i]->find("twice"), first[i]->find("again")) << "kernels of equal code are one";
     std::vector<float> x(100, 2);
     Guarded in = guarded(x), out = guarded(x);
-    for (auto [code, name, factor] : {std::tuple{&first, "again", 2.5f}, {&other, "other", 3.5f},
-                                      {&other, "twice", 4.5f}, {&last, "thrice", 3.5f}}) {
+    for (auto [code, name, factor] : {std::tuple{&first, "again", 2.5f},
+                                      {&other, "other", 3.5f},
+                                      {&other, "twice", 4.5f},
+                                      {&last, "thrice", 3.5f}}) {
       (*code)[i]->run(name, {0, 0, 0, 100, 0, nullptr, nullptr}, {in.as<void>(), out.as<void>()});
       EXPECT_EQ(out.as<float>()[99], 2 * factor) << name;
     }

@@ -3,10 +3,10 @@
 #include "compiler/codegen/Codegen.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/PlanDialect.h"
-#include "runtime/abi/kernel_symbol.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/abi/kernel_symbol.h"
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>

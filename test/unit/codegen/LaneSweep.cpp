@@ -9,9 +9,9 @@ using namespace codegentest;
 
 const std::vector<LaneFunction> &codegentest::laneFunctions() {
   static const std::vector<LaneFunction> functions = {
-      {"exp", [](double a) { return std::exp(a); }, 2},   {"log", [](double a) { return std::log(a); }, 2},
+      {"exp", [](double a) { return std::exp(a); }, 2},     {"log", [](double a) { return std::log(a); }, 2},
       {"log1p", [](double a) { return std::log1p(a); }, 2}, {"tanh", [](double a) { return std::tanh(a); }, 2},
-      {"erf", [](double a) { return std::erf(a); }, 2},   {"sqrt", [](double a) { return std::sqrt(a); }, 0.5},
+      {"erf", [](double a) { return std::erf(a); }, 2},     {"sqrt", [](double a) { return std::sqrt(a); }, 0.5},
       {"floor", [](double a) { return std::floor(a); }, 0},
   };
   return functions;

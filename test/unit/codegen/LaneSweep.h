@@ -9,9 +9,9 @@
 namespace codegentest {
 
 struct LaneFunction {
-  const char *name;           // of the op
-  double (*exact)(double a);  // in double precision
-  double limit;               // ulp
+  const char *name;          // of the op
+  double (*exact)(double a); // in double precision
+  double limit;              // ulp
 };
 const std::vector<LaneFunction> &laneFunctions();
 

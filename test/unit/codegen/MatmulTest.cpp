@@ -36,8 +36,8 @@ struct ProductShape {
 // Also of a right side that lies transposed. The last shape's panel is packed in parts; it is three vectors wide with
 // AVX-512.
 TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
-  std::vector<ProductShape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {300, 64}, {1, 33},
-                               {1500, 48}};
+  std::vector<ProductShape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1},    {70, 100},
+                                      {5, 17},    {300, 64}, {1, 33},   {1500, 48}};
   auto nameOf = [](ProductShape s, bool transposed) {
     return "m" + std::to_string(s.depth) + "x" + std::to_string(s.columns) + (transposed ? "t" : "");
   };
@@ -105,7 +105,7 @@ TEST(Matmul, RunsItsEpilogueOnTheTile) {
   Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b), gk = guarded(keep), gs = guarded(scale), gc = guarded(c);
   for (auto &code : codes) {
     Guarded out(rows * columns * 4), flags(rows * columns);
-    code->run("dense", {rows, 0, rows, 0, 0, nullptr},
+    code->run("dense", {rows, 0, rows, 0, 0, nullptr, nullptr},
               {gx.as<void>(), gw.as<void>(), gb.as<void>(), gk.as<void>(), gs.as<void>(), gc.as<void>(), out.as<void>(),
                flags.as<void>()},
               3);
@@ -264,7 +264,7 @@ TEST(Reduce, EqualsTheTree) {
       std::vector<void *> buffers;
       for (Guarded &one : memory)
         buffers.push_back(one.as<void>());
-      code->run("sums", {rows, 0, rows, 0, 0, nullptr}, buffers, 2);
+      code->run("sums", {rows, 0, rows, 0, 0, nullptr, nullptr}, buffers, 2);
       for (int which = 0; which < 3; ++which) {
         std::vector<float> expected(sizes[which]);
         for (int64_t j = 0; j < sizes[which]; ++j)

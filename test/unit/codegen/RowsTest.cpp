@@ -108,7 +108,7 @@ TEST(Rows, SumsOverPixels) {
     Guarded in = guarded(x0), means = guarded(mean);
     for (auto &code : codes) {
       Guarded out(rows * size * 4), total(rows * channels * 4), most(rows * channels * 4), all(rows * 4);
-      code->run("sums", {rows, 0, rows, 0, 0, nullptr},
+      code->run("sums", {rows, 0, rows, 0, 0, nullptr, nullptr},
                 {in.as<void>(), means.as<void>(), out.as<void>(), total.as<void>(), most.as<void>(), all.as<void>()},
                 2);
       for (int64_t row = 0; row < rows; ++row) {
@@ -219,7 +219,7 @@ TEST(Rows, MovesDataInsideARow) {
   Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b);
   for (auto &code : codes) {
     Guarded transposed(rows * 60), sums(rows * 48), columns(rows * 20), products(rows * 80);
-    code->run("moves", {rows, 0, rows, 0, 0, nullptr},
+    code->run("moves", {rows, 0, rows, 0, 0, nullptr, nullptr},
               {gx.as<void>(), gw.as<void>(), gb.as<void>(), transposed.as<void>(), sums.as<void>(), columns.as<void>(),
                products.as<void>()},
               3);
@@ -291,7 +291,8 @@ TEST(Random, DependsOnTheGlobalRow) {
   auto codes = compile(kernelText("dropout", "rows", R"(
     ^bb0(%x: tensor<?x21xf32>, %i: tensor<i32>):
     %0 = mt.random_uniform "drop" step(%i) : tensor<?x21xf32>
-    mt.yield %0 : tensor<?x21xf32>)") + kernelText("init", "single", R"(
+    mt.yield %0 : tensor<?x21xf32>)") +
+                       kernelText("init", "single", R"(
     ^bb0:
     %0 = mt.random_uniform "dense/kernel" : tensor<7x9xf32>
     mt.yield %0 : tensor<7x9xf32>)"));

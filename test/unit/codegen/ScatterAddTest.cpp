@@ -137,7 +137,7 @@ TEST(ScatterAdd, CutsTheTableWhereBlocksEnd) {
     for (int64_t rows : {4, 64, 128, 141}) {
       SCOPED_TRACE(std::to_string(entries) + " rows, " + std::to_string(rows));
       expectScatters({entries, 40, 64, {1, 4, false}}, {4},
-                    [=](int64_t i) { return static_cast<int32_t>((i / 2 * rows - i % 2) % entries); });
+                     [=](int64_t i) { return static_cast<int32_t>((i / 2 * rows - i % 2) % entries); });
     }
 }
 

@@ -97,7 +97,7 @@ void expectMeaning(const std::string &kind, const std::string &body, double tole
       std::vector<void *> buffers;
       for (Guarded &one : memory)
         buffers.push_back(one.as<void>());
-      code->run("kernel", {rows, 0, rows, 0, 0, nullptr}, buffers, 3);
+      code->run("kernel", {rows, 0, rows, 0, 0, nullptr, nullptr}, buffers, 3);
       for (size_t r = 0; r < meaning.results.size(); ++r)
         for (int64_t i = 0; i < meaning.results[r].size(); ++i) {
           Guarded &result = memory[meaning.operands.size() + r];
@@ -210,7 +210,8 @@ TEST(Moves, EqualTheInterpreter) {
   expectMeaning("rows", R"(^bb0(%x: tensor<?x4xf32>):
     %0 = mt.slice %x starts = [2] sizes = [1] : tensor<?x4xf32>
     %1 = mt.add %0, %x : tensor<?x1xf32>, tensor<?x4xf32>
-    mt.yield %1 : tensor<?x4xf32>)", 1e-6);
+    mt.yield %1 : tensor<?x4xf32>)",
+                1e-6);
 }
 
 TEST(Lookup, EqualsTheInterpreter) {
@@ -219,13 +220,16 @@ TEST(Lookup, EqualsTheInterpreter) {
     mt.yield %0 : tensor<?x6x35xf32>)");
   expectMeaning("scatter_add", R"(^bb0(%i: tensor<?x6xi32>, %u: tensor<?x6x35xf32>):
     %0 = mt.scatter_add %i, %u : tensor<?x6xi32>, tensor<?x6x35xf32> to tensor<9x35xf32>
-    mt.yield %0 : tensor<9x35xf32>)", 1e-5, {2, 8, false});
+    mt.yield %0 : tensor<9x35xf32>)",
+                1e-5, {2, 8, false});
   expectMeaning("scatter_add", R"(^bb0(%i: tensor<?xi32>, %u: tensor<?x1500xf32>):
     %0 = mt.scatter_add %i, %u : tensor<?xi32>, tensor<?x1500xf32> to tensor<11x1500xf32>
-    mt.yield %0 : tensor<11x1500xf32>)", 1e-5, {3, 4, false});
+    mt.yield %0 : tensor<11x1500xf32>)",
+                1e-5, {3, 4, false});
   expectMeaning("single", R"(^bb0(%i: tensor<6xi32>, %u: tensor<6x35xf32>):
     %0 = mt.scatter_add %i, %u : tensor<6xi32>, tensor<6x35xf32> to tensor<9x35xf32>
-    mt.yield %0 : tensor<9x35xf32>)", 1e-5);
+    mt.yield %0 : tensor<9x35xf32>)",
+                1e-5);
 }
 
 TEST(Take, EqualsTheInterpreter) {
@@ -236,7 +240,8 @@ TEST(Take, EqualsTheInterpreter) {
   expectMeaning("rows", R"(^bb0(%y: tensor<?x5x6x35xf32>, %i: tensor<?x6xi32>, %all: tensor<6xi32>):
     %0 = mt.index_add %i, %y dim = 2 : tensor<?x6xi32>, tensor<?x5x6x35xf32> to tensor<?x5x4x35xf32>
     %1 = mt.index_add %all, %y dim = 2 : tensor<6xi32>, tensor<?x5x6x35xf32> to tensor<?x5x3x35xf32>
-    mt.yield %0, %1 : tensor<?x5x4x35xf32>, tensor<?x5x3x35xf32>)", 1e-5);
+    mt.yield %0, %1 : tensor<?x5x4x35xf32>, tensor<?x5x3x35xf32>)",
+                1e-5);
 }
 
 } // namespace

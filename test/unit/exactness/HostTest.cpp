@@ -36,9 +36,7 @@ mt.model @small {
 
 constexpr int64_t planBatch = 10, sampleCount = 23; // 23 = 10 + 10 + 3
 
-void check(mt_status *status) {
-  ASSERT_EQ(status, nullptr) << mt_status_message(status);
-}
+void check(mt_status *status) { ASSERT_EQ(status, nullptr) << mt_status_message(status); }
 
 class Host : public testing::Test {
 protected:

@@ -317,8 +317,8 @@ TEST_F(FiniteDifferences, AgreeWithEveryGradient) {
 
 // Cross-entropies of three classes, in blocks of two and of one. (The targets of a loss by blocks have no gradient.)
 TEST_F(FiniteDifferences, AgreeByBlocksOfClasses) {
-  for (StringRef op : {mt::SparseCategoricalCrossentropyOp::getOperationName(),
-                       mt::CategoricalCrossentropyOp::getOperationName()}) {
+  for (StringRef op :
+       {mt::SparseCategoricalCrossentropyOp::getOperationName(), mt::CategoricalCrossentropyOp::getOperationName()}) {
     int64_t points = 0;
     forEachInstance(*RegisteredOperationName::lookup(op, &mlir), [&](Operation *op) {
       auto logits = cast<RankedTensorType>(op->getOperand(0).getType());

@@ -66,7 +66,8 @@ std::string lookup(const std::string &optimizer) {
   mt.loss "a", %l : tensor<?xf32>
   mt.loss "b", %m : tensor<?xf32>
   mt.output "z", %z : tensor<?x3xf32>
-  )" + optimizer + "\n}\n";
+  )" + optimizer +
+         "\n}\n";
 }
 
 const std::string scheduled = lookup(R"(%step = mt.iteration

@@ -123,7 +123,7 @@ private:
   mlir::OpBuilder builder;
   mlir::Location at;
   int64_t variables = 0, streams = 0;
-  uint32_t turn; // of the functions
+  uint32_t turn;                  // of the functions
   llvm::SmallVector<Expr> values; // the graph's, each [?, C]
   mtc::Step data;
 };

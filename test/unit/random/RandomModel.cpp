@@ -7,9 +7,9 @@ using namespace mlir::mt;
 using namespace mtc::test;
 
 Expr Generator::variable(Shape shape, bool varied) {
-  static constexpr InitKind kinds[] = {InitKind::ones,          InitKind::constant,     InitKind::glorot_uniform,
-                                       InitKind::glorot_normal, InitKind::he_uniform,   InitKind::he_normal,
-                                       InitKind::lecun_uniform, InitKind::lecun_normal, InitKind::normal,
+  static constexpr InitKind kinds[] = {InitKind::ones,          InitKind::constant,      InitKind::glorot_uniform,
+                                       InitKind::glorot_normal, InitKind::he_uniform,    InitKind::he_normal,
+                                       InitKind::lecun_uniform, InitKind::lecun_normal,  InitKind::normal,
                                        InitKind::uniform,       InitKind::glorot_uniform};
   constexpr int64_t equal = 2, count = std::size(kinds);
   InitKind kind = kinds[varied ? equal + below(count - equal) : below(count)];
@@ -210,7 +210,7 @@ RandomModel Generator::make() {
   x = x + make<VariableOp>(f32({width(x)}), "bias", InitKind::zeros, FloatAttr(), false);
   if (chance(30))
     RegularizerOp::create(builder, at, x.value(), llvm::APFloat(float(between(0.01, 0.1))),
-                      llvm::APFloat(float(between(0.01, 0.1))));
+                          llvm::APFloat(float(between(0.01, 0.1))));
   bool two = chance(25);
   buildLoss(x, two ? "first" : "loss");
   if (two)

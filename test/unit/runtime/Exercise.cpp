@@ -80,8 +80,8 @@ Owned<mtrun_dataset> zeros(const mtrun_plan *plan, std::vector<std::vector<char>
     fields.push_back({info.name, info.dtype, info.rank - 1, info.shape + 1, memory.back().data(), MTRUN_DENSE});
   }
   mtrun_dataset *data = nullptr;
-  if (!good(mtrun_dataset_open_arrays(plan, fields.data(), static_cast<int32_t>(fields.size()), samples, nullptr,
-                                      &data)))
+  if (!good(
+          mtrun_dataset_open_arrays(plan, fields.data(), static_cast<int32_t>(fields.size()), samples, nullptr, &data)))
     return nullptr;
   return Owned<mtrun_dataset>(data);
 }

@@ -64,7 +64,7 @@ TEST(Lengths, AStepTakesTheSmallestThatHoldsItsSamples) {
       for (int step = 0; step < 4; ++step) {
         session->fillTemporaries(0xff);
         double loss = 0, weight = 0;
-        mtrun_results results = {&loss, &weight, nullptr};
+        mtrun_results results = {&loss, &weight, nullptr, nullptr};
         const void *tensors[] = {x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
         // A row behind the step's says nothing.
         if (sizes[step] < shape.batch)

@@ -41,8 +41,8 @@ TEST(Session, DoesNotDependOnThePlansFile) {
   std::string path = testing::TempDir() + "overwritten.mtp";
   std::vector<uint8_t> bytes = makePlan(shape);
   auto write = [&](const std::vector<uint8_t> &content) {
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(content.data()),
-                                                static_cast<std::streamsize>(content.size()));
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char *>(content.data()), static_cast<std::streamsize>(content.size()));
   };
   write(bytes);
   std::unique_ptr<Plan> plan;

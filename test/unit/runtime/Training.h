@@ -49,7 +49,7 @@ inline Status train(Session &session, const TestPlanShape &shape, const Samples 
       session.fillTemporaries(0xff);
     const void *tensors[] = {samples.x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
     double loss = 0, weight = 0;
-    mtrun_results results = {&loss, &weight, nullptr};
+    mtrun_results results = {&loss, &weight, nullptr, nullptr};
     if (Status status = session.run("train_step", tensors, static_cast<int64_t>(sizes[step]), &results); !status.ok())
       return status;
     model.losses.push_back(loss);

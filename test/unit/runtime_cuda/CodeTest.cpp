@@ -152,34 +152,35 @@ TEST(CudaCode, LaunchesGiveWorkgroupMemory) {
 }
 
 TEST(CudaProcesses, WithoutAccessCopiesGoThroughTheHost) {
-  EXPECT_EQ(inChild({{"MTC_SIM_DEVICES", "8"}, {"MTC_SIM_PEERS", "0"}},
-                    [] {
-                      TestPlanShape shape;
-                      shape.gpu = true;
-                      Loaded loaded(shape);
-                      Samples samples(shape, 3);
-                      for (const char *devices : {"cuda:0-1", "cuda:0-2", "cuda:0-7", "cuda:0-1*2"})
-                        EXPECT_EQ(trained(*makeSession(*loaded.plan, devices), shape, samples),
-                                  expected(shape, samples))
-                            << devices;
-                      return Status();
-                    }),
-            "0");
+  EXPECT_EQ(
+      inChild({{"MTC_SIM_DEVICES", "8"}, {"MTC_SIM_PEERS", "0"}},
+              [] {
+                TestPlanShape shape;
+                shape.gpu = true;
+                Loaded loaded(shape);
+                Samples samples(shape, 3);
+                for (const char *devices : {"cuda:0-1", "cuda:0-2", "cuda:0-7", "cuda:0-1*2"})
+                  EXPECT_EQ(trained(*makeSession(*loaded.plan, devices), shape, samples), expected(shape, samples))
+                      << devices;
+                return Status();
+              }),
+      "0");
 }
 
 // All devices once read device 0 first, then device 1.
 TEST(CudaProcesses, NoTwoReadFromOneAtATime) {
   std::string log;
-  EXPECT_EQ(inChild({{"MTC_SIM_DEVICES", "4"}, {"MTC_SIM_COPIES", "1"}},
-                    [] {
-                      TestPlanShape shape;
-                      shape.gpu = true;
-                      shape.features = 1000; // a chunk for each
-                      Loaded loaded(shape);
-                      (void)makeSession(*loaded.plan, "cuda:0-3");
-                      return Status();
-                    },
-                    &log),
+  EXPECT_EQ(inChild(
+                {{"MTC_SIM_DEVICES", "4"}, {"MTC_SIM_COPIES", "1"}},
+                [] {
+                  TestPlanShape shape;
+                  shape.gpu = true;
+                  shape.features = 1000; // a chunk for each
+                  Loaded loaded(shape);
+                  (void)makeSession(*loaded.plan, "cuda:0-3");
+                  return Status();
+                },
+                &log),
             "0");
   std::map<int, std::vector<int>> sources;
   for (size_t at = 0; (at = log.find("copy to ", at)) != std::string::npos; ++at) {

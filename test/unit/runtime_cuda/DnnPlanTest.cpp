@@ -65,11 +65,11 @@ struct Shape {
   uint32_t channels, side, filters, taps, stride, padding;
 };
 constexpr Shape resnet50[] = {
-    {3, 224, 64, 7, 2, 3},     {64, 56, 64, 1, 1, 0},     {64, 56, 64, 3, 1, 1},    {64, 56, 256, 1, 1, 0},
-    {256, 56, 64, 1, 1, 0},    {256, 56, 128, 1, 2, 0},   {128, 28, 128, 3, 1, 1},  {128, 28, 512, 1, 1, 0},
-    {256, 56, 512, 1, 2, 0},   {512, 28, 128, 1, 1, 0},   {512, 28, 256, 1, 2, 0},  {256, 14, 256, 3, 1, 1},
-    {256, 14, 1024, 1, 1, 0},  {512, 28, 1024, 1, 2, 0},  {1024, 14, 256, 1, 1, 0}, {1024, 14, 512, 1, 2, 0},
-    {512, 7, 512, 3, 1, 1},    {512, 7, 2048, 1, 1, 0},   {1024, 14, 2048, 1, 2, 0}, {2048, 7, 512, 1, 1, 0}};
+    {3, 224, 64, 7, 2, 3},    {64, 56, 64, 1, 1, 0},    {64, 56, 64, 3, 1, 1},     {64, 56, 256, 1, 1, 0},
+    {256, 56, 64, 1, 1, 0},   {256, 56, 128, 1, 2, 0},  {128, 28, 128, 3, 1, 1},   {128, 28, 512, 1, 1, 0},
+    {256, 56, 512, 1, 2, 0},  {512, 28, 128, 1, 1, 0},  {512, 28, 256, 1, 2, 0},   {256, 14, 256, 3, 1, 1},
+    {256, 14, 1024, 1, 1, 0}, {512, 28, 1024, 1, 2, 0}, {1024, 14, 256, 1, 1, 0},  {1024, 14, 512, 1, 2, 0},
+    {512, 7, 512, 3, 1, 1},   {512, 7, 2048, 1, 1, 0},  {1024, 14, 2048, 1, 2, 0}, {2048, 7, 512, 1, 1, 0}};
 
 flatbuffers::DetachedBuffer makeCall(const Shape &shape, fb::CallKind kind, fb::CallMath math) {
   uint32_t outputs = (shape.side + 2 * shape.padding - shape.taps) / shape.stride + 1;
@@ -141,9 +141,9 @@ TEST(DnnPlan, EveryProposalForResNet50Finalizes) {
     GTEST_SKIP() << "cuDNN " << functions->getVersion() << " lacks a library: " << dlerror();
   constexpr int64_t shardRows = 32; // a batch of 256, 8 shards
   for (const DescribedGpu &gpu : gpus)
-    for (auto [name, type, math] : {std::tuple("f32", dnn::f32, fb::CallMath::F32),
-                                    std::tuple("tf32", dnn::f32, fb::CallMath::TF32),
-                                    std::tuple("bf16", dnn::bf16, fb::CallMath::F32)}) {
+    for (auto [name, type, math] :
+         {std::tuple("f32", dnn::f32, fb::CallMath::F32), std::tuple("tf32", dnn::f32, fb::CallMath::TF32),
+          std::tuple("bf16", dnn::bf16, fb::CallMath::F32)}) {
       Figures figures;
       for (const Shape &shape : resnet50)
         for (fb::CallKind kind :

@@ -3,8 +3,8 @@
 // Which algorithms are chosen of what libraries propose, on the simulated ones: with their knobs, without fallbacks
 // unless these are asked for, and only such as compute any number of a device's shards.
 #include "runtime/device/cuda/Blas.h"
-#include "runtime/device/cuda/Gpus.h"
 #include "runtime/device/cuda/Dnn.h"
+#include "runtime/device/cuda/Gpus.h"
 
 #include "Child.h"
 
@@ -78,9 +78,9 @@ TEST(LibraryChoice, KnobsOfAConfigurationAreThoseThatWereProposed) {
               if (Status status = openDnn(library); !status.ok())
                 return status;
               auto call = makeConvolution(fb::CallKind::Convolution);
-              EXPECT_EQ(names(*library, call, {much, 16, 4, false}),
-                        (Names{"engine 2, 0 bytes", "engine 3, knobs 2:1, 8192 bytes",
-                               "engine 3, knobs 2:2, 16384 bytes"}));
+              EXPECT_EQ(
+                  names(*library, call, {much, 16, 4, false}),
+                  (Names{"engine 2, 0 bytes", "engine 3, knobs 2:1, 8192 bytes", "engine 3, knobs 2:2, 16384 bytes"}));
               EXPECT_EQ(names(*library, call, {8192, 16, 4, false}),
                         (Names{"engine 2, 0 bytes", "engine 3, knobs 2:1, 8192 bytes"}));
               return Status();

@@ -63,8 +63,8 @@ TEST(CudaTarget, CodeOfTheGpusMajorNumberAndTheHighestMinorNumberThatItHas) {
 
 // A driver that refuses one may take the next.
 TEST(CudaTarget, TheOthersThatFitFollow) {
-  std::unique_ptr<Plan> plan = planFor(
-      {{"cuda:ptx", "compute_75"}, {"cuda:sm_80", "sm_80"}, {"cuda:sm_90", "sm_90"}, {"cuda:sm_86", "sm_86"}});
+  std::unique_ptr<Plan> plan =
+      planFor({{"cuda:ptx", "compute_75"}, {"cuda:sm_80", "sm_80"}, {"cuda:sm_90", "sm_90"}, {"cuda:sm_86", "sm_86"}});
   std::vector<uint32_t> indices;
   EXPECT_TRUE(cuda::chooseTargets(*plan, nullptr, 8, 9, indices).ok());
   std::string names;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/support/atomic_file.h"
 #include "Fixtures.h"
+#include "runtime/support/atomic_file.h"
 
 #include <csignal>
 #include <gtest/gtest.h>

@@ -35,7 +35,7 @@ template <typename T>
 std::vector<T> gathered(const Field &field, mt_dtype dtype, std::vector<int64_t> shape, const std::string &keys,
                         mtrun_role role = MTRUN_INPUT) {
   shape.insert(shape.begin(), -1);
-  mtrun_tensor_info entry = {"e", dtype, static_cast<int32_t>(shape.size()), shape.data(), role, 0, 0};
+  mtrun_tensor_info entry = {"e", dtype, static_cast<int32_t>(shape.size()), shape.data(), role, 0, 0, 0};
   Column column;
   EXPECT_EQ(text(column.open(field, entry, specOf(keys))), "0");
   std::vector<T> out(column.elements * field.samples);
@@ -90,10 +90,10 @@ TEST(Column, Reversed) {
   int64_t shape[2] = {-1, 4};
   mtrun_tensor_info entry = {"e", MT_F32, 2, shape, MTRUN_INPUT, 0, 0, -1};
   Column column;
-  EXPECT_EQ(text(column.open(makeField<uint8_t>(Stored::U8, {1, 2, 3, 4}, {4}), entry,
-                             specOf(",preprocess=caffe,mean=1"))),
-            "1: data: preprocess=caffe takes red, green and blue to blue, green and red: expected 3 channels on the "
-            "last axis of input \"e\": f32 [?, 4], found 4");
+  EXPECT_EQ(
+      text(column.open(makeField<uint8_t>(Stored::U8, {1, 2, 3, 4}, {4}), entry, specOf(",preprocess=caffe,mean=1"))),
+      "1: data: preprocess=caffe takes red, green and blue to blue, green and red: expected 3 channels on the "
+      "last axis of input \"e\": f32 [?, 4], found 4");
 }
 
 TEST(Column, SixteenBits) {
@@ -128,7 +128,7 @@ TEST(Column, ShapesOfEqualCount) {
 
 TEST(Column, Messages) {
   int64_t shape[3] = {-1, 2, 3};
-  mtrun_tensor_info entry = {"e", MT_I32, 3, shape, MTRUN_INPUT, 0, 0};
+  mtrun_tensor_info entry = {"e", MT_I32, 3, shape, MTRUN_INPUT, 0, 0, 0};
   Column column;
   EXPECT_EQ(text(column.open(makeField<float>(Stored::F32, {1, 2, 3, 4, 5, 6}, {6}), entry, specOf(""))),
             "1: f: samples of f32 [6] do not fit input \"e\": i32 [?, 2, 3]");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/support/json_text.h"
 #include "tools/mtrun/Progress.h"
+#include "runtime/support/json_text.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

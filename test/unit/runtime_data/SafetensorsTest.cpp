@@ -133,7 +133,7 @@ TEST(Safetensors, HostileHeaders) {
   EXPECT_EQ(headerProblem("{\"__metadata__\":{\"a\":1}}"),
             "3: f: header: expected a string as \"a\" of __metadata__, found 1");
   EXPECT_EQ(headerProblem(std::string("{}\0{}", 5)), "3: f: header byte 2: expected text, found a zero");
-  EXPECT_EQ(headerProblem("{\"\xff\":{}}"), "3: f: header byte 3: expected JSON"); // no UTF-8
+  EXPECT_EQ(headerProblem("{\"\xff\":{}}"), "3: f: header byte 3: expected JSON");  // no UTF-8
   EXPECT_EQ(headerProblem("{\"\\udc00\":{}}").substr(0, 18), "3: f: header byte "); // half of a pair
 }
 

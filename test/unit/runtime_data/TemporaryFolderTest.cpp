@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/support/temporary_folder.h"
 #include "Fixtures.h"
+#include "runtime/support/temporary_folder.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>

@@ -259,8 +259,9 @@ TEST(Rendezvous, WhatAKnownProcessSaysIsLimitedAndShownSafely) {
   // The end of all, by one of us, with a code that is none.
   First ended;
   socket = greetByHand(ended);
-  std::string all = messageBytes('h', "1\ncuda:1\nprocesses: 2\n" + ended.options.agreement) +
-                    messageBytes('x', "\xff" "over\033[2J");
+  std::string all =
+      messageBytes('h', "1\ncuda:1\nprocesses: 2\n" + ended.options.agreement) + messageBytes('x', "\xff"
+                                                                                                   "over\033[2J");
   send(socket, all.data(), all.size(), MSG_NOSIGNAL);
   ended.wait();
   Status status = ended.result;

@@ -21,7 +21,7 @@ constexpr int64_t samples = 2;
 struct Case {
   const char *name, *x, *w; // sizes of a sample of x and of w, "" for none
   const char *body;         // from %x and %w to %y
-  const char *y; // sizes of a sample
+  const char *y;            // sizes of a sample
 };
 
 constexpr Case cases[] = {
