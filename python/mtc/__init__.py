@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mtc._errors import ModelError as ModelError
     from mtc._errors import ModelWarning as ModelWarning
     from mtc._errors import NoDeviceError as NoDeviceError
+    from mtc._errors import OutOfMemoryError as OutOfMemoryError
     from mtc._errors import VersionWarning as VersionWarning
     from mtc._evaluate import evaluate as evaluate
     from mtc._evaluate import predict as predict
@@ -62,7 +63,7 @@ _HOMES = {name: module for module, names in {
     "_compile": ["compile", "compile_text"], "_dataset": ["Dataset", "benchmark_data", "data_sources", "describe_data"],
     "_describe": ["import_model", "lower", "stages", "summary", "versions"], "_devices": ["devices"],
     "_errors": ["ClosedError", "CorruptError", "DataError", "DeviceError", "DeviceLost", "Error", "FallbackWarning",
-                "FileError", "MemoryError_", "ModelError", "ModelWarning", "NoDeviceError",
+                "FileError", "MemoryError_", "ModelError", "ModelWarning", "NoDeviceError", "OutOfMemoryError",
                 "VersionWarning"],
     "_evaluate": ["evaluate", "predict"], "_fit": ["fit"], "_loop": ["FitResult", "Progress"],
     "_plan": ["Node", "Plan", "load"], "_profile": ["Profile", "ProfileEntry", "StepResult", "Timing", "Totals"],

@@ -65,7 +65,7 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
 
     Raises:
         ModelError: the model cannot be compiled; the text has a line for each problem.
-        MemoryError_: it fits on no number of devices with `device_memory`.
+        OutOfMemoryError: it fits on no number of devices with `device_memory`.
     """
     settings = _settings(batch_size, target, precision, shards, seed, mode, options)
     if isinstance(model, (str, os.PathLike)):

@@ -37,10 +37,13 @@ class CorruptError(Error, ValueError):
     code = 3
 
 
-class MemoryError_(Error, MemoryError):
+class OutOfMemoryError(Error, MemoryError):
     """More memory is needed than there is, or than `device_memory` allows."""
 
     code = 4
+
+
+MemoryError_ = OutOfMemoryError  # its name in version 0.1
 
 
 class DeviceError(Error, RuntimeError):
@@ -84,7 +87,7 @@ class VersionWarning(UserWarning):
 
 
 _CLASSES: dict[int, type[Error]] = {
-    1: DataError, 3: CorruptError, 4: MemoryError_, 5: DeviceError, 6: DeviceLost, 7: FileError, 8: NoDeviceError,
+    1: DataError, 3: CorruptError, 4: OutOfMemoryError, 5: DeviceError, 6: DeviceLost, 7: FileError, 8: NoDeviceError,
     9: DeviceLost,
 }
 

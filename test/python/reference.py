@@ -27,7 +27,7 @@ FUNCTIONS = ["fit", "evaluate", "predict", "compile", "compile_text", "load", "s
              "torch.compile"]
 CLASSES = ["Plan", "Session", "Variables", "TensorInfo", "Node", "Dataset", "FitResult", "Progress", "StepResult",
            "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step", "torch.Step"]
-ERRORS = ["Error", "ModelError", "DataError", "CorruptError", "MemoryError_", "DeviceError", "NoDeviceError",
+ERRORS = ["Error", "ModelError", "DataError", "CorruptError", "OutOfMemoryError", "DeviceError", "NoDeviceError",
           "DeviceLost", "FileError", "ClosedError", "ModelWarning", "FallbackWarning",
           "VersionWarning"]
 WIDTH = 118

@@ -114,7 +114,7 @@ def test_errors_of_models(tmp_path):
     assert error.value.code == 1 and isinstance(error.value, ValueError)
     with pytest.raises(mtc.FileError, match="cannot open .*none.keras"):
         mtc.compile(tmp_path / "none.keras")
-    with pytest.raises(mtc.MemoryError_):
+    with pytest.raises(mtc.OutOfMemoryError):
         mtc.compile(MODEL, device_memory=1024)
     with pytest.raises(TypeError, match="expected options of mtc.compile .*, found bach"):
         mtc.compile(MODEL, bach=3)
@@ -170,7 +170,7 @@ def test_options():
         mtc.compile(MODEL, batch_size=8, micro_batches="4")
     with pytest.raises(mtc.ModelError, match="as a number of bytes or as 8GiB, found '8 apples'"):
         mtc.compile(MODEL, batch_size=8, device_memory="8 apples")
-    with pytest.raises(mtc.MemoryError_, match="expected a plan that fits in 1.00 MiB a device"):
+    with pytest.raises(mtc.OutOfMemoryError, match="expected a plan that fits in 1.00 MiB a device"):
         mtc.compile(MODEL, batch_size=8, device_memory="1MiB")
 
 
