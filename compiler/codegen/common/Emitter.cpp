@@ -4,6 +4,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "runtime/abi/kernel.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
 #include <cstddef>
 #include <utility>
 
@@ -145,24 +147,50 @@ Value Emitter::array(Type element, int64_t count) {
   return address(arrays.scratch, getF32Type(), offset / 4);
 }
 
-Value Emitter::global(DenseElementsAttr values) {
+LLVM::GlobalOp Emitter::makeGlobal(DenseElementsAttr values, StringRef name, bool isShared) {
   Type element = values.getElementType();
+  Attribute data;
+  if (element.isInteger(1)) {
+    SmallVector<int8_t> flags;
+    for (bool flag : values.getValues<bool>())
+      flags.push_back(flag);
+    data = DenseElementsAttr::get(VectorType::get({values.getNumElements()}, getI8Type()), ArrayRef(flags));
+  } else {
+    data = values.reshape(RankedTensorType::get({values.getNumElements()}, element));
+  }
+  Type type = LLVM::LLVMArrayType::get(stored(element), values.getNumElements());
+  auto linkage = isShared ? LLVM::Linkage::External : LLVM::Linkage::Internal;
+  auto define = [&](Attribute value) {
+    auto made = LLVM::GlobalOp::create(*this, type, /*isConstant=*/true, linkage, name, value, /*alignment=*/64);
+    if (isShared)
+      made.setVisibility_(LLVM::Visibility::Hidden);
+    return made;
+  };
+  OpBuilder::InsertionGuard guard(*this);
+  if (isShared && shared->tables.insert(name).second) {
+    shared->modules.push_back(ModuleOp::create(module.getLoc()));
+    setInsertionPointToStart(shared->modules.back()->getBody());
+    define(data);
+  }
+  setInsertionPointToStart(home);
+  return define(isShared ? Attribute() : data);
+}
+
+// The name of a table that modules share says all of its content.
+static std::string nameOfTable(DenseElementsAttr values) {
+  std::string content;
+  llvm::raw_string_ostream(content) << values.getType() << (values.isSplat() ? " splat " : " ");
+  content.append(values.getRawData().begin(), values.getRawData().end());
+  return "table_" + llvm::toHex(llvm::BLAKE3::hash<16>(llvm::arrayRefFromStringRef(content)), /*LowerCase=*/true);
+}
+
+Value Emitter::global(DenseElementsAttr values) {
+  constexpr int64_t leastBytes = 512; // of a table that is shared
   LLVM::GlobalOp &known = globals[values];
   if (!known) {
-    OpBuilder::InsertionGuard guard(*this);
-    setInsertionPointToStart(home);
-    Attribute data = values;
-    if (element.isInteger(1)) {
-      SmallVector<int8_t> flags;
-      for (bool flag : values.getValues<bool>())
-        flags.push_back(flag);
-      data = DenseElementsAttr::get(VectorType::get({values.getNumElements()}, getI8Type()), ArrayRef(flags));
-    } else {
-      data = values.reshape(RankedTensorType::get({values.getNumElements()}, element));
-    }
-    Type type = LLVM::LLVMArrayType::get(stored(element), values.getNumElements());
-    known = LLVM::GlobalOp::create(*this, type, /*isConstant=*/true, LLVM::Linkage::Internal,
-                                   "constant_" + std::to_string(globals.size()), data, /*alignment=*/64);
+    bool isShared = shared && values.getNumElements() * bytes(values.getElementType()) >= leastBytes;
+    std::string name = isShared ? nameOfTable(values) : "constant_" + std::to_string(globals.size());
+    known = makeGlobal(values, name, isShared);
   }
   return LLVM::AddressOfOp::create(*this, known);
 }
@@ -247,7 +275,7 @@ static LLVM::LLVMFuncOp hidden(Emitter &emit, StringRef name, LLVM::LLVMFunction
 LLVM::LLVMFuncOp Emitter::lookup(StringRef name) {
   if (Operation *known = SymbolTable::lookupSymbolIn(home->getParentOp(), name))
     return dyn_cast<LLVM::LLVMFuncOp>(known);
-  LLVM::LLVMFunctionType type = functions ? functions->types.lookup(name) : LLVM::LLVMFunctionType();
+  LLVM::LLVMFunctionType type = shared ? shared->functions.lookup(name) : LLVM::LLVMFunctionType();
   if (!type)
     return nullptr;
   OpBuilder::InsertionGuard guard(*this);
@@ -258,12 +286,12 @@ LLVM::LLVMFuncOp Emitter::lookup(StringRef name) {
 LLVM::LLVMFuncOp Emitter::define(StringRef name, FunctionType type, bool internal,
                                  llvm::function_ref<Value(ValueRange)> body) {
   OpBuilder::InsertionGuard guard(*this);
-  bool isShared = internal && functions;
+  bool isShared = internal && shared;
   ModuleOp outerModule = module;
   llvm::DenseMap<Attribute, LLVM::GlobalOp> outerGlobals;
   OwningOpRef<ModuleOp> own;
   if (isShared) {
-    functions->types.insert({name, type});
+    shared->functions.insert({name, type});
     own = ModuleOp::create(module.getLoc());
     module = *own;
     home = module.getBody();
@@ -285,7 +313,7 @@ LLVM::LLVMFuncOp Emitter::define(StringRef name, FunctionType type, bool interna
   entry = outer;
   if (!isShared)
     return function;
-  functions->modules.push_back(std::move(own));
+  shared->modules.push_back(std::move(own));
   module = outerModule;
   home = module.getBody();
   globals.swap(outerGlobals);

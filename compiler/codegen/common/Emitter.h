@@ -12,13 +12,16 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mtc {
 
-// Functions that several kernels of one shared object call. Each is written once, into a module of its own.
-struct SharedFunctions {
-  llvm::StringMap<mlir::LLVM::LLVMFunctionType> types;         // by name
-  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules = {}; // written and not taken so far, in order
+// What several kernels of one shared object have in common: functions that they call, and tables that they read. Each
+// is written once, into a module of its own.
+struct SharedCode {
+  llvm::StringMap<mlir::LLVM::LLVMFunctionType> functions = {}; // their types, by name
+  llvm::StringSet<> tables = {};                                // their names
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules = {};  // written and not taken so far, in order
 };
 
 class Emitter : public mlir::ImplicitLocOpBuilder {
@@ -29,10 +32,10 @@ public:
   using Values = mlir::SmallVector<mlir::Value>;
   using Body = llvm::function_ref<Values(Value index, ValueRange carried)>;
 
-  // `functions`: null, or those of all modules that are linked to one shared object.
-  Emitter(mlir::ModuleOp module, const VectorUnit &vectors, SharedFunctions *functions = nullptr)
+  // `shared`: null, or what all modules that are linked to one shared object have in common.
+  Emitter(mlir::ModuleOp module, const VectorUnit &vectors, SharedCode *shared = nullptr)
       : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()),
-        vectors(vectors), functions(functions) {}
+        vectors(vectors), shared(shared) {}
 
   mlir::ModuleOp module;
   mlir::Block *home;  // where globals go
@@ -132,7 +135,9 @@ private:
   mlir::LLVM::LLVMFuncOp define(llvm::StringRef name, FunctionType type, bool internal,
                                 llvm::function_ref<Value(ValueRange arguments)> body);
 
-  SharedFunctions *functions;
+  mlir::LLVM::GlobalOp makeGlobal(mlir::DenseElementsAttr values, llvm::StringRef name, bool isShared);
+
+  SharedCode *shared;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
   // The arrays of the function that is being written.

@@ -224,9 +224,6 @@ std::string hashOf(ModuleOp module) {
 ObjectCompiler::ObjectCompiler(CpuTarget target, llvm::ThreadPoolInterface &pool)
     : target(std::move(target)), pool(pool) {}
 
-// Code that nobody waits for may be another plan's.
-ObjectCompiler::~ObjectCompiler() = default;
-
 ObjectCompiler::Compiled ObjectCompiler::start(ModuleOp module, const std::string &key) {
   auto [entry, made] = codeCache().find(key);
   if (!made)

@@ -43,7 +43,6 @@ struct CompiledModule;
 class ObjectCompiler {
 public:
   ObjectCompiler(CpuTarget target, llvm::ThreadPoolInterface &pool);
-  ~ObjectCompiler();
   // Takes one function, of any name, which is visible outside of the shared object as `name`. Waits while the pool has
   // enough to do, so that few modules are in memory.
   void addKernel(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name);

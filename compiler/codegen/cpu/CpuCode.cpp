@@ -46,13 +46,13 @@ static FailureOr<int64_t> emitKernel(Kernel &kernel, llvm::function_ref<LogicalR
 // Writes all kernels and mt_sum for one vector unit. Gives the bytes of scratch of each kernel.
 static FailureOr<std::vector<int64_t>> emitKernels(const CpuModule &normal, const CodegenOptions &options,
                                                    const VectorUnit &vectors, Taker take) {
-  SharedFunctions functions;
+  SharedCode shared;
   std::vector<int64_t> scratch;
   auto write = [&](plan::KernelOp op, mt::KernelKind kind, Grid grid, LineForm form, StringRef symbol,
                    llvm::function_ref<LogicalResult(Kernel &)> body) -> LogicalResult {
     std::unique_lock<std::mutex> lock(contextMutex());
     OwningOpRef<ModuleOp> module = ModuleOp::create(normal.module.get().getLoc());
-    Emitter emit(*module, vectors, &functions);
+    Emitter emit(*module, vectors, &shared);
     Kernel kernel{emit, op, kind, grid, options.shardRows, options.fast, {}, {}, {}, {}, form};
     FailureOr<int64_t> bytes = emitKernel(kernel, body);
     lock.unlock();
@@ -60,9 +60,9 @@ static FailureOr<std::vector<int64_t>> emitKernels(const CpuModule &normal, cons
       return failure();
     scratch.push_back(*bytes);
     take(std::move(module), symbol);
-    for (OwningOpRef<ModuleOp> &shared : functions.modules)
-      take(std::move(shared), "");
-    functions.modules.clear();
+    for (OwningOpRef<ModuleOp> &common : shared.modules)
+      take(std::move(common), "");
+    shared.modules.clear();
     return success();
   };
   ModuleOp module = *normal.module;
