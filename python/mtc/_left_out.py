@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Mapping, Optional
 
 import numpy as np
@@ -27,8 +28,10 @@ class LeftOut:
         if getattr(model, "_compile_metrics", None) is None or _model.own_methods(model, ("compute_metrics",)):
             return
         _model.build_metrics(model, plan)
-        if model._compile_metrics.built:
-            known = plan.metrics("eval_step")
+        if not model._compile_metrics.built:
+            return
+        known = plan.metrics("eval_step")
+        with contextlib.suppress(Exception):  # a metric of the caller's may have no result without data
             self.names = [name for name in model._compile_metrics.result()
                           if name not in known and not any(each.startswith(name + "/") for each in known)]
 
