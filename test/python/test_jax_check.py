@@ -203,13 +203,13 @@ def test_a_loss_that_does_not_repeat_itself_is_no_reference(monkeypatch):
 
 
 def test_a_full_check_takes_all_samples_and_batches(capsys, monkeypatch):
-    monkeypatch.setattr(_check, "SECONDS", -1.0)
+    monkeypatch.setattr(guard, "SECONDS", -1.0)
     rows = []
     right = _check._Mine.of
     monkeypatch.setattr(_check._Mine, "of", lambda self, arrays, numbers: (
         rows.append(len(arrays["x"])), right(self, arrays, numbers))[1])
     compiled(tanh, verbose=1).close()
-    assert rows == [2] and "batches made of it" not in capsys.readouterr().err
+    assert rows == [2, 2] and "of 1 batch made of it" in capsys.readouterr().err
     rows.clear()
     compiled(tanh, verbose=1, check="full").close()
     assert rows == [4, 4, 4, 1] and "of 3 batches made of it" in capsys.readouterr().err

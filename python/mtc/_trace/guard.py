@@ -210,4 +210,5 @@ def _arrays(found: list[float]) -> str:
 def cases_of(labels: Mapping[str, Optional[Verdict]]) -> str:
     """The cases that were compared, beside the example."""
     names = list(labels)[1:]
-    return f", and of {len(names)} batches made of it ({'; '.join(names)})" if names else ""
+    many = f"{len(names)} batches" if len(names) > 1 else "1 batch"
+    return f", and of {many} made of it ({'; '.join(names)})" if names else ""
