@@ -185,10 +185,10 @@ static std::string nameOfTable(DenseElementsAttr values) {
 }
 
 Value Emitter::global(DenseElementsAttr values) {
-  constexpr int64_t leastBytes = 512; // of a table that is shared
+  constexpr int64_t minBytes = 512; // of a table that is shared
   LLVM::GlobalOp &known = globals[values];
   if (!known) {
-    bool isShared = shared && values.getNumElements() * bytes(values.getElementType()) >= leastBytes;
+    bool isShared = shared && values.getNumElements() * bytes(values.getElementType()) >= minBytes;
     std::string name = isShared ? nameOfTable(values) : "constant_" + std::to_string(globals.size());
     known = makeGlobal(values, name, isShared);
   }
