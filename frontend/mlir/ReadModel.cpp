@@ -26,12 +26,12 @@ static std::string withLength(llvm::StringRef text, int64_t length) {
   return filled;
 }
 
-// Whether a line begins as a model, or a module of several, does in MLIR text; or there are comments alone.
+// Whether a line begins as a model does in MLIR text, or as a module of several models; or all lines are comments.
 static bool mayBeModel(llvm::StringRef text) {
-  SmallVector<llvm::StringRef> lines;
-  text.split(lines, '\n');
   bool commentsAlone = true;
-  for (llvm::StringRef line : lines) {
+  while (!text.empty()) {
+    llvm::StringRef line;
+    std::tie(line, text) = text.split('\n');
     line = line.ltrim().ltrim('"');
     if (line.starts_with("mt.") || line.starts_with("module") || line.starts_with("builtin.module"))
       return true;

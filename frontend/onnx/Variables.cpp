@@ -3,6 +3,8 @@
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cmath>
@@ -57,6 +59,8 @@ bool isOfLayer(const Use &use) {
   return use.second > 0 && llvm::any_of(layers, [&](const char *name) { return use.first->op == name; });
 }
 
+bool addsOrMultiplies(const Use &use) { return use.first->op == "Add" || use.first->op == "Mul"; }
+
 } // namespace
 
 bool isVariable(const Tensor &tensor, const std::vector<Use> &uses) {
@@ -92,24 +96,20 @@ bool isStatistics(const std::vector<Use> &uses) {
 }
 
 bool isShared(const Tensor &tensor, const std::vector<Use> &uses) {
-  auto isBiasOrScale = [](const Use &use) {
-    return isOfLayer(use) || use.first->op == "Add" || use.first->op == "Mul";
-  };
+  auto isBiasOrScale = [](const Use &use) { return isOfLayer(use) || addsOrMultiplies(use); };
   return tensor.shape.size() == 1 && llvm::count_if(uses, isBiasOrScale) > 1;
 }
 
 std::string readersOutsideOfLayers(const Tensor &tensor, const std::vector<Use> &uses) {
   static constexpr const char *products[] = {"MatMul", "Gemm", "Einsum", "Gather", "PRelu"};
-  std::string readers;
+  llvm::SmallSetVector<llvm::StringRef, 4> readers;
   for (const Use &use : uses) {
-    const std::string &op = use.first->op;
-    bool biasOrScale = tensor.shape.size() == 1 && (op == "Add" || op == "Mul");
-    if (isOfLayer(use) || biasOrScale || llvm::is_contained(products, op))
+    bool isBiasOrScale = isOfLayer(use) || (tensor.shape.size() == 1 && addsOrMultiplies(use));
+    if (isBiasOrScale || llvm::is_contained(products, use.first->op))
       return "";
-    if (readers.find(op) == std::string::npos)
-      readers += (readers.empty() ? "" : ", ") + op;
+    readers.insert(use.first->op);
   }
-  return readers;
+  return llvm::join(readers, ", ");
 }
 
 std::vector<int64_t> storedOrder(const Tensor &tensor, const std::vector<Use> &uses) {

@@ -144,7 +144,7 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
             caller.list.on_test_begin()
             Window(model, session).push()
             logs = run_evaluation(session, dataset, caller, steps, allow_nan)
-            logs.update(LeftOut(model, plan, structure).values(session, data, steps and steps * plan.batch_size))
+            logs.update(LeftOut(model, plan, structure).values(session, data, steps))
             caller.list.on_test_end(logs)
         except Error:
             raise_own(data)

@@ -281,9 +281,7 @@ class Run:
                                     lambda: self.interrupt.asked)
             if self.interrupt.asked:
                 return
-            steps = self.validation_steps
-            values.update(self.left_out.values(self.session, self.validation_source,
-                                               steps and steps * self.session.plan.batch_size))
+            values.update(self.left_out.values(self.session, self.validation_source, self.validation_steps))
             self.caller.list.on_test_end(values)
             logs = {**logs, **{f"val_{name}": value for name, value in values.items()}}
         self.caller.list.on_epoch_end(epoch, logs)

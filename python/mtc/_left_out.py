@@ -35,14 +35,14 @@ class LeftOut:
             self.names = [name for name in model._compile_metrics.result()
                           if name not in known and not any(each.startswith(name + "/") for each in known)]
 
-    def values(self, session: Session, data: Any, rows: Optional[int] = None) -> Logs:
-        """Their values, as Keras gives them, over the first `rows` samples of arrays; None: over all.
+    def values(self, session: Session, data: Any, steps: Optional[int]) -> Logs:
+        """Their values, as Keras gives them, over the first `steps` batches of arrays; None: over all.
 
         There are none of batches, which come once.
         """
         if not self.names or not isinstance(data, Arrays):
             return {}
-        count = data.count if rows is None else min(rows, data.count)
+        count = data.count if steps is None else min(steps * self.plan.batch_size, data.count)
         outputs = {t.name: np.empty((self.plan.batch_size, *t.shape[1:]), t.dtype) for t in self.plan.outputs}
         self.model.reset_metrics()
         for begin in range(0, count, self.plan.batch_size):

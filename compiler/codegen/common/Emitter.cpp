@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/Emitter.h"
+#include "compiler/codegen/common/ContentHash.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
 #include "runtime/abi/kernel.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/BLAKE3.h"
 #include <cstddef>
 #include <utility>
 
@@ -160,7 +159,7 @@ LLVM::GlobalOp Emitter::makeGlobal(DenseElementsAttr values, StringRef name, boo
   }
   Type type = LLVM::LLVMArrayType::get(stored(element), values.getNumElements());
   auto linkage = isShared ? LLVM::Linkage::External : LLVM::Linkage::Internal;
-  auto define = [&](Attribute value) {
+  auto makeOp = [&](Attribute value) {
     auto made = LLVM::GlobalOp::create(*this, type, /*isConstant=*/true, linkage, name, value, /*alignment=*/64);
     if (isShared)
       made.setVisibility_(LLVM::Visibility::Hidden);
@@ -170,10 +169,10 @@ LLVM::GlobalOp Emitter::makeGlobal(DenseElementsAttr values, StringRef name, boo
   if (isShared && shared->tables.insert(name).second) {
     shared->modules.push_back(ModuleOp::create(module.getLoc()));
     setInsertionPointToStart(shared->modules.back()->getBody());
-    define(data);
+    makeOp(data);
   }
   setInsertionPointToStart(home);
-  return define(isShared ? Attribute() : data);
+  return makeOp(isShared ? Attribute() : data);
 }
 
 // The name of a table that modules share says all of its content.
@@ -181,7 +180,7 @@ static std::string nameOfTable(DenseElementsAttr values) {
   std::string content;
   llvm::raw_string_ostream(content) << values.getType() << (values.isSplat() ? " splat " : " ");
   content.append(values.getRawData().begin(), values.getRawData().end());
-  return "table_" + llvm::toHex(llvm::BLAKE3::hash<16>(llvm::arrayRefFromStringRef(content)), /*LowerCase=*/true);
+  return "table_" + contentHash(content);
 }
 
 Value Emitter::global(DenseElementsAttr values) {

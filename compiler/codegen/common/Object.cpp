@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/Object.h"
+#include "compiler/codegen/common/ContentHash.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
@@ -216,7 +215,7 @@ std::string hashOf(ModuleOp module) {
   flags.useLocalScope().assumeVerified().printGenericOpForm();
   flags.elideLargeElementsAttrs(all).elideLargeResourceString(all);
   module.print(stream, flags);
-  return llvm::toHex(llvm::BLAKE3::hash<16>(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
+  return contentHash(text);
 }
 
 } // namespace

@@ -58,7 +58,8 @@ TEST(Sum, AddsInPlace) {
   }
 }
 
-// A module that was compiled before is not compiled again, whatever the kernel is called and whatever stands beside it.
+// A module that was compiled before is not compiled again, whatever the kernel is called and whatever other kernels
+// there are.
 TEST(Objects, DoNotDependOnWhatWasCompiledBefore) {
   auto scaled = [](const std::string &name, const std::string &factor) {
     return kernelText(name, "elementwise", R"(
