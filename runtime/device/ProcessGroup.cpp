@@ -79,6 +79,10 @@ void ProcessGroup::take(Connection &from, const Message &message) {
     break;
   case 'x':
     if (lost_.ok() && !bytes.empty()) {
+      if (options_.process == 0) {
+        (void)lose(title(from.process) + ": " + printable(std::string_view(bytes).substr(1)));
+        break;
+      }
       bool known = bytes[0] > '0' + MT_OK && bytes[0] <= '0' + MT_LOST;
       lost_ = {known ? static_cast<mt_code>(bytes[0] - '0') : MT_LOST, printable(std::string_view(bytes).substr(1))};
     }
@@ -109,13 +113,12 @@ void ProcessGroup::receive(Connection &from, int milliseconds) {
   }
 }
 
-// Process 0 tells all others.
 Status ProcessGroup::lose(std::string message, mt_code code) {
   if (!lost_.ok())
     return lost_;
   lost_ = {code, std::move(message)};
   for (Connection &connection : connections_)
-    if (options_.process == 0 && connection.socket >= 0)
+    if (connection.socket >= 0)
       (void)send(connection, 'x', static_cast<char>('0' + code) + lost_.message());
   return lost_;
 }

@@ -51,6 +51,9 @@ public:
   // Whether all are there, and none has left without the work that this one has begun; never waits. MT_LOST names the
   // process, and stays.
   Status check();
+  // Ends all: process 0 tells the others, another tells process 0, which names it. What was first stays, and is
+  // returned.
+  Status lose(std::string message, mt_code code = MT_LOST);
   // "process 2".
   std::string title(int process) const;
 
@@ -88,7 +91,6 @@ private:
   void receive(Connection &from, int milliseconds);
   Status hear(Connection &from, std::string &bytes);
   void take(Connection &from, const Message &message);
-  Status lose(std::string message, mt_code code = MT_LOST);
   Status missing() const;
   std::string patience() const; // "600 seconds"
 

@@ -74,8 +74,8 @@ Status NcclCommunicator::within(const char *what, std::function<NcclResult()> ca
     if (Status status = peers_.check(); !status.ok())
       return lost_ = status;
     if (Clock::now() >= limit)
-      return lost_ = {MT_LOST, std::string(what) + ": expected all within " + std::to_string(peers_.timeout()) +
-                                   " seconds, found none lost, and no end"};
+      return lost_ = peers_.lose(std::string(what) + ": expected all within " + std::to_string(peers_.timeout()) +
+                                 " seconds, found none lost, and no end");
   }
   if (state->result != ncclOk)
     return lost_ = failed(state->result, what);
@@ -217,7 +217,8 @@ Status NcclCommunicator::allReduce(const Chunks &chunks) {
 Status NcclCommunicator::lose(Status why) {
   if (!lost_.ok())
     return lost_;
-  lost_ = std::move(why);
+  // The others hear the reason, not only that this process has ended.
+  lost_ = peers_.lose(why.message(), why.code());
   // Ends what waits for peers on the GPU. NCCL's call may itself wait until the graphs are gone, so it has a thread.
   aborted_ = std::make_shared<std::atomic<bool>>(false);
   std::thread([ended = aborted_, nccl = &nccl_, comm = comm_, &driver = group_.driver(),

@@ -161,17 +161,16 @@ TEST(Processes, OneThatDiesIsNamed) {
 }
 
 TEST(Processes, OneThatDoesNotAnswerEndsInTime) {
-  std::vector<std::string> outcomes = Together(2, 4).with(1, "MTC_SIM_NCCL_STALL", "3").run(trainAsExpected);
-  for (const std::string &outcome : outcomes)
-    expectPart(outcome, "9: ", "");
-  expectPart(outcomes[0] + outcomes[1], "9: ", "did not answer for 4 seconds");
+  std::vector<std::string> outcomes = Together(2, 10).with(1, "MTC_SIM_NCCL_STALL", "3").run(trainAsExpected);
+  for (const std::string &outcome : outcomes) // whichever gives up first, the other hears why
+    expectPart(outcome, "9: ", "did not answer for 10 seconds");
 }
 
 TEST(Processes, AnErrorOfTheConnectionIsTold) {
   std::vector<std::string> outcomes = Together(2).with(1, "MTC_SIM_NCCL_ASYNC", "3").run(trainAsExpected);
   expectPart(outcomes[1], "9: cuda:1 (Simulated GPU): the exchange between processes failed: NCCL 2.21.5: ",
              "remote process exited or there was a network error");
-  expectPart(outcomes[0], "9: process 1 (cuda:1) ", "");
+  expectPart(outcomes[0], "9: process 1 (cuda:1): ", "the exchange between processes failed");
 }
 
 TEST(Processes, OneThatEndsEarlyIsNamed) {

@@ -267,7 +267,7 @@ TEST(Rendezvous, WhatAKnownProcessSaysIsLimitedAndShownSafely) {
   Status status = ended.result;
   for (auto limit = Clock::now() + 5s; status.ok() && Clock::now() < limit;)
     status = ended.peers->check();
-  EXPECT_EQ(text(status), "9: over?[2J");
+  EXPECT_EQ(text(status), "9: process 1 (cuda:1): over?[2J");
   close(socket);
 }
 
