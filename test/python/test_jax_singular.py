@@ -139,3 +139,41 @@ def test_rest_of_large_numbers():
                          predict=lambda w, x: jax.lax.rem(x, jnp.broadcast_to(w, x.shape)), devices="cpu:1",
                          verbose=0) as step:
         np.testing.assert_array_equal(step.predict(x), np.fmod(x, w))
+
+
+def hot(b, numbers=lambda x: x.astype("f4")):
+    return numbers(b["ids"][:, None] == jnp.arange(3))
+
+
+MASKED = {
+    "a class": lambda p, b: (jnp.sqrt(p * hot(b)).sum(1), (p * hot(b)).sum(1) ** 0.7),
+    "one hot": lambda p, b: jnp.sum(jax.nn.one_hot(b["ids"], 3) * p, 1) ** 0.7,
+    "in front": lambda p, b: hot(b) * jnp.log(p),
+    "data": lambda p, b: jnp.sum(p) + b["x"] * (b["x"] < 9).astype("f4"),
+    "another shape": lambda p, b: (jnp.log(p)[None] * hot(b).reshape(1, -1, 3))[0],
+    "a sample": lambda p, b: jax.vmap(lambda x, i: jnp.log(p) * (jnp.arange(3) == i).astype("f4"))(b["x"], b["ids"]),
+    "for all": lambda p, b: jnp.log(p) * (jnp.sum(p) < 9).astype("f4") + 0 * b["x"][:, :1],
+    "repeated": lambda p, b: jnp.log(p) * (b["ids"] == 0).astype("f4")[:, None],
+    "repeated before": lambda p, b: jnp.log(p) * jnp.broadcast_to((b["ids"] == 0)[:, None], (b["x"].shape[0], 3)).astype("f4"),
+    "by integers": lambda p, b: jnp.log(p) * hot(b, lambda x: x.astype("i4").astype("f4")),
+    "the rest": lambda p, b: jnp.log(p) * (1 - hot(b)),
+}
+
+
+@pytest.mark.parametrize("of", MASKED.values(), ids=MASKED)
+def test_a_product_with_booleans(of):
+    """XLA makes a select of it, so that what is infinite and masked is 0: where nothing is between cast and product."""
+    def loss(p, b):
+        return sum(jnp.sum(a) for a in jax.tree.leaves(of(p, b))) / b["x"].shape[0]
+
+    p = np.array([0, 0.5, 2], "f4")
+    batch = {"x": np.array([[1, np.inf, 0], [np.nan, 2, 3]], "f4"), "ids": np.array([0, 2], "i4")}
+    value, gradient = jax.jit(jax.value_and_grad(loss))(p, batch)
+    outputs = jax.tree.leaves(jax.jit(of)(p, batch))
+    with mtc.jax.compile(loss, p, batch, optimizer=mtc.jax.sgd(1.0, momentum=0.5), predict=of, batch_size=2,
+                         check=False, devices="cpu:1", verbose=0) as step:
+        for found, wanted in zip(jax.tree.leaves(step.predict(batch)), outputs):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        np.testing.assert_allclose(step.train_on_batch(batch, allow_nan=True)["loss"], value, rtol=1e-5)
+        slot = next(a for n, a in step.session.variables.items() if n.endswith("momentum"))
+        np.testing.assert_allclose(slot, gradient, rtol=1e-5)

@@ -59,6 +59,7 @@ class Reader:
         self.randoms: dict[Any, Value] = {}
         self.columns: dict[int, list[Any]] = {}  # of indices that were put together, by their node
         self.parts: dict[int, list[Value]] = {}  # the scalars of vectors that were put together, by their node
+        self.masks: set[Any] = set()  # booleans as numbers, node and axes: see the rule of mul
         self._line = ""
 
     def read(self, closed: Any, arguments: Sequence[Any]) -> list[Any]:

@@ -17,7 +17,6 @@ from mtc.jax._reader import ACROSS, Reader, rounded, rule
 UNARY = {"exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt",
          "tanh": "tanh", "logistic": "sigmoid", "sin": "sin", "cos": "cos", "floor": "floor",
          "sign": "sign", "neg": "neg", "square": "square", "erf": "erf", "erf_inv": "erf_inv"}
-BINARY = {"add": "add", "add_any": "add", "mul": "mul"}
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -37,9 +36,23 @@ def _unary(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return e.unary(UNARY[equation.primitive.name], r.value(inputs[0]))
 
 
-@rule(*BINARY)
-def _binary(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.binary(BINARY[equation.primitive.name], r.value(inputs[0]), r.value(inputs[1]))
+@rule("add", "add_any")
+def _add(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.binary("add", r.value(inputs[0]), r.value(inputs[1]))
+
+
+@rule("mul")
+def _mul(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    """As XLA has it under jit: a product with booleans, cast to numbers and used as they are, is a select.
+
+    So what is infinite where they are false is 0, in the gradient too, and not NaN.
+    """
+    a, b = r.value(inputs[0]), r.value(inputs[1])
+    for x, mask in ((a, b), (b, a)):
+        numbers = x.array is not None and bool(np.isfinite(x.array).all())
+        if not numbers and (mask.node, mask.axes) in r.masks and mask.shape == r.out_shape(equation):
+            return e.select(Value(mask.graph, mask.node.operands[0], mask.axes), x, 0.0)
+    return e.binary("mul", a, b)
 
 
 @rule("max", "min")
@@ -134,7 +147,11 @@ def _convert(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
         return made
     if kind.kind != "b" and kind.kind not in "iu" and kind.name != "float32":
         return rounded(value, kind.name)
-    return e.cast(value, dtype_of(kind))
+    made = e.cast(value, dtype_of(kind))
+    repeated = any(part.place is None and part.size != 1 for part in made.flat)
+    if value.dtype == "i1" and made.dtype == "f32" and made.node.op == "cast" and not repeated:
+        r.masks.add((made.node, made.axes))
+    return made
 
 
 @rule("copy", "copy_p", "optimization_barrier", "sharding_constraint", "name", "device_put",
