@@ -415,3 +415,44 @@ def test_a_few_elements_may_differ_by_more_where_pytorchs_do():
     for mine, moved in ((few, plain), (all_of_them, all_of_them)):
         with pytest.raises(guard.Different):
             judged(mine, moved)
+
+
+class Masked(nn.Module):
+    """Attention with what models of transformers make of `attention_mask`: 0, or the most negative number."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(4)
+        self.table, self.parts, self.out = nn.Embedding(9, 8), nn.Linear(8, 24), nn.Linear(8, 9)
+
+    def forward(self, input_ids, attention_mask, labels):
+        parts = self.parts(self.table(input_ids)).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
+        hidden = torch.where(attention_mask[:, None, None] > 0, 0.0, torch.finfo(torch.float32).min)
+        found = functional.scaled_dot_product_attention(*parts, attn_mask=hidden)
+        return {"loss": functional.cross_entropy(self.out(found.transpose(1, 2).flatten(2)).mT, labels)}
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_row_that_a_mask_of_numbers_hides(fault, capsys, monkeypatch):
+    """PyTorch's fused kernel has gradients there that are too large; MTC's are those of products and a softmax."""
+    module = Masked()
+    ids = torch.randint(0, 9, (4, 5), generator=torch.Generator().manual_seed(0))
+    example = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
+    example["attention_mask"][1, 3:] = 0
+    if fault:
+        planted(monkeypatch, "scaled_dot_product_attention",
+                lambda c, right, *given: e.binary("mul", right(c, *given), 0.99))
+        with pytest.raises(mtc.ModelError, match="expected what PyTorch computes"):
+            compiled(module, example)
+        return
+    hidden = {**example, "attention_mask": torch.ones_like(ids)}
+    hidden["attention_mask"][0] = 0
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        module(**hidden)["loss"].backward()
+    wanted = {name: p.detach() - 0.1 * p.grad for name, p in module.named_parameters()}
+    step = compiled(module, example, verbose=1)
+    assert "attention as products and a softmax" in capsys.readouterr().err
+    step.train_on_batch(hidden)
+    step.to_module()
+    for name, p in module.named_parameters():
+        np.testing.assert_allclose(p.detach(), wanted[name], rtol=1e-4, atol=1e-6, err_msg=name)

@@ -11,5 +11,6 @@ from mtc._versions import warn_if_newer
 warn_if_newer("torch")
 torch: Any = importlib.import_module("torch")
 aten: Any = torch.ops.aten
+attention: Any = importlib.import_module("torch.nn.attention")
 dispatch: Any = importlib.import_module("torch.utils._python_dispatch")
 pytree: Any = importlib.import_module("torch.utils._pytree")

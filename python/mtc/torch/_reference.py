@@ -14,7 +14,7 @@ from mtc._errors import ModelError
 from mtc._trace import guard, roundings
 from mtc.torch import _nodes
 from mtc.torch._export import TracedStep, modes_kept, training
-from mtc.torch._framework import dispatch, torch
+from mtc.torch._framework import attention, dispatch, torch
 
 _DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout", "dropout_"}
 _PLACES = {"lstm": 5, "gru": 5, "rnn_tanh": 5, "rnn_relu": 5}  # of the rate among their arguments
@@ -122,15 +122,18 @@ class Reference:
         arrays: the batch.
         names: of the parameters whose gradients are asked for.
         traced: evaluates the code as it is in training, with the layers' formulas of evaluation.
+        products: computes attention as products and a softmax, not by PyTorch's fused kernels.
     """
 
-    def __init__(self, step: TracedStep, arrays: Sequence[Any], names: Sequence[str], traced: bool = False) -> None:
+    def __init__(self, step: TracedStep, arrays: Sequence[Any], names: Sequence[str], traced: bool = False,
+                 products: bool = False) -> None:
         # A plan computes a module of float64 in float32.
         double = any(p.dtype == torch.float64 for p in step.parameters())
         self.step = copy.deepcopy(step).float() if double else step
         self.arrays = list(arrays)
         self.names = list(names)
         self.traced = traced
+        self.products = products
 
     def __call__(self, double: bool = False, noise: int = 0) -> guard.Values:
         step, arrays = self.step, self.arrays
@@ -145,7 +148,8 @@ class Reference:
                 for weight in step.parameters():
                     weight.copy_(_noisy(weight, noise, generator))
             arrays = [_noisy(a, noise, generator) for a in arrays]
-        return {**self._trained(step, arrays), **self._evaluated(step, arrays)}
+        with attention.sdpa_kernel(attention.SDPBackend.MATH) if self.products else contextlib.nullcontext():
+            return {**self._trained(step, arrays), **self._evaluated(step, arrays)}
 
     def _trained(self, step: TracedStep, arrays: Sequence[Any]) -> guard.Values:
         tensors = step.tensors()
