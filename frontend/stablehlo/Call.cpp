@@ -48,6 +48,8 @@ static logical::Value asStored(Call &call, const logical::Value &value, Type ele
                                    "concatenate",
                                    "slice",
                                    "real_dynamic_slice",
+                                   "dynamic_slice",
+                                   "dynamic_update_slice",
                                    "pad",
                                    "dynamic_gather",
                                    "reverse",
@@ -122,7 +124,7 @@ static const Operand &expectOperand(const Call &call, size_t index) {
 
 logical::Value Call::value(size_t index) {
   const Operand &operand = expectOperand(*this, index);
-  return operand.known ? operand.known->lift(ops) : operand.value;
+  return operand.known ? operand.known->lift(ops) : operand.assembly ? operand.assembly->whole(ops) : operand.value;
 }
 
 const Known *Call::known(size_t index) const { return index < operands.size() ? operands[index].known.get() : nullptr; }
@@ -222,7 +224,8 @@ std::optional<int64_t> numberIn(StringRef text, StringRef key) {
 }
 
 const OpEntry *findOp(StringRef name) {
-  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, shapeOps, reductionOps, productOps};
+  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, shapeOps, updateOps, reductionOps,
+                                                              productOps};
   if (!name.consume_front("stablehlo.") && !name.consume_front("chlo."))
     return nullptr;
   for (auto family : families)

@@ -8,6 +8,7 @@
 #include "frontend/logical/Compute.h"
 #include "frontend/logical/Known.h"
 
+#include <map>
 #include <memory>
 
 namespace mtc::stablehlo {
@@ -22,11 +23,25 @@ struct MeanTerm {
   double scale;
 };
 
-// A value of the file: known when it is read, or computed by the model, or a sum of means over the samples.
+// A value some parts of which were replaced, along one axis, one after the other: what the steps of a loop write. It
+// becomes one value when something reads all of it.
+struct Assembly {
+  logical::Value base;
+  size_t axis = 0;
+  std::map<int64_t, logical::Value> parts; // by their first index; they do not overlap
+
+  logical::Value whole(logical::Ops &ops) const;
+  // The part with these elements along the axis; null: they are not one part.
+  const logical::Value *find(int64_t start, int64_t size) const;
+};
+
+// A value of the file: known when it is read, or computed by the model, or a sum of means over the samples. With an
+// assembly, `value` is its base.
 struct Operand {
   std::shared_ptr<const Known> known = nullptr;
   logical::Value value = {};
   std::vector<MeanTerm> means = {};
+  std::shared_ptr<const Assembly> assembly = nullptr;
   bool isThere() const { return known || value || !means.empty(); }
 };
 
@@ -63,8 +78,8 @@ public:
   // or the kind of elements is another.
   void settle();
 
-  void give(const Value &value) { results.push_back({nullptr, value, {}}); }
-  void give(Known known) { results.push_back({std::make_shared<const Known>(std::move(known)), {}, {}}); }
+  void give(const Value &value) { results.push_back({nullptr, value, {}, nullptr}); }
+  void give(Known known) { results.push_back({std::make_shared<const Known>(std::move(known)), {}, {}, nullptr}); }
 };
 
 // "key = [1, 2]" in a text; empty where the key is missing.
@@ -85,6 +100,7 @@ struct OpEntry {
 // Each family's part of the table, in ops/.
 llvm::ArrayRef<OpEntry> elementwiseOps();
 llvm::ArrayRef<OpEntry> shapeOps();
+llvm::ArrayRef<OpEntry> updateOps();
 llvm::ArrayRef<OpEntry> reductionOps();
 llvm::ArrayRef<OpEntry> productOps();
 // Null where the op is not known.

@@ -65,18 +65,28 @@ LogicalResult Importer::checkOps() {
   while (!left.empty()) {
     Operation *function = left.back();
     left.pop_back();
-    Block &body = function->getRegion(0).front();
-    for (Operation &op : llvm::make_range(body.begin(), std::prev(body.end()))) {
-      StringRef kind = op.getName().getStringRef();
-      if (kind == "func.return")
-        return op.emitError("expected one return, the last op of the function, found another");
-      if (isCall(op)) {
-        auto found = functions.find(calleeOf(op));
-        if (found != functions.end() && seen.insert(found->second).second)
-          left.push_back(found->second);
-      } else if (!entryOf(op)) {
-        ++unknown[kind.str()];
-        places.emplace(kind.str(), op.getLoc());
+    SmallVector<Block *> blocks = {&function->getRegion(0).front()};
+    while (!blocks.empty()) {
+      Block *body = blocks.pop_back_val();
+      for (Operation &op : llvm::make_range(body->begin(), std::prev(body->end()))) {
+        StringRef kind = op.getName().getStringRef();
+        if (kind == "func.return" || kind == "stablehlo.return")
+          return op.emitError("expected one return, the last op of its block, found another");
+        if (isLoop(op) || isBranch(op)) {
+          for (Region &region : op.getRegions()) {
+            if (!region.hasOneBlock() || region.front().empty() ||
+                region.front().back().getName().getStringRef() != "stablehlo.return")
+              return op.emitError("expected regions of one block that ends with a return");
+            blocks.push_back(&region.front());
+          }
+        } else if (isCall(op)) {
+          auto found = functions.find(calleeOf(op));
+          if (found != functions.end() && seen.insert(found->second).second)
+            left.push_back(found->second);
+        } else if (!entryOf(op)) {
+          ++unknown[kind.str()];
+          places.emplace(kind.str(), op.getLoc());
+        }
       }
     }
   }
@@ -144,7 +154,7 @@ LogicalResult Importer::makeArguments(std::vector<Operand> &arguments) {
                                       tensor.getRank() > 1 ? mt::InitKind::glorot_uniform : mt::InitKind::zeros,
                                       FloatAttr(), false, false);
     logical::Value value = ops.value(stored);
-    arguments.push_back({nullptr, boolean ? logical::cast(ops, value, ops.i1()) : value, {}});
+    arguments.push_back({nullptr, boolean ? logical::cast(ops, value, ops.i1()) : value, {}, nullptr});
   }
   return success();
 }
@@ -161,8 +171,7 @@ LogicalResult Importer::call(Operation &op, std::vector<Operand> arguments, std:
   return result;
 }
 
-// Of jax, "jit(f)/Model/Dense_0/dot_general" is the layer "Model/Dense_0".
-static Location locationOf(Operation &op) {
+Location locationOf(Operation &op) {
   std::string layer = op.getName().stripDialect().str();
   if (auto named = op.getLoc()->findInstanceOf<NameLoc>()) {
     StringRef path = named.getName().getValue();
@@ -198,7 +207,11 @@ LogicalResult Importer::evaluateOp(Operation &op, Values &values) {
   std::vector<Operand> operands, results;
   for (mlir::Value operand : op.getOperands())
     operands.push_back(values.lookup(operand));
-  if (failed(isCall(op) ? call(op, std::move(operands), results) : build(op, std::move(operands), results)))
+  LogicalResult evaluatedOp = isLoop(op)     ? loop(op, values, std::move(operands), results)
+                              : isBranch(op) ? branch(op, values, operands.empty() ? Operand() : operands[0], results)
+                              : isCall(op)   ? call(op, std::move(operands), results)
+                                             : build(op, std::move(operands), results);
+  if (failed(evaluatedOp))
     return failure();
   if (results.size() != op.getNumResults())
     return op.emitError("expected ") << op.getNumResults() << " results, found " << results.size();
@@ -216,7 +229,12 @@ LogicalResult Importer::evaluate(Operation *function, std::vector<Operand> argum
   if (arguments.size() != body.getNumArguments())
     return function->emitError("expected ") << body.getNumArguments() << " arguments, found " << arguments.size();
   Values values;
-  for (auto [argument, operand] : llvm::zip(body.getArguments(), arguments))
+  return evaluateBlock(body, arguments, values, results);
+}
+
+LogicalResult Importer::evaluateBlock(Block &body, ArrayRef<Operand> arguments, Values &values,
+                                      std::vector<Operand> &results) {
+  for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), arguments))
     values[argument] = operand;
   // Without the return, which is not registered as a terminator.
   for (Operation &op : llvm::make_range(body.begin(), std::prev(body.end())))
@@ -239,7 +257,7 @@ LogicalResult Importer::makeResults(ArrayRef<Operand> results, std::vector<train
     try {
       if (!result.value || result.value.rank() == 0 || !result.value.size(0).isBatch())
         throw Refused("expected a result whose first axis is the batch, or one mean over the samples, the loss");
-      outputs.push_back({name, logical::whole(ops, result.value)});
+      outputs.push_back({name, logical::whole(ops, result.assembly ? result.assembly->whole(ops) : result.value)});
     } catch (const Refused &refused) {
       return emitError(ops.location) << refused.what();
     }

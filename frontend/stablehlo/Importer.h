@@ -29,7 +29,15 @@ private:
   // Of one function; the results of its return.
   llvm::LogicalResult evaluate(mlir::Operation *function, std::vector<Operand> arguments,
                                std::vector<Operand> &results);
+  // The operations of a block but its terminator, whose operands are the results. `values` has what stands outside of
+  // the block.
+  llvm::LogicalResult evaluateBlock(mlir::Block &body, llvm::ArrayRef<Operand> arguments, Values &values,
+                                    std::vector<Operand> &results);
   llvm::LogicalResult evaluateOp(mlir::Operation &op, Values &values);
+  // Control.cpp
+  llvm::LogicalResult loop(mlir::Operation &op, Values &values, std::vector<Operand> state,
+                           std::vector<Operand> &results);
+  llvm::LogicalResult branch(mlir::Operation &op, Values &values, const Operand &index, std::vector<Operand> &results);
   llvm::LogicalResult call(mlir::Operation &op, std::vector<Operand> arguments, std::vector<Operand> &results);
   llvm::LogicalResult build(mlir::Operation &op, std::vector<Operand> operands, std::vector<Operand> &results);
   llvm::LogicalResult makeResults(llvm::ArrayRef<Operand> results, std::vector<training::Output> &outputs,
@@ -42,6 +50,12 @@ private:
   int64_t depth = 0, evaluated = 0, knownElements = 0;
   int64_t budget = logical::Ops::maxBudget;
 };
+
+// Whether an op is a loop or a branch, whose regions are evaluated.
+bool isLoop(mlir::Operation &op);
+bool isBranch(mlir::Operation &op);
+// Of jax, "jit(f)/Model/Dense_0/dot_general" is the layer "Model/Dense_0".
+mlir::Location locationOf(mlir::Operation &op);
 
 } // namespace mtc::stablehlo
 

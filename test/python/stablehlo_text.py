@@ -59,6 +59,44 @@ def lstm(params, x):
     return h @ params["head"]
 
 
+def scan(params, x):
+    """An LSTM by lax.scan, whose outputs are read backwards by a second loop, which counts down."""
+    def cell(carry, part):
+        h, c = carry
+        i, f, g, o = jnp.split(part @ params["w"] + h @ params["r"] + params["b"], 4, -1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+
+    zero = jnp.zeros((x.shape[0], 6))
+    _, all_h = jax.lax.scan(cell, (zero, zero), jnp.swapaxes(x, 0, 1))
+    last, means = jax.lax.scan(lambda h, part: (0.5 * h + part, h.mean(-1)), zero, all_h, reverse=True)
+    return last @ params["head"] + jnp.swapaxes(means, 0, 1)[:, :2]
+
+
+def branches(params, x):
+    """A loop with branches by its counter, and a branch that the parameters decide."""
+    x = jnp.asarray(x)
+
+    def body(i, h):
+        h = jax.lax.cond(i % 2 == 0, lambda v: jnp.tanh(v @ params["w"]), lambda v: v * 0.5, h)
+        return jax.lax.dynamic_update_slice(h, jax.lax.dynamic_slice_in_dim(h, i, 1, 1) + 1.0, (0, i))
+
+    h = jax.lax.fori_loop(0, 3, body, x)
+    return jax.lax.cond(params["w"][0, 0] > 0, lambda v: v @ params["v"], lambda v: v @ params["u"] + 1.0, h)
+
+
+def updates(params, x):
+    """Parts that are replaced: of several axes, of all, twice, and beyond the end."""
+    x = jnp.asarray(x)
+    table = jax.lax.dynamic_update_slice(params["w"], params["v"], (2, 1))
+    table = jax.lax.dynamic_update_slice(table, table[:1] * 2, (9, 0))
+    y = x @ table
+    z = jax.lax.dynamic_update_slice(y, y[:, :1] * 3, (0, 1))
+    z = jax.lax.dynamic_update_slice(z, y[:, 1:3] - 1, (0, 1))
+    return jax.lax.dynamic_update_slice(z, z * z, (0, 0)) + z
+
+
 def autoencoder(params, x):
     return jnp.tanh(jax.nn.softplus(x @ params["in"])) @ params["out"]
 
@@ -105,6 +143,10 @@ FORWARD = {
                     shaped(BATCH, 5, dtype="int32")),
     "lstm": (lstm, {"w": shaped(3, 24), "r": shaped(6, 24), "b": shaped(24), "head": shaped(6, 2)},
              shaped(BATCH, 4, 3)),
+    "scan": (scan, {"w": shaped(3, 24), "r": shaped(6, 24), "b": shaped(24), "head": shaped(6, 2)},
+             shaped(BATCH, 4, 3)),
+    "branches": (branches, {"w": shaped(6, 6), "v": shaped(6, 3), "u": shaped(6, 3)}, shaped(BATCH, 6)),
+    "updates": (updates, {"w": shaped(6, 4), "v": shaped(2, 2)}, shaped(BATCH, 6)),
     "autoencoder": (autoencoder, {"in": shaped(6, 2), "out": shaped(2, 6)}, shaped(BATCH, 6)),
 }
 

@@ -111,12 +111,33 @@ double multiplied(double a, double b) { return a * b; }
 double quotient(double a, double b) { return a / b; }
 double power(double a, double b) { return std::pow(a, b); }
 
+// Sums and differences of sizes: of two multiples of the batch, or of a size and 0.
+bool addSizes(Call &call, int64_t sign) {
+  const Known *a = call.known(0), *b = call.known(1);
+  if (!a || !b || a->shape != b->shape || !(a->hasBatch() || b->hasBatch()))
+    return false;
+  Known result = *a;
+  result.timesBatch.assign(result.numbers.size(), false);
+  for (int64_t i = 0; i < a->count(); ++i) {
+    Size x = a->size(i), y = b->size(i);
+    if (x.batch != y.batch && (x.batch ? y : x).times != 0)
+      return false;
+    int64_t times;
+    if (__builtin_mul_overflow(y.times, sign, &times) || __builtin_add_overflow(x.times, times, &times))
+      return false;
+    result.numbers[i] = static_cast<double>(times);
+    result.timesBatch[i] = times != 0 && (x.batch || y.batch);
+  }
+  call.give(result);
+  return true;
+}
+
 void buildAdd(Call &call) {
-  if (!addMeans(call, 1))
+  if (!addMeans(call, 1) && !addSizes(call, 1))
     buildBinary<mt::AddOp, add>(call);
 }
 void buildSubtract(Call &call) {
-  if (!addMeans(call, -1))
+  if (!addMeans(call, -1) && !addSizes(call, -1))
     buildBinary<mt::SubOp, subtract>(call);
 }
 
@@ -194,6 +215,16 @@ void buildDivide(Call &call) {
   if (const Known *count = call.known(1); count && count->hasBatch() && count->count() == 1)
     return call.give(logical::binary<mt::DivOp>(call.ops, call.value(0), call.ops.count(count->size(0))));
   buildBinary<mt::DivOp, quotient>(call);
+}
+
+// Of constants, such as a loop's counter: with the sign of the first one.
+void buildRemainder(Call &call) {
+  if (!isKnown(call, 2))
+    throw Refused("a remainder of numbers that are computed from the data");
+  bool integers = call.known(0)->type == Known::Type::Integer;
+  call.give(logical::computed({call.known(0), call.known(1)}, call.known(0)->type, [&](ArrayRef<double> values) {
+    return integers && values[1] == 0 ? values[0] : std::fmod(values[0], values[1]);
+  }));
 }
 
 void buildPower(Call &call) {
@@ -277,6 +308,11 @@ void buildSelect(Call &call) {
 }
 
 void buildClamp(Call &call) {
+  const Known *least = call.known(0), *value = call.known(1), *most = call.known(2);
+  if (least && value && most && !least->hasBatch() && !value->hasBatch() && !most->hasBatch())
+    return call.give(logical::computed({least, value, most}, value->type, [](ArrayRef<double> numbers) {
+      return smaller(larger(numbers[1], numbers[0]), numbers[2]);
+    }));
   Value low = logical::binary<mt::MaximumOp>(call.ops, call.value(1), call.value(0));
   call.give(logical::binary<mt::MinimumOp>(call.ops, low, call.value(2)));
 }
@@ -345,6 +381,7 @@ llvm::ArrayRef<OpEntry> elementwiseOps() {
                                         {"maximum", buildMaximum, 2},
                                         {"minimum", buildBinary<mt::MinimumOp, smaller>, 2},
                                         {"power", buildPower, 2},
+                                        {"remainder", buildRemainder, 2},
                                         {"and", buildLogic<logical::logicalAnd, both>, 2},
                                         {"or", buildLogic<logical::logicalOr, either>, 2},
                                         {"not", buildNot, 1},

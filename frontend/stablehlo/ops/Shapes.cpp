@@ -187,6 +187,17 @@ void buildConcatenate(Call &call) {
   call.give(logical::concat(call.ops, values, axis));
 }
 
+// What a loop wrote at the place that a slice reads; null: the slice reads something else.
+const Value *partOf(const Call &call, ArrayRef<int64_t> starts, ArrayRef<Size> sizes, ArrayRef<int64_t> strides) {
+  const auto &assembly = call.operands[0].assembly;
+  if (!assembly)
+    return nullptr;
+  for (size_t i = 0; i < starts.size(); ++i)
+    if (strides[i] != 1 || (i != assembly->axis && !(sizes[i] == assembly->base.size(i))))
+      return nullptr;
+  return assembly->find(starts[assembly->axis], sizes[assembly->axis].times);
+}
+
 void giveSlice(Call &call, ArrayRef<int64_t> starts, ArrayRef<Size> limits, ArrayRef<int64_t> strides) {
   Shape shape = call.shape(0), sizes;
   if (starts.size() != shape.size() || limits.size() != shape.size() || strides.size() != shape.size())
@@ -204,6 +215,8 @@ void giveSlice(Call &call, ArrayRef<int64_t> starts, ArrayRef<Size> limits, Arra
     sizes.push_back((limits[i].times - starts[i] - 1) / strides[i] + 1);
   }
   const Known *known = call.known(0);
+  if (const Value *part = partOf(call, starts, sizes, strides))
+    return call.give(*part);
   if (!known)
     return call.give(logical::slice(call.ops, call.value(0), starts, sizes, strides));
   Indices from(shape.size());
