@@ -7,6 +7,67 @@
 include "mlir/Pass/PassBase.td"
 
 // differentiate
+def RecognizeActivations : Pass<"mt-recognize-activations", "::mlir::ModuleOp"> {
+  let summary = "Replace formulas of GELU, SiLU and Mish by the operations";
+  let description = [{
+    A product of x and a function of x is computed at some numbers x and compared with the operations there, so every
+    way to write a function is recognized:
+
+    ```mlir
+    %0 = mt.sigmoid %x : tensor<?x8xf32>
+    %1 = mt.mul %x, %0 : tensor<?x8xf32>, tensor<?x8xf32>
+    ```
+    becomes
+    ```mlir
+    %1 = mt.silu %x : tensor<?x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
+def RecognizeSoftmax : Pass<"mt-recognize-softmax", "::mlir::ModuleOp"> {
+  let summary = "Replace formulas of softmax and its logarithm over the last axis by the operations";
+  let description = [{
+    ```mlir
+    %m = mt.reduce max, %x over [1] : tensor<?x8xf32>
+    %0 = mt.reshape %m : tensor<?xf32> to tensor<?x1xf32>
+    %1 = mt.sub %x, %0 : tensor<?x8xf32>, tensor<?x1xf32>
+    %2 = mt.exp %1 : tensor<?x8xf32>
+    %s = mt.reduce sum, %2 over [1] : tensor<?x8xf32>
+    %3 = mt.reshape %s : tensor<?xf32> to tensor<?x1xf32>
+    %4 = mt.div %2, %3 : tensor<?x8xf32>, tensor<?x1xf32>
+    ```
+    becomes
+    ```mlir
+    %4 = mt.softmax %x : tensor<?x8xf32>
+    ```
+    A formula that subtracts no maximum stays as it is: it overflows where the operation does not.
+  }];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
+def RecognizeNormalization : Pass<"mt-recognize-normalization", "::mlir::ModuleOp"> {
+  let summary = "Replace formulas of layer normalization by mt.normalize";
+  let description = [{
+    The mean, the mean of the squared differences from it, and the quotient by the root of that plus epsilon become
+    `mt.normalize %x over [2] epsilon = 1.0e-5 : tensor<?x64x32xf32>`; scale and centre stay. The variance as the mean
+    of squares minus the square of the mean stays as it is: it has other roundings.
+  }];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
+def RecognizeAttention : Pass<"mt-recognize-attention", "::mlir::ModuleOp"> {
+  let summary = "Replace products around a softmax by mt.attention";
+  let description = [{
+    ```mlir
+    %0 = mt.matmul %q, %k transpose_b : tensor<?x4x64x8xf32>, tensor<?x4x64x8xf32>
+    %1 = mt.mul %0, %scale : tensor<?x4x64x64xf32>, tensor<f32>
+    %2 = mt.add %1, %mask : tensor<?x4x64x64xf32>, tensor<64x64xf32>
+    %3 = mt.softmax %2 : tensor<?x4x64x64xf32>
+    %4 = mt.matmul %3, %v : tensor<?x4x64x64xf32>, tensor<?x4x64x8xf32>
+    ```
+    becomes `mt.attention %q, %k, %v heads = 4 causal scale = 0.35 : ...` of lines [?, places, heads * channels]. Scale
+    and dropout are taken into it, and a constant mask, by its values: a score that a mask makes -1e4 or less is hidden.
+  }];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def Unroll : Pass<"mt-unroll", "::mlir::ModuleOp"> {
   let summary = "Replace loops over steps by the ops of all their steps";
   let options = [Option<"limit", "limit", "int64_t", /*default=*/"100000", "the most ops that a loop may become">];

@@ -19,6 +19,10 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   DecomposeAttentionOptions attention;
   attention.all = false;
   attention.maxChannels = compilation.gpus.empty() ? 0 : maxGpuHeadChannels;
+  passes.addPass(createRecognizeActivations());
+  passes.addPass(createRecognizeSoftmax());
+  passes.addPass(createRecognizeNormalization());
+  passes.addPass(createRecognizeAttention());
   passes.addPass(createUnroll());
   passes.addPass(createDecomposeAttention(attention));
   BlockLossesOptions blocks;

@@ -29,7 +29,7 @@ The modules:
     elementwise  unary, binary (with NumPy's broadcasting), compare, select, logic, cast, integer_power, ...
     functions    sinh, atan, cbrt and others, made of the operations of mt; product along axes
     reductions   reduce ("sum", "max", "min") over any axes, argmax, softmax, log_softmax, normalize, cumsum
-    products     dot_general; attention: what of it is one op of mt
+    products     dot_general
     spatial      convolution, pool
     moves        slice, pad, concat, reverse, take (rows of a table, or along an axis), one_hot, iota
     losses       add_loss, add_metric: a scalar of the trace becomes means over the samples

@@ -8,7 +8,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import attention, integers, reductions
+from mtc._trace import integers, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.layout import align, arrange, broadcast, decide, expand_dims, transpose
 from mtc._trace.values import Axis, Batch, Node, Refused, Stored, Value
@@ -132,9 +132,6 @@ class _Product:
         in_free = [side for side in "lr" if any(map(self._is_batch, self.free[side]))]
         if len(in_free) == 2:
             raise Refused("a product of every sample with every other")
-        attended = self._attention()
-        if attended is not None:
-            return self._finish(*attended, None)
         first = in_free[0] if in_free else "l"
         summed = next((pair for pair in self.inner if self._is_batch(pair[0])), None)
         if summed is not None and not (len(self.inner) == 1 and not self.common and self._both(summed)):
@@ -143,25 +140,6 @@ class _Product:
             self.common.insert(0, summed)
             return self._finish(*self._multiply(first, summed), summed)
         return self._finish(*self._multiply(first, None), None)
-
-    def _attention(self) -> Optional[tuple[Node, list[Part]]]:
-        """The tensor of an attention, if one side is its softmax and the other has its values."""
-        for side, other in ("lr", "rl"):
-            softmax = self.sides[side]
-            scores = attention.find_scores(softmax.node)
-            free, columns = self.free[side], self.free[other]
-            if scores is None or (len(self.common), len(self.inner), len(free), len(columns)) != (2, 1, 1, 1):
-                continue
-            pairs = sorted(self.common, key=lambda pair: not self._is_batch(pair[0]))
-            mine = [*(pair[side == "r"] for pair in pairs), free[0], self.inner[0][side == "r"]]
-            if [self._axis(p).place for p in mine] != [0, 1, 2, 3] or not self._both(self.inner[0]):
-                continue
-            batch, head = (pair[other == "r"] for pair in pairs)
-            order = [batch, self.inner[0][other == "r"], head, columns[0]]
-            values = arrange(self.sides[other], [p[1] for p in order])
-            node = attention.attend(softmax, scores, values)
-            return node, [pairs[0][0], free[0], pairs[1][0], columns[0]]
-        return None
 
     def _both(self, pair: tuple[Part, Part]) -> bool:
         return all(map(self._stored, pair))

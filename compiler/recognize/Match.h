@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the passes that recognize whole operations in formulas share: matching of values, and the replacement of what
+// matched.
+#ifndef COMPILER_RECOGNIZE_MATCH_H
+#define COMPILER_RECOGNIZE_MATCH_H
+
+#include "dialects/mt/MtDialect.h"
+
+#include <optional>
+
+namespace mtc {
+
+// A score of this or less, as a mask writes it, hides its key: e^score is 0 beside any other score that a model has.
+constexpr double hiddenScore = -1e4;
+
+// The operand of a chain of reshapes, or the value.
+mlir::Value withoutReshapes(mlir::Value value);
+
+// The number that all elements of a constant are, through reshapes and broadcasts.
+std::optional<double> numberOf(mlir::Value value);
+
+// A reduction whose result has the shape of its operand, with the size 1 along the axes that it sums over.
+struct Reduced {
+  mlir::Value operand;
+  llvm::SmallVector<int64_t> dims;
+};
+std::optional<Reduced> reducedBy(mlir::Value value, mlir::mt::Reduction kind);
+// The same where the reduction is over the last axis alone.
+mlir::Value reducedLast(mlir::Value value, mlir::mt::Reduction kind);
+
+// The mean over axes: a sum that is divided by the number of the elements. With `anyShape` a value of another shape,
+// such as one without these axes, counts too.
+std::optional<Reduced> meanOf(mlir::Value value, bool anyShape = false);
+
+// Factors of a product, through negations, and through quotients by numbers. `number` is the product of the numbers
+// among them.
+struct Factors {
+  llvm::SmallVector<mlir::Value> values;
+  double number = 1;
+};
+Factors factorsOf(mlir::Value product);
+
+// The value with its axes in another order, and in another shape; a transpose or reshape of a transpose or reshape is
+// one.
+mlir::Value transposed(mlir::OpBuilder &builder, mlir::Location location, mlir::Value value,
+                       llvm::ArrayRef<int64_t> permutation);
+mlir::Value reshaped(mlir::OpBuilder &builder, mlir::Location location, mlir::Value value,
+                     llvm::ArrayRef<int64_t> shape);
+
+// Replaces a result and erases what only the replaced operation read; declarations of the model stay.
+void replaceMatched(mlir::Operation *op, mlir::Value replacement);
+
+// Calls `match` for each operation of a kind in models, first to last.
+template <typename Op> void forEach(mlir::ModuleOp module, llvm::function_ref<void(Op)> match) {
+  llvm::SmallVector<Op> ops;
+  module.walk([&](Op op) {
+    if (op->template getParentOfType<mlir::mt::ModelOp>())
+      ops.push_back(op);
+  });
+  // A match erases operations in front of the one that it replaces alone.
+  for (Op op : ops)
+    match(op);
+}
+
+} // namespace mtc
+
+#endif
