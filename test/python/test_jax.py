@@ -157,6 +157,16 @@ def test_what_is_not_finite_ends_training(by):
     assert np.isnan(step.params["w"]).all()
 
 
+def test_a_long_loop():
+    def loss(params, batch):
+        _, all_h = jax.lax.scan(lambda h, _: (jnp.tanh(h @ params), h[:, 0]), batch, None, length=400)
+        return all_h.mean()
+
+    params, batch = np.float32([[0.9, 0.4], [-0.4, 0.9]]), np.float32([[1, 0], [0, 1], [1, 1]])
+    step = mtc.jax.compile(loss, params, batch, optimizer=mtc.jax.sgd(0.1), devices="cpu:1", verbose=0)
+    assert step.train_on_batch(batch)["loss"] == pytest.approx(float(loss(params, batch)), rel=1e-5)
+
+
 def refused(loss, params=np.eye(4, dtype="float32"), batch=np.ones((3, 4), "float32"), **options):
     with pytest.raises(mtc.ModelError) as found:
         mtc.jax.compile(loss, params, batch, optimizer=options.pop("optimizer", "sgd"), **options)
@@ -186,7 +196,7 @@ def test_all_refusals_in_one_error():
     (lambda h, batch: h.reshape(-1, 8).mean(), "b|mixes samples"),
     (lambda h, batch: jnp.cumsum(h, 0).mean(), "a cumulative sum along the batch"),
     (lambda h, batch: jax.random.normal(jax.random.key(0), h.shape).mean() + h.mean(), "a key that does not change"),
-    (lambda h, batch: jax.lax.fori_loop(0, 1000, lambda i, x: x * 0.9, h).mean(), "a loop of"),
+    (lambda h, batch: jax.lax.fori_loop(0, 200000, lambda i, x: x * 0.9, h).mean(), "a loop of"),
     (lambda h, batch: jax.lax.while_loop(lambda x: x.sum() > 1, lambda x: x * 0.9, h).mean(),
      "depends on the data"),
     (lambda h, batch: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(h.shape, h.dtype), h).mean(), "a call of Python"),

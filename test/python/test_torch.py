@@ -219,6 +219,21 @@ def test_losses_that_are_taken_apart(outputs, labels, loss):
     assert step.train_on_batch((x, labels))["loss"] == pytest.approx(wanted, rel=1e-5)
 
 
+def test_a_long_sequence():
+    class Last(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = nn.GRU(3, 4, batch_first=True)
+
+        def forward(self, x):
+            return self.cell(x)[0][:, -1]
+
+    module, x, y = Last(), torch.randn(4, 300, 3), torch.randn(4, 4)
+    wanted = float(functional.mse_loss(module(x), y))
+    step = mtc.torch.compile(module, (x, y), loss=functional.mse_loss, optimizer="sgd", verbose=0, devices="cpu:1")
+    assert step.train_on_batch((x, y))["loss"] == pytest.approx(wanted, rel=1e-5)
+
+
 class Lines(nn.Module):
     """A function of a linear layer's results."""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from typing import Any, Iterator, Optional, Sequence
 
@@ -14,6 +15,9 @@ from mtc._trace.values import BATCH, DTYPES, Axis, Batch, Node, Refused, Shape, 
 
 _CONSTANT = ("stop_gradient", "one_hot", "floor", "sign")  # without a gradient
 _MINIMISED = ("mt.loss ", "mt.regularizer ")
+
+
+MOST_UNROLLED = 100_000  # operations that the steps of a loop may become, as the compiler's mt-unroll has it
 
 
 class Graph:
@@ -208,6 +212,20 @@ class Graph:
         if node.constant is not None:
             return self.constant_node(node.constant.reshape(shape), node.dtype)
         return self.node("reshape", (node,), "mt.reshape {0} : {t0} to {t}", shape, node.dtype)
+
+    def unroll(self, steps: Optional[int] = None) -> Iterator[int]:
+        """The numbers of a loop's steps, while their operations are made one after the other. Refused: too many.
+
+        Without `steps` the caller ends the loop.
+        """
+        before = len(self._nodes)
+        for i in itertools.count() if steps is None else range(steps):
+            yield i
+            made = len(self._nodes) - before
+            more = 1 if steps is None else steps / (i + 1)
+            if made * more > MOST_UNROLLED or i > MOST_UNROLLED:
+                found = "too many steps" if steps is None else f"{steps} steps of {made / (i + 1):.0f} operations"
+                raise Refused(f"a loop of {found}: its steps are unrolled, to at most {MOST_UNROLLED} operations")
 
     # Text
 

@@ -17,8 +17,6 @@ from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
 from mtc.jax._rules import logic
 from mtc.jax._singular import SINGULAR
 
-UNROLLED = 256  # the most steps of a loop that become operations
-
 
 @rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint")
 def _inline(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
@@ -147,11 +145,11 @@ def _callback(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
 def _scan(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     p = equation.params
     length, consts, carries = p["length"], p["num_consts"], p["num_carry"]
-    if not isinstance(length, int) or length > UNROLLED:
-        raise Refused(f"a loop of {length} steps: expected at most {UNROLLED}, which are unrolled")
+    if not isinstance(length, int):
+        raise Refused("a loop along the samples")
     fixed, carry, sliced = inputs[:consts], list(inputs[consts:consts + carries]), inputs[consts + carries:]
     rows: list[list[Any]] = []
-    for i in range(length):
+    for i in r.graph.unroll(length):
         at = length - 1 - i if p["reverse"] else i
         made = r.read(p["jaxpr"], [*fixed, *carry, *(_row(r, x, at) for x in sliced)])
         carry = made[:carries]
@@ -184,16 +182,16 @@ def _while(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     tests, bodies = p["cond_nconsts"], p["body_nconsts"]
     cond, body = inputs[:tests], inputs[tests:tests + bodies]
     carry = list(inputs[tests + bodies:])
-    for _ in range(UNROLLED + 1):
+    for _ in r.graph.unroll():
         (goes_on,) = r.read(p["cond_jaxpr"], [*cond, *carry])
         if isinstance(goes_on, Value) and goes_on.scalar is not None:
             goes_on = np.asarray(goes_on.scalar)
         if not is_concrete(goes_on):
             raise Refused("a loop whose number of steps depends on the data")
         if not goes_on:
-            return carry
+            break
         carry = r.read(p["body_jaxpr"], [*body, *carry])
-    raise Refused(f"a loop of more than {UNROLLED} steps, which are unrolled")
+    return carry
 
 
 @rule("cond")

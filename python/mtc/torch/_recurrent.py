@@ -13,7 +13,6 @@ from mtc.torch._convert import Converter, op
 from mtc.torch._layers import drop
 from mtc.torch._shapes import part
 
-MOST_STEPS = 128  # of the sequence times layers times directions
 Cell = Callable[[Value, Value, Optional[Value], Value], tuple[Value, Optional[Value]]]
 
 
@@ -67,8 +66,8 @@ def recurrent(c: Converter, value: Any, starts: Any, parameters: Sequence[Any], 
         raise Refused("projections of an LSTM")
     x = c.value(value)
     x = x if batch_first else layout.transpose(x, (1, 0, 2))
-    if isinstance(x.shape[1], Batch) or int(x.shape[1]) * layers * ways > MOST_STEPS:
-        raise Refused(f"{x.shape[1]} steps of {layers * ways} recurrent layers: at most {MOST_STEPS} are unrolled")
+    if isinstance(x.shape[1], Batch):
+        raise Refused("a recurrent layer along the samples")
     ends: list[list[Value]] = [[] for _ in first]
     for layer in range(layers):
         if layer:
@@ -93,8 +92,9 @@ def _run(cell: Cell, x: Value, state: Sequence[Value], weights: Sequence[Value],
     given = _affine(x, into, biases[0] if biases else None)  # of all steps at once
     hidden, memory = state[0], state[1] if len(state) > 1 else None
     results: list[Value] = []
-    steps = range(int(x.shape[1]))  # type: ignore[arg-type]
-    for t in reversed(steps) if backwards else steps:
+    steps = int(x.shape[1])  # type: ignore[call-overload]
+    for i in x.graph.unroll(steps):
+        t = steps - 1 - i if backwards else i
         now = layout.squeeze(part(given, 1, t, t + 1), (1,))
         hidden, memory = cell(now, hidden, memory, _affine(hidden, own, biases[1] if biases else None))
         results.append(layout.expand_dims(hidden, (1,)))
