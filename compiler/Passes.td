@@ -119,6 +119,22 @@ def JoinSums : Pass<"mt-join-sums", "::mlir::ModuleOp"> {
   let summary = "Join the gradients of a value that many ops read: parts, products and sums over the batch";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
+def ViewVariables : Pass<"mt-view-variables", "::mlir::ModuleOp"> {
+  let summary = "Read and assign variables in the shape in which the program computes with them";
+  let description = [{
+    ```mlir
+    %0 = mt.read "kernel" : tensor<32x4x8xf32>
+    %1 = mt.reshape %0 : tensor<32x4x8xf32> to tensor<32x32xf32>
+    ```
+    becomes
+    ```mlir
+    %1 = mt.read "kernel" : tensor<32x32xf32>
+    ```
+    An assigned value that is computed element by element from reshapes of gradients, variables and scalars is computed
+    in the shape of the gradients.
+  }];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def Precision : Pass<"mt-precision", "::mlir::ModuleOp"> {
   let summary = "round what contractions read and compute to the module's mt.precision, bf16 or f16";
   let dependentDialects = ["::mlir::mt::MtDialect"];

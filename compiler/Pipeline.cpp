@@ -39,6 +39,7 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   passes.addPass(createBlockLogits());
   passes.addPass(createCropGradients());
   passes.addPass(createJoinSums());
+  passes.addPass(createViewVariables());
   passes.addPass(createPrecision());
   passes.addPass(createCSEPass());
 }
