@@ -154,7 +154,7 @@ MASKED = {
     "a sample": lambda p, b: jax.vmap(lambda x, i: jnp.log(p) * (jnp.arange(3) == i).astype("f4"))(b["x"], b["ids"]),
     "for all": lambda p, b: jnp.log(p) * (jnp.sum(p) < 9).astype("f4") + 0 * b["x"][:, :1],
     "repeated": lambda p, b: jnp.log(p) * (b["ids"] == 0).astype("f4")[:, None],
-    "repeated before": lambda p, b: jnp.log(p) * jnp.broadcast_to((b["ids"] == 0)[:, None], (b["x"].shape[0], 3)).astype("f4"),
+    "repeated before": lambda p, b: jnp.log(p) * jnp.broadcast_to((b["ids"] == 0)[:, None], b["x"].shape).astype("f4"),
     "by integers": lambda p, b: jnp.log(p) * hot(b, lambda x: x.astype("i4").astype("f4")),
     "the rest": lambda p, b: jnp.log(p) * (1 - hot(b)),
 }

@@ -456,3 +456,21 @@ def test_a_row_that_a_mask_of_numbers_hides(fault, capsys, monkeypatch):
     step.to_module()
     for name, p in module.named_parameters():
         np.testing.assert_allclose(p.detach(), wanted[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+class Named(nn.Module):
+    """Layers with the names of operations."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.conv2d, self.batch_norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+        self.scaled_dot_product_attention, self.softmax = nn.Linear(4, 2), nn.Softmax(-1)
+
+    def forward(self, x):
+        return self.softmax(self.scaled_dot_product_attention(torch.tanh(self.batch_norm(self.conv2d(x))).mean((2, 3))))
+
+
+def test_layers_may_have_names_of_operations(capsys):
+    compiled(Named(), (torch.randn(4, 3, 6, 6), torch.randn(4, 2)), squared, verbose=1)
+    assert "agrees with PyTorch" in capsys.readouterr().err

@@ -52,8 +52,7 @@ def _without_backward(functions: Sequence[str]) -> str:
 
 def _has_few(exported: Exported) -> bool:
     """Whether a sample has few values of what statistics are of. A buffer may be any statistic."""
-    sizes = [math.prod(node.args[0].meta["val"].shape[2:]) for node in exported.nodes
-             if "batch_norm" in _nodes.name_of(node.target)]
+    sizes = [math.prod(node.args[0].meta["val"].shape[2:]) for node in _nodes.calls(exported.nodes, "batch_norm")]
     return bool(exported.changed) and not (sizes and all(int(size) >= FEW for size in sizes))
 
 
@@ -99,7 +98,7 @@ class Check:
         Where a mask of large numbers hides a whole row, the gradients of the fused kernel for CPUs are too large, as
         many times as there are keys: its softmax of the backward is e^(x - m) where m + log(sum) is rounded to m.
         """
-        if any("scaled_dot_product_attention" in _nodes.name_of(node.target) for node in self.exported.nodes):
+        if _nodes.calls(self.exported.nodes, "scaled_dot_product_attention"):
             products = Reference(self.step, arrays, self.names, products=True)
             with contextlib.suppress(guard.Different):
                 verdict = guard.judge(self._comparable(mine), products, self.tolerance)

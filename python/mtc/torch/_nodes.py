@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 from mtc._trace import Batch, Refused
 from mtc._trace.values import Shape
@@ -83,6 +83,11 @@ def name_of(target: Any) -> str:
     if isinstance(target, torch._ops.OpOverload):
         return str(target._schema.name).rpartition("::")[2]
     return str(getattr(target, "__name__", target))
+
+
+def calls(nodes: Iterable[Any], name: str) -> list[Any]:
+    """The nodes that call operations with this in their names: parameters are nodes too, and may be named like one."""
+    return [node for node in nodes if node.op == "call_function" and name in name_of(node.target)]
 
 
 def is_random(target: Any) -> bool:
