@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Precompiled: the dialects, for whatever is built on them.
+// Precompiled header of everything that includes the dialects.
 #ifndef DIALECTS_ALL_H
 #define DIALECTS_ALL_H
 

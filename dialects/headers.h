@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Precompiled: what nearly every file of the compiler includes.
+// Precompiled header of nearly all files of the compiler.
 #ifndef DIALECTS_HEADERS_H
 #define DIALECTS_HEADERS_H
 

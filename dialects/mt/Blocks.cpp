@@ -41,8 +41,8 @@ SliceOp mlir::mt::slicedSide(MatmulOp product) {
              : SliceOp();
 }
 
-// The operand of a slice that takes `size` elements from `from` on along `axis` and all along the other axes; null for
-// any other value.
+// If `value` is a slice of `size` elements from index `from` on along `axis`, and of all elements along the other axes,
+// returns the operand of the slice; else null.
 static Value sliceOf(Value value, int64_t axis, int64_t from, int64_t size) {
   auto slice = value.getDefiningOp<SliceOp>();
   if (!slice || isSplit(slice.getType()) || !slice.getStrides().empty())

@@ -8,7 +8,7 @@ using namespace mlir::mt;
 
 static constexpr llvm::StringLiteral compilationName = "mt.compilation", precisionName = "mt.precision",
                                      bucketName = "mt.bucket";
-static constexpr int64_t maxShards = 1 << 16; // of a plan file (docs/plan-format.md section 4)
+static constexpr int64_t maxShards = 1 << 16; // limit of a plan file (docs/plan-format.md section 4)
 
 Compilation::Compilation(Operation *op) : module(op) {
   if (auto parent = op->getParentOfType<ModuleOp>(); parent && !isa<ModuleOp>(op))
@@ -28,7 +28,7 @@ void Compilation::change(llvm::function_ref<void(Fields &)> body) {
   Fields f = fields();
   body(f);
   MLIRContext *context = module->getContext();
-  context->getOrLoadDialect<MtDialect>(); // a module without an op of the dialect has not
+  context->getOrLoadDialect<MtDialect>(); // a module without ops of the dialect has not loaded it
   module->setAttr(compilationName,
                   CompilationAttr::get(context, f.name, f.batch, f.shards, f.shardRows, f.seed, f.precision, f.mode,
                                        f.localStatistics, f.kinks, f.deviceMemory, f.minDevices));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decay of a variable that is a part of its gradient, as PyTorch's optimizers have it: it is added after the gradient
-// has been clipped. A regularizer is a part of the loss, so what it adds is clipped too.
+// Weight decay through the gradient, as in PyTorch's optimizers: decay times the variable is added to the gradient
+// after clipping. (A regularizer's term is part of the loss, so its gradient is clipped too.)
 #ifndef DIALECTS_MT_DECAY_H
 #define DIALECTS_MT_DECAY_H
 
@@ -9,10 +9,10 @@
 
 namespace mlir::mt {
 
-// An f32 of 0 or more, at an mt.variable: so many times the variable is added to its gradient.
+// Attribute of an mt.variable: the decay, an f32 of at least 0.
 inline constexpr llvm::StringLiteral gradientDecayName = "mt.gradient_decay";
 
-// 0 without one.
+// Returns 0 if the variable has no such attribute.
 double gradientDecayOf(Operation *variable);
 
 } // namespace mlir::mt

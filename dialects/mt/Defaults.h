@@ -6,7 +6,7 @@
 
 namespace mlir::mt {
 
-// The adaptor with the defaults of what is left out: a result's type is asked for before the parser puts them in.
+// Adds the defaults of omitted attributes to an adaptor. The parser infers result types before it sets the defaults.
 template <typename Op> typename Op::Adaptor withDefaults(MLIRContext *context, typename Op::Adaptor adaptor) {
   typename Op::Properties properties = adaptor.getProperties();
   Op::populateDefaultProperties(OperationName(Op::getOperationName(), context), properties);

@@ -116,7 +116,7 @@ Tensor mlir::mt::interpretBinary(const EvalContext &context, Type type, const Te
   return result;
 }
 
-// Newton's method on erf from Giles' starting point: to the last bits of a double.
+// Newton's method on erf from Giles' starting point, accurate to the last bits of a double.
 double mlir::mt::evaluateErfInv(double a) {
   if (!(std::fabs(a) < 1))
     return std::fabs(a) == 1 ? std::copysign(INFINITY, a) : NAN;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What element-wise ops share: broadcasting, costs, loops, interpretation.
+// Functions that all element-wise ops share: broadcasting, costs, loops, reference evaluation.
 #ifndef DIALECTS_MT_ELEMENTWISE_H
 #define DIALECTS_MT_ELEMENTWISE_H
 
@@ -15,10 +15,10 @@ namespace mlir::mt {
 
 // A type whose first axis is the batch axis.
 bool isSplit(Type type);
-// Elements of a value, of one row where it is split.
+// Number of elements of a value, or of one row if the value is split.
 int64_t elementsPerRow(Type type);
 
-// The value of a constant all of whose elements are equal; null for every other value.
+// Value of a constant whose elements are all equal; null for any other value.
 SplatElementsAttr splatOf(Value value);
 
 // Traits of ops (MtBase.td).
@@ -35,27 +35,27 @@ template <typename Op> struct LowerIsBetter : OpTrait::TraitBase<Op, LowerIsBett
 template <typename Op> struct HigherIsBetter : OpTrait::TraitBase<Op, HigherIsBetter> {};
 template <typename Op> struct Reports : OpTrait::TraitBase<Op, Reports> {};
 
-// bf16 and f16.
+// Whether the type is bf16 or f16.
 inline bool isHalf(Type element) { return element.isBF16() || element.isF16(); }
-// The nearest bf16 or f16, ties to even.
+// Rounds x to the nearest bf16 or f16, ties to even.
 double roundTo(Type element, double x);
-// Of i32 the remainder of a whole number of fewer than 53 bits, as two's complement has it; any other as it is.
+// Wraps an integer of fewer than 53 bits to i32 as two's complement does; returns x unchanged for any other type.
 double wrapped(Type element, double x);
 
-// NumPy's broadcast of two shapes, aligned at the last axis; a split operand must have the result's rank. Reports at
-// `location`.
+// Broadcast of two shapes as in NumPy, aligned at the last axis; a split operand must have the rank of the result.
+// Emits an error at `location` if the shapes do not match.
 FailureOr<SmallVector<int64_t>> broadcastShapes(std::optional<Location> location, ArrayRef<int64_t> a,
                                                 ArrayRef<int64_t> b);
-// The result of a binary op: equal element types, f32 or, with `integers`, i32.
+// Result type of a binary op. The operands must have one element type: f32 or, with `integers`, i32.
 LogicalResult inferBroadcast(std::optional<Location> location, ValueRange operands, SmallVectorImpl<Type> &types,
                              bool integers = true);
 
-// One parallel loop a result axis; an operand's axis of size 1 is at 0.
+// One parallel loop per axis of the result; the map of an operand's axis of size 1 is 0.
 SmallVector<utils::IteratorType> elementwiseLoops(Operation *op);
 SmallVector<AffineMap> elementwiseMaps(Operation *op);
 
 Tensor interpretUnary(const EvalContext &context, Type type, const Tensor &a, double (*evaluate)(double));
-// With `whole`, what i32 elements are; where it is null they are as of doubles.
+// Evaluates i32 elements by `whole`, if it is not null, and all other elements by `evaluate`.
 Tensor interpretBinary(const EvalContext &context, Type type, const Tensor &a, const Tensor &b,
                        double (*evaluate)(double, double), int64_t (*whole)(int64_t, int64_t) = nullptr);
 double evaluateErfInv(double a);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Formulas of mt ops, for gradients, optimizers and decompositions: `dy * (1.0 - y * y)`. An Expr is a value or a
-// literal, which becomes an mt.constant of rank 0 and the other operand's element type. Operands broadcast like the
-// ops.
+// Formulas of mt ops, such as `dy * (1.0 - y * y)`, for gradients, optimizers and decompositions. An Expr is a value or
+// a literal. A literal becomes an mt.constant of rank 0 and of the other operand's element type. Operands broadcast as
+// those of the ops do.
 #ifndef DIALECTS_MT_EXPR_H
 #define DIALECTS_MT_EXPR_H
 
@@ -17,7 +17,7 @@ public:
   Expr(double literal) : literal(literal) {}
 
   Value value() const { return expression; }
-  // The value; a literal becomes a constant of `element` type, at the place of `like`.
+  // The value; a literal becomes a constant of type `element`, with the builder and the location of `like`.
   Value as(const Expr &like, Type element) const;
   RankedTensorType type() const { return cast<RankedTensorType>(expression.getType()); }
   bool isLiteral() const { return !expression; }
@@ -64,17 +64,17 @@ Expr floor(const Expr &a);
 Expr rsqrt(const Expr &a);
 Expr softplus(const Expr &a);
 Expr toFloat(const Expr &a);
-// Sum or maximum over the last axis, which stays with size 1.
+// Sum or maximum over the last axis, which is kept with size 1.
 Expr sumLast(const Expr &a);
 Expr maxLast(const Expr &a);
-// Over axes, which stay with size 1.
+// Sum over axes, which are kept with size 1.
 Expr sumOver(const Expr &a, ArrayRef<int64_t> dims);
-// Over all axes: each sample's own first, then one sum over the batch. tensor<f32>.
+// Sum over all axes, tensor<f32>: first over each sample, then over the batch.
 Expr sumAll(const Expr &a);
-// A new last axis of size 1; without a last axis of size 1.
+// Adds or removes a last axis of size 1.
 Expr unsqueezeLast(const Expr &a);
 Expr squeezeLast(const Expr &a);
-// Repeated to the type's shape.
+// Broadcasts a to the shape of the type.
 Expr broadcastTo(const Expr &a, RankedTensorType type);
 
 } // namespace mlir::mt

@@ -17,7 +17,7 @@ void mlir::mt::addDependents(ArrayRef<Operation *> ops, DenseSet<Value> &active)
           active.insert(result);
 }
 
-// A contraction that stays in f32 has gradients that do.
+// Marks the contractions that were built after `last`: the gradients of a contraction that stays f32 stay f32 too.
 static void keepPrecision(Operation *op, Operation *last, Block *block) {
   StringAttr precision = precisionOf(op);
   if (!precision)
@@ -76,10 +76,10 @@ void mlir::mt::buildDecomposedGradient(OpBuilder &builder, Operation *composite,
   addDependents(ops, active);
   DenseMap<Value, Value> gradients;
   gradients[result] = resultGradients[0];
-  // What failed has been said. Without gradients of its operands, the composite fails too.
+  // backpropagate has emitted an error. The composite then has no gradients, and its caller fails.
   if (failed(backpropagate(builder, ops, active, gradients)))
     return;
-  // An operand that stands twice has one gradient.
+  // An operand that occurs twice gets its gradient once.
   DenseSet<Value> seen;
   for (Value operand : composite->getOperands())
     operandGradients.push_back(active.contains(operand) && seen.insert(operand).second ? gradients.lookup(operand)
@@ -93,7 +93,7 @@ Value mlir::mt::sumToShape(OpBuilder &builder, Location location, Value gradient
   int64_t lead = from.getRank() - type.getRank();
   if (lead < 0 || from == type)
     return from == type ? gradient : BroadcastOp::create(builder, location, type, gradient).getResult();
-  // A constant gradient may be smaller than the operand: it is repeated first.
+  // A gradient that is constant along an axis may have size 1 there: broadcast it before the sum.
   SmallVector<int64_t> full(from.getShape()), batch, inner;
   for (int64_t axis = 0; axis < from.getRank(); ++axis) {
     int64_t extent = axis < lead ? 1 : type.getDimSize(axis - lead);
@@ -104,7 +104,7 @@ Value mlir::mt::sumToShape(OpBuilder &builder, Location location, Value gradient
   }
   if (ArrayRef<int64_t>(full) != from.getShape())
     gradient = BroadcastOp::create(builder, location, from.clone(full), gradient);
-  // Inner axes first: each sample's own sum, then one sum over the batch.
+  // First the sum over each sample, then one sum over the batch.
   if (!inner.empty())
     gradient = ReduceOp::create(builder, location, Reduction::sum, gradient, inner);
   if (!batch.empty())
@@ -114,7 +114,7 @@ Value mlir::mt::sumToShape(OpBuilder &builder, Location location, Value gradient
   return gradient;
 }
 
-// ---- stop_gradient: no path of a gradient, and then its operand
+// ---- stop_gradient: it has no GradientOpInterface, so no gradient passes, and it decomposes to its operand
 
 LogicalResult StopGradientOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
                                         SmallVectorImpl<Tensor> &results) {

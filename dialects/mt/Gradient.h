@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reverse mode over ops, and what gradients of several ops have in common.
+// Reverse-mode differentiation over a list of ops, and helpers for the gradients of several ops.
 #ifndef DIALECTS_MT_GRADIENT_H
 #define DIALECTS_MT_GRADIENT_H
 
@@ -10,21 +10,22 @@
 
 namespace mlir::mt {
 
-// Adds to `active` the floating-point values of these ops, in program order, that depend on a value of it.
+// Adds to `active` the floating-point results of `ops`, in program order, that depend on a value in `active`.
 void addDependents(ArrayRef<Operation *> ops, DenseSet<Value> &active);
 
-// Reverse mode over `ops`, in program order: from `gradients` of what they compute to those of their operands that are
-// `active`. Fails, with an error at the op, where one on a path has no gradient.
+// Differentiates `ops`, which are in program order: extends `gradients` from their results to those operands that are
+// `active`. Fails, with an error at the op, if an op between active values has no gradient.
 LogicalResult backpropagate(OpBuilder &builder, ArrayRef<Operation *> ops, const DenseSet<Value> &active,
                             DenseMap<Value, Value> &gradients);
 
-// The gradient of a composite of one result: that of its decomposition, which is built anew (and is the same as the one
-// that `mt-decompose` makes, so that one of the two goes). The builder must be at the end of a block.
+// Builds the gradient of a composite with one result by differentiating its decomposition. The decomposition is built
+// again, equal to the ops that `mt-decompose` builds, so CSE removes one of the two. The builder must be at the end of
+// a block.
 void buildDecomposedGradient(OpBuilder &builder, Operation *composite, ValueRange resultGradients,
                              SmallVectorImpl<Value> &operandGradients);
 
-// Undoes a broadcast from `type`: sums `gradient` over the axes that were repeated. Null where `gradient` is null or
-// `type` no float type.
+// Gradient of a broadcast from `type`: sums `gradient` over the axes that were repeated. Returns null if `gradient` is
+// null or the elements of `type` are not floats.
 Value sumToShape(OpBuilder &builder, Location location, Value gradient, RankedTensorType type);
 
 } // namespace mlir::mt

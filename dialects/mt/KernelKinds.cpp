@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each kind of kernel: its contract, in words and as a check, and which ops begin one. Then the table of all kinds.
+// The contract of each kernel kind, in words and as a verifier, and the ops that start a kernel of the kind. At the
+// end, the table of all kinds.
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/Blocks.h"
@@ -13,7 +14,7 @@ namespace mlir::mt {
 static OperandRange yieldsOf(Block &body) { return body.getTerminator()->getOperands(); }
 static bool areArguments(ValueRange values) { return llvm::all_of(values, llvm::IsaPred<BlockArgument>); }
 
-// The op of a type that makes the only result; null for any other body.
+// The op of type Op whose result is the body's only result; null for any other body.
 template <typename Op> static Op onlyResult(Block &body) {
   return yieldsOf(body).size() == 1 ? yieldsOf(body).front().getDefiningOp<Op>() : Op();
 }
@@ -29,7 +30,7 @@ Operation *productOf(Block &body) {
   return nullptr;
 }
 
-// ---- rows: operands split or replicated, results split; any ops of a sample; rows independent
+// ---- rows: any ops on samples; operands split or replicated, results split; each row is independent of the others
 
 static LogicalResult verifyRows(Block &body, KernelError error) {
   for (Value yield : yieldsOf(body))
@@ -42,7 +43,7 @@ static LogicalResult verifyRows(Block &body, KernelError error) {
   return success();
 }
 
-// ---- single: nothing split; any ops, one tile
+// ---- single: any ops, in one tile; no split values
 
 static LogicalResult verifySingle(Block &body, KernelError error) {
   auto verify = [&](Value value) -> LogicalResult {
@@ -62,7 +63,8 @@ static LogicalResult verifySingle(Block &body, KernelError error) {
 
 // ---- elementwise: operands of rank 0 or all of one replicated shape, results of that shape; element-wise ops only
 
-// First values of variables; the kernels of samples and of scalars draw their numbers themselves.
+// Random numbers for the initial value of a variable are an elementwise kernel. Other random numbers are drawn inside
+// of rows and single kernels.
 std::optional<KernelKind> RandomUniformOp::getKernelKind() {
   bool alone = !getStep() && !isSplit(getType()) && tensorOf(getResult()).getRank() > 0;
   return alone ? std::optional(KernelKind::elementwise) : std::nullopt;
@@ -93,7 +95,7 @@ static LogicalResult verifyElementwise(Block &body, KernelError error) {
   return success();
 }
 
-// One op that `isProduct` accepts, of two operands; then element-wise ops on its result.
+// One op for which `isProduct` holds, with two operands, followed by element-wise ops on its result.
 static LogicalResult verifyProduct(Block &body, KernelError error, StringRef expected,
                                    llvm::function_ref<bool(Operation &)> isProduct) {
   auto products = llvm::make_filter_range(body.without_terminator(), [&](Operation &op) { return isProduct(op); });
@@ -101,7 +103,7 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
     return error() << "expected one " << expected;
   Operation &product = *products.begin();
   auto matmul = dyn_cast<MatmulOp>(product);
-  SliceOp slice = matmul ? slicedSide(matmul) : SliceOp(); // a part of a matrix is read where it lies
+  SliceOp slice = matmul ? slicedSide(matmul) : SliceOp(); // a slice of a matrix is read in place
   if (!areArguments(product.getOperand(0)) || !areArguments(slice ? slice.getOperand() : product.getOperand(1)))
     return error() << "expected one " << expected;
   ArrayRef<int64_t> shape = tensorOf(product.getResult(0)).getShape();
@@ -129,10 +131,10 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
 }
 
 // ---- matmul: one mt.matmul without transpose_a, (rows x K) . (K x N) or (N x K)^T, then element-wise ops on rows x N;
-// results rows x N. Rows are split or static, of one axis or several. The right side is a matrix, or a mt.slice of one,
-// which is read where it lies (Blocks.h)
+// results rows x N. The rows are split or static, of one or several axes. The right side is a matrix or an mt.slice of
+// a matrix, which the kernel reads in place (Blocks.h)
 
-// A product over the batch is of kind matmul_wgrad.
+// A product that contracts the batch axis has kind matmul_wgrad.
 std::optional<KernelKind> MatmulOp::getKernelKind() {
   auto isMatrix = [](Value value) { return tensorOf(value).getRank() == 2; };
   if (!isMatrix(getRhs()) || (getTransposeA() && !isMatrix(getLhs())))
@@ -149,8 +151,8 @@ static LogicalResult verifyMatmul(Block &body, KernelError error) {
                        });
 }
 
-// ---- conv: one mt.conv2d or mt.conv2d_input_gradient of two operands, then element-wise ops on its result; what else
-// these read is of its type, [F] or one element
+// ---- conv: one mt.conv2d or mt.conv2d_input_gradient with two operands, then element-wise ops on its result. Their
+// other operands have the type of the result, [F] or one element
 
 std::optional<KernelKind> Conv2DOp::getKernelKind() { return KernelKind::conv; }
 std::optional<KernelKind> Conv2DInputGradientOp::getKernelKind() { return KernelKind::conv; }
@@ -163,9 +165,9 @@ static LogicalResult verifyConv(Block &body, KernelError error) {
 }
 
 // ---- matmul_wgrad: one mt.matmul with transpose_a, (? x M)^T . (? x N), or (? x T x M)^T . (? x T x N) and sums over
-// T and ?: each shard in order, shards in tree order. A side may be a mt.slice of the first elements of each line. The
-// kernel may replace a part of an operand, by a mt.concat with slices of the rest: the result lies where that operand
-// does (Blocks.h)
+// T and ?. Each shard is summed in order, then the shards in tree order. A side may be an mt.slice of the first
+// elements of each row. By an mt.concat with slices of the rest, the kernel may write the product over a part of an
+// operand; the result is then in the operand's buffer (Blocks.h)
 
 Value holderOf(Value side) {
   auto slice = side.getDefiningOp<SliceOp>();
@@ -199,7 +201,7 @@ static LogicalResult verifyMatmulWgrad(Block &body, KernelError error) {
   return success();
 }
 
-// ---- reduce: mt.reduce sum over dims [0] only, of split operands; shard sums, then tree
+// ---- reduce: only mt.reduce sum over dims [0], of split operands; shards are summed in order, then in tree order
 
 std::optional<KernelKind> ReduceOp::getKernelKind() {
   bool overBatch = isSplit(getOperand().getType()) && !isSplit(getType());
@@ -231,8 +233,8 @@ static LogicalResult verifyTranspose(Block &body, KernelError error) {
   return success();
 }
 
-// ---- conv_wgrad: one mt.conv2d_kernel_gradient of two operands, summed over the batch: each shard in order, shards in
-// tree order; nothing after it
+// ---- conv_wgrad: one mt.conv2d_kernel_gradient with two operands, summed over the batch: each shard in order, then
+// the shards in tree order; no epilogue
 
 std::optional<KernelKind> Conv2DKernelGradientOp::getKernelKind() {
   return isSplit(getType()) ? std::nullopt : std::optional(KernelKind::conv_wgrad);
@@ -245,7 +247,7 @@ static LogicalResult verifyConvWgrad(Block &body, KernelError error) {
   return success();
 }
 
-// ---- scatter_add: one mt.scatter_add of split operands; shards in tree order; nothing after it
+// ---- scatter_add: one mt.scatter_add of split operands; the shards are added in tree order; no epilogue
 
 std::optional<KernelKind> ScatterAddOp::getKernelKind() {
   return isSplit(getIds().getType()) ? std::optional(KernelKind::scatter_add) : std::nullopt;
@@ -258,7 +260,8 @@ static LogicalResult verifyScatterAdd(Block &body, KernelError error) {
   return success();
 }
 
-// Ops of one attention, each of another kind, which make all results from arguments.
+// The ops of one attention, each of a different type or operand; their operands are arguments, and their results are
+// the kernel's results.
 static LogicalResult verifyAttentionOps(Block &body, KernelError error, StringRef expected,
                                         llvm::function_ref<int64_t(Operation &)> numberOf) {
   SmallVector<Operation *> ops;
@@ -278,7 +281,8 @@ static LogicalResult verifyAttentionOps(Block &body, KernelError error, StringRe
   return success();
 }
 
-// ---- attention: one mt.attention, one mt.attention_log_sums, or both of the same queries, keys and attributes; split
+// ---- attention: one mt.attention, one mt.attention_log_sums, or both with the same queries, keys and attributes;
+// split
 
 std::optional<KernelKind> AttentionOp::getKernelKind() { return KernelKind::attention; }
 std::optional<KernelKind> AttentionLogSumsOp::getKernelKind() { return KernelKind::attention; }
@@ -293,7 +297,7 @@ static LogicalResult verifyAttention(Block &body, KernelError error) {
                             });
 }
 
-// ---- attention_gradient: one mt.attention_gradient or several of the same operands and attributes; split
+// ---- attention_gradient: one or several mt.attention_gradient with the same operands and attributes; split
 
 std::optional<KernelKind> AttentionGradientOp::getKernelKind() { return KernelKind::attention_gradient; }
 
@@ -345,8 +349,8 @@ FailureOr<SmallVector<Operation *>> elementReaders(Value operand, Operation *exc
   return llvm::to_vector(readers);
 }
 
-// For each op, how many ops that are not element-wise stand on the longest way to it: code finishes one of them before
-// it begins with what reads its result.
+// Depth of each op: the largest number of non-element-wise ops on a path to it. Generated code finishes a
+// non-element-wise op before it starts the ops that read its result.
 static llvm::DenseMap<Operation *, unsigned> depthsOf(Block &body) {
   llvm::DenseMap<Operation *, unsigned> depths;
   for (Operation &op : body) {
@@ -359,7 +363,7 @@ static llvm::DenseMap<Operation *, unsigned> depthsOf(Block &body) {
   return depths;
 }
 
-// Whether an element-wise op makes `result`, and nothing that reads the operand must wait for longer than that op.
+// Whether an element-wise op computes `result`, and no reader of the operand has a larger depth than that op.
 static bool isLastReader(Block &body, Value operand, Value result) {
   Operation *last = result.getDefiningOp();
   if (!last || !isa<ElementwiseOpInterface>(last))

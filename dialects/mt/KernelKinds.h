@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of kernels, one row per kind: what a body may hold, and what passes may do with such a kernel. The list of
-// kinds is that of plan.fbs (KernelKinds.cmake). How code is made for a kind: compiler/codegen/KernelKinds.h.
+// Properties of each kernel kind: the ops that its body may hold, and the transformations that passes may apply.
+// plan.fbs lists the kinds (KernelKinds.cmake). compiler/codegen/KernelKinds.h has the code generators.
 #ifndef MT_KERNELKINDS_H
 #define MT_KERNELKINDS_H
 
@@ -9,50 +9,53 @@
 
 namespace mlir::mt {
 
-// Which operands of its result's type a kernel may write its result over.
+// Operands of its type over which a kernel may write a result.
 enum class InPlace {
   never,
-  always,    // each element is read just before it is written
-  part,      // the kernel writes a part of the result; the rest is the operand, and stays where it lies
-  epilogue,  // those that only element-wise ops read, of a kernel with one result
-  lastReader // the op that makes the result is the last to read the operand, element by element
+  always,    // every element is read just before it is written
+  part,      // the kernel writes a part of the operand; the rest of the operand stays
+  epilogue,  // operands that only element-wise ops read, if the kernel has one result
+  lastReader // operands whose last reader is the op that computes the result, element by element
 };
 
-// An error at the kernel.
+// Emits an error at the kernel.
 using KernelError = llvm::function_ref<InFlightDiagnostic()>;
 
 struct KernelKindInfo {
   KernelKind kind;
-  LogicalResult (*verify)(Block &body, KernelError error); // the contract, in words: KernelKinds.cpp
+  // checks the contract, which KernelKinds.cpp states in words
+  LogicalResult (*verify)(Block &body, KernelError error);
   InPlace inPlace;
-  bool runsAgain;  // rows are independent: a second run gives the first one's bits
-  bool isProduct;  // a library may compute it
-  bool isGradient; // its only result is the gradient of a variable: kernels are named by that
+  bool runsAgain;  // rows are independent, so the kernel can run a second time to the same bits
+  bool isProduct;  // a library may compute the kernel
+  bool isGradient; // its only result is the gradient of a variable, after which it is named
 };
 const KernelKindInfo &infoOf(KernelKind kind);
 
-// What a loop over elements computes at the index of its result, and numbers that are the same at each.
+// Whether a loop over elements can compute the op: it depends on operands at the index of its result alone.
 bool isPointwise(Operation &op);
-// The op whose result the rest of a body works on, element by element; null for none.
+// The product or convolution to whose result the other ops of a body are applied element-wise; null if there is none.
 Operation *productOf(Block &body);
 
-// What holds a side of a product over the batch: the operand of a slice that takes the first elements of each line,
-// which is read where it lies; else the side itself.
+// The value that holds a side of a product over the batch: if the side is a slice of the first elements of each row,
+// which the kernel reads in place, the operand of the slice; else the side itself.
 Value holderOf(Value side);
 
-// What a kernel of kind matmul_wgrad computes, by its result: the product, and where its sum lies in the result:
-// elements before it, and from row to row. Of a placed part (Blocks.h), the part's. `product` is null for other values.
+// The product that a result of a matmul_wgrad kernel holds, and where in the result the product's sum is: the index of
+// its first element, and the stride of its rows, in elements. For a placed part (Blocks.h) this is the part. `product`
+// is null for any other value.
 struct BatchProduct {
   MatmulOp product;
   int64_t first, stride;
 };
 BatchProduct batchProductOf(Value result);
 
-// Whether a kernel of this body may write result number `result` over the operand of argument number `argument`.
+// Whether a kernel with this body may write the result with number `result` over the operand of the argument with
+// number `argument`.
 bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result);
 
-// The ops that read elements of `operand` or of what element-wise ops make of them, at their own index or in a sum; not
-// what reads the result of `except`. Fails where another op reads such a value.
+// The ops that read elements of `operand`, directly or after element-wise ops, at the index of their own result or in a
+// sum. Readers of the result of `except` are not followed. Fails if any other op reads such an element.
 FailureOr<SmallVector<Operation *>> elementReaders(Value operand, Operation *except);
 
 } // namespace mlir::mt

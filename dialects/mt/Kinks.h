@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients where a function has a kink: its derivative has two values there, and the frameworks take different ones.
-// The compilation says whose are taken (Compilation::getKinks).
+// Gradients at points where a function has no derivative. Frameworks choose different values there; the compilation
+// selects the framework (Compilation::getKinks).
 #ifndef DIALECTS_MT_KINKS_H
 #define DIALECTS_MT_KINKS_H
 
@@ -10,20 +10,20 @@
 
 namespace mlir::mt {
 
-// Of |a|: at 0 it is 0; of JAX it is 1.
+// Gradient of |a|. At 0 it is 0, or dy for JAX.
 Expr gradientOfAbs(const Expr &a, const Expr &dy);
-// Of |t - p| to p: at 0 it is 0; of JAX it is -1.
+// Gradient of |t - p| for p. At p = t it is 0, or -dy for JAX.
 Expr gradientOfDistance(const Expr &p, const Expr &t, const Expr &dy);
-// Of the larger (a > b) or the smaller (a < b) of two, to a and to b: where they are equal, a has it; of JAX and
-// PyTorch each has half.
+// Gradients of the larger (`wins` is gt) or the smaller (lt) of a and b, for a and for b. If a = b, a gets all of dy,
+// or each gets half for JAX and PyTorch.
 Expr gradientToFirst(Compare wins, const Expr &a, const Expr &b, const Expr &dy);
 Expr gradientToSecond(Compare wins, const Expr &a, const Expr &b, const Expr &dy);
-// Whether a lies above the kink at 0 of a leaky relu; of JAX 0 does.
+// Whether a leaky relu has the slope 1 at a: a > 0, or a >= 0 for JAX.
 Expr isAboveKink(const Expr &a);
 
 enum class AtBound { outside, inside };
-// Of what has one gradient below `low`, one above `high` and one inside: at the bounds that of outside; of JAX and
-// TensorFlow that of inside, where it is so.
+// Gradient of a function that has the gradient `below` for a < low, `above` for a > high and `inside` between them. At
+// the bounds it is the gradient outside; if `atBound` is inside, JAX and TensorFlow use the gradient inside.
 Expr gradientByBounds(const Expr &a, double low, double high, const Expr &below, const Expr &inside, const Expr &above,
                       AtBound atBound);
 

@@ -18,13 +18,13 @@ int64_t lineAxes(Type type, int64_t lines) {
   return -1;
 }
 
-// An operand that has all lines, as the result has.
+// Part of an operand whose lines are the lines of the result.
 static std::optional<LinePart> ownPart(Value operand, int64_t lines) {
   int64_t axes = isSplit(operand.getType()) ? lineAxes(operand.getType(), lines) : -1;
   return axes < 0 ? std::nullopt : std::optional(LinePart{1, 0, axes});
 }
 
-// An operand that is repeated to a result whose first axes are `first`; shapes are aligned at their ends.
+// Part of an operand that broadcasts to a result whose first axes are `first`; the shapes are aligned at the last axis.
 static std::optional<LinePart> repeatedPart(Value operand, RankedTensorType result, ArrayRef<int64_t> first) {
   bool split = isSplit(operand.getType());
   ArrayRef<int64_t> shape = sampleShape(operand.getType());
@@ -39,7 +39,7 @@ static std::optional<LinePart> repeatedPart(Value operand, RankedTensorType resu
   ArrayRef<int64_t> own = shape.take_front(axes), ends = first.take_back(axes);
   if (product(own) == 1)
     return LinePart{split ? product(first) : 0, 0, axes};
-  // Axes that are the result's, between axes of 1.
+  // The operand has some of the result's axes, between axes of size 1.
   size_t from = 0, to = own.size();
   while (own[from] == 1 && ends[from] != 1)
     ++from;
@@ -73,7 +73,7 @@ bool isComputedByLine(Operation *op, int64_t lines, SmallVectorImpl<LinePart> &p
   };
   if (isa<ElementwiseOpInterface, BroadcastOp>(op))
     return each([&](Value operand) { return repeatedPart(operand, result, first); });
-  if (isa<RandomUniformOp>(op)) // its operand is the number of the step
+  if (isa<RandomUniformOp>(op)) // the operand is the step
     return each([](Value) { return LinePart{0, 0, 0}; });
   if (auto gather = dyn_cast<GatherOp>(op)) {
     if (isSplit(gather.getTable().getType()) || lineAxes(gather.getIds().getType(), lines) != axes)
@@ -96,7 +96,7 @@ bool isComputedByLine(Operation *op, int64_t lines, SmallVectorImpl<LinePart> &p
   return move && sameAxes() && move.keepsFirstAxes(axes);
 }
 
-// Whether the result of an op without a batch axis is the same for all lines, and has the shape that they read.
+// Whether an op without a batch axis has the same result for all lines, so that a kernel can compute it in each line.
 static bool isSameForLines(Operation *op) {
   auto type = tensorOf(op->getResult(0));
   return isa<ConstantOp>(op) || type.getNumElements() == 1 || (isa<IotaOp>(op) && type.getRank() == 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines: the indices of a sample's first axes along which ops are independent, so that each can be computed by itself.
-// The number of lines says which axes these are: a value [?, 8, 128, 64] has 8 lines of [128, 64], or 1024 of [64].
+// A line is one index of the first axes of a sample, if ops are independent along these axes, so that each line can be
+// computed by itself. The number of lines determines the axes: a value [?, 8, 128, 64] has 8 lines of [128, 64], or
+// 1024 lines of [64].
 #ifndef DIALECTS_MT_LINES_H
 #define DIALECTS_MT_LINES_H
 
@@ -9,11 +10,11 @@
 
 namespace mlir::mt {
 
-// The part of an operand that line `l` of an op's result needs: part (l / divisor) % modulus of those that the
-// operand's first `axes` axes (after a batch axis) count.
+// The part of an operand that line `l` of a result reads: part (l / divisor) % modulus, where the operand's first
+// `axes` axes (after the batch axis) count the parts.
 struct LinePart {
-  int64_t divisor = 1; // 0: every line needs the whole operand
-  int64_t modulus = 0; // 0: no remainder is taken
+  int64_t divisor = 1; // 0: every line reads the whole operand
+  int64_t modulus = 0; // 0: no remainder
   int64_t axes = 0;
   bool isOwn() const { return divisor == 1 && modulus == 0; }
   bool isWhole() const { return divisor == 0; }
@@ -22,19 +23,20 @@ struct LinePart {
   }
 };
 
-// The number of first axes of a sample of a split value, the fewest that count `lines`; -1: none do.
+// The smallest number of first axes of a sample whose sizes multiply to `lines`; -1 if there is none.
 int64_t lineAxes(Type type, int64_t lines);
 
-// Whether each of `lines` lines of the op's only result, which is split, depends on a part of each operand alone, and
-// on which. Operands without a batch axis may be read by part, too.
+// Whether each of `lines` lines of the op's only result, which is split, depends on one part of each operand. Returns
+// these parts. Operands without a batch axis may have parts too.
 bool isComputedByLine(Operation *op, int64_t lines, SmallVectorImpl<LinePart> &parts);
 
-// Whether each of `lines` lines of these ops, of one kernel and in program order, can be computed by itself, and what
-// it reads of values that come from elsewhere: one that is missing in `parts` is not read by ops with a batch axis.
+// Whether each of `lines` lines of these ops, which belong to one kernel and are in program order, can be computed by
+// itself. Returns in `parts` the part that a line reads of each value from outside of `ops`. A value without an entry
+// is read only by ops without a batch axis.
 bool areComputedByLine(ArrayRef<Operation *> ops, int64_t lines, llvm::DenseMap<Value, LinePart> &parts);
 
-// Turns an op that isComputedByLine into the op of one line. Its operands have been replaced; `axes` is how many first
-// axes its result loses.
+// Changes an op for which isComputedByLine holds to compute one line. The caller has replaced the operands; `axes` is
+// the number of first axes that the result loses.
 void becomeLine(Operation *op, int64_t axes);
 
 } // namespace mlir::mt

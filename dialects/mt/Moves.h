@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an op that moves elements says of them (MoveOpInterface, LookupOpInterface), of one sample: no batch axis, row
-// major. Code generation for CPUs copies boxes and lines, that for GPUs finds the source of one element; both read this
-// and know nothing else of such an op.
+// Descriptions of ops that move elements (MoveOpInterface, LookupOpInterface), for one sample: without a batch axis,
+// row major. The CPU code generator copies boxes and lines; the GPU code generator computes the source of one element.
+// Both use only these descriptions.
 #ifndef DIALECTS_MT_MOVES_H
 #define DIALECTS_MT_MOVES_H
 
@@ -10,31 +10,32 @@
 
 namespace mlir::mt {
 
-// Element i (0 to size - 1) along an axis lies at index `first` + i * `step` of the result's axis, and `stride`
-// elements of the operand behind element i - 1. A stride of 0 repeats, a negative one reverses.
+// Element i (0 to size - 1) of a box along an axis is at index `first` + i * `step` of the result's axis, and i *
+// `stride` elements after the box's first element in the operand. A stride of 0 repeats, a negative stride reverses.
 struct MoveAxis {
   int64_t size, stride, first = 0, step = 1;
 };
 
-// A box of an operand's elements; `start` is the operand's element that is the first one. One axis for each of the
-// result's.
+// A box of elements of an operand, with one axis per axis of the result. `start` is the index of the operand's element
+// that becomes the box's first element.
 struct Move {
   Value operand;
   int64_t start = 0;
   SmallVector<MoveAxis> axes = {};
 };
 
-// Lines of `width` elements that ids name. With whole [outer, entries, width] and lines [outer, count, width]:
-//   lines[o, i] = whole[o, id(i)], or, if `adds`, whole[o, e] = the sum of lines[o, i] over the i with id(i) = e, a
-//   chain that starts at +0, in order of i
-// where id(i) = min(max(ids[i], 0), entries - 1). `source` is the operand that is not ids, the result is the other one.
+// Lines of `width` elements that ids select. With whole [outer, entries, width] and lines [outer, count, width]:
+//   lines[o, i] = whole[o, id(i)], or, if `adds`, whole[o, e] = sum of lines[o, i] over all i with id(i) = e: a chain
+//   that starts at +0, in order of i
+// where id(i) = min(max(ids[i], 0), entries - 1). `source` is the operand that is not ids. The result is the other of
+// the two tensors.
 struct Lookup {
   Value source, ids;
   int64_t outer, entries, count, width;
   bool adds;
 };
 
-// Elements from one to the next along each axis of a shape.
+// Strides of a row-major shape, in elements.
 SmallVector<int64_t> stridesOf(ArrayRef<int64_t> shape);
 // The shape of a value without its batch axis.
 ArrayRef<int64_t> sampleShape(Type type);

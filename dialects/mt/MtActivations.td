@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations, element by element. Formulas and defaults are Keras 3's.
+// Element-wise activations, with the formulas and defaults of Keras 3.
 #ifndef MT_ACTIVATIONS_TD
 #define MT_ACTIVATIONS_TD
 
 include "dialects/mt/MtElementwise.td"
 
-def Relu6Op : Mt_Unary<"relu6", "max(a, 0), at most 6", "a <= 0 ? 0 : a >= 6 ? 6 : a",
+def Relu6Op : Mt_Unary<"relu6", "min(max(a, 0), 6)", "a <= 0 ? 0 : a >= 6 ? 6 : a",
                        "gradientByBounds(a, 0.0, 6.0, 0.0, dy, 0.0, AtBound::outside)",
   "select(a <= 0.0f, 0.0f, select(a >= 6.0f, 6.0f, a))", 2>;
-def SeluOp : Mt_Unary<"selu", "1.0507 a above 0, else 1.7581 (e^a - 1): Klambauer et al. 2017",
+def SeluOp : Mt_Unary<"selu", "1.0507 a if a > 0, else 1.7581 (e^a - 1) (Klambauer et al. 2017)",
                       "a > 0 ? 1.0507009873554805 * a : 1.7580993408473766 * std::expm1(a)",
   "select(a > 0.0, dy * 1.0507009873554805, dy * 1.7580993408473766 * exp(a))",
   "select(a > 0.0f, a * 1.0507009873554805, expm1(a) * 1.7580993408473766)", 24>;
-def GeluOp : Mt_Unary<"gelu", "a times the normal distribution's probability of less than a",
+def GeluOp : Mt_Unary<"gelu", "a (1 + erf(a / sqrt(2))) / 2 (Hendrycks and Gimpel 2016)",
                       "0.5 * a * (1.0 + std::erf(a * 0.7071067811865476))",
   "dy * ((erf(a * 0.7071067811865476) + 1.0) * 0.5 + a * exp(square(a) * -0.5) * 0.3989422804014327)",
   "a * 0.5f * (erf(a * 0.7071067811865476) + 1.0f)", 19>;
-def GeluTanhOp : Mt_Unary<"gelu_tanh", "gelu's approximation 0.5 a (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3)))",
+def GeluTanhOp : Mt_Unary<"gelu_tanh", "approximation of gelu: 0.5 a (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3)))",
   "0.5 * a * (1.0 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)))",
   "dy * ((tanh((a + square(a) * a * 0.044715) * 0.7978845608028654) + 1.0) * 0.5 + a * (1.0 - square(tanh((a + "
   "square(a) * a * 0.044715) * 0.7978845608028654))) * (square(a) * 0.134145 + 1.0) * 0.3989422804014327)",
@@ -38,7 +38,7 @@ def HardSigmoidOp : Mt_Unary<"hard_sigmoid", "relu6(a + 3) / 6", "smaller(larger
 def HardSiluOp : Mt_Unary<"hard_silu", "a relu6(a + 3) / 6", "a <= -3 ? 0 : a >= 3 ? a : a * (a + 3.0) / 6.0",
   "gradientByBounds(a, -3.0, 3.0, 0.0, dy * (a * 2.0 + 3.0) / 6.0, dy, AtBound::outside)",
   "select(a <= -3.0f, 0.0f, select(a >= 3.0f, a, a * ((a + 3.0f) / 6.0f)))", 5>;
-def HardTanhOp : Mt_Unary<"hard_tanh", "a, from -1 to 1", "smaller(larger(a, -1.0), 1.0)",
+def HardTanhOp : Mt_Unary<"hard_tanh", "min(max(a, -1), 1)", "smaller(larger(a, -1.0), 1.0)",
                           "gradientByBounds(a, -1.0, 1.0, 0.0, dy, 0.0, AtBound::inside)",
   "select(a <= -1.0f, -1.0f, select(a >= 1.0f, 1.0f, a))", 2>;
 def MishOp : Mt_Unary<"mish", "a tanh(softplus(a))",
@@ -46,7 +46,7 @@ def MishOp : Mt_Unary<"mish", "a tanh(softplus(a))",
   "dy * (tanh(softplus(a)) + a * sigmoid(a) * (1.0 - square(tanh(softplus(a)))))",
   "a * tanh(select(a > 0.0f, a, 0.0f) + log1p(exp(-abs(a))))", 39>;
 
-// With one number p, an attribute.
+// An activation with one floating-point parameter p, an attribute.
 class Mt_UnaryWith<string mnemonic, string parameter, string default, string text, code evaluate, code gradient,
                    code lower, int flops> : Mt_Elementwise<mnemonic, [
     SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
@@ -84,13 +84,13 @@ class Mt_UnaryWith<string mnemonic, string parameter, string default, string tex
     ::llvm::SmallVector<::mlir::AffineMap> $cppClass::getIndexingMaps() { return elementwiseMaps(getOperation()); }
   }];
 }
-def LeakyReluOp : Mt_UnaryWith<"leaky_relu", "negative_slope", "0.2f", "a above 0, else negative_slope a",
+def LeakyReluOp : Mt_UnaryWith<"leaky_relu", "negative_slope", "0.2f", "a if a > 0, else negative_slope a",
                                "a > 0 ? a : a * p", "select(isAboveKink(a), dy, dy * p)",
   "select(a > 0.0f, a, a * p)", 2>;
-def EluOp : Mt_UnaryWith<"elu", "alpha", "1.0f", "a above 0, else alpha (e^a - 1)", "a > 0 ? a : p * std::expm1(a)",
+def EluOp : Mt_UnaryWith<"elu", "alpha", "1.0f", "a if a > 0, else alpha (e^a - 1)", "a > 0 ? a : p * std::expm1(a)",
                          "select(a > 0.0, dy, dy * p * exp(a))",
   "select(a > 0.0f, a, expm1(a) * p)", 24>;
-def CeluOp : Mt_UnaryWith<"celu", "alpha", "1.0f", "a above 0, else alpha (e^(a / alpha) - 1)",
+def CeluOp : Mt_UnaryWith<"celu", "alpha", "1.0f", "a if a > 0, else alpha (e^(a / alpha) - 1)",
                           "a > 0 ? a : p * std::expm1(a / p)",
   "select(a > 0.0, dy, dy * exp(a / p))", "select(a > 0.0f, a, expm1(a / p) * p)", 25> {
   let hasVerifier = 1;

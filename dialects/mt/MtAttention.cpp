@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention: sizes, types, costs, loops, gradient.
+// Attention: sizes, types, costs, sharding loops, gradient.
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
@@ -60,7 +60,7 @@ mt::Attention::MaskSteps mt::Attention::maskSteps() const {
   for (int64_t size : mask.getShape().take_back(axes))
     matrix *= ShapedType::isDynamic(size) ? 1 : size;
   bool split = mask.getRank() > 3 && mask.isDynamicDim(0);
-  int64_t each = 1; // groups of a sample
+  int64_t each = 1; // groups per sample
   for (int64_t size : mask.getShape().drop_back(axes).drop_front(split ? 1 : 0))
     each *= size;
   return {split ? each * matrix : 0, each == 1 ? 0 : matrix, steps[2], steps[1], steps[0]};
@@ -83,7 +83,7 @@ bool mt::isSameAttention(Operation *a, Operation *b) {
 // ---- types
 
 namespace {
-// What the verifiers of the three ops have in common. A null value has not been given.
+// Common parts of the verifiers of the three ops. A null value stands for an operand that the op does not have.
 struct Operands {
   std::optional<Location> location;
   RankedTensorType query, key, value, mask;
@@ -124,10 +124,10 @@ LogicalResult Operands::verifySizes() {
     if (!type)
       continue;
     if (type.getRank() != rank || type.getShape().drop_back(2) != query.getShape().drop_back(2))
-      return emitOptionalError(location, "expected equal axes before the places, found ", query, " and ", type);
+      return emitOptionalError(location, "expected equal axes before the positions, found ", query, " and ", type);
     for (int64_t size : type.getShape().take_back(2))
       if (size < 1)
-        return emitOptionalError(location, "expected places and channels of a known size, found ", type);
+        return emitOptionalError(location, "expected known numbers of positions and channels, found ", type);
   }
   for (RankedTensorType type : {key, value})
     if (type && type.getElementType() != query.getElementType())
@@ -153,7 +153,7 @@ LogicalResult Operands::verify() {
   return mask ? verifyMask() : success();
 }
 
-// Aligned at the last axis with [axes of the queries but the last two, heads, queries, keys].
+// The mask is aligned at its last axis with [axes of the queries but the last two, heads, queries, keys].
 LogicalResult Operands::verifyMask() {
   SmallVector<int64_t> full(query.getShape().drop_back(2));
   llvm::append_range(full, ArrayRef<int64_t>{heads, query.getShape().take_back(2)[0], key.getShape().take_back(2)[0]});
@@ -214,15 +214,16 @@ static int64_t scoresOf(Operation *op) {
   mt::Attention form(op);
   return form.groups * form.heads * form.pairs();
 }
-static constexpr int64_t softmaxFlops = 30; // of a score
+static constexpr int64_t softmaxFlops = 30; // per score
 
 int64_t AttentionOp::getFlops() {
   mt::Attention form(*this);
   return scoresOf(*this) * (2 * form.keySize + 2 * form.valueSize + softmaxFlops);
 }
-// Beside its attention.
+// The FLOPs that are not part of the mt.attention in the same kernel.
 int64_t AttentionLogSumsOp::getFlops() { return 16 * elementsPerRow(getType()); }
-// Beside each other: the scores count for the queries, what they have in common with the values for the keys.
+// The gradients share a kernel: the scores are counted for the queries' gradient, and the products that keys and values
+// share for the keys' gradient.
 int64_t AttentionGradientOp::getFlops() {
   mt::Attention form(*this);
   switch (getOf()) {
@@ -236,7 +237,7 @@ int64_t AttentionGradientOp::getFlops() {
   llvm_unreachable("all operands are listed");
 }
 
-// Loops over the axes before the places; what is inside them is not walked in order.
+// Parallel loops over the axes before the positions. The op does not access the other axes in order.
 static SmallVector<IteratorType> loopsOf(Value query) {
   return SmallVector<IteratorType>(tensorOf(query).getRank() - 2, IteratorType::parallel);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What attention, its log sums and its gradients are: each in double, by its definition.
+// Reference evaluation of attention, its log sums and its gradients in double precision, by definition.
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Random.h"
@@ -9,10 +9,10 @@ using namespace mlir;
 using namespace mlir::mt;
 
 namespace {
-// One head of one index of the axes before the places: where its lines begin.
+// One head at one index of the axes before the positions, with the offsets of its rows.
 struct Head {
   const mt::Attention &form;
-  int64_t index, head; // of those axes, as one
+  int64_t index, head; // the index of these axes, linearized
   int64_t sample, group;
 
   const double *line(const Tensor &tensor, int64_t places, int64_t place, bool ofKeys, int64_t size) const {
@@ -52,7 +52,7 @@ void addTo(double *sums, const double *line, double factor, int64_t count) {
     sums[i] += factor * line[i];
 }
 
-// What the probabilities of train_step are multiplied by.
+// Factors of the probabilities in train_step.
 class Dropout {
 public:
   template <typename Op> Dropout(Op op, const EvalContext &context, ArrayRef<Tensor> operands) : context(context) {
@@ -93,7 +93,7 @@ static int64_t indicesOf(const Tensor &query) {
   return query.size() / (query.shape[query.rank() - 1] * query.shape[query.rank() - 2]);
 }
 
-// The log sum of a query, and its scores, -inf where it does not see the key.
+// Returns the log sum of a query, and its scores: -inf for each key that the query does not attend to.
 static double scoresAt(const Head &head, const Tensor &q, const Tensor &k, const Tensor *mask, int64_t t,
                        std::vector<double> &scores) {
   const mt::Attention &form = head.form;
@@ -120,7 +120,8 @@ LogicalResult AttentionOp::interpret(const EvalContext &context, ArrayRef<Tensor
     for (int64_t t = 0; t < form.queries; ++t) {
       double logSum = scoresAt(head, q, k, mask, t, scores);
       double *line = head.line(result, form.queries, t, false, form.valueSize);
-      // A key that the mask hides has the probability 0, whose product with a NaN is one.
+      // The probability of a key that the mask hides is 0; the code multiplies it, so that a NaN in its value gives
+      // NaN.
       for (int64_t s = 0; s < form.keys; ++s)
         if (head.isNear(t, s))
           addTo(line, head.value(v, s),

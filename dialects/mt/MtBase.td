@@ -14,27 +14,27 @@ include "dialects/mt/MtInterfaces.td"
 def Mt_Dialect : Dialect {
   let name = "mt";
   let cppNamespace = "::mlir::mt";
-  let summary = "what a training step computes";
+  let summary = "operations of a training step";
   let description = [{
-    Values are ranked tensors of f32, i32 and i1. In programs there are also bf16 and f16 (docs/precision.md), which
-    `mt.cast` makes from f32 and extends again, moves move and contractions, reductions and pools read; there is no
-    arithmetic on them. A `?` is always the first axis and always the batch axis: the rows of the view. In a model and
-    in the training graph that is the global batch of n samples, after `mt-partition` one shard's valid rows. A tensor
-    whose first axis is `?` is *split*, any other is *replicated*.
+    Values are ranked tensors of f32, i32 and i1. Programs also have bf16 and f16 values (docs/precision.md): `mt.cast`
+    converts them from f32 and to f32, ops that move data move them, and contractions, reductions and pools read them.
+    No arithmetic is done in 16 bits. Only the first axis may be `?`, and `?` is the batch axis. Its size is the number
+    n of samples in the global batch up to `mt-partition`, and the number of valid rows of one shard after it. A tensor
+    whose first axis is `?` is *split*; any other tensor is *replicated*.
   }];
   let useDefaultAttributePrinterParser = 1;
-  let hasOperationAttrVerify = 1; // what is not known here is a typing error
+  let hasOperationAttrVerify = 1; // an unknown `mt.` attribute is an error
 }
 
 def Mt_Tensor : RankedTensorOf<[F32, BF16, F16, I32, I1]>;
 def Mt_Number : RankedTensorOf<[F32, I32, I1]>;
 def Mt_Float : RankedTensorOf<[F32]>;
-def Mt_AnyFloat : RankedTensorOf<[F32, BF16, F16]>; // what contractions, reductions and pools read
-def Mt_AnyNumber : RankedTensorOf<[F32, BF16, F16, I32]>; // what reductions read and mt.pad moves
+def Mt_AnyFloat : RankedTensorOf<[F32, BF16, F16]>; // operands of contractions, reductions and pools
+def Mt_AnyNumber : RankedTensorOf<[F32, BF16, F16, I32]>; // operands of reductions and of mt.pad
 def Mt_FloatOrInt : RankedTensorOf<[F32, I32]>;
 def Mt_Int : RankedTensorOf<[I32]>;
 def Mt_Bool : RankedTensorOf<[I1]>;
-// Their types are never written.
+// The assembly format omits these types.
 def Mt_Scalar : Type<0DTensorOf<[F32]>.predicate, "tensor<f32>", "::mlir::RankedTensorType">,
                 BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getF32Type())">;
 def Mt_Predicate : Type<0DTensorOf<[I1]>.predicate, "tensor<i1>", "::mlir::RankedTensorType">,
@@ -42,8 +42,8 @@ def Mt_Predicate : Type<0DTensorOf<[I1]>.predicate, "tensor<i1>", "::mlir::Ranke
 def Mt_Step : Type<0DTensorOf<[I32]>.predicate, "tensor<i32>", "::mlir::RankedTensorType">,
               BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI32Type())">;
 
-// MLIR's InferTypeOpAdaptor for ops of tensors. The parser asks for the type of a result before anything has verified
-// the types of optional and variadic operands.
+// MLIR's InferTypeOpAdaptor, with a check that all operands are tensors. The parser infers result types before the
+// verifier has checked the types of optional and variadic operands.
 def Mt_InferType : TraitList<[DeclareOpInterfaceMethods<InferTypeOpInterface>,
                               NativeOpTrait<"InferTypeOpAdaptor", [], [{
     static ::llvm::LogicalResult inferReturnTypes(::mlir::MLIRContext *context,
@@ -61,45 +61,46 @@ def Mt_InferType : TraitList<[DeclareOpInterfaceMethods<InferTypeOpInterface>,
     }
   }]>]>;
 
-// Operands of any float type each, which it extends as it reads them; an f32 result. (A reduction of i32 has i32.)
+// The op converts each floating-point operand to f32 when it reads it, and its result is f32 (i32 for a reduction of
+// i32).
 def Mt_Extends : NativeOpTrait<"Extends"> { let cppNamespace = "::mlir::mt"; }
-// What it reads are values that a kernel stores, and that a precision of 16 bits rounds.
+// The op reads stored values. If the plan's precision has 16 bits, `mt-precision` rounds them.
 def Mt_Rounds : NativeOpTrait<"Rounds"> { let cppNamespace = "::mlir::mt"; }
-// A product of matrices, a convolution or a gradient of one. It extends and rounds; with a discardable attribute
-// mt.precision = "f32" it is left alone.
+// A matrix product, a convolution or a gradient of a convolution. The op also has the traits Extends and Rounds. An op
+// with the discardable attribute mt.precision = "f32" keeps f32.
 def Mt_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::mlir::mt"; }
-// Its floats have one element type, f32 or one of 16 bits: operands, which it extends as it reads them, and the result,
-// which it rounds. Results with Mt_StaysFloat32 are f32 whatever is read, and so are operands that are such results.
+// All floating-point operands and results have one element type: f32, bf16 or f16. The op computes in f32 and rounds
+// its result. Results with Mt_StaysFloat32 are always f32, and so are operands that are such results.
 def Mt_SameFloats : NativeOpTrait<"SameFloats"> { let cppNamespace = "::mlir::mt"; }
 def Mt_StaysFloat32 : NativeOpTrait<"StaysFloat32"> { let cppNamespace = "::mlir::mt"; }
-// Elements of the result are elements of the operands at other indices, or zeros (mt.pad with another value: that one).
+// Each element of the result is an element of an operand at another index, or a fill value: 0, or the value of mt.pad.
 def Mt_Moves : NativeOpTrait<"Moves"> { let cppNamespace = "::mlir::mt"; }
 def Mt_MovesByLine : DeclareOpInterfaceMethods<MoveOpInterface, ["keepsFirstAxes", "dropFirstAxes"]>;
 def Mt_PadMoves : DeclareOpInterfaceMethods<MoveOpInterface, ["getFill", "keepsFirstAxes", "dropFirstAxes"]>;
-// Elements of the result are those of the operand in their order, each once or repeated.
+// The elements of the result are the elements of the operand in the same order, each of them once or several times.
 def Mt_Repeats : NativeOpTrait<"Repeats"> { let cppNamespace = "::mlir::mt"; }
-// An element of the result depends on its index, and on nothing that has elements.
+// An element of the result depends on its index alone (and on scalar operands).
 def Mt_Generates : NativeOpTrait<"Generates"> { let cppNamespace = "::mlir::mt"; }
-// No kernel computes it: what a program takes and gives, and what is known when it is compiled.
+// No kernel computes the op: it is an input, an output or an access to a variable of a program, or a constant.
 def Mt_Boundary : NativeOpTrait<"Boundary"> { let cppNamespace = "::mlir::mt"; }
 class Mt_OwnKernel<list<string> answers = []> : DeclareOpInterfaceMethods<KernelOpInterface, answers>;
-// A loss or an error, of whose means the lower one is better; an accuracy, of whose means the higher one is.
+// Of two means of a loss or error the lower one is better; of two means of an accuracy the higher one.
 def Mt_LowerIsBetter : NativeOpTrait<"LowerIsBetter"> { let cppNamespace = "::mlir::mt"; }
 def Mt_HigherIsBetter : NativeOpTrait<"HigherIsBetter"> { let cppNamespace = "::mlir::mt"; }
 
-// Its operands, which are the same on all devices, are read by whoever runs the program, when it is done.
+// The op reports its operands to the caller of the program after the step. They are equal on all devices.
 def Mt_Reports : NativeOpTrait<"Reports"> { let cppNamespace = "::mlir::mt"; }
 
 class Mt_Op<string mnemonic, list<Trait> traits = []> : Op<Mt_Dialect, mnemonic, traits>;
 
-// A computation: no side effects, interpreted, costed, sharded.
+// A computation without side effects, with a reference evaluation, a cost and a sharding rule.
 class Mt_PureOp<string mnemonic, list<Trait> traits = []> : Mt_Op<mnemonic, !listconcat([
     Pure, DeclareOpInterfaceMethods<InterpretOpInterface>, DeclareOpInterfaceMethods<CostOpInterface>,
     DeclareOpInterfaceMethods<ShardingInterface, ["getLoopIteratorTypes", "getReductionLoopIteratorKinds",
                                                   "getIndexingMaps"]>], traits)>;
 
-// An op that others can express. Most have a gradient of their own; that of Mt_DerivedComposite is what reverse mode
-// makes of its decomposition.
+// An op that other ops can express. Most composites define their own gradient. The gradient of an Mt_DerivedComposite
+// is the reverse-mode gradient of its decomposition.
 class Mt_Composite<string mnemonic, list<Trait> traits = []>
     : Mt_PureOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<DecomposeOpInterface>], traits)>;
 class Mt_DerivedComposite<string mnemonic, list<Trait> traits = []>
@@ -118,35 +119,35 @@ class Mt_I32Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32
   let genSpecializedAttr = 0;
 }
 class Mt_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<Mt_Dialect, info, mnemonic> {
-  let assemblyFormat = "$value"; // its space keeps `#mt<kernel_kind elementwise>` readable for the parser
+  let assemblyFormat = "$value"; // a leading space, for `#mt<kernel_kind elementwise>`
 }
 
-def Mt_InitKind : Mt_I32Enum<"InitKind", "how a variable starts", [
+def Mt_InitKind : Mt_I32Enum<"InitKind", "initializer of a variable", [
   I32EnumAttrCase<"zeros", 0>, I32EnumAttrCase<"ones", 1>, I32EnumAttrCase<"constant", 2>,
   I32EnumAttrCase<"glorot_uniform", 3>, I32EnumAttrCase<"glorot_normal", 4>, I32EnumAttrCase<"he_uniform", 5>,
   I32EnumAttrCase<"he_normal", 6>, I32EnumAttrCase<"lecun_uniform", 7>, I32EnumAttrCase<"lecun_normal", 8>,
   I32EnumAttrCase<"normal", 9>, I32EnumAttrCase<"uniform", 10>]>;
 def Mt_InitKindAttr : Mt_EnumAttr<Mt_InitKind, "init">;
 
-def Mt_VariableKind : Mt_I32Enum<"VariableKind", "who changes a variable", [
+def Mt_VariableKind : Mt_I32Enum<"VariableKind", "kind of a variable: trained, not trained, optimizer state", [
   I32EnumAttrCase<"trainable", 0>, I32EnumAttrCase<"non_trainable", 1>, I32EnumAttrCase<"slot", 2>]>;
 def Mt_VariableKindAttr : Mt_EnumAttr<Mt_VariableKind, "variable_kind">;
 
-def Mt_VariableRole : Mt_I32Enum<"VariableRole", "a variable of the optimizer's that the plan names", [
+def Mt_VariableRole : Mt_I32Enum<"VariableRole", "role of a variable of the optimizer", [
   I32EnumAttrCase<"learning_rate", 0>, I32EnumAttrCase<"iteration", 1>, I32EnumAttrCase<"average", 2>]>;
 def Mt_VariableRoleAttr : Mt_EnumAttr<Mt_VariableRole, "variable_role">;
 
-def Mt_Divisor : Mt_I32Enum<"Divisor", "what a loss is divided by", [
+def Mt_Divisor : Mt_I32Enum<"Divisor", "divisor of a loss", [
   I32EnumAttrCase<"samples", 0>, I32EnumAttrCase<"elements", 1>, I32EnumAttrCase<"weights", 2>]>;
 def Mt_DivisorAttr : Mt_EnumAttr<Mt_Divisor, "divisor">;
 
-def Mt_Finalizer : Mt_I32Enum<"Finalizer", "what a metric is of its sums over all samples; numbers as in plan.fbs", [
+def Mt_Finalizer : Mt_I32Enum<"Finalizer", "function of a metric's sums over all samples; numbers as in plan.fbs", [
   I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>,
   I32EnumAttrCase<"precision_recall", 3>,
   I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
 def Mt_FinalizerAttr : Mt_EnumAttr<Mt_Finalizer, "finalizer">;
 
-def Mt_Better : Mt_I32Enum<"Better", "which of two values of a metric is the better one; numbers as in plan.fbs", [
+def Mt_Better : Mt_I32Enum<"Better", "whether lower or higher values of a metric are better; numbers as in plan.fbs", [
   I32EnumAttrCase<"lower", 0>, I32EnumAttrCase<"higher", 1>]>;
 def Mt_BetterAttr : Mt_EnumAttr<Mt_Better, "better">;
 
@@ -159,26 +160,35 @@ def Mt_Reduction : Mt_I32Enum<"Reduction", "reduction", [
   I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]>;
 def Mt_ReductionAttr : Mt_EnumAttr<Mt_Reduction, "reduction">;
 
-def Mt_AttentionOperand : Mt_I32Enum<"AttentionOperand", "the operand of an attention that a gradient is of", [
+def Mt_AttentionOperand : Mt_I32Enum<"AttentionOperand", "operand of mt.attention whose gradient is computed", [
   I32EnumAttrCase<"query", 0>, I32EnumAttrCase<"key", 1>, I32EnumAttrCase<"value", 2>]>;
 def Mt_AttentionOperandAttr : Mt_EnumAttr<Mt_AttentionOperand, "attention_operand">;
 
-def Mt_Precision : Mt_I32Enum<"PrecisionClass", "how values of 32 bits are rounded for products", [
+def Mt_Precision : Mt_I32Enum<"PrecisionClass", "precision of the operands of matrix products and convolutions", [
   I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"bf16", 2>, I32EnumAttrCase<"f16", 3>]>;
 def Mt_Mode : Mt_I32Enum<"Mode", "whether sums over the batch follow the reduction tree",
                          [I32EnumAttrCase<"exact", 0>, I32EnumAttrCase<"fast", 1>]>;
 def Mt_Kinks : Mt_I32Enum<"Kinks",
-                          "whose gradient is taken where a formula has a kink, as |x| at 0 (docs/ir.md)", [
+                          "framework whose derivative is used where a function has none, as |x| at 0 (docs/ir.md)", [
   I32EnumAttrCase<"tensorflow", 0>, I32EnumAttrCase<"jax", 1>, I32EnumAttrCase<"torch", 2>]>;
-// Read and changed by `Compilation` (dialects/mt/Compilation.h) alone.
+// Only the class `Compilation` (dialects/mt/Compilation.h) reads and changes this attribute.
 def Mt_CompilationAttr : AttrDef<Mt_Dialect, "Compilation"> {
   let mnemonic = "compilation";
-  let summary = "parameters of a compilation, the module's `mt.compilation`: #mt.compilation<batch = 32, shards = 8, "
-                "shard_rows = 4>";
+  let summary = "parameters of a compilation: the attribute `mt.compilation` of the module";
   let description = [{
-    A batch, a number of shards and their rows that are 0 are not known. `shard_rows` is ceil(batch / shards).
-    `device_memory` in bytes; 0: not limited. `min_devices`: the fewest devices that the plan fits on; 0: it fits on
-    none.
+    `#mt.compilation<batch = 32, shards = 8, shard_rows = 4>`
+
+    `name`              name of the model
+    `batch`             samples of the global batch; 0: unknown
+    `shards`            number of shards, a power of two; 0: unknown
+    `shard_rows`        samples of a shard: ceil(batch / shards); 0: unknown
+    `seed`              seed of initial values and of random numbers
+    `precision`         precision of the operands of contractions (docs/precision.md)
+    `mode`              `exact`: sums over the batch follow the reduction tree (docs/exactness.md); `fast`: any order
+    `local_statistics`  each shard has batch normalization statistics of its own
+    `kinks`             framework whose derivative is used at kinks (docs/ir.md)
+    `device_memory`     memory limit of a device in bytes; 0: no limit
+    `min_devices`       smallest number of devices that the plan fits on; 0: it fits on no number of devices
   }];
   let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$name, DefaultValuedParameter<"int64_t", "0">:$batch,
                         DefaultValuedParameter<"int64_t", "0">:$shards,
@@ -195,13 +205,13 @@ def Mt_CompilationAttr : AttrDef<Mt_Dialect, "Compilation"> {
   let genVerifyDecl = 1;
 }
 
-include "dialects/mt/KernelKinds.td" // made by CMakeLists.txt: the enumerators of plan.fbs
-def Mt_KernelKind : Mt_I32Enum<"KernelKind", "how a kernel's code walks its data; numbers as in plan.fbs", kernelKinds>;
+include "dialects/mt/KernelKinds.td" // KernelKinds.cmake generates it from the enumerators of plan.fbs
+def Mt_KernelKind : Mt_I32Enum<"KernelKind", "kind of a kernel; numbers as in plan.fbs", kernelKinds>;
 def Mt_KernelKindAttr : Mt_EnumAttr<Mt_KernelKind, "kernel_kind">;
 
 def Mt_Wait : Mt_I32Enum<"Wait",
-                         "what must have finished before a kernel starts: nothing, what its device did, what all "
-                         "devices did; numbers as in plan.fbs", [
+                         "barrier before a kernel: none, of the threads of a device, or of all devices; numbers as in "
+                         "plan.fbs", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"device", 1>, I32EnumAttrCase<"all", 2>]>;
 def Mt_WaitAttr : Mt_EnumAttr<Mt_Wait, "wait">;
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Composites: types, loops, costs. Their meaning is their decomposition.
+// Types, loops and costs of composites. Their decompositions define what they compute.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
@@ -28,7 +28,7 @@ static SmallVector<utils::IteratorType> lastAxisLoops(RankedTensorType type, boo
     loops.back() = utils::IteratorType::reduction;
   return loops;
 }
-// Maps from the loops over the predictions' axes.
+// Maps from the loops over the axes of the predictions.
 static SmallVector<AffineMap> criterionMaps(Value predictions, Value targets) {
   AffineMap identity = AffineMap::getMultiDimIdentityMap(tensorOf(predictions).getRank(), predictions.getContext());
   AffineMap result = identity.dropResult(identity.getNumResults() - 1);
@@ -93,7 +93,7 @@ static LogicalResult verifyK(Operation *op, int64_t k) {
 LogicalResult SparseTopKCategoricalAccuracyOp::verify() { return verifyK(*this, getK()); }
 LogicalResult TopKCategoricalAccuracyOp::verify() { return verifyK(*this, getK()); }
 
-// The last axis is walked as a whole: it must be there, and it must not be the batch axis.
+// The op reads the last axis as a whole: the axis must exist and must not be the batch axis.
 static LogicalResult verifyLastAxis(Operation *op, Value operand) {
   RankedTensorType type = tensorOf(operand);
   if (type.getRank() == 0 || type.isDynamicDim(type.getRank() - 1))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolution and its two gradients: one sum of products over seven loops (sample; output row, column and filter; tap
-// row, column and channel) of which each op keeps other axes.
+// Convolution and its two gradients: a sum of products over seven loops (sample; row, column and filter of the output;
+// row, column and channel of the tap). Each of the three ops reduces other loops.
 #include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
 
-// The shapes that take part: x, w and what the output would be.
+// Geometry from the types of x and w.
 static FailureOr<Convolution> convolutionOf(std::optional<Location> location, RankedTensorType x, RankedTensorType w,
                                             ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
                                             ArrayRef<int64_t> dilation, int64_t groups) {
@@ -34,7 +34,7 @@ static RankedTensorType outputType(RankedTensorType x, const Convolution &c) {
                                Float32Type::get(x.getContext()));
 }
 
-// For the ops that have dy: it must be what the convolution of x and w gives.
+// Verifies that the operand dy of a gradient has the shape of the convolution of x and w.
 template <typename Op>
 static LogicalResult verifyGradient(Op op, RankedTensorType x, RankedTensorType w, RankedTensorType dy) {
   FailureOr<Convolution> c =
@@ -51,7 +51,7 @@ template <typename Op> static Convolution verified(Op op, RankedTensorType x, Ra
   return *convolutionOf(std::nullopt, x, w, op.getStrides(), op.getPadding(), op.getDilation(), op.getGroups());
 }
 
-// ---- What the three share, in the order x, w, y.
+// ---- Common parts, with maps in the order x, w, y
 
 static SmallVector<AffineMap> maps(const Convolution &c, MLIRContext *context) {
   AffineExpr n, oh, ow, f, kh, kw, k;
@@ -61,7 +61,7 @@ static SmallVector<AffineMap> maps(const Convolution &c, MLIRContext *context) {
   return {map({n, c.rows.at(oh, kh), c.columns.at(ow, kw), channel}), map({kh, kw, k, f}), map({n, oh, ow, f})};
 }
 
-// Reductions but for these loops: n 0, oh 1, ow 2, f 3, kh 4, kw 5, c 6.
+// All loops are reductions but these: n 0, oh 1, ow 2, f 3, kh 4, kw 5, c 6.
 static SmallVector<IteratorType> parallelLoops(ArrayRef<int64_t> parallel) {
   SmallVector<IteratorType> loops(7, IteratorType::reduction);
   for (int64_t loop : parallel)
@@ -72,7 +72,7 @@ static SmallVector<shard::ReductionKind> sums(size_t count) {
   return SmallVector<shard::ReductionKind>(count, shard::ReductionKind::Sum);
 }
 
-// Calls use(x, w, y) with the elements' offsets for each product, in row-major order of n, oh, ow, f, kh, kw, c.
+// Calls use(x, w, y) for each product, with the offsets of the elements, in row-major order of n, oh, ow, f, kh, kw, c.
 static void forEachProduct(const Convolution &c, int64_t samples,
                            llvm::function_ref<void(int64_t, int64_t, int64_t)> use) {
   int64_t y = 0;
@@ -175,7 +175,7 @@ void Conv2DInputGradientOp::buildGradient(OpBuilder &builder, ValueRange resultG
 
 // ---- dw
 
-// The kernel, without the batch axis of a gradient of each sample.
+// Type of the kernel's gradient, without the batch axis that the gradient of each sample has.
 static RankedTensorType kernelOf(Conv2DKernelGradientOp op) {
   RankedTensorType type = op.getType();
   return isSplit(type) ? type.clone(type.getShape().drop_front()) : type;
@@ -204,7 +204,7 @@ SmallVector<AffineMap> Conv2DKernelGradientOp::getIndexingMaps() {
 LogicalResult Conv2DKernelGradientOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                                 SmallVectorImpl<Tensor> &results) {
   Tensor result(concreteShape(getType(), context.rows));
-  // Of each sample, or of all together.
+  // A result with a batch axis has one sum per sample, any other result one sum.
   int64_t outputs = elementsPerRow(getGradient().getType()), step = isSplit(getType()) ? elementsPerRow(getType()) : 0;
   forEachProduct(getConvolution(), context.rows, [&](int64_t x, int64_t w, int64_t y) {
     result.data[y / outputs * step + w] += operands[0].data[x] * operands[1].data[y];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Composites: gradients and decompositions. Their meaning stands in MtCriteriaEvaluate.cpp, written independently.
+// Gradients and decompositions of criteria. MtCriteriaEvaluate.cpp has the reference evaluation, written independently.
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/Kinks.h"
@@ -12,7 +12,7 @@ using namespace mlir::mt;
 
 static double lastExtent(const Expr &a) { return a.type().getShape().back(); }
 
-// Keras' epsilon.
+// Bounds of clipped probabilities, from Keras' epsilon.
 static constexpr double low = 1e-7, high = 1 - 1e-7;
 
 static Expr softmax(const Expr &a) {
@@ -23,14 +23,14 @@ static Expr logSoftmax(const Expr &a) {
   Expr shifted = a - maxLast(a);
   return shifted - log(sumLast(exp(shifted)));
 }
-// i1: whether the index is the label.
+// A mask of i1: true at the class of the label.
 static Expr labelMask(const Expr &labels, int64_t classes) {
   OpBuilder &builder = labels.getBuilder();
   auto type = RankedTensorType::get({classes}, builder.getI32Type());
   return unsqueezeLast(labels) == labels.make(IotaOp::create(builder, labels.getLocation(), type, 0));
 }
 static Expr clip(const Expr &a) { return minimum(maximum(a, low), high); }
-// Where clip passes a gradient: 1, else 0.
+// 1 if the gradient passes through clip, else 0.
 static Expr clipPasses(const Expr &a) { return select(a >= low, select(a <= high, Expr(1.0), Expr(0.0)), 0.0); }
 
 Value SoftmaxOp::decompose(OpBuilder &builder) { return softmax(Expr(builder, getLoc(), getOperand())).value(); }
@@ -55,10 +55,10 @@ Value OneHotOp::decompose(OpBuilder &builder) {
   return toFloat(labelMask(Expr(builder, getLoc(), getLabels()), tensorOf(getResult()).getShape().back())).value();
 }
 
-// ---- Logits that exist for a block of classes at a time (Blocks.h)
+// ---- Logits that are computed by blocks of classes (Blocks.h)
 
 namespace {
-// The logits of `size` classes from `from` on, and what else is read of these classes in the block's turn.
+// The logits of `size` classes from class `from` on, and the other values of these classes that the block's turn reads.
 class ClassBlock {
 public:
   ClassBlock(const Expr &logits, int64_t from, int64_t size, Turn turn) : from(from), size(size), turn(turn) {
@@ -67,13 +67,15 @@ public:
 
   int64_t first() const { return from; }
   Expr logits() const { return *predicted; }
-  // i1: whether the class is the label. Another op in each turn: a mask is computed again rather than kept.
+  // A mask of i1: true at the class of the label. Each turn builds its own mask, because computing it again is cheaper
+  // than storing it.
   Expr isLabel(const Expr &labels) const {
     Expr mask = labelMask(from ? labels - static_cast<double>(from) : labels, size);
     setTurn(mask.value().getDefiningOp(), turn);
     return mask;
   }
-  // Of targets like the logits; of labels, if that is what they are made of.
+  // The block's part of targets of the logits' shape. If the targets are a one-hot encoding, it is built from the
+  // labels.
   Expr targets(Value values) const {
     OpBuilder &builder = predicted->getBuilder();
     Location location = predicted->getLocation();
@@ -88,7 +90,8 @@ private:
   std::optional<Expr> predicted;
 
   Expr part(OpBuilder &builder, Location location, Value whole) const {
-    ArrayRef<int64_t> shape = tensorOf(whole).getShape().drop_front(); // the batch axis is not named
+    // lists of mt.slice do not contain the batch axis
+    ArrayRef<int64_t> shape = tensorOf(whole).getShape().drop_front();
     SmallVector<int64_t> starts(shape.size(), 0), sizes(shape);
     starts.back() = from;
     sizes.back() = size;
@@ -98,14 +101,14 @@ private:
   }
 };
 
-// The log of a line's sum of e^logit is top + rest.
+// The logarithm of the sum of e^logit over a row is top + rest.
 struct LogSum {
   Expr top, rest;
 };
 } // namespace
 
-// In order of the classes. `again`: for the backward pass, which takes turns from the last block to the first; the last
-// one is still there.
+// The blocks in order of their classes. `again`: the blocks of the backward pass, whose turns go from the last block to
+// the first; the logits of the last block are still in memory.
 static SmallVector<ClassBlock> classBlocks(const Expr &p, LogitBlocks form, bool again = false) {
   int64_t classes = static_cast<int64_t>(lastExtent(p)), last = llvm::divideCeil(classes, form.size) - 1;
   SmallVector<ClassBlock> blocks;
@@ -123,7 +126,7 @@ static Expr sumOf(ArrayRef<ClassBlock> blocks, llvm::function_ref<Expr(const Cla
 }
 
 static LogSum logSum(ArrayRef<ClassBlock> blocks) {
-  // A block may hold logits of -inf alone.
+  // The bound keeps a block whose logits are all -inf from giving a NaN.
   SmallVector<Expr> tops =
       llvm::map_to_vector(blocks, [](const ClassBlock &block) { return maximum(maxLast(block.logits()), -3.0e38); });
   Expr top = tops[0];
@@ -150,8 +153,8 @@ static Value sparseLoss(const Expr &p, const Expr &labels, LogitBlocks form) {
   return squeezeLast(sum.rest - (labelLogit(blocks, labels) - sum.top)).value();
 }
 
-// How many logits are larger than the label's. That is known when all blocks have been there: they are counted when the
-// backward pass computes them again.
+// Number of logits that are larger than the label's logit. The label's logit is known after all blocks, so the logits
+// are counted when the backward pass computes the blocks again.
 static Expr countAboveLabel(const Expr &p, const Expr &labels, LogitBlocks form) {
   Expr chosen = labelLogit(classBlocks(p, form), labels);
   return sumOf(classBlocks(p, form, /*again=*/true),
@@ -166,7 +169,7 @@ static Value denseLoss(const Expr &p, llvm::function_ref<Expr(const ClassBlock &
   return squeezeLast(all * sum.rest - (chosen - all * sum.top)).value();
 }
 
-// (softmax sum(t) - t) dy; `one`: sum(t) is 1.
+// Gradient (softmax(p) sum(t) - t) dy of the cross-entropy. `one` states that sum(t) is 1.
 static Value gradientByBlocks(const Expr &p, llvm::function_ref<Expr(const ClassBlock &)> targetsOf, const Expr &dy,
                               LogitBlocks form, bool one) {
   SmallVector<ClassBlock> blocks = classBlocks(p, form);
@@ -184,8 +187,8 @@ static Value gradientByBlocks(const Expr &p, llvm::function_ref<Expr(const Class
   return whole;
 }
 
-// The index of the first of the largest or of the NaNs, as f32. (Of comparisons and a minimum: mt.argmax would keep the
-// gradient of a block from lying over its logits.)
+// Index of the first largest logit, or of the first NaN, as f32. It is built of comparisons and a minimum, because an
+// mt.argmax would keep the gradient of a block from overwriting the block's logits.
 static Expr argmaxByBlocks(const Expr &p, LogitBlocks form) {
   auto indexIn = [](const ClassBlock &block) {
     Expr p = block.logits();
@@ -193,7 +196,7 @@ static Expr argmaxByBlocks(const Expr &p, LogitBlocks form) {
     RankedTensorType type = p.type();
     auto index = p.make(IotaOp::create(builder, p.getLocation(),
                                        RankedTensorType::get(type.getShape().take_back(), builder.getF32Type()), 0));
-    // A NaN is the largest, and equals nothing; where there is none, no element differs from itself.
+    // If an element is NaN, the maximum is NaN and equals no element, so the index is taken of the NaNs.
     Expr at = select(!(p == maxLast(p)), select(p == p, lastExtent(p), index), index);
     Expr found = p.make(ReduceOp::create(builder, p.getLocation(), Reduction::min, at.value(), {type.getRank() - 1}));
     return block.first() ? found + static_cast<double>(block.first()) : found;
@@ -226,7 +229,7 @@ static Expr smoothed(const Expr &t, const llvm::APFloat &smoothing, double class
   return s == 0 ? t : t * (1 - s) + s / classes;
 }
 
-// The smoothed targets of a block.
+// The smoothed targets of a block of classes.
 static Expr targetsOf(CategoricalCrossentropyOp op, const ClassBlock &block) {
   return smoothed(block.targets(op.getTargets()), op.getLabelSmoothing(),
                   static_cast<double>(tensorOf(op.getPredictions()).getShape().back()));
@@ -241,7 +244,8 @@ Value CategoricalCrossentropyOp::decompose(OpBuilder &builder) {
   return (-squeezeLast(sumLast(t * logarithm))).value();
 }
 
-// dL/dp of -sum t log p. Logits: softmax sum(t) - t; probabilities q = p / s, clipped: through the division.
+// dL/dp of -sum t log p. For logits it is softmax(p) sum(t) - t. Probabilities are differentiated through the clip and
+// through q = p / s.
 static Expr categoricalGradient(const Expr &p, const Expr &t, const Expr &dy, bool logits, bool oneHot) {
   if (logits)
     return (oneHot ? softmax(p) - t : softmax(p) * sumLast(t) - t) * dy;
@@ -285,7 +289,7 @@ void CategoricalCrossentropyOp::buildGradient(OpBuilder &builder, ValueRange res
   operandGradients.push_back((logarithm * dy * (getLabelSmoothing().convertToFloat() - 1.0)).value());
 }
 
-// With logits: max(p, 0) - p t + log1p(e^-|p|), which does not overflow.
+// The form for logits, max(p, 0) - p t + log1p(e^-|p|), does not overflow.
 Value BinaryCrossentropyOp::decompose(OpBuilder &builder) {
   Expr p(builder, getLoc(), getPredictions());
   Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), 2);

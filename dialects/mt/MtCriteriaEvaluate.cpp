@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Composites in double precision, row by row: what their decompositions are compared against.
+// Reference evaluation of composites in double precision, row by row. Tests compare the decompositions with it.
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
 #include <cmath>
@@ -30,12 +30,12 @@ static double logSumExp(Row a) {
 
 static double clip(double p) { return std::clamp<double>(p, 1e-7f, static_cast<float>(1 - 1e-7)); }
 
-// log p of one class.
+// Logarithm of the probability of class c.
 static double logProbability(Row p, size_t c, bool logits) {
   return logits ? p[c] - logSumExp(p) : std::log(clip(p[c] / std::accumulate(p.begin(), p.end(), 0.0)));
 }
 
-// One result element for each row of the predictions' last axis.
+// Calls `function` for each row of the predictions' last axis; its values are the elements of the result.
 static Tensor perRow(const Tensor &predictions, llvm::function_ref<double(Row, int64_t)> function) {
   Tensor result(ArrayRef<int64_t>(predictions.shape).drop_back());
   int64_t extent = predictions.shape.back();
@@ -220,7 +220,7 @@ LogicalResult CosineSimilarityOp::interpret(const EvalContext &, ArrayRef<Tensor
   return success();
 }
 
-// Whether fewer than k elements are larger than that of the label.
+// Whether fewer than k elements are larger than the label's element.
 static bool isAmongTop(Row p, double label, int64_t k) {
   double chosen = label >= 0 && label < p.size() ? p[static_cast<size_t>(label)] : 0;
   return llvm::count_if(p, [&](double x) { return x > chosen; }) < k;

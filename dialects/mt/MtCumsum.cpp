@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt.cumsum. Its gradient is the same sum from the other end.
+// mt.cumsum. Its gradient is the cumulative sum in the other direction.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 
@@ -33,7 +33,7 @@ LogicalResult CumsumOp::interpret(const EvalContext &, ArrayRef<Tensor> operands
   for (int64_t axis = getDim() + 1; axis < sum.rank(); ++axis)
     inner *= sum.shape[axis];
   for (int64_t i = 0; i < sum.size(); ++i) {
-    // From the first element along the axis to the last, or from the last to the first.
+    // Forward, or backward with `reverse`.
     int64_t at = getReverse() ? sum.size() - 1 - i : i, place = at / inner % size;
     if (place != (getReverse() ? size - 1 : 0))
       sum.data[at] = wrapped(getType().getElementType(), sum.data[at] + sum.data[at + (getReverse() ? inner : -inner)]);
@@ -48,7 +48,7 @@ void CumsumOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Sma
       dy ? CumsumOp::create(builder, getLoc(), dy.getType(), dy, getDim(), !getReverse()).getResult() : Value());
 }
 
-// x + x moved by k places, with zeros in their place, for k = 1, 2, 4 ...
+// In each round k = 1, 2, 4 ..., adds to the sum a copy of itself that is shifted by k elements, with zeros shifted in.
 Value CumsumOp::decompose(OpBuilder &builder) {
   RankedTensorType type = getType();
   int64_t first = isSplit(type), size = type.getDimSize(getDim());

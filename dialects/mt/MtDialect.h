@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mt dialect: what a training step computes (MtBase.td, MtStructure.td, MtOps.td).
+// The mt dialect: operations of a training step (MtBase.td, MtStructure.td, MtOps.td).
 #ifndef DIALECTS_MT_MTDIALECT_H
 #define DIALECTS_MT_MTDIALECT_H
 
@@ -11,7 +11,7 @@
 #include "dialects/mt/Window.h"
 
 namespace mlir::mt {
-using shard::ReductionKind; // ShardingInterface's declarations name it so
+using shard::ReductionKind; // the generated declarations of ShardingInterface use this name
 } // namespace mlir::mt
 
 #include "dialects/mt/MtDialect.h.inc"
@@ -19,14 +19,14 @@ using shard::ReductionKind; // ShardingInterface's declarations name it so
 #include "dialects/mt/MtInterfaces.h.inc"
 
 namespace mlir::mt {
-// Its sums are tensors over the samples, not a mean.
+// Whether the finalizer computes a metric from sums over the samples, and not from a mean.
 inline bool isOfSums(Finalizer finalizer) { return finalizer != Finalizer::mean && finalizer != Finalizer::root_mean; }
-// What a plan file can hold (docs/plan-format.md section 4).
+// Limit of a plan file (docs/plan-format.md section 4).
 inline constexpr size_t maxNameBytes = 1024;
-// Its bytes are UTF-8 and none is a control character.
+// Whether the name is UTF-8 without control characters.
 bool isText(llvm::StringRef name);
-// Where a reduction starts, and code for its next value, of scalars or vectors of f32 or i32: by these rules, on which
-// bits depend, every code generator reduces.
+// The initial value of a reduction, and code for one step of it on scalars or vectors of f32 or i32. Every code
+// generator uses these functions, because the bits depend on them.
 float startOf(Reduction kind);
 TypedAttr startOf(Reduction kind, Type element);
 Value combine(OpBuilder &builder, Location location, Reduction kind, Value running, Value next);

@@ -153,7 +153,7 @@ Value CastOp::lowerElement(OpBuilder &builder, ValueRange operands) {
   Type from = getElementTypeOrSelf(a.getType()), to = tensorOf(getResult()).getElementType();
   if (isHalf(to))
     return roundTo(VectorExpr(builder, location, a), to).value();
-  if (from == to) // of bf16 and f16 too: in a register they are f32
+  if (from == to) // includes bf16 and f16, which registers hold as f32
     return a;
   Type type = to;
   if (auto vector = dyn_cast<VectorType>(a.getType()))
@@ -163,7 +163,7 @@ Value CastOp::lowerElement(OpBuilder &builder, ValueRange operands) {
                               : arith::ExtUIOp::create(builder, location, type, a).getResult();
   if (isa<FloatType>(to))
     return arith::SIToFPOp::create(builder, location, type, a);
-  // Saturating: the conversion itself sees only values that fit.
+  // Saturates before the conversion, which is defined only for values in range.
   VectorExpr x(builder, location, a);
   VectorExpr low(-2147483648.0), high(2147483520.0);
   VectorExpr fits = select(x >= low, select(x <= high, x, high), select(x < low, low, VectorExpr(0.0)));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element-wise ops. A new one is one record and one test.
+// Element-wise ops. A new element-wise op takes one record here and one test.
 //
-//   evaluate  C++ expression of doubles a (, b): the meaning
+//   evaluate  C++ expression of doubles a (, b): the reference evaluation
 //   gradient  C++ expression of Expr (dialects/mt/Expr.h): operands a (, b), result y, dL/dresult dy -> dL/doperand
-//   lower     C++ expression of VectorExpr (VectorExpr.h): operands a (, b): exact, target-independent arithmetic
+//   lower     C++ expression of VectorExpr (VectorExpr.h): operands a (, b). Its bits do not depend on the target
 #ifndef MT_ELEMENTWISE_TD
 #define MT_ELEMENTWISE_TD
 
@@ -50,7 +50,7 @@ class Mt_Unary<string mnemonic, string text, code evaluate, code gradient, code 
 
 def NegOp : Mt_Unary<"neg", "-a", "-a", "-dy", "-a">;
 def AbsOp : Mt_Unary<"abs", "|a|", "std::fabs(a)", "gradientOfAbs(a, dy)", "abs(a)">;
-def SignOp : Mt_Unary<"sign", "-1, 0 or 1; of a NaN it", "a > 0 ? 1 : a < 0 ? -1 : a - a", "0.0",
+def SignOp : Mt_Unary<"sign", "sign: -1, 0 or 1; NaN for NaN", "a > 0 ? 1 : a < 0 ? -1 : a - a", "0.0",
                       "select(a > 0.0f, 1.0f, select(a < 0.0f, -1.0f, a - a))">;
 def SquareOp : Mt_Unary<"square", "a * a", "a * a", "dy * (a * 2.0)", "a * a">;
 def ExpOp : Mt_Unary<"exp", "e^a", "std::exp(a)", "dy * y", "exp(a)", 10>;
@@ -63,15 +63,16 @@ def SigmoidOp : Mt_Unary<"sigmoid", "1 / (1 + e^-a)", "1.0 / (1.0 + std::exp(-a)
                          "1.0f / (exp(-a) + 1.0f)", 13>;
 def ReluOp : Mt_Unary<"relu", "max(a, 0)", "a <= 0 ? 0 : a", "select(y > 0.0, dy, 0.0)", "select(a <= 0.0f, 0.0f, a)">;
 def ErfOp : Mt_Unary<"erf", "error function", "std::erf(a)", "dy * 1.1283791670955126 * exp(-(a * a))", "erf(a)", 15>;
-def ErfInvOp : Mt_Unary<"erf_inv", "inverse error function (Giles 2010)", "evaluateErfInv(a)",
+def ErfInvOp : Mt_Unary<"erf_inv", "inverse error function (approximation by Giles 2010)", "evaluateErfInv(a)",
                         "dy * 0.886226925452758 * exp(y * y)", "erfInv(a)", 20>;
 def Expm1Op : Mt_Unary<"expm1", "e^a - 1", "std::expm1(a)", "dy * (y + 1.0)", "expm1(a)", 23>;
 def SinOp : Mt_Unary<"sin", "sine", "std::sin(a)", "dy * cos(a)", "sin(a)", 20>;
 def CosOp : Mt_Unary<"cos", "cosine", "std::cos(a)", "-(dy * sin(a))", "cos(a)", 20>;
 def FloorOp : Mt_Unary<"floor", "largest integer <= a", "std::floor(a)", "0.0", "floor(a)">;
 
-// Binary ops broadcast like NumPy, aligned at the last axis; a split operand has the result's rank.
-// With `whole`, an expression of int64_t a, b, they are of i32 too, and wrap; other ones are of floats alone.
+// Binary ops broadcast as in NumPy, aligned at the last axis; a split operand has the rank of the result. `whole` is a
+// C++ expression of int64_t a, b. An op that has it is also defined on i32, with wrap-around; any other op is defined
+// on f32 alone.
 class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, code gradientB, code lower, int flops = 1,
                 code whole = "">
     : Mt_Elementwise<mnemonic, [
@@ -121,47 +122,50 @@ def AddOp : Mt_Binary<"add", "a + b", "a + b", "dy", "dy", "a + b", 1, "a + b">;
 def SubOp : Mt_Binary<"sub", "a - b", "a - b", "dy", "-dy", "a - b", 1, "a - b">;
 def MulOp : Mt_Binary<"mul", "a * b", "a * b", "dy * b", "dy * a", "a * b", 1, "a * b">;
 def DivOp : Mt_Binary<"div", "a / b", "a / b", "dy / b", "-(dy * y / b)", "a / b">;
-def MaximumOp : Mt_Binary<"maximum", "the larger, a NaN if one is", "larger(a, b)",
+def MaximumOp : Mt_Binary<"maximum", "maximum of a and b; NaN if either is NaN", "larger(a, b)",
                           "gradientToFirst(Compare::gt, a, b, dy)", "gradientToSecond(Compare::gt, a, b, dy)",
                           "maximum(a, b)", 1, "std::max(a, b)">;
-def MinimumOp : Mt_Binary<"minimum", "the smaller, a NaN if one is", "smaller(a, b)",
+def MinimumOp : Mt_Binary<"minimum", "minimum of a and b; NaN if either is NaN", "smaller(a, b)",
                           "gradientToFirst(Compare::lt, a, b, dy)", "gradientToSecond(Compare::lt, a, b, dy)",
                           "minimum(a, b)", 1, "std::min(a, b)">;
-def PowOp : Mt_Binary<"pow", "a to the b; a > 0", "std::pow(a, b)", "dy * b * pow(a, b - 1.0)", "dy * y * log(a)",
+def PowOp : Mt_Binary<"pow", "a^b, for a > 0", "std::pow(a, b)", "dy * b * pow(a, b - 1.0)", "dy * y * log(a)",
                       "pow(a, b)", 30>;
 
-// Element-wise ops that do not fit the two classes: lower, interpret and loops are in C++ beside the others.
+// Element-wise ops that do not fit the two classes. MtElementwise.cpp defines their methods.
 def CompareOp : Mt_Elementwise<"compare", [Mt_InferType]> {
-  let summary = "element-wise comparison, broadcasting: mt.compare lt, %a, %b : tensor<..>, tensor<..>";
+  let summary = "element-wise comparison, with broadcasting";
+  let description = "`mt.compare lt, %a, %b : tensor<?x8xf32>, tensor<8xf32>`. A comparison with NaN is false, but for "
+                    "`ne`.";
   let arguments = (ins Mt_CompareAttr:$kind, Mt_Number:$lhs, Mt_Number:$rhs);
   let results = (outs Mt_Bool:$result);
   let assemblyFormat = "`` $kind `,` $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
 }
 def AndOp : Mt_Elementwise<"and", [Mt_InferType]> {
-  let summary = "both, broadcasting";
+  let summary = "logical and of two booleans, with broadcasting";
   let arguments = (ins Mt_Bool:$lhs, Mt_Bool:$rhs);
   let results = (outs Mt_Bool:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
 }
 def NotOp : Mt_Elementwise<"not", [SameOperandsAndResultType]> {
-  let summary = "negation";
+  let summary = "logical not";
   let arguments = (ins Mt_Bool:$operand);
   let results = (outs Mt_Bool:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
 def SelectOp : Mt_Elementwise<"select", [Mt_InferType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "a where the condition holds, else b; all three broadcast";
+  let summary = "lhs if the condition is true, else rhs; all three operands broadcast";
   let arguments = (ins Mt_Bool:$condition, Mt_Number:$lhs, Mt_Number:$rhs);
   let results = (outs Mt_Number:$result);
   let assemblyFormat = "$condition `,` $lhs `,` $rhs attr-dict `:` type($condition) `,` type($lhs) `,` type($rhs)";
 }
 def CastOp : Mt_Elementwise<"cast", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "converts elements: i32 and i1 to f32 (nearest), f32 to i32 (towards zero, saturating), i1 to i32, f32 "
-                "to bf16 or f16 and back";
+  let summary = "conversion of elements to another type";
   let description = [{
-    To bf16 and f16: to nearest, ties to even, subnormals kept; infinite from halfway above the largest finite number on
-    (65520 for f16). There is no cast between bf16, f16 and anything but f32. The gradient of a rounding is that of its
-    result.
+    i32 to f32 rounds to nearest. f32 to i32 rounds towards zero and saturates. i1 becomes 0 or 1 of f32 or i32.
+
+    f32 to bf16 or f16 rounds to nearest, ties to even, and keeps subnormals. A number becomes infinite if it is at
+    least halfway from the largest finite number to the next power of two (65520 for f16). bf16 and f16 convert to f32
+    alone. The gradient passes through a rounding unchanged. The verifier fails for any other pair of types.
   }];
   let arguments = (ins Mt_Tensor:$operand);
   let results = (outs Mt_Tensor:$result);

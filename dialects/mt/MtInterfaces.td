@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pass may ask of an op. An op answers next to its definition; no pass holds a switch over all ops.
+// Interfaces through which passes ask ops. An op implements an interface next to its definition, so that no pass has a
+// switch over all ops.
 #ifndef MT_INTERFACES_TD
 #define MT_INTERFACES_TD
 
@@ -9,12 +10,13 @@ include "mlir/IR/OpBase.td"
 def GradientOpInterface : OpInterface<"GradientOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    Reverse-mode derivative of an op, as mt ops. Every op with a floating-point operand that a loss can depend on has
-    it.
+    Reverse-mode derivative of an op, built of mt ops. Every op that can lie between a trainable variable and a loss
+    implements it.
   }];
   let methods = [InterfaceMethod<[{
-      Given dL/dresult for each result (null: zero), appends dL/doperand for each operand; null where the operand is
-      not differentiable (integers, labels) or the derivative is zero. The shapes are the operands' shapes.
+      Takes dL/dresult for each result (null stands for zero) and appends dL/doperand for each operand, of the
+      operand's shape. Appends null for an operand that is not differentiable (integers, labels) or whose derivative is
+      zero.
     }],
     "void", "buildGradient",
     (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$resultGradients,
@@ -23,10 +25,10 @@ def GradientOpInterface : OpInterface<"GradientOpInterface"> {
 
 def InterpretOpInterface : OpInterface<"InterpretOpInterface"> {
   let cppNamespace = "::mlir::mt";
-  let description = [{ The meaning of an op, in double precision: slow and obvious. }];
+  let description = [{ Reference evaluation of an op in double precision, written for clarity and not for speed. }];
   let methods = [InterfaceMethod<[{
-      Computes the results from the operands' values. `context` gives the number of rows (the size of every `?`), the
-      first row's global index, the seed.
+      Computes the results from the values of the operands. `context` has the number of rows (the size of every `?`),
+      the index of the first row in the global batch, and the seed.
     }],
     "::llvm::LogicalResult", "interpret",
     (ins "const ::mlir::mt::EvalContext &":$context, "::llvm::ArrayRef<::mlir::mt::Tensor>":$operands,
@@ -35,22 +37,22 @@ def InterpretOpInterface : OpInterface<"InterpretOpInterface"> {
 
 def CostOpInterface : OpInterface<"CostOpInterface"> {
   let cppNamespace = "::mlir::mt";
-  let description = [{ Floating-point operations of an op. A FMA counts two. }];
+  let description = [{ Number of floating-point operations of an op. An FMA counts as two. }];
   let methods = [
-    InterfaceMethod<"FLOPs of one row where the op works on batch rows (`?`), else of the whole op",
+    InterfaceMethod<"FLOPs of one row if the op has a batch axis (`?`), else of the whole op",
                     "int64_t", "getFlops", (ins)>];
 }
 
 def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op whose result element depends on the operands' elements at the same (broadcast) index. Code generation asks it
-    for the arithmetic of one element and knows nothing else about it.
+    An op whose result element depends on the operands' elements at the same (broadcast) index. Code generation uses
+    only `lowerElement` of such an op.
   }];
   let methods = [InterfaceMethod<[{
-      Emits the op on lanes: each operand is a scalar or `vector<16x...>` of its element type (all of one shape), i1 for
-      booleans. Only arith ops and llvm intrinsics may be emitted; FMA is spelled out, and a lane's bits may not
-      depend on its neighbours or on the target.
+      Emits the op for one element or for a vector of elements: the operands are all scalars or all `vector<16x...>` of
+      their element types, i1 for booleans. May emit arith ops and LLVM intrinsics alone. An FMA is emitted explicitly.
+      The bits of a vector's element must not depend on the other elements or on the target.
     }],
     "::mlir::Value", "lowerElement",
     (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands)>];
@@ -59,45 +61,48 @@ def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
 def MoveOpInterface : OpInterface<"MoveOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op whose result holds elements of its operands, picked by their position alone. Both code generators write the op
-    from these answers.
+    An op whose result holds elements of its operands, selected by their index alone. Both code generators emit such an
+    op from these methods.
   }];
   let methods = [
-    InterfaceMethod<"The boxes of elements that make up the result, one after the other. They do not overlap",
+    InterfaceMethod<"Boxes of operand elements that make up the result, in order; they do not overlap in the result",
                     "::llvm::SmallVector<::mlir::mt::Move>", "getMoves", (ins)>,
-    InterfaceMethod<"What an element is that is in no box", "::llvm::APFloat", "getFill", (ins), "",
+    InterfaceMethod<"Value of the result's elements outside of all boxes", "::llvm::APFloat", "getFill", (ins), "",
                     "return ::llvm::APFloat(0.0f);">,
     InterfaceMethod<[{
-      Whether the first `axes` axes of a sample (those of the operands have been found equal to the result's) stay as
-      they are, so that each index of them can be computed by itself (Lines.h).
+      Whether each index of the first `axes` axes of a sample can be computed independently: element [i, ...] of the
+      result depends on elements [i, ...] of the operands alone (Lines.h). The caller has checked that the operands
+      have the same first axes.
     }], "bool", "keepsFirstAxes", (ins "int64_t":$axes), "", "return false;">,
-    InterfaceMethod<"Takes the first `axes` axes of a sample, which it keeps, out of the op's attributes", "void",
-                    "dropFirstAxes", (ins "int64_t":$axes), "", "return;">];
+    InterfaceMethod<"Removes the first `axes` axes of a sample, for which keepsFirstAxes holds, from the attributes",
+                    "void", "dropFirstAxes", (ins "int64_t":$axes), "", "return;">];
 }
 
 def LookupOpInterface : OpInterface<"LookupOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op that copies lines that ids name, or adds lines to those that ids name. Both code generators write the op from
-    this answer.
+    An op that copies the lines of a table that ids select, or adds its operand's lines to the lines that ids select.
+    Both code generators emit such an op from `getLookup`.
   }];
-  let methods = [InterfaceMethod<"Which lines, of one sample", "::mlir::mt::Lookup", "getLookup", (ins)>];
+  let methods = [
+    InterfaceMethod<"Number and size of the lines in one sample", "::mlir::mt::Lookup", "getLookup", (ins)>];
 }
 
 def WindowOpInterface : OpInterface<"WindowOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op whose result element is folded from the elements of a window of its operand, channel by channel: those that
-    lie in the image, in order of kh, then kw. Both code generators write the op from these answers.
+    An op whose result element is a fold over the elements of a window of its operand, channel by channel. The fold
+    visits the elements that lie inside the image, in order of kh, then kw. Both code generators emit such an op from
+    these methods.
   }];
   let methods = [
-    InterfaceMethod<"The windows", "::mlir::mt::Pooling", "getPooling", (ins)>,
-    InterfaceMethod<"The operand that the windows lie over", "::mlir::Value", "getInput", (ins)>,
-    InterfaceMethod<"What a fold starts from", "float", "getWindowStart", (ins)>,
-    InterfaceMethod<"Emits the fold of one more element: f32 scalars or vectors, by the rules of lowerElement",
+    InterfaceMethod<"Geometry of the windows", "::mlir::mt::Pooling", "getPooling", (ins)>,
+    InterfaceMethod<"Operand over which the windows slide", "::mlir::Value", "getInput", (ins)>,
+    InterfaceMethod<"Initial value of a fold", "float", "getWindowStart", (ins)>,
+    InterfaceMethod<"Emits one step of a fold, on f32 scalars or vectors, by the rules of lowerElement",
                     "::mlir::Value", "foldElement",
                     (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$running, "::mlir::Value":$next)>,
-    InterfaceMethod<"Emits the result of a window from what its elements were folded to", "::mlir::Value",
+    InterfaceMethod<"Emits the result of a window from the final value of its fold", "::mlir::Value",
                     "finishWindow", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$running), "",
                     "return running;">];
 }
@@ -105,66 +110,66 @@ def WindowOpInterface : OpInterface<"WindowOpInterface"> {
 def WindowGradientOpInterface : OpInterface<"WindowGradientOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op whose result element is the sum of the gradients of the windows that hold it, or of those windows whose first
-    largest element it is: a chain that starts at +0, in order of oh, then ow.
+    An op whose result element is a sum of gradients of windows: of all windows that contain the element, or of the
+    windows whose first largest element it is. The sum is a chain that starts at +0, in order of oh, then ow.
   }];
   let methods = [
-    InterfaceMethod<"The windows", "::mlir::mt::Pooling", "getPooling", (ins)>,
-    InterfaceMethod<"The gradient of each window's result", "::mlir::Value", "getGradient", (ins)>,
-    InterfaceMethod<"What the windows lay over, if their largest elements matter; else null", "::mlir::Value",
+    InterfaceMethod<"Geometry of the windows", "::mlir::mt::Pooling", "getPooling", (ins)>,
+    InterfaceMethod<"Operand with the gradient of each window", "::mlir::Value", "getGradient", (ins)>,
+    InterfaceMethod<"Operand of the pool, if the windows' largest elements matter; else null", "::mlir::Value",
                     "getInput", (ins)>];
 }
 
 def ConvolutionOpInterface : OpInterface<"ConvolutionOpInterface"> {
   let cppNamespace = "::mlir::mt";
-  let description = [{ A convolution of images with a kernel, or a gradient of one. }];
-  let methods = [InterfaceMethod<"Its geometry", "::mlir::mt::Convolution", "getConvolution", (ins)>];
+  let description = [{ A convolution of images with a kernel, or a gradient of a convolution. }];
+  let methods = [InterfaceMethod<"Geometry of the convolution", "::mlir::mt::Convolution", "getConvolution", (ins)>];
 }
 
 def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op that may have a kernel of a kind of its own. `mt-fuse` builds its kernels around such ops.
+    An op that may have a kernel kind of its own. `mt-fuse` starts a kernel at each such op.
   }];
   let methods = [
-    InterfaceMethod<"The kind; none where the op is a part of a kernel of rows or of one tile",
+    InterfaceMethod<"Kind of the op's kernel; none if the op is part of a `rows` or `single` kernel",
                     "::std::optional<::mlir::mt::KernelKind>", "getKernelKind", (ins)>,
-    InterfaceMethod<"Whether the op reads its operands from buffers: its kernel computes none of them", "bool",
+    InterfaceMethod<"Whether the op reads all operands from buffers, so that its kernel computes no operand", "bool",
                     "readsBuffers", (ins), "", "return true;">,
-    InterfaceMethod<"Whether element-wise work on the result may go into the op's kernel: it is in registers there",
+    InterfaceMethod<"Whether element-wise ops on the result may be an epilogue of the op's kernel",
                     "bool", "takesEpilogue", (ins), "", "return false;">,
-    InterfaceMethod<"What the names of kernels call the op", "::std::string", "getWord", (ins), "",
+    InterfaceMethod<"Word for the op in names of kernels", "::std::string", "getWord", (ins), "",
                     "return $_op->getName().stripDialect().str();">];
 }
 
 def IndexOpInterface : OpInterface<"IndexOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op with an operand whose numbers pick rows of a table, or classes. Numbers out of range have a meaning only so
-    that kernels stay in bounds.
+    An op with an operand of ids, which select rows of a table or classes. Ids out of range are clamped, only so that
+    kernels stay in bounds.
   }];
   let methods = [
-    InterfaceMethod<"The operand", "::mlir::Value", "getIndex", (ins)>,
-    InterfaceMethod<"How many rows or classes there are", "int64_t", "getIndexLimit", (ins)>];
+    InterfaceMethod<"Operand of ids", "::mlir::Value", "getIndex", (ins)>,
+    InterfaceMethod<"Number of rows or classes", "int64_t", "getIndexLimit", (ins)>];
 }
 
 def DecomposeOpInterface : OpInterface<"DecomposeOpInterface"> {
   let cppNamespace = "::mlir::mt";
-  let description = [{ A composite: an op that other mt ops can express. It must not exist after `mt-decompose`. }];
-  let methods = [InterfaceMethod<"Builds the op's one result from other ops",
+  let description = [{ A composite: an op that other mt ops can express. `mt-decompose` replaces all composites. }];
+  let methods = [InterfaceMethod<"Builds ops that compute the op's one result, and returns it",
     "::mlir::Value", "decompose", (ins "::mlir::OpBuilder &":$builder)>];
 }
 
 def TrainingOpInterface : OpInterface<"TrainingOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op that means one thing in train_step and another in eval_step and predict: dropout, batch normalisation. What
-    stands in a model is the form for eval_step and predict; `mt-differentiate` asks the copy in train_step to become
-    the other.
+    An op that differs between train_step and the programs eval_step and predict, such as dropout and batch
+    normalization. A model has the form for eval_step and predict. `mt-differentiate` calls `beginTraining` on the copy
+    in train_step.
   }];
   let methods = [InterfaceMethod<[{
-      Turns the op into its training form. `iteration` (tensor<i32>): the steps before this one. Appends the numbers of
-      the operands that are frozen variables to change, and their new values.
+      Changes the op to its training form. `iteration` (tensor<i32>) is the number of steps before this one. For each
+      operand that is a frozen variable which the op updates, appends the operand's number and the new value.
     }],
     "void", "beginTraining",
     (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$iteration,
@@ -174,25 +179,25 @@ def TrainingOpInterface : OpInterface<"TrainingOpInterface"> {
 def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    The `mt.sgd`, `mt.adam` ... of a model: knows its slots and its update formula (Keras' exactly). What all optimizers
-    have (clipping, weight decay, moving averages, the learning rate's schedule) are attributes and an operand that
-    `mt-differentiate` reads.
+    An optimizer of a model, such as `mt.sgd` or `mt.adam`: its slots and its update formula, exactly as in Keras.
+    Clipping, weight decay, moving averages and the schedule of the learning rate are attributes and an operand that
+    all optimizers have; `mt-differentiate` implements them.
   }];
   let methods = [
-    InterfaceMethod<"Keras' name of the optimizer, first part of slot names: adam", "::llvm::StringRef",
+    InterfaceMethod<"Name of the optimizer in Keras, first part of slot names: adam", "::llvm::StringRef",
                     "getOptimizerName", (ins)>,
-    InterfaceMethod<"The suffixes of its slots of a variable: momentum, velocity",
+    InterfaceMethod<"Suffixes of the slots of a variable: momentum, velocity",
                     "::llvm::SmallVector<::llvm::StringRef>", "getSlotNames", (ins)>,
-    InterfaceMethod<"What its slots start at", "double", "getSlotStart", (ins), "", "return 0;">,
-    InterfaceMethod<"The scalars that it keeps from step to step, and what they start at",
+    InterfaceMethod<"Initial value of the slots", "double", "getSlotStart", (ins), "", "return 0;">,
+    InterfaceMethod<"Scalars that the optimizer keeps from step to step, with their initial values",
       "::llvm::SmallVector<std::pair<::llvm::StringRef, double>>", "getState", (ins), "", "return {};">,
     InterfaceMethod<[{
-      Scalars shared by all variables of a step (Adam's alpha), from the learning rate (tensor<f32>), the iteration
-      before the step (tensor<i32>) and the state. The state's new values come first.
+      Builds the scalars that the updates of all variables share, such as Adam's alpha, from the learning rate
+      (tensor<f32>), the number of steps before this one (tensor<i32>) and the state. Returns the new state first.
       }], "::llvm::SmallVector<::mlir::Value>", "buildScalars",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$learningRate, "::mlir::Value":$iteration,
        "::mlir::ValueRange":$state)>,
-    InterfaceMethod<"New values: the variable's first, then each slot's",
+    InterfaceMethod<"Builds the new values of the variable, then of each slot",
       "::llvm::SmallVector<::mlir::Value>", "buildUpdate",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$scalars, "::mlir::Value":$variable,
            "::mlir::Value":$gradient, "::mlir::ValueRange":$slots)>];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt.kernel: syntax, and what each kind may hold.
+// mt.kernel: syntax and verifier.
 #include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
@@ -25,7 +25,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
-// `recomputed wait device share`, each if it is there.
+// Parses `recomputed wait device share`; each mark is optional.
 static ParseResult parseMarks(OpAsmParser &parser, KernelOp::Properties &properties) {
   MLIRContext *context = parser.getContext();
   if (succeeded(parser.parseOptionalKeyword("recomputed")))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a table by index, and the sum of rows at indices.
+// mt.gather and mt.scatter_add: rows of a table by id, and sums of rows by id.
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
 
@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
 
-// [I..., D...] of ids [I...] and a table [V, D...].
+// Type [I..., D...] of the rows that ids [I...] select from a table [V, D...].
 static FailureOr<RankedTensorType> rowsType(std::optional<Location> location, RankedTensorType ids,
                                             RankedTensorType table) {
   if (table.getRank() < 1 || !table.hasStaticShape() || table.getDimSize(0) < 1)
@@ -18,7 +18,7 @@ static FailureOr<RankedTensorType> rowsType(std::optional<Location> location, Ra
   return table.clone(shape);
 }
 
-// Loops I..., D...; maps of the table, of ids and of rows. No loop walks the table's first axis in order.
+// Maps of the table, the ids and the rows, from loops over I..., D.... No loop goes over the table's first axis.
 static SmallVector<AffineMap> maps(RankedTensorType ids, RankedTensorType table, MLIRContext *context) {
   int64_t inner = table.getRank() - 1, loops = ids.getRank() + inner;
   AffineMap identity = AffineMap::getMultiDimIdentityMap(loops, context);

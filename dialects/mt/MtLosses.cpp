@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decompositions of losses of numbers, which the gradients of their ops follow from. Cross-entropies and accuracies
-// stand in MtCriteria.cpp; the meaning of all in MtCriteriaEvaluate.cpp.
+// Decompositions of regression losses; their gradients are derived from these. MtCriteria.cpp has cross-entropies and
+// accuracies, MtCriteriaEvaluate.cpp the reference evaluation of all.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 
@@ -11,7 +11,6 @@ using namespace mlir::mt;
 // Keras' epsilon.
 static constexpr double epsilon = 1e-7;
 
-// The mean over the last axis.
 static Expr meanLast(const Expr &each) {
   return squeezeLast(sumLast(each)) / static_cast<double>(each.type().getShape().back());
 }
@@ -44,7 +43,7 @@ MT_LOSS(LogCoshOp) {
   return meanLast(error + softplus(error * -2.0) - 0.69314718055994531);
 }
 
-// The square of the bound, inside of the root: a zero vector has a gradient.
+// The bound is squared because it is applied before the root, which gives a zero vector a finite gradient.
 static Expr unit(const Expr &a) { return a * rsqrt(maximum(sumLast(square(a)), epsilon * epsilon)); }
 MT_LOSS(CosineSimilarityOp) { return -squeezeLast(sumLast(unit(p) * unit(t))); }
 

@@ -6,10 +6,10 @@ using namespace mlir;
 using namespace mlir::mt;
 
 namespace {
-// The axes of a product: leading (equal, or missing on the right), then rows x inner . inner x columns.
+// Axes of a product: leading axes, equal or missing on the right, then (rows x inner) . (inner x columns).
 struct Axes {
-  int64_t leading; // of the left operand
-  bool batched;    // the right operand has them too
+  int64_t leading; // number of leading axes of the left operand
+  bool batched;    // whether the right operand has them too
   int64_t aRow, aInner, bInner, bColumn;
 
   Axes(int64_t aRank, int64_t bRank, bool transposeA, bool transposeB)
@@ -53,13 +53,13 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 bool MatmulOp::readsBuffers() { return tensorOf(getRhs()).getRank() == 2; }
 bool MatmulOp::takesEpilogue() { return true; }
 
-// Two for a multiplication and an addition. With a contracted batch axis: of one sample.
+// A multiplication and an addition count two. If the batch axis is contracted, the FLOPs are those of one sample.
 int64_t MatmulOp::getFlops() {
   int64_t inner = tensorOf(getLhs()).getDimSize(axesOf(*this).aInner);
   return 2 * elementsPerRow(getType()) * (ShapedType::isDynamic(inner) ? 1 : inner);
 }
 
-// Loops: the result's axes, then the contracted one.
+// Loops over the result's axes, then over the contracted axis.
 SmallVector<utils::IteratorType> MatmulOp::getLoopIteratorTypes() {
   SmallVector<utils::IteratorType> loops(tensorOf(getResult()).getRank(), utils::IteratorType::parallel);
   loops.push_back(utils::IteratorType::reduction);
@@ -108,8 +108,8 @@ LogicalResult MatmulOp::interpret(const EvalContext &context, ArrayRef<Tensor> o
   return success();
 }
 
-// C = A B: dA = dC B^T, dB = A^T dC, each without a transpose op. Where A has leading axes and B none, they are rows of
-// one matrix for dB.
+// C = A B: dA = dC B^T and dB = A^T dC, without a transpose op. If A has leading axes and B has none, dB contracts the
+// leading axes as well: their indices are further rows of A.
 void MatmulOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
   Value dy = resultGradients[0];
   if (!dy) {
@@ -128,7 +128,7 @@ void MatmulOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Sma
   else
     operandGradients.push_back(product(dy, b, false, !tb));
   if (ta && shared) {
-    // (dC B^T)^T: the gradient of a transposed operand against a shared matrix.
+    // dA = (dC B^T)^T, for a transposed A and a B without leading axes.
     SmallVector<int64_t> swap;
     for (int64_t axis = 0; axis < tensorOf(a).getRank(); ++axis)
       swap.push_back(axis);
@@ -144,7 +144,7 @@ void MatmulOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Sma
       return ReshapeOp::create(builder, location, type.clone({rows, last}), value).getResult();
     };
     if (isSplit(a.getType())) {
-      // A row of the batch holds several rows of the matrix: their products are summed inside the sample first.
+      // Each sample has several rows: their products are summed within the sample, then over the batch.
       Value each = tb ? product(dy, a, true, false) : product(a, dy, true, false);
       if (int64_t rank = tensorOf(each).getRank(); rank > 3)
         each =

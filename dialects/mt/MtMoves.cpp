@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that move elements inside a sample: pad, slice, concat, reverse. Each says where an element comes from as an
-// affine map of its loops, and all are interpreted by it.
+// mt.pad, mt.slice, mt.concat and mt.reverse move elements within a sample. Each op describes the source of an element
+// by an affine map of its loops, from which it is evaluated.
 #include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
 
-// Axes before those that lists speak of.
+// Number of first axes that lists of integers leave out: the batch axis.
 static int64_t skippedAxes(RankedTensorType type) { return isSplit(type); }
 
 static LogicalResult verifyList(std::optional<Location> location, StringRef what, RankedTensorType type,
@@ -50,7 +50,7 @@ ArrayRef<int64_t> mlir::mt::sampleShape(Type type) {
   return cast<RankedTensorType>(type).getShape().drop_front(isSplit(type));
 }
 
-// The whole of an operand whose axes are the result's.
+// A box of all elements of an operand that has the axes of the result.
 static Move wholeOf(Value operand) {
   Move move{operand};
   ArrayRef<int64_t> shape = sampleShape(operand.getType());
@@ -70,7 +70,7 @@ static SmallVector<int64_t> shifted(ArrayRef<int64_t> dims, int64_t by) {
   return result;
 }
 
-// One axis: element i of one side is element first + i * step of the other.
+// Along one axis, element i of one side is element first + i * step of the other side.
 using Step = std::pair<int64_t, int64_t>;
 
 static AffineMap mapOf(MLIRContext *context, RankedTensorType type, llvm::function_ref<Step(int64_t)> step) {
@@ -82,7 +82,7 @@ static AffineMap mapOf(MLIRContext *context, RankedTensorType type, llvm::functi
   return AffineMap::get(type.getRank(), 0, axes, context);
 }
 
-// Calls use(offset of the loops' index, offset in `there` of where the map sends it).
+// Calls use(offset of the index, offset of the mapped index in the shape `there`) for each index of the loops.
 static void forEachMove(ArrayRef<int64_t> loops, AffineMap map, ArrayRef<int64_t> there,
                         llvm::function_ref<void(int64_t, int64_t)> use) {
   int64_t here = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normal random numbers, and the layers that draw numbers while training.
+// Normal random numbers, and ops that draw random numbers during training.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
@@ -17,7 +17,7 @@ static Expr normal(OpBuilder &builder, Location location, Type type, StringRef s
   return Expr(builder, location, RandomNormalOp::create(builder, location, type, stream, step));
 }
 
-// Element `i` of a tensor of this type.
+// Random number of element `i` of a tensor of this type.
 static double uniformAt(const EvalContext &context, Type type, StringRef stream, ArrayRef<Tensor> step, int64_t i) {
   int64_t first = isSplit(type) ? context.firstRow * elementsPerRow(type) : 0;
   return uniformElement(context.seed, hashStream(stream), step.empty() ? 0 : static_cast<uint32_t>(step[0].data[0]),
@@ -27,7 +27,7 @@ static double normalAt(const EvalContext &context, Type type, StringRef stream, 
   return M_SQRT2 * evaluateErfInv(2 * uniformAt(context, type, stream, step, i) - 1 + 0x1p-24);
 }
 
-// Symmetric about 0, and never at -1 or 1, where erf_inv is infinite.
+// The argument of erf_inv is symmetric about 0, and never -1 or 1, where erf_inv is infinite.
 Value RandomNormalOp::decompose(OpBuilder &builder) {
   Expr u = uniform(builder, getLoc(), getType(), getStream(), getStep());
   return (erfInv(u * 2.0 - (1 - 0x1p-24)) * 1.4142135623730951).value();
@@ -53,7 +53,7 @@ static LogicalResult verifyRate(Operation *op, const llvm::APFloat &rate) {
 
 // ---- dropout
 
-// The operand's type with size 1 where elements share a number.
+// Type of the random numbers: the operand's type, with size 1 along the axes whose elements share one number.
 static RankedTensorType maskType(DropoutOp op) {
   RankedTensorType type = tensorOf(op.getOperand());
   SmallVector<int64_t> shape(type.getShape());
@@ -94,7 +94,7 @@ LogicalResult DropoutOp::interpret(const EvalContext &context, ArrayRef<Tensor> 
 
 // ---- noise
 
-// `function` of each element and its normal number, where there is a step.
+// Applies `function` to each element and its normal random number, if the op has a step.
 static LogicalResult interpretNoise(Operation *op, StringRef stream, const EvalContext &context,
                                     ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results,
                                     llvm::function_ref<double(double, double)> function) {

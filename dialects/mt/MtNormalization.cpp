@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisation, and the layers that only act while training.
+// Normalization.
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/Gradient.h"
@@ -17,7 +17,7 @@ static LogicalResult verifyEpsilon(Operation *op, const llvm::APFloat &epsilon) 
   return success();
 }
 
-// ---- batch normalisation
+// ---- batch normalization
 
 LogicalResult BatchNormalizationOp::verify() {
   RankedTensorType type = tensorOf(getOperand());
@@ -40,9 +40,9 @@ static Expr reshape(const Expr &a, ArrayRef<int64_t> shape) {
 }
 
 namespace {
-// Whose statistics a sample is normalised with: the global batch's, or, with `mt.local_statistics` on the module, its
-// shard's own. The latter are rows of a table of shards, to which each sample adds at its shard's row: the other
-// shards' parts of a row are zeros, so that the tree changes nothing.
+// Groups of samples that share statistics: the global batch, or, with `local_statistics`, the samples of each shard.
+// Statistics of shards are rows of a table; each sample adds to the row of its shard. In the all-reduce, the other
+// shards' parts of a row are zeros, so the additions of the tree do not change it.
 class Groups {
 public:
   explicit Groups(BatchNormalizationOp op, const Expr &x) : x(x) {
@@ -53,7 +53,7 @@ public:
     shardRows = compilation.getShardRows();
   }
 
-  // Of each channel, each sample's own sum first: [C], or [R, C].
+  // Sum per channel, [C], or [R, C] for the table of shards. First the elements of each sample are summed.
   Expr sum(Expr values) const {
     int64_t rank = values.type().getRank();
     if (rank > 2)
@@ -63,7 +63,7 @@ public:
     auto table = RankedTensorType::get({shards, channels()}, values.type().getElementType());
     return x.make(ScatterAddOp::create(x.getBuilder(), x.getLocation(), table, ids(), values.value()));
   }
-  // Values of one channel: rank 0, or [R, 1], at least 1.
+  // Number of values per channel, at least 1: rank 0, or [R, 1].
   Expr size() const {
     Expr n = samples();
     if (shards) {
@@ -75,7 +75,7 @@ public:
     return inner == 1 ? n : n * static_cast<double>(inner);
   }
   Expr mean(const Expr &values) const { return sum(values) / size(); }
-  // What each sample takes of it: [C] as it is, [R, C] as [?, 1, ..., C].
+  // The statistic of each sample's group: [C] unchanged, [R, C] as [?, 1, ..., C].
   Expr of(const Expr &statistic) const {
     if (!shards)
       return statistic;
@@ -84,9 +84,9 @@ public:
     std::fill(shape.begin() + 1, shape.end() - 1, 1);
     return reshape(rows, shape);
   }
-  // [C]: over all shards.
+  // Sum over all shards, [C].
   Expr total(const Expr &sums) const { return shards ? reduceSum(sums, {0}) : sums; }
-  // [C]: the mean over the samples, which for the moving averages weighs shards by what they hold.
+  // Mean over all samples, [C], for the moving averages: shards are weighted by their numbers of samples.
   Expr average(const Expr &statistic) const {
     if (!shards)
       return statistic;
@@ -96,7 +96,7 @@ public:
     return total(statistic * held) / samples();
   }
 
-  // For the interpreter: the samples of a group.
+  // Number of samples of a group, for the reference evaluation.
   int64_t rows(int64_t all) const { return shards ? std::min(shardRows, all) : all; }
 
 private:
@@ -105,7 +105,7 @@ private:
     OpBuilder &builder = x.getBuilder();
     return x.make(BatchSizeOp::create(builder, x.getLocation(), RankedTensorType::get({}, builder.getF32Type())));
   }
-  // The shard of each sample.
+  // The index of each sample's shard.
   Value ids() const {
     OpBuilder &builder = x.getBuilder();
     Type batch = x.type().clone({x.type().getShape().front()});
@@ -119,7 +119,7 @@ private:
   int64_t shards = 0, shardRows = 0;
 };
 
-// What a batch is normalised with. Two passes: nothing cancels.
+// Statistics in two passes (mean, then centered squares), which avoids cancellation.
 struct Statistics {
   Expr mean, centred, variance;
   Statistics(const Expr &x, const Groups &groups)
@@ -150,7 +150,7 @@ Value BatchNormalizationOp::decompose(OpBuilder &builder) {
 }
 
 // With x' = (x - mean) / deviation: dbeta = sum dy, dgamma = sum dy x', dx = gamma / deviation (dy - (dbeta + x'
-// dgamma) / size): what leaves through mean and variance is in it, so that these need no gradient of their own.
+// dgamma) / size). dx includes the paths through mean and variance, so these two have no gradient.
 void BatchNormalizationOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
                                          SmallVectorImpl<Value> &operandGradients) {
   if (!getTraining() || !resultGradients[0])
@@ -229,7 +229,7 @@ SmallVector<AffineMap> BatchNormalizationOp::getIndexingMaps() {
   return {all, channel, channel, channel, channel, all};
 }
 
-// ---- standardisation inside a sample
+// ---- normalization within a sample
 
 LogicalResult NormalizeOp::verify() {
   RankedTensorType type = tensorOf(getOperand());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The computations, and the files that hold the rest of them.
+// Basic computations. The other ops are in the files that this file includes.
 #ifndef MT_OPS_TD
 #define MT_OPS_TD
 
@@ -13,9 +13,10 @@ include "dialects/mt/MtElementwise.td"
 include "dialects/mt/MtActivations.td"
 include "dialects/mt/MtOptimizers.td"
 
-// Values out of nothing.
+// Ops without tensor operands.
 def ConstantOp : Mt_PureOp<"constant", [Mt_Boundary, ConstantLike, Mt_InferType]> {
-  let summary = "mt.constant dense<1.0> : tensor<4xf32>; no batch axis";
+  let summary = "a constant, without a batch axis";
+  let description = "`mt.constant dense<1.0> : tensor<4xf32>`";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "attr-dict $value";
@@ -27,29 +28,34 @@ def ConstantOp : Mt_PureOp<"constant", [Mt_Boundary, ConstantLike, Mt_InferType]
   let hasVerifier = 1;
 }
 def IotaOp : Mt_PureOp<"iota", [Mt_Generates]> {
-  let summary = "0, 1, 2 ... along an axis: mt.iota dim = 1 : tensor<3x10xi32>; each sample's place in the global "
-                "batch: mt.iota dim = 0 : tensor<?xi32>";
+  let summary = "0, 1, 2 ... along an axis";
+  let description = "`mt.iota dim = 1 : tensor<3x10xi32>`. Along the batch axis, `mt.iota dim = 0 : tensor<?xi32>`, "
+                    "each "
+                    "element is the index of its sample in the global batch.";
   let arguments = (ins I64Attr:$dim);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "`dim` `=` $dim attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 def BatchSizeOp : Mt_PureOp<"batch_size", [Mt_Generates]> {
-  let summary = "n, the valid samples of the global batch, as f32; the same on every shard";
+  let summary = "number of valid samples in the global batch, as f32; equal on all shards";
   let results = (outs Mt_Scalar:$result);
   let assemblyFormat = "attr-dict";
 }
 def RandomUniformOp : Mt_PureOp<"random_uniform",
                                 [Mt_Generates, AttrSizedOperandSegments, Mt_OwnKernel<["readsBuffers"]>]> {
-  let summary = "uniform in [0, 1), multiples of 2^-24";
+  let summary = "uniform random numbers in [0, 1), multiples of 2^-24";
   let description = [{
-    Philox 4x32-10 (Salmon et al., SC'11). Key: (seed low, seed high). Counter: (index low, index high, step, hash of
-    `stream`) where index = element / 4, and element % 4 selects the word; element = linear index in the global tensor
-    (a split tensor's row is first_row + row). Value = (word >> 8) * 2^-24. step is 0 without the operand. hash: 32-bit
-    FNV-1a of the stream's bytes.
+    `mt.random_uniform "stream" step(%iteration) : tensor<?x10xf32>`
 
-    `mt-fuse` gives the op `hash(%h)`, an operand, in place of the stream's name: kernels that differ only in the
-    streams that they read are then equal, and share their code.
+    The generator is Philox 4x32-10 (Salmon et al., SC'11). Its key is (seed low, seed high). Its counter is (index low,
+    index high, step, hash of `stream`), with index = element / 4; element % 4 selects one of the four words. `element`
+    is the linear index in the tensor of the global batch, so results do not depend on the number of devices. The value
+    is (word >> 8) * 2^-24. Without the operand `step` the step is 0. The hash is the 32-bit FNV-1a of the stream's
+    bytes.
+
+    `mt-fuse` replaces the stream's name by an operand `hash(%h)`. Kernels that differ only in their streams are then
+    equal and share their code.
   }];
   let arguments = (ins OptionalAttr<StrAttr>:$stream, Optional<Mt_Step>:$hash, Optional<Mt_Step>:$step);
   let results = (outs Mt_Float:$result);
@@ -60,17 +66,17 @@ def RandomUniformOp : Mt_PureOp<"random_uniform",
   let hasVerifier = 1;
 }
 
-// Shapes.
+// Ops that change shapes.
 def BroadcastOp : Mt_PureOp<"broadcast", [Mt_Repeats, DeclareOpInterfaceMethods<MoveOpInterface>,
                                           DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "repeats along axes that are missing (leading) or 1";
+  let summary = "repetition along axes that the operand lacks in front, or in which it has size 1";
   let arguments = (ins Mt_Tensor:$operand);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
   let hasVerifier = 1;
 }
 def ReshapeOp : Mt_PureOp<"reshape", [Mt_Moves, Mt_Repeats, DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "the same elements, row major; a batch axis stays first and by itself";
+  let summary = "the same elements in row-major order, in another shape; the batch axis stays the first axis";
   let arguments = (ins Mt_Tensor:$operand);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
@@ -79,24 +85,27 @@ def ReshapeOp : Mt_PureOp<"reshape", [Mt_Moves, Mt_Repeats, DeclareOpInterfaceMe
 def TransposeOp : Mt_PureOp<"transpose",
                             [Mt_Moves, Mt_MovesByLine, Mt_OwnKernel<["readsBuffers"]>, Mt_InferType,
                              DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "result axis i is operand axis permutation[i]; a batch axis stays first";
+  let summary = "permutation of axes: axis i of the result is axis permutation[i] of the operand";
+  let description = "`mt.transpose %x by [0, 2, 1] : tensor<?x3x4xf32>`. The batch axis must stay the first axis.";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$permutation);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$operand `by` $permutation attr-dict `:` type($operand)";
 }
 
-// Reductions and products.
 def ReduceOp : Mt_PureOp<"reduce", [Mt_Extends, Mt_OwnKernel<["readsBuffers", "getWord"]>, Mt_InferType,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "sum, max or min over axes, which disappear: mt.reduce sum, %x over [0] : tensor<?x10xf32>";
-  let description = "Over the batch axis: sum only, and alone (`over [0]`), of floats. Gradient of max and min: shared "
-                    "equally among ties. A NaN is the largest and the smallest. Sums of i32 wrap.";
+  let summary = "sum, max or min over axes, which the result does not have";
+  let description = [{
+    `mt.reduce sum, %x over [0] : tensor<?x10xf32>`. A reduction over the batch axis must be a sum of floats over that
+    axis alone. The gradient of max and min is divided equally among equal elements. The max or min of elements that
+    include a NaN is NaN. Sums of i32 wrap around.
+  }];
   let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyNumber:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Mt_FloatOrInt:$result);
   let assemblyFormat = "`` $kind `,` $operand `over` $dims attr-dict `:` type($operand)";
 }
 def ArgmaxOp : Mt_PureOp<"argmax", [Mt_InferType]> {
-  let summary = "index of the first largest element along the last axis, or of the first NaN";
+  let summary = "index of the first largest element along the last axis, or of the first NaN if there is one";
   let arguments = (ins Mt_FloatOrInt:$operand);
   let results = (outs Mt_Int:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
@@ -104,10 +113,13 @@ def ArgmaxOp : Mt_PureOp<"argmax", [Mt_InferType]> {
 def MatmulOp : Mt_PureOp<"matmul", [Mt_Extends, Mt_Rounds, Mt_Contraction,
                                     Mt_OwnKernel<["readsBuffers", "takesEpilogue"]>, Mt_InferType,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "matrix product of the last two axes; leading axes are equal, or missing on the right";
+  let summary = "matrix product over the last two axes";
   let description = [{
-    `transpose_a` / `transpose_b` swap the last two axes of an operand first. A contraction of two batch axes
-    (`transpose_a`, both rank 2 and split) is a sum over the batch.
+    `mt.matmul %x, %w transpose_b : tensor<?x64xf32>, tensor<10x64xf32>` is [?, 10].
+
+    `transpose_a` and `transpose_b` swap the last two axes of an operand before the product. The leading axes of both
+    operands are equal, or the right operand has none. With `transpose_a` and two split operands of rank 2, the
+    contracted axis is the batch axis: the product is a sum over the batch.
   }];
   let arguments = (ins Mt_AnyFloat:$lhs, Mt_AnyFloat:$rhs, UnitAttr:$transpose_a, UnitAttr:$transpose_b);
   let results = (outs Mt_Float:$result);
@@ -115,7 +127,6 @@ def MatmulOp : Mt_PureOp<"matmul", [Mt_Extends, Mt_Rounds, Mt_Contraction,
                        "type($lhs) `,` type($rhs)";
 }
 
-// Composites.
 class Mt_LastAxis<string mnemonic, string text>
     : Mt_Composite<mnemonic, [SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = text;
@@ -124,10 +135,11 @@ class Mt_LastAxis<string mnemonic, string text>
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
   let hasVerifier = 1;
 }
-def SoftmaxOp : Mt_LastAxis<"softmax", "exp(a - max) / sum over the last axis">;
-def LogSoftmaxOp : Mt_LastAxis<"log_softmax", "logarithm of softmax over the last axis">;
+def SoftmaxOp : Mt_LastAxis<"softmax", "exp(a - max) / sum of exp(a - max), over the last axis">;
+def LogSoftmaxOp : Mt_LastAxis<"log_softmax", "logarithm of the softmax over the last axis: a - max - log(sum of "
+                                              "exp(a - max))">;
 def OneHotOp : Mt_Composite<"one_hot"> {
-  let summary = "1 at the label's place along a new last axis, else 0";
+  let summary = "1 at the index of the label along a new last axis, else 0";
   let arguments = (ins Mt_Int:$labels);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$labels attr-dict `:` type($labels) `to` type($result)";
@@ -135,11 +147,13 @@ def OneHotOp : Mt_Composite<"one_hot"> {
 }
 
 def CumsumOp : Mt_Composite<"cumsum", [SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "the sum of the elements up to each one along an axis, not the batch axis: mt.cumsum %x dim = 1 : "
-                "tensor<?x64x8xf32>";
+  let summary = "cumulative sum along an axis, which is not the batch axis";
   let description = [{
-    With `reverse` of the elements from each one on. The order of additions is that of log2(n) rounds, rounded up: in
-    round k = 1, 2, 4 ... each element is added to the one k places before it, from the round before.
+    `mt.cumsum %x dim = 1 : tensor<?x64x8xf32>`
+
+    Element i of the result is the sum of the operand's elements 0 to i, or i to n - 1 with `reverse`. The order of
+    additions is that of Hillis and Steele (1986): in rounds k = 1, 2, 4 ... up to n, y[i] = x[i] + x[i - k], where x
+    is the result of the round before.
   }];
   let arguments = (ins Mt_FloatOrInt:$operand, I64Attr:$dim, UnitAttr:$reverse);
   let results = (outs Mt_FloatOrInt:$result);
@@ -147,13 +161,13 @@ def CumsumOp : Mt_Composite<"cumsum", [SameOperandsAndResultType, DeclareOpInter
   let hasVerifier = 1;
 }
 def StopGradientOp : Mt_Composite<"stop_gradient", [SameOperandsAndResultType]> {
-  let summary = "the operand, through which no gradient goes back";
+  let summary = "the operand, with a gradient of 0";
   let arguments = (ins Mt_Float:$operand);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
 
-// What needs the classes above.
+// These files use classes of the files above.
 include "dialects/mt/MtCriteria.td"
 include "dialects/mt/MtNormalization.td"
 #endif

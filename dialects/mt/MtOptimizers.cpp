@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizers: Keras 3's formulas, in its order of operations (scalars are float32 there too) and with its names; where
-// an attribute says so, PyTorch's.
+// Optimizers: the formulas and names of Keras 3 in the same order of operations, with f32 scalars as in Keras.
+// Attributes select the formulas of PyTorch.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
@@ -20,7 +20,7 @@ static LogicalResult verifyNotNegative(Operation *op, StringRef name, const APFl
   return success();
 }
 
-// What every optimizer has.
+// Checks the attributes of all optimizers.
 template <typename Op> static LogicalResult verifyOptions(Op op) {
   if (failed(verifyNotNegative(op, "learning_rate", op.getLearningRate())) ||
       failed(verifyNotNegative(op, "weight_decay", op.getWeightDecay())))
@@ -77,14 +77,14 @@ SmallVector<Value> SgdOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Va
   return {(w + step).value(), m.value()};
 }
 
-// lr sqrt(1 - beta_2^t) / (1 - beta_1^t), t = iteration + 1.
+// alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t), with t = iteration + 1.
 static Value adamAlpha(OpBuilder &builder, Location location, Value learningRate, Value iteration, const APFloat &beta1,
                        const APFloat &beta2) {
   Expr rate(builder, location, learningRate), t = toFloat(Expr(builder, location, iteration) + 1);
   return (rate * sqrt(1.0 - pow(number(beta2), t)) / (1.0 - pow(number(beta1), t))).value();
 }
-// m and v move towards g and g^2. With epsilon = e sqrt(1 - beta_2^t), m alpha / (sqrt(v) + epsilon) is the step
-// m' rate / (sqrt(v') + e) of the bias-corrected m' and v'.
+// m and v move towards g and g^2. With epsilon = e sqrt(1 - beta_2^t), the step m alpha / (sqrt(v) + epsilon) equals m'
+// rate / (sqrt(v') + e) of the bias-corrected m' and v'.
 static SmallVector<Value> adamUpdate(Expr w, Expr g, Expr m, Expr v, std::optional<Expr> largest, Expr alpha,
                                      const APFloat &beta1, const APFloat &beta2, Expr epsilon) {
   m = m + (g - m) * oneMinus(beta1);
@@ -183,7 +183,7 @@ LogicalResult LionOp::verify() {
 StringRef LionOp::getOptimizerName() { return "lion"; }
 SmallVector<StringRef> LionOp::getSlotNames() { return {"momentum"}; }
 SmallVector<Value> LionOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) { return {learningRate}; }
-// Here Keras subtracts in float32: 1 - 0.9f.
+// For Lion, Keras subtracts in float32: 1 - 0.9f.
 SmallVector<Value> LionOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
                                        ValueRange slots) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
@@ -193,12 +193,12 @@ SmallVector<Value> LionOp::buildUpdate(OpBuilder &builder, ValueRange scalars, V
   return {(w - step).value(), (m * beta2 + g * (1 - beta2)).value()};
 }
 
-// ---- the rest of the family of Adam
+// ---- other variants of Adam
 
 LogicalResult AdamaxOp::verify() { return verifyAdam(*this); }
 StringRef AdamaxOp::getOptimizerName() { return "adamax"; }
 SmallVector<StringRef> AdamaxOp::getSlotNames() { return {"momentum", "norm"}; }
-// The rate, 1 - beta_1^t.
+// Scalars: the rate, 1 - beta_1^t.
 SmallVector<Value> AdamaxOp::buildScalars(OpBuilder &builder, Value learningRate, Value iteration, ValueRange) {
   Expr t = toFloat(Expr(builder, getLoc(), iteration) + 1);
   return {learningRate, (1.0 - pow(number(getBeta_1()), t)).value()};
@@ -216,7 +216,8 @@ LogicalResult NadamOp::verify() { return verifyAdam(*this); }
 StringRef NadamOp::getOptimizerName() { return "nadam"; }
 SmallVector<StringRef> NadamOp::getSlotNames() { return {"momentum", "velocity"}; }
 SmallVector<std::pair<StringRef, double>> NadamOp::getState() { return {{"u_product", 1.0}}; }
-// The product of the u, the rate, u of this step and of the next, 1 - the products up to them, 1 - beta_2^t.
+// Scalars: the product of all u so far, the rate, u of this step, u of the next step, 1 - the product up to this step,
+// 1 - the product up to the next step, 1 - beta_2^t.
 SmallVector<Value> NadamOp::buildScalars(OpBuilder &builder, Value learningRate, Value iteration, ValueRange state) {
   Expr i(builder, getLoc(), iteration), t = toFloat(i + 1), beta1(number(getBeta_1()));
   auto u = [&](const Expr &at) { return (1.0 - pow(0.96, at) * 0.5) * beta1; };
@@ -230,7 +231,7 @@ SmallVector<Value> NadamOp::buildScalars(OpBuilder &builder, Value learningRate,
           (1.0 - product * next).value(),
           (1.0 - pow(number(getBeta_2()), t)).value()};
 }
-// Here Keras subtracts in float32: 1 - 0.9f.
+// For Nadam, Keras subtracts in float32: 1 - 0.9f.
 SmallVector<Value> NadamOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
                                         ValueRange slots) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
@@ -245,7 +246,7 @@ SmallVector<Value> NadamOp::buildUpdate(OpBuilder &builder, ValueRange scalars, 
 LogicalResult LambOp::verify() { return verifyAdam(*this); }
 StringRef LambOp::getOptimizerName() { return "lamb"; }
 SmallVector<StringRef> LambOp::getSlotNames() { return {"momentum", "velocity"}; }
-// The rate, 1 - beta_1^t, 1 - beta_2^t.
+// Scalars: the rate, 1 - beta_1^t, 1 - beta_2^t.
 SmallVector<Value> LambOp::buildScalars(OpBuilder &builder, Value learningRate, Value iteration, ValueRange) {
   Expr t = toFloat(Expr(builder, getLoc(), iteration) + 1);
   return {learningRate, (1.0 - pow(number(getBeta_1()), t)).value(), (1.0 - pow(number(getBeta_2()), t)).value()};
@@ -262,7 +263,7 @@ SmallVector<Value> LambOp::buildUpdate(OpBuilder &builder, ValueRange scalars, V
   return {(w - step * (ratio * e(scalars[0]))).value(), m.value(), v.value()};
 }
 
-// ---- the family of Adagrad
+// ---- Adagrad and Adadelta
 
 LogicalResult AdagradOp::verify() {
   return success(succeeded(verifyOptions(*this)) &&

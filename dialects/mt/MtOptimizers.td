@@ -1,33 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizers and schedules of the learning rate. Defaults and formulas are Keras 3's; attributes choose those of
-// PyTorch and optax where they differ.
+// Optimizers and schedules of the learning rate. Defaults and formulas are those of Keras 3; attributes select formulas
+// of PyTorch and optax that differ.
 #ifndef MT_OPTIMIZERS_TD
 #define MT_OPTIMIZERS_TD
 
 include "dialects/mt/MtBase.td"
 
-// A step clips the gradients, decays the variables, updates them and their averages, in this order.
-class Mt_Optimizer<string mnemonic, dag own, string weight_decay = "0.0f", list<string> methods = []>
+// In each step an optimizer clips the gradients, decays the variables, updates them and updates their averages, in this
+// order.
+class Mt_Optimizer<string mnemonic, string text, dag own, string weight_decay = "0.0f", list<string> methods = []>
     : Mt_Op<mnemonic, [DeclareOpInterfaceMethods<OptimizerOpInterface, methods>]> {
-  let summary = "an optimizer; mt.adam rate(%schedule) <{beta_1 = 0.8 : f32}>";
+  let summary = text;
   let description = [{
-    rate                    an operand that replaces `learning_rate`: a schedule. There is no variable of the learning
-                            rate then
-    weight_decay            w -= w * weight_decay * rate, before the update
-    clipnorm                each gradient scaled to this norm at most
-    clipvalue               each element of a gradient from -clipvalue to clipvalue
-    global_clipnorm         all gradients scaled by one factor, to this norm at most. One of the three at most
-    ema_momentum            use_ema: slots `average` of the variables (the first step copies)
-    ema_overwrite_frequency after every so many steps the variables become their averages
+    `mt.adam rate(%schedule) <{beta_1 = 0.8 : f32}>`
 
-    Some optimizers have attributes that choose between two formulas. Without them it is Keras', with them PyTorch's:
+    Attributes and operands of all optimizers, for a variable w with the gradient g:
+    rate                    operand: the learning rate from a schedule, instead of `learning_rate`. The plan then has
+                            no variable for the learning rate
+    weight_decay            w -= w * weight_decay * rate, before the update (decoupled, Loshchilov and Hutter 2019)
+    clipnorm                largest norm of each gradient; a gradient of a larger norm is scaled down
+    clipvalue               largest absolute value of an element of a gradient
+    global_clipnorm         largest norm of all gradients together, which are scaled by one factor
+    ema_momentum            momentum of moving averages of the variables, in slots `average`. The first step copies
+    ema_overwrite_frequency number of steps after which the variables are set to their averages
+
+    The verifier fails if more than one of the three attributes for clipping is set.
+
+    Attributes of some optimizers select the formula of PyTorch instead of that of Keras:
     epsilon_after_correction epsilon is added to the root of the bias-corrected second moment, as in Algorithm 1 of
-                             Kingma and Ba (2015): m' rate / (sqrt(v') + epsilon). Without it the correction is a part
-                             of the rate: m alpha / (sqrt(v) + epsilon), as in the remark at the end of their section 2
-    epsilon_after_root       sqrt(v) + epsilon in place of sqrt(v + epsilon)
-    rate_after_momentum      m = momentum m + g, w -= rate m. Without it the rate is a part of the momentum:
-                             m = momentum m - rate g, w += m. The two differ where the rate changes
+                             Kingma and Ba (2015): m' rate / (sqrt(v') + epsilon). Without the attribute the correction
+                             is part of the rate: m alpha / (sqrt(v) + epsilon), as at the end of their section 2
+    epsilon_after_root       sqrt(v) + epsilon instead of sqrt(v + epsilon)
+    rate_after_momentum      m = momentum m + g, w -= rate m. Without the attribute the rate is part of the momentum:
+                             m = momentum m - rate g, w += m. The two differ if the rate changes
   }];
   let arguments = !con((ins Optional<Mt_Scalar>:$rate), own,
                        (ins DefaultValuedAttr<F32Attr, weight_decay>:$weight_decay,
@@ -40,34 +46,37 @@ defvar rate = (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate);
 defvar betas = (ins DefaultValuedAttr<F32Attr, "0.9f">:$beta_1, DefaultValuedAttr<F32Attr, "0.999f">:$beta_2,
                 DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon);
 
-def SgdOp : Mt_Optimizer<"sgd", (ins DefaultValuedAttr<F32Attr, "0.01f">:$learning_rate,
+def SgdOp : Mt_Optimizer<"sgd", "stochastic gradient descent, with momentum or Nesterov momentum",
+                         (ins DefaultValuedAttr<F32Attr, "0.01f">:$learning_rate,
                                  DefaultValuedAttr<F32Attr, "0.0f">:$momentum, UnitAttr:$nesterov,
                                  UnitAttr:$rate_after_momentum)>;
 defvar adam = !con(rate, betas, (ins UnitAttr:$amsgrad, UnitAttr:$epsilon_after_correction));
-def AdamOp : Mt_Optimizer<"adam", adam>;
-def AdamWOp : Mt_Optimizer<"adamw", adam, "0.004f">;
-def AdamaxOp : Mt_Optimizer<"adamax", !con(rate, betas)>;
-def NadamOp : Mt_Optimizer<"nadam", !con(rate, betas), "0.0f", ["getState"]>;
-def LambOp : Mt_Optimizer<"lamb", !con(rate, betas)>;
-def RmspropOp : Mt_Optimizer<"rmsprop", !con(rate, (ins DefaultValuedAttr<F32Attr, "0.9f">:$rho,
+def AdamOp : Mt_Optimizer<"adam", "Adam (Kingma and Ba 2015), and AMSGrad (Reddi et al. 2018)", adam>;
+def AdamWOp : Mt_Optimizer<"adamw", "AdamW: Adam with weight decay (Loshchilov and Hutter 2019)", adam, "0.004f">;
+def AdamaxOp : Mt_Optimizer<"adamax", "AdaMax (Kingma and Ba 2015, section 7.1)", !con(rate, betas)>;
+def NadamOp : Mt_Optimizer<"nadam", "Nadam (Dozat 2016)", !con(rate, betas), "0.0f", ["getState"]>;
+def LambOp : Mt_Optimizer<"lamb", "LAMB (You et al. 2020)", !con(rate, betas)>;
+def RmspropOp : Mt_Optimizer<"rmsprop", "RMSprop (Tieleman and Hinton 2012)", !con(rate,
+    (ins DefaultValuedAttr<F32Attr, "0.9f">:$rho,
     DefaultValuedAttr<F32Attr, "0.0f">:$momentum, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$centered,
     UnitAttr:$epsilon_after_root, UnitAttr:$rate_after_momentum))>;
-def AdagradOp : Mt_Optimizer<"adagrad", !con(rate, (ins DefaultValuedAttr<F32Attr, "0.1f">:$initial_accumulator_value,
+def AdagradOp : Mt_Optimizer<"adagrad", "Adagrad (Duchi, Hazan and Singer 2011)", !con(rate,
+    (ins DefaultValuedAttr<F32Attr, "0.1f">:$initial_accumulator_value,
     DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$epsilon_after_root)), "0.0f", ["getSlotStart"]>;
-def AdadeltaOp : Mt_Optimizer<"adadelta",
+def AdadeltaOp : Mt_Optimizer<"adadelta", "Adadelta (Zeiler 2012)",
                               !con(rate, (ins DefaultValuedAttr<F32Attr, "0.95f">:$rho,
                                           DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon))>;
-def LionOp : Mt_Optimizer<"lion",
+def LionOp : Mt_Optimizer<"lion", "Lion (Chen et al. 2023)",
                           !con(rate, (ins DefaultValuedAttr<F32Attr, "0.9f">:$beta_1,
                                       DefaultValuedAttr<F32Attr, "0.99f">:$beta_2))>;
 
 def IterationOp : Mt_Op<"iteration", [Pure]> {
-  let summary = "in a model: the steps before this one, as the optimizer counts them";
+  let summary = "number of steps before this one, in a model";
   let results = (outs Mt_Step:$result);
   let assemblyFormat = "attr-dict";
 }
 
-// The learning rate of a step, in float32 as Keras computes it.
+// A schedule computes the learning rate of a step in f32, as Keras does.
 class Mt_Schedule<string mnemonic, string text, dag attributes> : Mt_Composite<mnemonic> {
   let summary = text;
   let arguments = !con((ins Mt_Step:$step), attributes);
@@ -77,22 +86,25 @@ class Mt_Schedule<string mnemonic, string text, dag attributes> : Mt_Composite<m
 }
 defvar decay = (ins F32Attr:$initial_learning_rate, F32Attr:$decay_steps);
 def ExponentialDecayOp : Mt_Schedule<"exponential_decay",
-                                     "initial * decay_rate^(step / decay_steps); staircase: whole powers",
+                                     "initial * decay_rate^(step / decay_steps); staircase: the quotient is rounded "
+                                     "down",
                                      !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
 def InverseTimeDecayOp : Mt_Schedule<"inverse_time_decay",
-                                     "initial / (1 + decay_rate step / decay_steps); staircase: whole quotients",
+                                     "initial / (1 + decay_rate step / decay_steps); staircase: the quotient is "
+                                     "rounded down",
                                      !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
 def PiecewiseConstantDecayOp : Mt_Schedule<"piecewise_constant_decay",
-                                           "values[i] where boundaries[i - 1] < step <= boundaries[i]",
+                                           "values[i] for the i with boundaries[i - 1] < step <= boundaries[i]",
                                            (ins DenseI64ArrayAttr:$boundaries, DenseF32ArrayAttr:$values)>;
 def PolynomialDecayOp : Mt_Schedule<"polynomial_decay",
-                                    "(initial - end) (1 - step / decay_steps)^power + end; cycle: decay_steps times "
-                                    "the next whole number", !con(decay,
+                                    "(initial - end) (1 - step / decay_steps)^power + end; cycle: decay_steps is "
+                                    "multiplied by the smallest integer that makes it at least step", !con(decay,
     (ins DefaultValuedAttr<F32Attr, "1e-4f">:$end_learning_rate, DefaultValuedAttr<F32Attr, "1.0f">:$power,
      UnitAttr:$cycle))>;
 def CosineDecayOp : Mt_Schedule<"cosine_decay",
-                                "initial ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha); with "
-                                "warmup_target a line to it first, in warmup_steps", !con(decay,
+                                "initial ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha) (Loshchilov and "
+                                "Hutter 2017); warmup_target: first a line from initial to it, of warmup_steps steps",
+                                !con(decay,
     (ins DefaultValuedAttr<F32Attr, "0.0f">:$alpha, OptionalAttr<F32Attr>:$warmup_target,
      DefaultValuedAttr<F32Attr, "0.0f">:$warmup_steps))>;
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling and its gradient.
+// mt.pool and mt.pool_gradient.
 #include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
@@ -24,7 +24,7 @@ static RankedTensorType outputType(RankedTensorType x, const Pooling &p) {
                                Float32Type::get(x.getContext()));
 }
 
-// Loops n, oh, ow, c, kh, kw; of x and of y.
+// Maps of x and y from the loops n, oh, ow, c, kh, kw.
 static SmallVector<AffineMap> maps(const Pooling &p, MLIRContext *context) {
   AffineExpr n, oh, ow, c, kh, kw;
   bindDims(context, n, oh, ow, c, kh, kw);
@@ -38,7 +38,7 @@ static SmallVector<IteratorType> parallelPoolLoops(ArrayRef<int64_t> parallel) {
   return loops;
 }
 
-// Calls use(y, x) for each element of the output, with the offsets of the elements in its window in row-major order.
+// Calls use(y, x) for each output element, with the offsets of its window's elements in row-major order.
 static void forEachWindow(const Pooling &p, int64_t samples, llvm::function_ref<void(int64_t, ArrayRef<int64_t>)> use) {
   int64_t y = 0;
   for (int64_t n = 0; n < samples; ++n)
@@ -54,7 +54,7 @@ static void forEachWindow(const Pooling &p, int64_t samples, llvm::function_ref<
         }
 }
 
-// The first of the largest, or the first NaN.
+// Offset of the first largest element, or of the first NaN.
 static int64_t largest(const Tensor &x, ArrayRef<int64_t> offsets) {
   int64_t best = offsets[0];
   for (int64_t offset : offsets)

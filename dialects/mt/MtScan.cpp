@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt.scan: syntax, and the shapes of what it reads, carries and stacks.
+// mt.scan: syntax, and the types of inputs, carries and stacked outputs.
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
 
@@ -64,7 +64,7 @@ void ScanOp::print(OpAsmPrinter &printer) {
 }
 
 namespace {
-// `over(%x = %xs : tensor<...>, ...)`, with what the names stand for.
+// Parses `over(%x = %xs : tensor<...>, ...)`: arguments of the body with their operands and types.
 struct Bindings {
   SmallVector<OpAsmParser::Argument> arguments;
   SmallVector<OpAsmParser::UnresolvedOperand> operands;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedules of the learning rate. A step past 2^24 is no longer exact in float32, in Keras as here.
+// Schedules of the learning rate. Steps above 2^24 are not exact in float32, as in Keras.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
@@ -16,7 +16,7 @@ static LogicalResult verifyDecay(Operation *op, const llvm::APFloat &rate, const
   return success();
 }
 
-// A formula of the step, once for Expr and once for double: the same words.
+// A schedule is one template over Expr and double.
 #define MT_SCHEDULE(OP)                                                                                                \
   Value OP::decompose(OpBuilder &builder) {                                                                            \
     return rateAt(*this, toFloat(Expr(builder, getLoc(), getStep()))).value();                                         \
@@ -30,7 +30,7 @@ static LogicalResult verifyDecay(Operation *op, const llvm::APFloat &rate, const
   SmallVector<shard::ReductionKind> OP::getReductionLoopIteratorKinds() { return {}; }                                 \
   SmallVector<AffineMap> OP::getIndexingMaps() { return elementwiseMaps(getOperation()); }
 
-// What Expr has and double lacks.
+// Overloads for double of functions that Expr has.
 static double select(bool condition, double a, double b) { return condition ? a : b; }
 static double minimum(double a, double b) { return std::min(a, b); }
 using std::cos, std::floor, std::pow;
@@ -75,7 +75,7 @@ MT_SCHEDULE(PiecewiseConstantDecayOp)
 LogicalResult PolynomialDecayOp::verify() { return verifyDecay(*this, getInitialLearningRate(), getDecaySteps()); }
 template <typename T> static T rateAt(PolynomialDecayOp op, T step) {
   double steps = number(op.getDecaySteps()), end = number(op.getEndLearningRate());
-  // The ceiling, 1 at the start.
+  // The ceiling of step / decay_steps, at least 1.
   T whole = -floor(-(step / steps));
   T p = op.getCycle() ? step / (select(step <= 0.0, T(1.0), whole) * steps) : minimum(step, T(steps)) / steps;
   return pow(T(1.0) - p, T(number(op.getPower()))) * (number(op.getInitialLearningRate()) - end) + end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that move elements: broadcast, reshape, transpose.
+// mt.broadcast, mt.reshape and mt.transpose.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/Gradient.h"
 #include "dialects/mt/MtDialect.h"
@@ -45,7 +45,7 @@ void BroadcastOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
 }
 
 SmallVector<Move> BroadcastOp::getMoves() {
-  // Axes are aligned at their ends; one of 1, or one that is missing, is repeated.
+  // Axes are aligned at the last axis. An axis of size 1 or a missing axis is repeated.
   ArrayRef<int64_t> from = sampleShape(getOperand().getType()), to = sampleShape(getResult().getType());
   SmallVector<int64_t> strides = stridesOf(from);
   Move move{getOperand()};
@@ -70,7 +70,7 @@ LogicalResult ReshapeOp::verify() {
 }
 int64_t ReshapeOp::getFlops() { return 0; }
 
-// The batch axis is one loop, every other axis of the operand and of the result one of its own.
+// One loop for the batch axis, and one loop for every other axis of the operand and of the result.
 static int64_t batchLoops(ReshapeOp op) { return isSplit(op.getType()) ? 1 : 0; }
 SmallVector<utils::IteratorType> ReshapeOp::getLoopIteratorTypes() {
   int64_t loops = tensorOf(getOperand()).getRank() + tensorOf(getResult()).getRank() - batchLoops(*this);

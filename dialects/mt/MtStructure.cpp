@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Verifiers of the ops that give a module its shape.
+// Verifiers of the ops that give a module its structure.
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
 
@@ -71,7 +71,7 @@ LogicalResult LossOp::verify() {
     return emitOpError("expected weights to divide by, found none");
   return verifyWeighted(*this, getValues(), getWeights());
 }
-// Of the sums over samples: [..., 2, T] or [3, C].
+// Checks the shape of sums over samples: [..., 2, T] or [3, C].
 static LogicalResult verifySums(Operation *op, Finalizer finalizer, ArrayRef<int64_t> shape, Type found) {
   bool curve = finalizer == Finalizer::roc || finalizer == Finalizer::precision_recall;
   if (curve && (shape.size() < 2 || shape[shape.size() - 2] != 2 || shape.back() < 2))
@@ -116,13 +116,13 @@ LogicalResult ResultOp::verify() {
   return success();
 }
 
-// What a plan file can hold (docs/plan-format.md section 4).
+// Limits of a plan file (docs/plan-format.md section 4).
 static constexpr int64_t maxElements = int64_t{1} << 40;
 static constexpr int64_t maxRank = 8;
 
 static bool isControl(unsigned char c) { return c < 0x20 || c == 0x7f; }
 
-// The bytes of UTF-8 that `name` begins with.
+// Number of bytes of the longest prefix of `name` that is UTF-8.
 static size_t validPrefix(StringRef name) {
   const llvm::UTF8 *at = name.bytes_begin(), *end = name.bytes_end();
   while (at != end && llvm::isLegalUTF8Sequence(at, end))
@@ -144,7 +144,7 @@ static LogicalResult verifyText(Operation *op, StringRef name) {
   return success();
 }
 
-// Runs and files are named after the model.
+// The names of runs and files contain the model's name.
 static LogicalResult verifyModelName(ModelOp model) {
   StringRef name = model.getSymName();
   if (failed(verifyText(model, name)))
@@ -155,7 +155,7 @@ static LogicalResult verifyModelName(ModelOp model) {
   return success();
 }
 
-// A name that no op before it has; `place` is what shares the names.
+// Checks that no earlier op of `place`, the set of names, has the op's name.
 static LogicalResult verifyName(Operation *op, StringRef place, llvm::StringMap<Operation *> &seen) {
   StringRef name = op->getAttrOfType<StringAttr>("name").getValue();
   if (failed(verifyText(op, name)))
@@ -169,7 +169,7 @@ static LogicalResult verifyName(Operation *op, StringRef place, llvm::StringMap<
   return error;
 }
 
-// An optimizer makes names for its slots of the variable's: "adam/KERNEL_velocity".
+// An optimizer derives names of slots from the variable's name: "adam/KERNEL_velocity".
 static LogicalResult verifyVariableName(Operation *op, llvm::StringMap<Operation *> &seen) {
   constexpr size_t optimizerBytes = 64;
   if (size_t size = op->getAttrOfType<StringAttr>("name").size(); size > maxNameBytes - optimizerBytes)
@@ -178,7 +178,7 @@ static LogicalResult verifyVariableName(Operation *op, llvm::StringMap<Operation
   return verifyName(op, "variables", seen);
 }
 
-// `?` first or nowhere, and sizes that can be multiplied.
+// Only the first size may be `?`, and the product of the sizes must not overflow.
 static LogicalResult verifyShape(Operation *op, RankedTensorType type) {
   if (type.getRank() > maxRank)
     return op->emitOpError("expected at most ") << maxRank << " axes, found " << type;
@@ -193,7 +193,8 @@ static LogicalResult verifyShape(Operation *op, RankedTensorType type) {
   return success();
 }
 
-// Which values are rounded is the compiler's business, but for a cast that rounds and a cast of its result back to f32.
+// The compiler rounds values to 16 bits, not the model. The exception is a cast that rounds, if its result is only cast
+// back to f32.
 static LogicalResult verifyElements(Operation *op, RankedTensorType type) {
   bool rounds = isa<CastOp>(op) && llvm::all_of(op->getUsers(), [](Operation *user) { return isa<CastOp>(user); });
   if (isHalf(type.getElementType()) && !rounds)
@@ -202,7 +203,7 @@ static LogicalResult verifyElements(Operation *op, RankedTensorType type) {
   return success();
 }
 
-// Of the op, and of the ops of its body.
+// Checks the results of the op and of the ops in its body.
 static LogicalResult verifyResults(Operation &op) {
   WalkResult walked = op.walk([](Operation *inner) {
     for (Value result : inner->getResults())
@@ -213,7 +214,7 @@ static LogicalResult verifyResults(Operation &op) {
   return success(!walked.wasInterrupted());
 }
 
-// What training needs, and the name of the total of the losses, which a plan reports.
+// A model needs an input, a loss and an optimizer, and must not use the name of the total loss, which the plan reports.
 static LogicalResult verifyParts(ModelOp model) {
   Block &body = model.getBody().front();
   auto losses = llvm::to_vector(body.getOps<LossOp>());

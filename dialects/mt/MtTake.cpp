@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slices of each sample by index along an axis, and the sum of slices at indices.
+// mt.take and mt.index_add: slices of each sample by id along an axis, and sums of slices by id.
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
 
@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace mlir::mt;
 using utils::IteratorType;
 
-// `taken`: the type of slices by `ids` along axis `dim` of `whole`.
+// Type of the slices that `ids` select along axis `dim` of `whole`.
 static FailureOr<RankedTensorType> takenType(std::optional<Location> location, RankedTensorType whole,
                                              RankedTensorType ids, int64_t dim) {
   if (!isSplit(whole) || dim < 1 || dim >= whole.getRank() || whole.getDimSize(dim) < 1)
@@ -20,8 +20,8 @@ static FailureOr<RankedTensorType> takenType(std::optional<Location> location, R
   return whole.clone(shape);
 }
 
-// Loops are the axes of what is taken; no loop walks the axis of the whole in order. Maps of the whole, of ids, of what
-// is taken.
+// Maps of the whole, of the ids and of the slices, from loops over the axes of the slices. No loop goes over axis `dim`
+// of the whole.
 static SmallVector<AffineMap> maps(RankedTensorType taken, RankedTensorType ids, int64_t dim) {
   MLIRContext *context = taken.getContext();
   AffineMap identity = AffineMap::getMultiDimIdentityMap(taken.getRank(), context);
@@ -34,7 +34,7 @@ static SmallVector<AffineMap> maps(RankedTensorType taken, RankedTensorType ids,
           identity};
 }
 
-// Calls use(offset in what is taken, offset in the whole).
+// Calls use(offset in the slices, offset in the whole) for each element of the slices.
 static void forEach(const Tensor &ids, ArrayRef<int64_t> taken, ArrayRef<int64_t> whole, int64_t dim,
                     llvm::function_ref<void(int64_t, int64_t)> use) {
   int64_t here = 0, entries = whole[dim];

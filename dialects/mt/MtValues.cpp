@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values out of nothing: constants, iota, the batch size, random numbers.
+// Ops without tensor operands: constants, iota, the batch size, random numbers.
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Random.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 
-// One parallel loop a result axis; an operand (a step) has no axes.
+// One parallel loop per axis of the result; the operand of a random number op (the step) is a scalar.
 #define MT_SOURCE(OP)                                                                                                  \
   SmallVector<utils::IteratorType> OP::getLoopIteratorTypes() { return elementwiseLoops(getOperation()); }             \
   SmallVector<shard::ReductionKind> OP::getReductionLoopIteratorKinds() { return {}; }                                 \

@@ -9,12 +9,12 @@
 
 namespace mlir::mt {
 
-// Whether x comes before `best` as the largest element: it is larger, or the first NaN.
+// Whether x replaces `best` as the largest element: x is larger, or the first NaN.
 inline bool beats(double x, double best) { return x > best || (x != x && best == best); }
-// A NaN if one of the two is; of equal ones a.
+// Maximum and minimum; NaN if either is NaN, and a if they are equal.
 inline double larger(double a, double b) { return beats(b, a) ? b : a; }
 inline double smaller(double a, double b) { return beats(-b, -a) ? b : a; }
-// The place of the first of the largest.
+// Index of the first largest element.
 inline int64_t firstLargest(llvm::ArrayRef<double> elements) {
   int64_t best = 0;
   for (size_t i = 1; i < elements.size(); ++i)
@@ -23,11 +23,11 @@ inline int64_t firstLargest(llvm::ArrayRef<double> elements) {
   return best;
 }
 
-// An attribute of type float32.
+// Value of an f32 attribute.
 inline double number(const llvm::APFloat &x) { return x.convertToFloat(); }
 
-// 1 - x as Python computes it from the shortest decimal of x: Keras subtracts in double before it rounds to float32. (1
-// - 0.9f is not 0.1f.)
+// 1 - x in double precision, from the shortest decimal that rounds to the float x: Keras subtracts Python floats and
+// then rounds to float32, and 1 - 0.9f is not 0.1f.
 inline double oneMinus(const llvm::APFloat &x) {
   char text[64];
   char *end = std::to_chars(text, text + sizeof(text), x.convertToFloat()).ptr;
@@ -36,8 +36,8 @@ inline double oneMinus(const llvm::APFloat &x) {
   return 1.0 - decimal;
 }
 
-// A decimal number, all of `text`: false if it is none. Of any length, unlike LLVM's APFloat, which writes past an
-// array of its own where there are tens of thousands of digits.
+// Reads a decimal number; false if `text` is not one as a whole. The number may have any length. (LLVM's APFloat writes
+// out of bounds for tens of thousands of digits.)
 inline bool readNumber(llvm::StringRef text, double &number) {
   text.consume_front("+");
   auto [end, error] = std::from_chars(text.begin(), text.end(), number);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The random numbers of mt.random_uniform, in plain C++: the reference of generated code.
+// Random numbers of mt.random_uniform in plain C++, the reference for generated code.
 #ifndef DIALECTS_MT_RANDOM_H
 #define DIALECTS_MT_RANDOM_H
 
@@ -12,9 +12,9 @@ namespace mlir::mt {
 
 // Philox 4x32-10 (Salmon et al., SC'11).
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
-// 32-bit FNV-1a.
+// The 32-bit FNV-1a hash of a stream's name.
 uint32_t hashStream(std::string_view stream);
-// The element's number in [0, 1), a multiple of 2^-24.
+// Random number in [0, 1) of an element, a multiple of 2^-24.
 double uniformElement(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);
 
 } // namespace mlir::mt

@@ -6,7 +6,7 @@
 
 namespace mlir::mt {
 
-// What an op of a model reads, each value as often as it is read: its operands and, of a loop, those of its body.
+// Calls `use` for each operand of an op of a model and of the ops in its body, once per use.
 inline void forEachRead(Operation *op, llvm::function_ref<void(Value)> use) {
   op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), use); });
 }

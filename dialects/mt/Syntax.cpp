@@ -4,7 +4,7 @@
 using namespace mlir;
 using namespace mlir::mt;
 
-// `init(zeros)`, `init(constant = 0.5)`.
+// Parses `init(zeros)` or `init(constant = 0.5)`.
 ParseResult mlir::mt::parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value) {
   StringRef kind;
   SMLoc place;
@@ -28,7 +28,7 @@ void mlir::mt::printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init,
   printer << ")";
 }
 
-// ` : tensor<2x200xf32>`; nothing for one number.
+// Parses ` : tensor<2x200xf32>`; if it is missing, the type is tensor<f32>.
 ParseResult mlir::mt::parseSumsType(OpAsmParser &parser, Type &type) {
   if (succeeded(parser.parseOptionalColon()))
     return parser.parseType(type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of operations' syntax that `custom<...>` in MtOps.td names.
+// Parsers and printers for `custom<...>` directives in assembly formats.
 #ifndef DIALECTS_MT_SYNTAX_H
 #define DIALECTS_MT_SYNTAX_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of the interpreter: every element a double, whatever the element type (i1: 0 or 1).
+// Values of the reference evaluation: every element is a double, whatever the element type (i1: 0 or 1).
 #ifndef DIALECTS_MT_TENSOR_H
 #define DIALECTS_MT_TENSOR_H
 
@@ -18,25 +18,25 @@ struct Tensor {
   Tensor() = default;
   Tensor(ArrayRef<int64_t> shape, double fill = 0.0);
   static Tensor scalar(double value) { return Tensor({}, value); }
-  // The constant's elements; a splat is spread.
+  // Elements of a constant; a splat is expanded.
   static Tensor of(ElementsAttr value);
 
   int64_t rank() const { return shape.size(); }
   int64_t size() const { return data.size(); }
 };
 
-// What an op's value depends on besides its operands.
+// Context of an evaluation, besides the operands.
 struct EvalContext {
-  int64_t rows = 0;     // valid rows of every `?`
-  int64_t firstRow = 0; // global index of the first of them
-  int64_t samples = 0;  // n, valid samples of the global batch
+  int64_t rows = 0;     // number of valid rows, the size of every `?`
+  int64_t firstRow = 0; // index of the first row in the global batch
+  int64_t samples = 0;  // number n of valid samples in the global batch
   uint64_t seed = 0;
 };
 
-// The shape of a value of this type in this context: `?` is `rows`.
+// Shape of a value of this type, with `rows` for `?`.
 SmallVector<int64_t> concreteShape(RankedTensorType type, int64_t rows);
 
-// Walks all indices of a shape in row-major order.
+// An iterator over all indices of a shape in row-major order.
 class Index {
 public:
   explicit Index(ArrayRef<int64_t> shape)
@@ -44,7 +44,7 @@ public:
   bool done() const { return finished; }
   void next();
   int64_t operator[](size_t axis) const { return index[axis]; }
-  // Linear offset into a tensor of `other` shape, broadcast like NumPy (aligned at the last axis).
+  // Linear offset of the index in a tensor of shape `other`, broadcast as in NumPy (aligned at the last axis).
   int64_t offsetIn(ArrayRef<int64_t> other) const;
 
 private:

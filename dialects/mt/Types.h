@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What definitions of ops ask of types.
+// Helpers for types in definitions of ops.
 #ifndef DIALECTS_MT_TYPES_H
 #define DIALECTS_MT_TYPES_H
 
@@ -11,7 +11,7 @@ namespace mlir::mt {
 
 inline RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-// Sizes up to here add, and multiply in pairs, without overflow.
+// Sums and products of two sizes up to this one do not overflow.
 constexpr int64_t maxExtent = int64_t{1} << 31;
 
 } // namespace mlir::mt

@@ -29,7 +29,7 @@ Value VectorExpr::as(const VectorExpr &like, Type type) const {
 }
 
 namespace {
-// The two operands of a binary operation in one type.
+// The two operands of a binary operation, converted to one type.
 struct Pair {
   const VectorExpr &like;
   Value a, b;
@@ -101,7 +101,7 @@ VectorExpr mlir::mt::operator!(const VectorExpr &a) {
 }
 
 VectorExpr mlir::mt::select(const VectorExpr &condition, const VectorExpr &a, const VectorExpr &b) {
-  // Two literals are f32 in the condition's shape.
+  // Two literals become f32 values of the condition's shape.
   Type type = !a.isLiteral()   ? a.type()
               : !b.isLiteral() ? b.type()
                                : withElement(condition.type(), condition.getBuilder().getF32Type());
@@ -120,7 +120,8 @@ static bool isNeverNaN(const VectorExpr &a) {
   auto number = dyn_cast<FloatAttr>(constant);
   return number && !number.getValue().isNaN();
 }
-// A comparison with a NaN fails, so each of the two forms below keeps a NaN of the operand that it chooses then.
+// A comparison with NaN is false. The forms below are chosen so that a NaN of the operand selected in that case is
+// kept.
 static VectorExpr orNaN(const VectorExpr &a, const VectorExpr &chosen) {
   return isNeverNaN(a) ? chosen : select(a != a, a, chosen);
 }

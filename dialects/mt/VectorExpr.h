@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic of one lane, for the `lower` expressions of MtOps.td. A VectorExpr is a scalar or vector of f32, i32 or
-// i1, or a literal that takes the type of what it meets. Only arith ops and llvm intrinsics are emitted, so that a
-// lane's bits depend on nothing but its operands.
+// Arithmetic of generated code, for the `lower` expressions of the .td files. A VectorExpr is a scalar or vector of
+// f32, i32 or i1, or a literal that adopts the type of the other operand. It emits only arith ops and LLVM intrinsics,
+// so the bits of a vector's element depend on the operands' elements at the same index alone.
 #ifndef DIALECTS_MT_VECTOREXPR_H
 #define DIALECTS_MT_VECTOREXPR_H
 
@@ -17,13 +17,13 @@ public:
   VectorExpr(float literal) : literal(literal) {}
   VectorExpr(int literal) : literal(literal) {}
 
-  // The emitted value. A literal alone has none.
+  // The emitted value; null for a literal.
   Value value() const { return lane; }
   bool isLiteral() const { return !lane; }
   Type type() const { return lane.getType(); }
-  // The same bits everywhere in `type`: this value, or the literal splat to it. `like` gives builder and location.
+  // This value, or the literal as a splat of `type`, built with the builder and location of `like`.
   Value as(const VectorExpr &like, Type type) const;
-  // Another lane of the same place in the code.
+  // An expression of `value` with the same builder and location.
   VectorExpr make(Value value) const { return VectorExpr(*builder, *location, value); }
   OpBuilder &getBuilder() const { return *builder; }
   Location getLocation() const { return *location; }
@@ -43,7 +43,7 @@ VectorExpr operator/(const VectorExpr &a, const VectorExpr &b);
 VectorExpr operator-(const VectorExpr &a);
 // a * b + c, rounded once.
 VectorExpr fma(const VectorExpr &a, const VectorExpr &b, const VectorExpr &c);
-// i1 lanes. Comparisons with a NaN are false, but for `!=`.
+// Comparisons, i1. A comparison with NaN is false, but for `!=`.
 VectorExpr operator<(const VectorExpr &a, const VectorExpr &b);
 VectorExpr operator<=(const VectorExpr &a, const VectorExpr &b);
 VectorExpr operator>(const VectorExpr &a, const VectorExpr &b);
@@ -53,17 +53,17 @@ VectorExpr operator!=(const VectorExpr &a, const VectorExpr &b);
 VectorExpr operator&(const VectorExpr &a, const VectorExpr &b);
 VectorExpr operator!(const VectorExpr &a);
 VectorExpr select(const VectorExpr &condition, const VectorExpr &a, const VectorExpr &b);
-// A NaN if one of the two is; of equal ones a.
+// NaN if either operand is NaN; a if they are equal.
 VectorExpr maximum(const VectorExpr &a, const VectorExpr &b);
 VectorExpr minimum(const VectorExpr &a, const VectorExpr &b);
 VectorExpr abs(const VectorExpr &a);
 VectorExpr sqrt(const VectorExpr &a);
 VectorExpr floor(const VectorExpr &a);
 
-// The nearest bf16 or f16 of an f32, ties to even, as an f32.
+// Rounds f32 to the nearest bf16 or f16, ties to even; the result is an f32.
 VectorExpr roundTo(const VectorExpr &a, Type half);
 
-// f32 functions; VectorExpr.cpp gives their errors in ulp.
+// f32 functions; VectorMath.cpp states their errors in ulp.
 VectorExpr exp(const VectorExpr &a);
 VectorExpr expm1(const VectorExpr &a);
 VectorExpr log(const VectorExpr &a);
@@ -72,7 +72,8 @@ VectorExpr tanh(const VectorExpr &a);
 VectorExpr erf(const VectorExpr &a);
 VectorExpr erfInv(const VectorExpr &a);
 VectorExpr pow(const VectorExpr &a, const VectorExpr &b);
-// Below 2^26 as good as the others; beyond that they lose the phase, but stay from -1 to 1.
+// For arguments below 2^26 as accurate as the other functions; for larger arguments only the range -1 to 1 is
+// guaranteed.
 VectorExpr sin(const VectorExpr &a);
 VectorExpr cos(const VectorExpr &a);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exp, log, tanh ... of one lane, as straight-line code: every operation is IEEE, rounded to nearest, FMA where `fma`
-// says so and nowhere else. So a lane's bits are the same on every CPU. Largest errors in ulp, by `lane-sweep`
-// (test/unit/codegen): exp 0.95, log 0.76, log1p 1.44, tanh 1.25, erf 0.97; pow below 1; erf_inv is as good as its
-// formula (3e-7 of the argument).
+// exp, log, tanh and other functions as straight-line code. Every operation is IEEE, rounded to nearest; an FMA is used
+// only where `fma` is written. So the bits are the same on every CPU. Largest errors in ulp, measured by `lane-sweep`
+// (test/unit/codegen): exp 0.95, log 0.76, log1p 1.44, tanh 1.25, erf 0.97, pow below 1. erf_inv has the relative error
+// of its formula (3e-7).
 #include "dialects/mt/VectorExpr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -40,7 +40,7 @@ VectorExpr mlir::mt::roundTo(const VectorExpr &a, Type half) {
     Value narrow = arith::TruncFOp::create(a.getBuilder(), a.getLocation(), withElement(a.type(), half), a.value());
     return a.make(arith::ExtFOp::create(a.getBuilder(), a.getLocation(), a.type(), narrow));
   }
-  // The upper half of the bits, which a carry from the lower one may change. Not all targets have an instruction.
+  // Rounds the upper half of the bits by integer additions, because not all targets have an instruction for it.
   VectorExpr bits = bitsOf(a), odd = shiftRight(bits, 16) & VectorExpr(1);
   VectorExpr rounded = floatOf((bits + odd + VectorExpr(0x7fff)) & VectorExpr(-0x10000));
   return select(a == a, rounded, VectorExpr(std::numeric_limits<float>::quiet_NaN()));
@@ -61,7 +61,7 @@ static VectorExpr polynomial(const VectorExpr &x, std::initializer_list<double> 
   return result;
 }
 
-// Bounds that let a NaN through.
+// Clamps to [low, high], but keeps NaN.
 static VectorExpr clamp(const VectorExpr &a, double low, double high) {
   VectorExpr below = select(a > VectorExpr(high), VectorExpr(high), a);
   return select(below < VectorExpr(low), VectorExpr(low), below);
@@ -71,9 +71,9 @@ static VectorExpr clamp(const VectorExpr &a, double low, double high) {
 static VectorExpr powerOfTwo(const VectorExpr &n) { return floatOf(shiftLeft(n + VectorExpr(127), 23)); }
 
 VectorExpr mlir::mt::exp(const VectorExpr &a) {
-  // Above 89 the result is infinite, below -105 it is zero.
+  // e^a is infinite above 89 and zero below -105.
   VectorExpr x = clamp(a, -105.0, 89.0);
-  // n = x / ln 2 to the nearest integer: the magic number leaves it in the low bits.
+  // n = x / ln 2, rounded to an integer: adding the magic number leaves n in the low bits.
   constexpr float magic = 12582912.0f;
   VectorExpr shifted = fma(x, VectorExpr(1.44269504088896341), VectorExpr(magic));
   VectorExpr n = shifted - VectorExpr(magic);
@@ -111,11 +111,11 @@ VectorExpr mlir::mt::log(const VectorExpr &a) {
 }
 
 VectorExpr mlir::mt::log1p(const VectorExpr &a) {
-  // log(u) + (what u = 1 + a lost) / u.
+  // log1p(a) = log(u) + (error of u = 1 + a) / u.
   VectorExpr u = a + VectorExpr(1.0);
   VectorExpr lost = (a - (u - VectorExpr(1.0))) / u;
   VectorExpr result = log(u);
-  // Where u is 0 or infinite nothing was lost; a itself keeps the sign of zero.
+  // If u is 0 or infinite, there is no error term. For a = 0 the result is a, which keeps the sign of zero.
   result = select(abs(lost) < VectorExpr(infinity), result + lost, result);
   return select(a == VectorExpr(0.0), a, result);
 }
@@ -129,12 +129,12 @@ VectorExpr mlir::mt::tanh(const VectorExpr &a) {
   return copySign(select(x < VectorExpr(0.625), small, large), a);
 }
 
-// e^a - 1 = tanh(a / 2) (e^a + 1), whose first factor is exact near 0.
+// e^a - 1 = tanh(a / 2) (e^a + 1), where tanh is exact near 0.
 VectorExpr mlir::mt::expm1(const VectorExpr &a) { return tanh(a * VectorExpr(0.5)) * (exp(a) + VectorExpr(1.0)); }
 
 VectorExpr mlir::mt::erf(const VectorExpr &a) {
   VectorExpr t = abs(a), s = a * a;
-  // 1 - e^(polynomial), for |a| > 475/512.
+  // 1 - e^polynomial, for |a| > 475/512.
   VectorExpr r = fma(VectorExpr(-1.72853470e-5), t, VectorExpr(3.83197126e-4));
   VectorExpr u = fma(VectorExpr(-3.88396438e-3), t, VectorExpr(2.42546219e-2));
   r = fma(r, s, u);
@@ -142,7 +142,7 @@ VectorExpr mlir::mt::erf(const VectorExpr &a) {
   r = fma(r, t, VectorExpr(-6.34846687e-1));
   r = fma(r, t, VectorExpr(-1.28717512e-1));
   r = fma(r, t, -t);
-  // Beyond 5 the result is 1, and the polynomial is no guide.
+  // Above 5 the result is 1 and the polynomial is not valid.
   VectorExpr large = select(t > VectorExpr(5.0), VectorExpr(1.0), VectorExpr(1.0) - exp(r));
   VectorExpr small =
       polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
@@ -164,7 +164,7 @@ VectorExpr mlir::mt::erfInv(const VectorExpr &a) {
 }
 
 namespace {
-// pow, sin and cos work in double precision, so that the f32 result is off by little more than its own rounding.
+// pow, sin and cos compute in double precision, so the error of the f32 result is little more than its own rounding.
 struct Double {
   const VectorExpr &like;
   Type f64, i64;
@@ -178,7 +178,7 @@ struct Double {
     Type f32 = withElement(a.type(), a.getBuilder().getF32Type());
     return a.make(arith::TruncFOp::create(a.getBuilder(), a.getLocation(), f32, a.value()));
   }
-  // log2 of a finite f32 > 0, subnormal ones included (they are normal as f64).
+  // log2 of a finite f32 > 0, including subnormal numbers, which are normal as f64.
   VectorExpr log2(const VectorExpr &a) const {
     VectorExpr bits = bitcast(extend(a), i64);
     VectorExpr e = shiftRight(bits - VectorExpr(double(0x3FE6A09E00000000ll)), 52);
@@ -234,10 +234,11 @@ VectorExpr mlir::mt::pow(const VectorExpr &base, const VectorExpr &power) {
   VectorExpr x = abs(a);
   VectorExpr regular = (x > VectorExpr(0.0)) & (x < VectorExpr(infinity));
   VectorExpr logarithm = in64.log2(select(regular, x, VectorExpr(1.0)));
-  VectorExpr irregular = select(x == VectorExpr(0.0), VectorExpr(-infinity), x); // infinity or NaN otherwise
+  // the other values are infinity and NaN
+  VectorExpr irregular = select(x == VectorExpr(0.0), VectorExpr(-infinity), x);
   logarithm = select(regular, logarithm, in64.extend(irregular));
   VectorExpr result = in64.round(in64.exp2(clamp(in64.extend(b) * logarithm, -200.0, 200.0)));
-  // A negative base: the sign of an odd power, NaN for a broken one. An infinite power is even.
+  // A negative base: an odd integer power is negative, a non-integer power is NaN. An infinite power counts as even.
   VectorExpr whole = floor(b) == b, halved = b * VectorExpr(0.5);
   VectorExpr odd = whole & (floor(halved) != halved);
   result = select(odd, copySign(result, a), result);

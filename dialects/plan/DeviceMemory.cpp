@@ -9,7 +9,7 @@ int64_t plan::bytesOfType(Type type) {
   return mt::elementsPerRow(type) * (bits == 1 ? 1 : bits / 8);
 }
 
-// In order of variants; no program: none.
+// In order of variants. Empty if the module has no program.
 std::vector<mtrun::DeviceMemory> plan::deviceMemory(ModuleOp module, int64_t scratch, int64_t microBatches) {
   mtrun::DeviceMemory every;
   every.scratch = static_cast<uint64_t>(scratch);

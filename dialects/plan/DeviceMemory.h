@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a device needs of memory, by the IR of a plan; runtime/support/plan_memory.h says it by a plan's tables.
+// Memory that a device needs, computed from a plan's IR. runtime/support/plan_memory.h computes it from a plan file.
 #ifndef DIALECTS_PLAN_DEVICEMEMORY_H
 #define DIALECTS_PLAN_DEVICEMEMORY_H
 
@@ -12,11 +12,11 @@
 
 namespace mlir::plan {
 
-// Bytes of a value: per row of a split one, else in all.
+// Bytes of one row if the type is split, else of the whole value.
 int64_t bytesOfType(Type type);
 
-// Of a module of programs, for each variant (1, 2, 4 ... R shards). `scratch`: of a CPU's thread. `microBatches`: of
-// the whole batch.
+// Memory for each variant (1, 2, 4 ... R shards on a device). `scratch`: bytes of scratch memory of one CPU thread.
+// `microBatches`: number of micro-batches of a batch.
 std::vector<mtrun::DeviceMemory> deviceMemory(ModuleOp module, int64_t scratch, int64_t microBatches);
 
 } // namespace mlir::plan

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan dialect: where and when (PlanOps.td).
+// The plan dialect: buffers and launches (PlanOps.td).
 #ifndef DIALECTS_PLAN_PLANDIALECT_H
 #define DIALECTS_PLAN_PLANDIALECT_H
 

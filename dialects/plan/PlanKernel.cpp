@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verifier of plan.kernel: a library's call must fit the body that it stands for.
+// The verifier of plan.kernel: a library call must fit the kernel's body.
 #include "dialects/mt/Elementwise.h"
 #include "dialects/plan/PlanDialect.h"
 
@@ -10,15 +10,15 @@ using namespace mlir;
 using namespace mlir::plan;
 
 namespace {
-// A buffer that a call reads or writes.
+// A buffer that a library call reads or writes.
 struct CallBuffer {
-  uint64_t elements; // of a row where it has rows, else of all
+  uint64_t elements; // elements of a row if the buffer is split, else of the whole buffer
   bool isSplit;
 };
 } // namespace
 
-// The sizes come from text: a product that does not fit is the largest number, which no buffer has. So is one with a
-// number that is not positive.
+// Product of sizes that come from text. An overflow, or a size that is not positive, gives the largest number, which no
+// buffer has.
 static uint64_t product(ArrayRef<int64_t> sizes) {
   uint64_t result = 1;
   for (int64_t size : sizes)
@@ -28,7 +28,7 @@ static uint64_t product(ArrayRef<int64_t> sizes) {
 
 static bool isTree(CallKind kind) { return kind == CallKind::product_tree || kind == CallKind::convolution_tree; }
 
-// What the call reads as left and right, and what it writes.
+// The left and right operands of the call, and its result.
 static std::array<CallBuffer, 3> buffersOf(LibraryCallAttr call) {
   if (ProductSizesAttr sizes = call.getProduct()) {
     uint64_t left = product({sizes.getLines(), sizes.getDepth()});

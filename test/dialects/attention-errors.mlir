@@ -10,7 +10,7 @@ func.func @rank(%q: tensor<?x8xf32>) {
 // -----
 
 func.func @axes(%q: tensor<?x8x4xf32>, %k: tensor<?x2x8x4xf32>) {
-  // expected-error@+1 {{expected equal axes before the places, found 'tensor<?x8x4xf32>' and 'tensor<?x2x8x4xf32>'}}
+  // expected-error@+1 {{expected equal axes before the positions, found 'tensor<?x8x4xf32>' and 'tensor<?x2x8x4xf32>'}}
   %0 = mt.attention %q, %k, %k : tensor<?x8x4xf32>, tensor<?x2x8x4xf32>, tensor<?x2x8x4xf32>
   return
 }

@@ -13,7 +13,7 @@ func.func @self(%q: tensor<?x9x12xf32>, %dy: tensor<?x9x12xf32>) {
   return
 }
 
-// Grouped heads, values of another width, a window, a mask, dropout, an axis before the places.
+// Grouped heads, values of another width, a window, a mask, dropout, an axis before the positions.
 // CHECK-LABEL: func @all
 func.func @all(%q: tensor<?x2x9x12xf32>, %k: tensor<?x2x7x6xf32>, %v: tensor<?x2x7x10xf32>, %m: tensor<?x1x1x1x7xi1>,
                %i: tensor<i32>) {

@@ -15,7 +15,7 @@ struct AttentionCase {
   int64_t window = 0;
   std::vector<int64_t> mask = {}; // its type's sizes: 4 with the batch axis, or fewer without
   float rate = 0;
-  int64_t groups = 1; // an axis of this size before the places
+  int64_t groups = 1; // an axis of this size before the positions
   float scale = 0;    // 0: as it is by itself
 };
 
