@@ -19,7 +19,7 @@ void AcyclicGraph::disconnect(unsigned node) {
     nodes[after].before.erase(node);
 }
 
-static constexpr int64_t step = int64_t(1) << 32; // of new places
+static constexpr int64_t step = int64_t(1) << 32; // distance between new positions
 
 bool AcyclicGraph::sort() {
   std::vector<unsigned> waiting(nodes.size()), order;
@@ -45,34 +45,34 @@ void AcyclicGraph::link(unsigned previous, unsigned next) {
 
 void AcyclicGraph::remove(unsigned node) { link(nodes[node].previous, nodes[node].next); }
 
-// Spreads the nodes behind one, as few as leave `room` numbers behind each.
-void AcyclicGraph::makeRoom(unsigned behind, int64_t room) {
-  int64_t count = 1, number = nodes[behind].place;
-  unsigned end = nodes[behind].next;
-  for (; end != none && nodes[end].place - number <= count * room; end = nodes[end].next)
+// Spreads the positions of as few nodes after `first` as needed, so that `room` numbers are free after each.
+void AcyclicGraph::makeRoom(unsigned first, int64_t room) {
+  int64_t count = 1, position = nodes[first].position;
+  unsigned end = nodes[first].next;
+  for (; end != none && nodes[end].position - position <= count * room; end = nodes[end].next)
     ++count;
-  int64_t apart = end == none ? room : (nodes[end].place - number) / count;
-  for (unsigned node = nodes[behind].next; node != end; node = nodes[node].next)
-    nodes[node].place = number += apart;
+  int64_t distance = end == none ? room : (nodes[end].position - position) / count;
+  for (unsigned node = nodes[first].next; node != end; node = nodes[node].next)
+    nodes[node].position = position += distance;
 }
 
-// Between two nodes that follow one another; either may be none.
+// Inserts nodes between two adjacent nodes of the order; either may be `none`.
 void AcyclicGraph::insert(unsigned previous, llvm::ArrayRef<unsigned> inserted, unsigned next) {
   auto parts = static_cast<int64_t>(inserted.size()) + 1;
-  if (previous != none && next != none && nodes[next].place - nodes[previous].place < parts)
+  if (previous != none && next != none && nodes[next].position - nodes[previous].position < parts)
     makeRoom(previous, parts * (int64_t(1) << 16));
-  int64_t end = next != none ? nodes[next].place : previous != none ? nodes[previous].place + parts * step : 0;
-  int64_t number = previous != none ? nodes[previous].place : end - parts * step;
-  int64_t apart = (end - number) / parts;
+  int64_t end = next != none ? nodes[next].position : previous != none ? nodes[previous].position + parts * step : 0;
+  int64_t number = previous != none ? nodes[previous].position : end - parts * step;
+  int64_t distance = (end - number) / parts;
   for (unsigned node : inserted) {
-    nodes[node].place = number += apart;
+    nodes[node].position = number += distance;
     link(previous, node);
     previous = node;
   }
   link(previous, next);
 }
 
-unsigned AcyclicGraph::addBehind(unsigned node) {
+unsigned AcyclicGraph::addAfter(unsigned node) {
   unsigned added = nodes.size();
   nodes.emplace_back();
   insert(node, added, nodes[node].next);
@@ -99,7 +99,7 @@ AcyclicGraph::Walk AcyclicGraph::walk(unsigned first, unsigned last) const {
     ++side.next;
     for (unsigned other : nodes[node].*side.edges) {
       bool direct = side.next == 1 && other == goal;
-      bool between = nodes[first].place <= nodes[other].place && nodes[other].place <= nodes[last].place;
+      bool between = nodes[first].position <= nodes[other].position && nodes[other].position <= nodes[last].position;
       if (direct || !between || nodes[other].seen == side.mark)
         continue;
       if (nodes[other].seen == sides[!backward].mark)
@@ -115,7 +115,7 @@ AcyclicGraph::Walk AcyclicGraph::walk(unsigned first, unsigned last) const {
 }
 
 bool AcyclicGraph::haveIndirectPath(unsigned a, unsigned b) const {
-  if (nodes[b].place < nodes[a].place)
+  if (nodes[b].position < nodes[a].position)
     std::swap(a, b);
   return walk(a, b).meet;
 }
@@ -123,15 +123,15 @@ bool AcyclicGraph::haveIndirectPath(unsigned a, unsigned b) const {
 bool AcyclicGraph::havePath(unsigned from, unsigned to) const {
   if (from == to || nodes[from].after.contains(to))
     return true;
-  return nodes[from].place < nodes[to].place && walk(from, to).meet;
+  return nodes[from].position < nodes[to].position && walk(from, to).meet;
 }
 
-// What depends on the former goes behind the latter, or what the latter depends on in front of the former; `middle`
-// takes the place of both.
-void AcyclicGraph::bringTogether(unsigned first, unsigned last, llvm::ArrayRef<unsigned> middle) {
+// Makes two nodes adjacent in the order: moves the nodes that depend on `first` behind `last`, or the nodes on which
+// `last` depends in front of `first`. `middle` replaces both nodes.
+void AcyclicGraph::makeAdjacent(unsigned first, unsigned last, llvm::ArrayRef<unsigned> middle) {
   Walk moved = walk(first, last);
   assert(!moved.meet && "expected no path through a third node");
-  llvm::sort(moved.found, [&](unsigned a, unsigned b) { return nodes[a].place < nodes[b].place; });
+  llvm::sort(moved.found, [&](unsigned a, unsigned b) { return nodes[a].position < nodes[b].position; });
   llvm::for_each(moved.found, [&](unsigned node) { remove(node); });
   moved.found.insert(moved.forward ? moved.found.begin() : moved.found.end(), middle.begin(), middle.end());
   remove(moved.forward ? first : last);
@@ -141,16 +141,16 @@ void AcyclicGraph::bringTogether(unsigned first, unsigned last, llvm::ArrayRef<u
 }
 
 void AcyclicGraph::addEdge(unsigned before, unsigned after) {
-  if (nodes[after].place < nodes[before].place)
-    bringTogether(after, before, {before, after});
+  if (nodes[after].position < nodes[before].position)
+    makeAdjacent(after, before, {before, after});
   connect(before, after);
 }
 
 void AcyclicGraph::merge(unsigned into, unsigned from) {
   unsigned first = into, last = from;
-  if (nodes[last].place < nodes[first].place)
+  if (nodes[last].position < nodes[first].position)
     std::swap(first, last);
-  bringTogether(first, last, into);
+  makeAdjacent(first, last, into);
   for (unsigned before : nodes[from].before)
     connect(before, into);
   for (unsigned after : nodes[from].after)

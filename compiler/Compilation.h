@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a compilation holds beside the IR.
+// The state of a compilation outside of the IR.
 #ifndef COMPILER_COMPILATION_H
 #define COMPILER_COMPILATION_H
 
@@ -16,22 +16,22 @@
 
 namespace mtc {
 
-// Batch, shards, mode and seed are also one attribute of the module (dialects/mt/Compilation.h), which passes read.
+// Batch, shards, mode and seed are also in an attribute of the module (dialects/mt/Compilation.h), which passes read.
 struct Compilation {
-  mtc_options options = mtc_options_init(); // of the caller, checked (compiler/api/Options.h)
+  mtc_options options = mtc_options_init(); // the caller's options, checked (compiler/api/Options.h)
   std::vector<std::string> cpus; // "native", "x86-64-v4" ..., best first (compiler/codegen/common/CpuTarget.h)
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
-  // Of logits of the batch that are stored as a whole; more are computed by blocks. On GPUs blocks cost time, and
-  // memory is plenty.
+  // Largest size in bytes of the logits of a batch that are stored whole; larger logits are computed by blocks. The
+  // limit is higher for GPUs, where blocks cost time and memory is plentiful.
   int64_t logitBytes = int64_t(64) << 20, gpuLogitBytes = int64_t(4) << 30;
-  int32_t logitBlocks = 0;                // in a plan for GPUs: so many at least of the largest logits
-  std::vector<NamedTensor> initial;       // values of variables that the model's file brings along
-  ExportArchive archive;                  // what a trained model is written back as
-  std::vector<InputScaling> inputScaling; // of the model as it was read
-  std::vector<int64_t> lengths;           // of sequences, rising; fewer than two: all programs have one size
+  int32_t logitBlocks = 0;                // in a plan for GPUs: smallest number of blocks of the largest logits
+  std::vector<NamedTensor> initial;       // values of variables from the model's file
+  ExportArchive archive;                  // the file format in which a trained model is exported
+  std::vector<InputScaling> inputScaling; // rescaling of the inputs of the imported model
+  std::vector<int64_t> lengths; // sequence lengths, increasing; empty or one length: all programs have one size
 
-  std::vector<TargetCode> code; // made by `codegen`, best first
-  std::vector<uint8_t> plan;    // made by `plan`: the whole file
+  std::vector<TargetCode> code; // output of the stage `codegen`, best target first
+  std::vector<uint8_t> plan;    // output of the stage `plan`: the bytes of the file
 };
 
 } // namespace mtc

@@ -26,20 +26,20 @@ LogicalResult checkImport(ModuleOp module) {
   return success();
 }
 
-// Every op of the bodies of the module's `Body` ops is one of those that `allowed` accepts.
+// Checks that `allowed` holds for every op in the bodies of the module's `Body` ops.
 template <typename Body>
 static LogicalResult checkBodies(ModuleOp module, StringRef stage, llvm::function_ref<bool(Operation &)> allowed) {
   for (auto body : module.getOps<Body>())
     for (Operation &op : body.getBody().front())
       if (!allowed(op))
-        return op.emitOpError("expected none after ") << stage << ", found this";
+        return op.emitOpError("expected no such op in a program after the stage ") << stage << ", found one";
   return success();
 }
 
 static LogicalResult checkTop(ModuleOp module, StringRef stage, llvm::function_ref<bool(Operation &)> allowed) {
   for (Operation &op : *module.getBody())
     if (!allowed(op))
-      return op.emitOpError("expected none at the top after ") << stage << ", found this";
+      return op.emitOpError("expected no such op at the top of the module after the stage ") << stage << ", found one";
   return success();
 }
 

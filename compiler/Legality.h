@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What IR each stage may leave behind. Each check emits an error at the first op that should be gone, or should be
-// there.
+// The ops that are legal after each stage. Each check emits an error at the first op that is not legal, or at the
+// module if an op is missing.
 #ifndef COMPILER_LEGALITY_H
 #define COMPILER_LEGALITY_H
 

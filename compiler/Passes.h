@@ -15,8 +15,9 @@ namespace mtc {
 #define GEN_PASS_REGISTRATION
 #include "compiler/Passes.h.inc"
 
-// Bytes of scratch of the kernel that takes most, of a module of plan programs. Code generation, a later stage, knows
-// it when it writes the kernels: the pipeline passes the question in. Empty: no kernel takes any.
+// Returns the bytes of scratch memory of the kernel that needs most, in a module of plan programs. Only code
+// generation, a later stage, knows this number, so the pipeline passes in a function. Empty: no kernel needs scratch
+// memory.
 using KernelScratch = std::function<llvm::FailureOr<int64_t>(mlir::ModuleOp)>;
 std::unique_ptr<mlir::Pass> createRecompute(RecomputeOptions options, KernelScratch scratch);
 std::unique_ptr<mlir::Pass> createAllocate(AllocateOptions options, KernelScratch scratch);

@@ -53,12 +53,12 @@ void buildShard(OpPassManager &passes, Compilation &) {
 
 void buildFuse(OpPassManager &passes, Compilation &compilation) {
   FuseOptions options;
-  options.images = compilation.gpus.empty(); // a block of a GPU has no memory for a sample's image
+  options.images = compilation.gpus.empty(); // a GPU block has no memory for the feature map of a sample
   options.singleBytes = compilation.cpus.empty() ? 0 : maxTemporaryBytes;
   passes.addPass(createFuse(options));
 }
 
-// What stages before `codegen` ask of it. `compilation` outlives the answer.
+// Computes the scratch memory for passes before `codegen`. `compilation` outlives the function.
 KernelScratch scratchOf(const Compilation &compilation) {
   return [&cpus = compilation.cpus](ModuleOp module) { return maxScratch(module, codegenOptions(module, cpus)); };
 }
@@ -90,28 +90,28 @@ void buildCodegen(OpPassManager &passes, Compilation &compilation) {
 
 LogicalResult checkNothing(ModuleOp) { return success(); }
 
-// The pipeline. Between two rows stands what holds from there on; `check` enforces it.
+// The pipeline. The comment between two rows states what holds between the two stages; `check` checks it.
 constexpr Stage table[] = {
-    {"import", "read the file: one mt.model", buildNothing, checkImport},
-    // One mt.model, as the user wrote it.
-    {"differentiate", "backward pass, optimizer, losses and metrics: declarations and four programs",
+    {"import", "read the model", buildNothing, checkImport},
+    // The module holds one mt.model, as the user wrote it.
+    {"differentiate", "add backward pass, optimizer, losses and metrics: one program per entry point",
      buildDifferentiate, checkDifferentiate},
-    // Pure programs of primitive ops over the global batch; variables are read and assigned by name.
-    {"shard", "one shard's view: an all-reduce after each sum over the batch, in buckets", buildShard, checkShard},
-    // `?` is a shard's rows. Each sum over the batch has exactly one all-reduce, each all-reduce a bucket, buckets
-    // one order.
-    {"fuse", "group computations into kernels", buildFuse, checkFuse},
-    // Every computation is inside an mt.kernel that keeps the contract of its kind. Assigned values are elementwise
-    // kernels' results.
-    {"recompute", "under a limit of memory: run cheap kernels again in place of keeping what they computed",
+    // Programs are pure and hold primitive ops over the global batch; they read and assign variables by name.
+    {"shard", "rewrite programs to one shard's view, with all-reduces in buckets", buildShard, checkShard},
+    // `?` is the number of rows of a shard. Exactly one all-reduce follows each sum over the batch, each all-reduce has
+    // a bucket, and the buckets are ordered.
+    {"fuse", "group ops into kernels", buildFuse, checkFuse},
+    // Every computation is inside of an mt.kernel that satisfies the contract of its kind. Assigned values are results
+    // of elementwise kernels.
+    {"recompute", "under a memory limit, run cheap kernels a second time instead of keeping their results",
      buildRecompute, checkFuse},
-    // The same kernels, some of them twice.
-    {"schedule", "order kernels and all-reduces, and what each waits for", buildSchedule, checkSchedule},
-    // Program order is the order of execution; `wait` and all-reduces order every pair of kernels that must be.
-    {"allocate", "give every value a place: in-place updates, one arena layout for each number of shards",
-     buildAllocate, checkAllocate},
-    // Only the plan dialect is left. Any two conflicting accesses to a byte are ordered, in every layout (plan-check).
-    {"codegen", "machine code of every kernel for each target", buildCodegen, checkCodegen},
+    // The same as before; some kernels occur twice.
+    {"schedule", "order kernels and all-reduces, and set barriers", buildSchedule, checkSchedule},
+    // Program order is the order of execution. `wait` and all-reduces order every two kernels of which one depends on
+    // the other.
+    {"allocate", "assign buffers, with one arena layout per number of shards", buildAllocate, checkAllocate},
+    // Only the plan dialect is left. Conflicting accesses to a byte are ordered, in every variant (plan-check).
+    {"codegen", "generate machine code of every kernel for each target", buildCodegen, checkCodegen},
     // Every kernel has a grid, and code for every target.
     {"plan", "write the plan file", buildPlan, checkNothing},
 };
@@ -120,7 +120,7 @@ constexpr Stage table[] = {
 
 llvm::ArrayRef<Stage> stages() { return table; }
 
-// Whether a list of --print-ir-before or --print-ir-after names a pass.
+// Whether `list`, the value of --print-ir-before or --print-ir-after, contains a pass.
 static bool names(const char *list, StringRef pass) {
   SmallVector<StringRef> parts;
   StringRef(list ? list : "").split(parts, ',');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pipeline from a model to a plan: one table of stages. It drives --stop-after, --dump-stages, timing and the help
-// text.
+// The pipeline from a model to a plan, as a table of stages. --stop-after, --dump-stages, timing and the help text are
+// derived from the table.
 #ifndef COMPILER_PIPELINE_H
 #define COMPILER_PIPELINE_H
 
@@ -14,10 +14,10 @@ namespace mtc {
 
 struct Stage {
   const char *name;
-  const char *help; // one line
-  // The passes of the stage. `compilation` outlives them.
+  const char *help; // help text, one line
+  // Adds the passes of the stage. `compilation` outlives the passes.
   void (*build)(mlir::OpPassManager &passes, Compilation &compilation);
-  // What holds from here on. Emits an error where it does not.
+  // Checks what holds after the stage; emits an error if it does not hold.
   llvm::LogicalResult (*check)(mlir::ModuleOp module);
 };
 
@@ -26,10 +26,10 @@ llvm::ArrayRef<Stage> stages();
 // Runs one stage: its passes, the verifier, its check. Errors go to the context's diagnostic handler.
 llvm::LogicalResult runStage(const Stage &stage, mlir::ModuleOp module, Compilation &compilation);
 
-// The passes of all stages, in order, as --print-ir-after names them.
+// Names of the passes of all stages, in order, for --print-ir-after.
 std::vector<std::string> passNames(mlir::MLIRContext &context, Compilation &compilation);
 
-// Every dialect that text may hold and that stages make.
+// Registers all dialects that models and stages use.
 void registerDialects(mlir::DialectRegistry &registry);
 
 } // namespace mtc

@@ -7,7 +7,7 @@
 
 namespace mtc {
 
-// "3.2 MiB", "1.5 GFLOP": three digits and a unit.
+// Text with three digits and a unit: "3.2 MiB", "1.5 GFLOP".
 std::string bytesText(uint64_t bytes);
 std::string flopsText(uint64_t flops);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-allocate: gives every value a buffer and turns programs into plans: kernels outlined, equal ones once; elementwise
-// launches of one kernel merged; one arena layout for each number of shards that a device can hold.
+// mt-allocate: assigns a buffer to every value and rewrites programs to the plan dialect. Kernels are outlined, equal
+// kernels once. Elementwise launches of one kernel are merged. Each variant, a number of shards that a device may hold,
+// has an arena layout of its own.
 #include "compiler/Passes.h"
 #include "compiler/allocate/Budget.h"
 #include "compiler/allocate/BufferAssignment.h"
@@ -24,7 +25,7 @@ using plan::Space;
 
 namespace {
 
-// Constants of all programs, equal ones once.
+// Constants of all programs; equal constants are stored once.
 class ConstantTable {
 public:
   int64_t offsetOf(Attribute value, int64_t bytes) {
@@ -72,7 +73,7 @@ public:
       Value value = buffer(rate.getValue());
       plan::RateOp::create(builder, rate.getLoc(), value);
     }
-    // Buffers stand first: they were created where they were needed.
+    // Moves all buffers to the front: they were created at their first use.
     Operation *firstOther = nullptr;
     for (Operation &op : llvm::make_early_inc_range(*body)) {
       if (isa<plan::SignatureOp>(op))
@@ -103,7 +104,7 @@ private:
 
   Value buffer(Value value) {
     const ValueBuffer &buffer = assignment.buffers.find(value)->second;
-    // One buffer a variable or signature entry; elsewhere one a value.
+    // There is one buffer per variable or value of the signature, and otherwise one per value.
     Value &result =
         buffer.ref.empty() ? byValue[value] : byName[(buffer.space == Space::variable ? "v" : "s") + buffer.ref];
     if (result)
@@ -132,8 +133,8 @@ private:
         reads.push_back(buffer(operand));
       for (Value result : kernel->getResults())
         writes.push_back(buffer(result));
-      bool map = kernel.getKind() == mt::KernelKind::elementwise;
-      counts.push_back(map ? mt::elementsPerRow(kernel->getResult(0).getType()) : 0);
+      bool isElementwise = kernel.getKind() == mt::KernelKind::elementwise;
+      counts.push_back(isElementwise ? mt::elementsPerRow(kernel->getResult(0).getType()) : 0);
     }
     mt::KernelOp first = entry.segments.front();
     FlatSymbolRefAttr symbol = kernels.outline(first, entry.key);
@@ -170,7 +171,7 @@ private:
   llvm::StringMap<Value> byName;
 };
 
-// The variables block, in order of declaration.
+// Assigns offsets in the variables block, in the order of the declarations.
 void writeVariables(ModuleOp module) {
   int64_t end = 0;
   for (auto declare : llvm::make_early_inc_range(module.getOps<mt::DeclareOp>())) {

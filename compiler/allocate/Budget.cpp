@@ -8,7 +8,8 @@ namespace mtc {
 
 using namespace mlir;
 
-// The largest allocations alive in the phase where the arena is fullest. A lone device has no results of all-reduces.
+// The largest allocations that are live in the phase of the arena's peak. A single device has no results of
+// all-reduces.
 static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAssignment &assignment, int64_t rows,
                                                                   bool alone) {
   auto size = [&](const Allocation &allocation) {
@@ -77,20 +78,20 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, ArrayRef<mt
                << "; largest at the peak: " << ranking(hungriest(of), of);
   };
   if (variant == 0) {
-    mlir::mt::Compilation(module).setMinDevices(0); // none
+    mlir::mt::Compilation(module).setMinDevices(0); // it fits on no number of devices
     describe(module.emitError("expected a plan that fits in ")
                  << readable(limit) << " a device, found none up to " << (int64_t(1) << (variants - 1)) << " devices",
              0);
     return failure();
   }
-  // With N devices the fullest holds R / 2^floor(log2 N) shards.
+  // Of N devices, the device with most shards has R / 2^floor(log2 N).
   int64_t devices = int64_t(1) << (variants - variant);
   mlir::mt::Compilation(module).setMinDevices(devices);
   if (devices > 1)
     describe(module.emitWarning("the model does not fit on one device of ")
                  << readable(limit) << "; it takes " << devices << " devices",
              variants - 1);
-  // A device that is alone keeps no results of all-reduces.
+  // A single device has no results of all-reduces, so it may fit where several devices do not.
   for (size_t fewer = variant - 1; fewer-- > 0;)
     if (needed(fewer) > limit) {
       int64_t more = int64_t(1) << (variants - 1 - fewer);

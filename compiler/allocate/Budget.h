@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Does a device's memory suffice, and if not, what is to blame?
+// Checks whether the memory of a device suffices, and reports the largest tensors if it does not.
 #pragma once
 
 #include "compiler/allocate/BufferAssignment.h"
@@ -8,17 +8,19 @@
 
 namespace mtc {
 
-// What a program needs on one device, for each variant (1, 2, 4 ... R shards).
+// Memory of a program on one device, for each variant (1, 2, 4 ... R shards).
 struct MemoryUse {
   std::string program;
-  std::vector<int64_t> bytes;                                        // arena and shared block
-  std::vector<std::vector<std::pair<int64_t, std::string>>> largest; // at the peak: bytes and name, the largest first
+  std::vector<int64_t> bytes; // arena and shared block
+  // at the peak: bytes and name, by decreasing bytes
+  std::vector<std::vector<std::pair<int64_t, std::string>>> largest;
 };
 
 MemoryUse memoryUse(llvm::StringRef program, const BufferAssignment &assignment, int64_t shardRows);
 
-// Sets `mt.min_devices` on the module to the smallest number of devices that fits in `limit` bytes a device. More than
-// one: a warning with the largest tensors. An error where even R devices do not fit.
+// Sets `min_devices` of the module's `mt.compilation` to the smallest number of devices whose memory of `limit` bytes
+// suffices. If the number is larger than 1, emits a warning that names the largest tensors. Fails if R devices do not
+// suffice.
 llvm::LogicalResult checkBudget(mlir::ModuleOp module, llvm::ArrayRef<MemoryUse> uses,
                                 llvm::ArrayRef<mtrun::DeviceMemory> needs, int64_t limit);
 

@@ -44,13 +44,13 @@ void BufferAssignment::computeLastUses() {
     use.lastEntry = &entry;
     use.phase = std::max(use.phase, entry.phase);
     use.rendezvous = std::max(use.rendezvous, entry.rendezvous);
-    // A kernel that runs for each micro-batch may run again in each phase (runtime/support/phases.h).
+    // A kernel that runs for each micro-batch may run again in each part of the program (runtime/support/phases.h).
     if (microBatches && !entry.segments.empty() && !entry.share)
       use.rendezvous = lastRendezvous + 1;
   };
   for (const PlanEntry &entry : entries) {
     for (mt::KernelOp kernel : entry.segments) {
-      // An unread result lives while it is written.
+      // A result without a reader lives while it is written.
       for (Value result : kernel->getResults())
         lastUses[result] = {entry.phase, entry.rendezvous, nullptr};
       for (Value operand : kernel->getOperands())
@@ -61,14 +61,14 @@ void BufferAssignment::computeLastUses() {
       read(reduce.getInput(), entry);
     }
   }
-  // The runtime reads reported scalars when the program is done.
+  // The runtime reads reported scalars after the program.
   for (Operation &op : *body)
     if (op.hasTrait<mt::Reports>())
       for (Value value : op.getOperands())
         lastUses[value] = {lastPhase, lastRendezvous, nullptr};
 }
 
-// Values whose buffer the program's own ops name.
+// Assigns values whose buffers are named by ops of the program: inputs, variables and outputs.
 void BufferAssignment::assignOutside() {
   for (Operation &op : *body) {
     ValueBuffer buffer;
@@ -90,16 +90,16 @@ void BufferAssignment::assignOutside() {
   }
 }
 
-// Kernels that read an operand's element only to write the result's element at the same index. Where each result could
-// lie over the same operand, only a lone one does.
+// Whether the kernel reads an element of the operand only to write the element of the result at the same index. In
+// kernels of some kinds several results could overwrite the same operand; only a single result may.
 static bool mayOverwrite(mt::KernelOp kernel, unsigned operand, unsigned result) {
   bool chooses = mt::infoOf(kernel.getKind()).inPlace == mt::InPlace::lastReader;
   return (chooses || kernel->getNumResults() == 1) &&
          mt::mayOverwrite(kernel.getKind(), kernel.getBody().front(), operand, result);
 }
 
-// A value, and those that lie where it does because a kernel writes a part of them.
-static SmallVector<Value> placedIn(Value value) {
+// The value and all values that share its buffer because a kernel updates a part of them in place.
+static SmallVector<Value> valuesInBufferOf(Value value) {
   SmallVector<Value> values{value};
   for (size_t i = 0; i < values.size(); ++i) {
     auto kernel = values[i].getDefiningOp<mt::KernelOp>();
@@ -112,8 +112,9 @@ static SmallVector<Value> placedIn(Value value) {
   return values;
 }
 
-// Partial sums side by side in the arena, the largest first; results in the same order in the shared block. With one
-// device the results are the partial sums, so these live until the last reader of a result.
+// Places the partial sums of a bucket contiguously in the arena, by decreasing size, and its results in the same order
+// in the shared block. On a single device the results are the partial sums, which therefore live until the last reader
+// of a result.
 void BufferAssignment::assignBucket(size_t index) {
   const PlanEntry &entry = entries[index];
   Allocation partials, results;
@@ -130,7 +131,7 @@ void BufferAssignment::assignBucket(size_t index) {
   int64_t end = 0;
   for (shard::AllReduceOp reduce : bySize) {
     int64_t bytes = plan::bytesOfType(reduce.getInput().getType());
-    // Several numbers of a small partial sum are read at once too.
+    // Small partial sums are aligned to 16 bytes, so that several elements are read at once.
     end = bytes >= bufferAlignment ? alignBuffer(end) : llvm::alignTo(end, bytes > 4 ? 16 : 4);
     auto kernel = reduce.getInput().getDefiningOp<mt::KernelOp>();
     std::string name = (kernel.getName() + "." + Twine(cast<OpResult>(reduce.getInput()).getResultNumber())).str();
@@ -139,9 +140,9 @@ void BufferAssignment::assignBucket(size_t index) {
     buffers[reduce.getResult()] = {Space::shared, "sum " + name, "", static_cast<int64_t>(allocations.size()) + 1, end};
     partials.last = std::max({partials.last, lastUses[reduce.getResult()].phase, lastUses[reduce.getInput()].phase});
     end += bytes;
-    ValueBuffer place = buffers[reduce.getInput()];
-    for (Value value : placedIn(reduce.getInput())) {
-      buffers[value] = place;
+    ValueBuffer shared = buffers[reduce.getInput()];
+    for (Value value : valuesInBufferOf(reduce.getInput())) {
+      buffers[value] = shared;
       if (auto writer = phases.find(value.getDefiningOp()); writer != phases.end())
         partials.first = std::min(partials.first, writer->second);
     }
@@ -152,8 +153,8 @@ void BufferAssignment::assignBucket(size_t index) {
   allocations.push_back(std::move(results));
 }
 
-// What one kernel alone reads, to write the new value of a variable element by element, lies in the variable, if the
-// program does not read the old value: the random numbers of an initial value need no memory of their own.
+// If a value's only reader is an elementwise kernel that writes a variable, stores the value in the variable's memory,
+// unless the program reads the old value. So the random numbers of an initial value need no memory of their own.
 bool BufferAssignment::reuseVariable(const PlanEntry &entry, OpResult result) {
   auto reader = result.hasOneUse() ? dyn_cast<mt::KernelOp>(*result.user_begin()) : mt::KernelOp();
   if (!entry.share || !reader || !mayOverwrite(reader, result.use_begin()->getOperandNumber(), 0))
@@ -242,7 +243,7 @@ void BufferAssignment::packArena(int64_t rows) {
   boundBytes.push_back(livenessBound(live));
 }
 
-// The sum of all allocations bounds every packing, so no later sum can overflow.
+// The sum of all allocations is a bound of every packing, so later sums cannot overflow.
 LogicalResult BufferAssignment::checkSizes(Location location, int64_t rows) {
   constexpr int64_t limit = int64_t(1) << 46;
   int64_t total = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffer assignment: which memory, and which bytes of it, each value of a program has.
+// Buffer assignment: the memory space and the offset of each value of a program.
 #pragma once
 
 #include "compiler/allocate/PlanEntries.h"
@@ -11,31 +11,32 @@
 
 namespace mtc {
 
-// An allocation of the arena or of the shared block that one or more values use: one after the other in place, or as
-// parts of a bucket.
+// An allocation in the arena or in the shared block. Several values may use it: one after the other, in place, or as
+// members of a bucket.
 struct Allocation {
   std::string name;
-  bool shared = false, reduced = false; // in the shared block; the results of a bucket of all-reduces
+  bool shared = false, reduced = false; // in the shared block; contains the results of a bucket of all-reduces
   int64_t fixedBytes = 0, rowBytes = 0;
-  int64_t first = 0, last = 0;  // phases (arena) or rendezvous (shared)
-  std::vector<int64_t> offsets; // arena: one per variant; shared: one
+  int64_t first = 0, last = 0;  // live range, in phases (arena) or rendezvous (shared)
+  std::vector<int64_t> offsets; // arena: one per variant; shared: one offset
 };
 
 struct ValueBuffer {
   mlir::plan::Space space = mlir::plan::Space::arena;
   std::string name;
-  std::string ref;         // variable, signature: its name
-  int64_t allocation = -1; // arena, shared: index into allocations
-  int64_t offset = 0;      // bytes from the allocation's start
+  std::string ref;         // name of the variable, or of the value of the signature
+  int64_t allocation = -1; // arena and shared block: index in `allocations`
+  int64_t offset = 0;      // in bytes, from the start of the allocation
 };
 
 class BufferAssignment {
 public:
-  // `microBatches`: what kernels read in the shared block stays there, since these may run again in a later phase.
+  // `microBatches`: a value in the shared block that kernels read stays live, because these kernels may run again in a
+  // later part of the program (runtime/support/phases.h).
   BufferAssignment(mlir::mt::ProgramOp program, const std::vector<PlanEntry> &entries, bool microBatches);
 
-  // Gives every allocation its offsets, for devices of 1, 2, 4 ... `allShards` shards of `shardRows` rows. An error at
-  // `location` where an allocation or the arena would pass 2^46 bytes.
+  // Assigns the offsets of all allocations, for devices of 1, 2, 4 ... `allShards` shards of `shardRows` rows. Fails,
+  // with an error at `location`, if an allocation or the arena would be larger than 2^46 bytes.
   llvm::LogicalResult assignOffsets(mlir::Location location, int64_t allShards, int64_t shardRows);
 
   std::vector<Allocation> allocations;
@@ -47,8 +48,8 @@ public:
 private:
   struct LastUse {
     int64_t phase = 0, rendezvous = 0;    // of the last reader
-    const PlanEntry *lastEntry = nullptr; // a reader in that phase
-    bool readByMore = false;              // there are others
+    const PlanEntry *lastEntry = nullptr; // a reader in the last phase
+    bool readByMore = false;              // the phase has further readers
   };
   void computeLastUses();
   void assignOutside();
@@ -66,7 +67,7 @@ private:
   int64_t lastPhase = 0, lastRendezvous = 0, bucketEnd = 0, bucketCount = 0;
   llvm::DenseMap<mlir::Value, LastUse> lastUses;
   llvm::DenseMap<mlir::Operation *, int64_t> phases; // of kernels
-  llvm::DenseSet<mlir::Value> partialSums;           // what all-reduces read
+  llvm::DenseSet<mlir::Value> partialSums;           // operands of all-reduces
   llvm::StringSet<> readVariables;
 };
 

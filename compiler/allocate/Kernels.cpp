@@ -14,20 +14,22 @@ using mt::KernelKind;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-// The one shape that an elementwise kernel walks.
-static ArrayRef<int64_t> mapShape(Block &body) { return typeOf(body.getTerminator()->getOperand(0)).getShape(); }
+// The shape of the loop of an elementwise kernel.
+static ArrayRef<int64_t> elementwiseShape(Block &body) {
+  return typeOf(body.getTerminator()->getOperand(0)).getShape();
+}
 
 std::string kernelKey(mt::KernelOp kernel) {
   std::string key;
   llvm::raw_string_ostream out(key);
   Block &body = kernel->getRegion(0).front();
-  bool map = kernel.getKind() == KernelKind::elementwise;
+  bool isElementwise = kernel.getKind() == KernelKind::elementwise;
   llvm::DenseMap<Value, unsigned> numbers;
   auto printType = [&](Value value) {
-    if (!map)
+    if (!isElementwise)
       out << value.getType();
     else
-      out << (typeOf(value).getShape() == mapShape(body) ? "e" : "s") << typeOf(value).getElementType();
+      out << (typeOf(value).getShape() == elementwiseShape(body) ? "e" : "s") << typeOf(value).getElementType();
     out << ' ';
   };
   out << mt::stringifyKernelKind(kernel.getKind()) << '\n';
@@ -40,7 +42,7 @@ std::string kernelKey(mt::KernelOp kernel) {
     for (Value operand : op.getOperands())
       out << numbers.lookup(operand) << ' ';
     auto constant = dyn_cast<mt::ConstantOp>(op);
-    if (auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : nullptr; splat && map)
+    if (auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : nullptr; splat && isElementwise)
       out << splat.getSplatValue<Attribute>();
     else
       out << op.getAttrDictionary();
@@ -53,7 +55,7 @@ std::string kernelKey(mt::KernelOp kernel) {
   return key;
 }
 
-// What the names of kernels that share code have in common: the first parts, and the last one.
+// The common name of kernels that share code: the common first parts of their names, and the last part.
 static std::string commonName(StringRef a, StringRef b) {
   auto [layersA, what] = a.contains('/') ? a.rsplit('/') : std::pair<StringRef, StringRef>("", a);
   StringRef layersB = b.contains('/') ? b.rsplit('/').first : "";
@@ -91,10 +93,10 @@ struct Costs {
 
 static int64_t bytesOf(Value value) { return plan::bytesOfType(value.getType()); }
 
-// An elementwise kernel's costs are per element.
-static Costs mapCosts(Block &body) {
+// Costs of an elementwise kernel, per element.
+static Costs elementwiseCosts(Block &body) {
   Costs costs;
-  auto each = [&](Value value) { return typeOf(value).getShape() == mapShape(body); };
+  auto each = [&](Value value) { return typeOf(value).getShape() == elementwiseShape(body); };
   auto elements = std::max<int64_t>(1, mt::elementsPerRow(body.getTerminator()->getOperand(0).getType()));
   for (Operation &op : body)
     if (auto cost = dyn_cast<mt::CostOpInterface>(op); cost && each(op.getResult(0)))
@@ -107,7 +109,7 @@ static Costs mapCosts(Block &body) {
 
 static Costs costsOf(Block &body, KernelKind kind) {
   if (kind == KernelKind::elementwise)
-    return mapCosts(body);
+    return elementwiseCosts(body);
   Costs costs;
   for (Operation &op : body)
     if (auto cost = dyn_cast<mt::CostOpInterface>(op)) {
@@ -127,7 +129,7 @@ plan::KernelOp KernelTable::create(Location location, StringRef name, KernelKind
   for (unsigned &i = taken[name]; !symbols.insert(mtrun::kernelSymbol(unique)).second;)
     unique = (name + "_" + Twine(++i)).str();
   Costs costs = costsOf(body.front(), kind);
-  // Kernels stand before the programs.
+  // Kernels precede the programs.
   auto programs = module.getOps<mt::ProgramOp>();
   if (programs.empty())
     builder.setInsertionPointToEnd(module.getBody());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The module's kernels: bodies outlined from programs, equal ones once.
+// The kernels of the module: bodies outlined from programs, equal bodies once.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"
@@ -13,15 +13,15 @@
 
 namespace mtc {
 
-// What a kernel computes, as text: equal for kernels that can share code. Of elementwise kernels' types only "scalar or
-// element" counts.
+// Text of what a kernel computes, equal for kernels that can share code. For types in elementwise kernels, the text
+// only distinguishes scalars from elements.
 std::string kernelKey(mlir::mt::KernelOp kernel);
 
 class KernelTable {
 public:
   explicit KernelTable(mlir::ModuleOp module);
 
-  // The plan.kernel for a key, outlined from `kernel` (whose body is moved away) the first time.
+  // The plan.kernel for a key. The first call with a key outlines `kernel`, whose body moves to the plan.kernel.
   mlir::FlatSymbolRefAttr outline(mlir::mt::KernelOp kernel, llvm::StringRef key);
 
 private:
@@ -31,9 +31,9 @@ private:
   mlir::ModuleOp module;
   mlir::OpBuilder builder;
   llvm::StringMap<mlir::FlatSymbolRefAttr> byKey;
-  llvm::StringMap<std::string> nameByKey; // of kernels that share code: what their names have in common
-  llvm::StringSet<> symbols;              // of functions, taken
-  llvm::StringMap<unsigned> taken;        // by a name, the last number that it was given
+  llvm::StringMap<std::string> nameByKey; // the common name of kernels that share code
+  llvm::StringSet<> symbols;              // names of functions in use
+  llvm::StringMap<unsigned> taken;        // for each name, the last number that was appended to it
 };
 
 } // namespace mtc

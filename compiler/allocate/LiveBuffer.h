@@ -5,7 +5,7 @@
 
 namespace mtc {
 
-// A buffer that is alive in all phases of [first, last]. Sizes are multiples of bufferAlignment.
+// A buffer that is live in all phases of [first, last]. Sizes are multiples of bufferAlignment.
 struct LiveBuffer {
   int64_t bytes = 0;
   int64_t first = 0, last = 0;

@@ -7,7 +7,7 @@
 namespace mtc {
 
 namespace {
-// The tightest gap between ranges that come by ascending offset.
+// Finds the tightest gap between ranges, which are passed by increasing offset.
 struct TightestGap {
   int64_t bytes;
   int64_t best = -1, bestSlack = std::numeric_limits<int64_t>::max(), end = 0;
@@ -52,7 +52,7 @@ size_t OccupiedTree::rankOf(int64_t phase) const {
   return static_cast<size_t>(std::lower_bound(phases.begin(), phases.end(), phase) - phases.begin());
 }
 
-// Joins the range with those that it overlaps or touches.
+// Joins the range with the ranges that it overlaps or touches.
 void OccupiedTree::add(Ranges &ranges, Range range) {
   auto from = std::lower_bound(ranges.begin(), ranges.end(), range.begin,
                                [](const Range &other, int64_t begin) { return other.end < begin; });

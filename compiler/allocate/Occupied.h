@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The offsets that are taken in each phase while buffers are packed.
+// Offsets that are occupied in each phase while buffers are packed.
 #pragma once
 
 #include "compiler/allocate/LiveBuffer.h"
@@ -11,12 +11,12 @@
 
 namespace mtc {
 
-// A list of what has been placed: every question reads it all. The quickest for few buffers.
+// A list of placed buffers, which every query scans. It is the fastest form for few buffers.
 class OccupiedList {
 public:
   explicit OccupiedList(std::span<const LiveBuffer>) {}
-  // The offset of the tightest gap that holds the buffer between those that are alive with it; above all of them if
-  // none does.
+  // The offset of the tightest gap that fits the buffer, between buffers that are live at the same time; if no gap
+  // fits, the end of the highest of these buffers.
   int64_t tightestGap(const LiveBuffer &buffer) const;
   void place(const LiveBuffer &buffer, int64_t begin);
 
@@ -28,9 +28,9 @@ private:
   std::vector<Placed> placed; // sorted by offset
 };
 
-// The same answers from a segment tree over the phases. A node keeps the offsets that are taken as ranges that do not
-// touch: buffers side by side are one range. What a network keeps from its forward pass lies side by side, so there are
-// few ranges, and a question does not read the buffers of all layers.
+// Answers the same queries from a segment tree over the phases. A node stores occupied offsets as ranges that do not
+// touch, so adjacent buffers are one range. A network keeps the activations of its forward pass in adjacent buffers, so
+// there are few ranges, and a query does not scan the buffers of all layers.
 class OccupiedTree {
 public:
   explicit OccupiedTree(std::span<const LiveBuffer> buffers);
@@ -43,14 +43,14 @@ private:
   };
   using Ranges = std::vector<Range>;
   struct Node {
-    Ranges whole, any; // taken in all phases of the node; in one of them at least
+    Ranges whole, any; // occupied in all phases of the node; in at least one of them
   };
   static void add(Ranges &ranges, Range range);
   void place(size_t node, size_t low, size_t high, size_t first, size_t last, Range range);
   void collect(size_t node, size_t low, size_t high, size_t first, size_t last, Ranges &found) const;
   size_t rankOf(int64_t phase) const;
 
-  std::vector<int64_t> phases; // in which buffers begin or end, sorted: the leaves
+  std::vector<int64_t> phases; // phases in which buffers begin or end, sorted: the leaves of the tree
   std::vector<Node> nodes;     // the children of node n are 2 n + 1 and 2 n + 2
 };
 

@@ -41,17 +41,17 @@ static Packing packInto(Occupied occupied, std::span<const LiveBuffer> buffers, 
   return packing;
 }
 
-constexpr size_t many = 1000; // from here on the tree is quicker than the list
+constexpr size_t many = 1000; // number of buffers from which the tree is faster than the list
 
 static Packing packInOrder(std::span<const LiveBuffer> buffers, const Order &order) {
   return buffers.size() > many ? packInto(OccupiedTree(buffers), buffers, order)
                                : packInto(OccupiedList(buffers), buffers, order);
 }
 
-// The packing and, where it misses the bound, better ones: buffers that end above the bound move towards the front of
-// the order, where there is more room, again and again.
+// Packs the buffers, then improves the order: buffers that end above the bound move towards the front, where there is
+// more room, repeatedly.
 static Packing packImproved(std::span<const LiveBuffer> buffers, Order order, int64_t bound) {
-  constexpr int attempts = 40; // more of them gain little
+  constexpr int attempts = 40; // more attempts gain little
   Packing last = packInOrder(buffers, order), best = last;
   for (int attempt = 0; attempt < attempts && best.bytes > bound; ++attempt) {
     for (size_t place = 1; place < order.size(); ++place) {
@@ -67,16 +67,16 @@ static Packing packImproved(std::span<const LiveBuffer> buffers, Order order, in
   return best;
 }
 
-// Where no rule comes close to the bound: one of the buffers that end above it moves to some earlier position of the
-// order. What is not worse is kept. The same buffers give the same packing: the numbers of the generator are those of
-// the C++ standard.
+// Local search, if no rule comes close to the bound: moves a buffer that ends above the bound to an earlier position of
+// the order, and keeps the order unless it is worse. The result is deterministic, because the C++ standard defines the
+// numbers of the generator.
 static Packing packBySearch(std::span<const LiveBuffer> buffers, Order order, int64_t bound) {
-  constexpr size_t comparisons = 100'000'000; // a fraction of a second
+  constexpr size_t comparisons = 100'000'000; // takes a fraction of a second
   std::minstd_rand random;
   Packing best = packInOrder(buffers, order);
   size_t attempts = comparisons / (buffers.size() * buffers.size());
   for (size_t attempt = 0; attempt < attempts && isFar(best, bound); ++attempt) {
-    Order above; // positions
+    Order above; // positions in the order
     for (size_t place = 1; place < order.size(); ++place)
       if (best.offsets[order[place]] + buffers[order[place]].bytes > bound)
         above.push_back(place);
@@ -104,7 +104,7 @@ Packing packBuffers(std::span<const LiveBuffer> buffers) {
       [&](const LiveBuffer &a, const LiveBuffer &b) { return a.bytes * length(a) > b.bytes * length(b); },
       [](const LiveBuffer &a, const LiveBuffer &b) { return a.last > b.last; },
   };
-  constexpr size_t tooMany = 4000; // for more than one order
+  constexpr size_t tooMany = 4000; // with more buffers, one order is tried
   int64_t bound = livenessBound(buffers);
   auto sorted = [&](const auto &before) {
     Order order(buffers.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives buffers with known live ranges their offsets in one address range.
+// Assigns offsets in one address range to buffers with known live ranges.
 #pragma once
 
 #include "compiler/allocate/LiveBuffer.h"
@@ -19,12 +19,12 @@ struct Packing {
   int64_t bytes = 0;            // end of the highest buffer
 };
 
-// The most bytes alive in one phase: no packing can need less.
+// The largest number of bytes that are live in one phase, a lower bound of every packing.
 int64_t livenessBound(std::span<const LiveBuffer> buffers);
 
-// Best fit: the largest buffer first, each into the tightest gap between buffers that live at the same time; other
-// orders are tried where this one misses the bound, then changed ones, then a search with a fixed seed, and the best is
-// taken. Buffers that are alive in one phase never overlap.
+// Best fit: packs the buffers by decreasing size, each into the tightest gap between buffers that are live at the same
+// time. If the result misses the liveness bound, tries other orders, then improved orders, then a local search with a
+// fixed seed, and returns the best packing. Buffers that are live in the same phase never overlap.
 Packing packBuffers(std::span<const LiveBuffer> buffers);
 
 } // namespace mtc

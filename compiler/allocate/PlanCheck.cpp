@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan-check: proves that any two conflicting accesses to a byte are ordered, for every number of shards that a device
-// can hold. It shares no code with the passes that it checks; PlanCheck.h states the model. Which kernels may write
-// over an operand is a fact of their kind (dialects/mt/KernelKinds.h).
+// plan-check: checks that conflicting accesses to each byte are ordered, for every number of shards that a device may
+// hold. The pass shares no code with the passes that it checks; PlanCheck.h describes the model. The kernel kind
+// determines which operands a kernel may overwrite (dialects/mt/KernelKinds.h).
 #include "compiler/allocate/PlanCheck.h"
 #include "compiler/Passes.h"
 #include "dialects/mt/Blocks.h"
@@ -33,13 +33,13 @@ static std::string describe(const Bytes &bytes) {
   return "bytes " + std::to_string(bytes.begin) + " to " + std::to_string(bytes.end) + " of " + bytes.memory;
 }
 
-// The first kernel argument may be read while the second is written in place: each element just before it is written.
+// Whether the kernel may write argument `written` over argument `read`: each element is read just before it is written.
 static bool readsInPlace(plan::KernelOp kernel, unsigned read, unsigned written) {
   Block &body = kernel.getBody().front();
   return mt::mayOverwrite(kernel.getKind(), body, read, written - body.getNumArguments());
 }
 
-// Where a kernel writes a part of its result, the rest is what it was: the operand, in the same place.
+// If a kernel writes a part of its result, the rest of the result must be the operand's, in the same buffer.
 static bool keepsRest(plan::KernelOp kernel, const Access &read, const Access &write) {
   Block &body = kernel.getBody().front();
   Value result = body.getTerminator()->getOperand(write.argument - body.getNumArguments());
@@ -48,15 +48,16 @@ static bool keepsRest(plan::KernelOp kernel, const Access &read, const Access &w
                      placed->whole == body.getArgument(read.argument));
 }
 
-// Whether a read may share bytes with the write of another tile: it must be of the same element.
+// Whether a read may share bytes with a write of another tile, because both access the same element.
 static bool isInPlace(plan::KernelOp kernel, const Access &access, const Access &write) {
   return !access.write && access.segment == write.segment && access.bytes == write.bytes &&
          readsInPlace(kernel, access.argument, write.argument);
 }
 
-// Whether any two accesses of a launch touch each other's elements. A launch may have thousands.
+// Whether two accesses of a launch conflict. A launch may have thousands of accesses.
 static bool haveConflict(plan::KernelOp kernel, ArrayRef<Access> accesses) {
-  llvm::StringMap<std::map<int64_t, const Access *>> writes; // of each memory by their first byte; none overlap
+  // for each memory, the writes by their first byte; they do not overlap
+  llvm::StringMap<std::map<int64_t, const Access *>> writes;
   auto conflicts = [&](const Access &access, auto accepts) {
     auto &those = writes[access.bytes.memory];
     auto at = those.upper_bound(access.bytes.begin);
@@ -112,13 +113,14 @@ static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTa
 }
 
 namespace {
-// The last accesses to each byte of a memory that a later one may conflict with, as 1 + the number of their step; 0:
-// none. A write that is in order makes those before it void: whatever conflicts with one of them does with the write.
+// For each byte, the last accesses with which a later access may conflict, as 1 + the number of their step; 0: none. A
+// write that is in order replaces the accesses before it, because any access that conflicts with one of them conflicts
+// with the write.
 class LastAccesses {
 public:
   struct Last {
-    size_t read = 0, write = 0;           // by this device or by all
-    size_t readByAll = 0, writeByAll = 0; // by all
+    size_t read = 0, write = 0;           // by this device, or by all devices
+    size_t readByAll = 0, writeByAll = 0; // by all devices
   };
 
   void add(const Access &access, size_t step) {
@@ -147,7 +149,7 @@ public:
     }
   }
 
-  // Whether the condition holds for any byte.
+  // Whether the condition holds for any of the bytes.
   bool any(const Bytes &bytes, llvm::function_ref<bool(const Last &)> holds) {
     Pieces &pieces = memories[bytes.memory];
     auto at = pieces.upper_bound(bytes.begin);
@@ -164,7 +166,7 @@ private:
     int64_t end;
     Last last;
   };
-  using Pieces = std::map<int64_t, Piece>; // by their first byte; none overlap
+  using Pieces = std::map<int64_t, Piece>; // by their first byte; they do not overlap
   static void split(Pieces &pieces, int64_t at) {
     auto next = pieces.lower_bound(at);
     if (next == pieces.begin() || std::prev(next)->second.end <= at)
@@ -177,7 +179,7 @@ private:
 };
 } // namespace
 
-// Names the first earlier step that an access of this one conflicts with.
+// Emits an error that names the first earlier step with which an access of the step conflicts.
 static LogicalResult reportConflict(ArrayRef<CheckedStep> steps, size_t index, size_t deviceBarrier,
                                     size_t allBarrier) {
   const CheckedStep &step = steps[index];
@@ -195,7 +197,7 @@ static LogicalResult reportConflict(ArrayRef<CheckedStep> steps, size_t index, s
 }
 
 LogicalResult checkOrder(ArrayRef<CheckedStep> steps, SymbolTable &symbols, bool alone) {
-  size_t deviceBarrier = 0, allBarrier = 0; // the last step before which such a barrier stands
+  size_t deviceBarrier = 0, allBarrier = 0; // the last step with such a barrier before it
   LastAccesses accesses;
   for (auto [index, step] : llvm::enumerate(steps)) {
     if (step.before != Barrier::none)
@@ -220,7 +222,7 @@ LogicalResult checkOrder(ArrayRef<CheckedStep> steps, SymbolTable &symbols, bool
 }
 
 namespace {
-// Which value each byte of a memory holds.
+// The value that each byte of a memory holds.
 class Owners {
 public:
   void write(const Bytes &bytes, Value value) {
@@ -251,7 +253,7 @@ private:
     int64_t end;
     Value value;
   };
-  using Pieces = std::map<int64_t, Piece>; // by their first byte; none overlap
+  using Pieces = std::map<int64_t, Piece>; // by their first byte; they do not overlap
   static Pieces::iterator firstOver(Pieces &pieces, const Bytes &bytes) {
     auto at = pieces.lower_bound(bytes.begin);
     return at != pieces.begin() && std::prev(at)->second.end > bytes.begin ? std::prev(at) : at;
@@ -277,7 +279,7 @@ LogicalResult checkValues(ArrayRef<CheckedStep> steps, bool alone) {
   return success();
 }
 
-// Reported scalars are read when the program is done.
+// Adds the reads of reported scalars, which happen after the program.
 static void addReports(plan::ProgramOp program, std::vector<CheckedStep> &steps,
                        std::vector<CheckedStep> &withReports) {
   withReports = steps;
@@ -302,7 +304,7 @@ struct PlanCheck : impl::PlanCheckBase<PlanCheck> {
       size_t variants = program.getVariantArena().size();
       for (size_t variant = 0; variant < variants; ++variant) {
         int64_t rows = (int64_t(1) << variant) * shardRows;
-        // A device with all shards is alone; any other has company.
+        // A device with all shards is the only device.
         if (failed(check(program, symbols, variant, rows, variant + 1 == variants)))
           return signalPassFailure();
       }

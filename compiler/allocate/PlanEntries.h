@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A scheduled program as the list of entries (launches and all-reduces) that the plan will have.
+// A scheduled program as the list of entries (launches and all-reduces) of the plan.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"
@@ -19,13 +19,13 @@ struct PlanEntry {
   std::vector<mlir::shard::AllReduceOp> reduces;
   mlir::plan::Wait wait = mlir::plan::Wait::none;
   bool share = false;
-  std::string key; // of the kernel
-  // Entries with the same phase run concurrently on a device, and those with the same rendezvous on all devices: no
-  // barrier separates them.
+  std::string key; // key of the kernel
+  // No barrier separates entries of the same phase on a device, or entries of the same rendezvous on all devices: they
+  // run concurrently.
   int64_t phase = 0, rendezvous = 0;
 };
 
-// The entries in order of execution; elementwise launches of equal kernels in one phase are segments of one entry.
+// The entries in order of execution. Elementwise launches of equal kernels in one phase are segments of one entry.
 std::vector<PlanEntry> entriesOf(mlir::mt::ProgramOp program);
 
 } // namespace mtc

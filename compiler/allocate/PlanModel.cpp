@@ -47,7 +47,7 @@ public:
     for (Value partial : op.getPartials())
       step.accesses.push_back(access(partial, false, 0, 0));
     if (!alone) {
-      // Inner nodes of the sum may be stored over the partial sums, anywhere in the bucket.
+      // Inner nodes of the sum may overwrite the partial sums anywhere in the bucket.
       Access consumed;
       consumed.bytes = {"arena", bucket.partial, bucket.partial + bucket.bytes};
       consumed.write = true;
@@ -67,7 +67,7 @@ private:
     return {partial.getOffsets()[variant], result.getOffsets().front(), static_cast<int64_t>(op.getBytes())};
   }
 
-  // The bucket whose results hold a byte of the shared block, or null.
+  // The bucket whose results include a byte of the shared block; null if there is none.
   const Bucket *bucketAt(int64_t offset) const {
     auto next = llvm::upper_bound(buckets, offset, [](int64_t at, const Bucket &other) { return at < other.result; });
     if (next == buckets.begin() || offset >= std::prev(next)->result + std::prev(next)->bytes)
@@ -118,7 +118,7 @@ private:
   int64_t rows;
   bool alone;
   bool afterReduce = false;
-  std::vector<Bucket> buckets; // by their results
+  std::vector<Bucket> buckets; // sorted by the offset of their results
 };
 
 } // namespace

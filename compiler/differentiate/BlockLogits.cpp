@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-block-logits: logits of which only blocks are read are computed block by block, and so is what becomes of their
-// gradient, which stands there as a concatenation of blocks:
+// mt-block-logits: computes logits of which only blocks are read block by block, and rewrites the ops that read the
+// gradient of the logits, which is a concatenation of blocks:
 //
-//   a block of a product (and a bias)        the product with a part of the matrix (and a part of the bias)
-//   gradient x matrix^T                      a sum of products, in the order of turns
-//   input^T x gradient, sums of the gradient a concatenation of products, of sums
-//   the first elements of these          the last product or sum has fewer (of padded classes)
+//   a block of a product (and a bias)          -> the product with a part of the matrix (and a part of the bias)
+//   gradient x matrix^T                        -> a sum of products, in the order of turns
+//   input^T x gradient, sums of the gradient   -> a concatenation of products, or of sums
+//   the first elements of these                -> a smaller last product or sum (for padded classes)
 //
-// Every op that reads a block gets the block's turn.
+// Every op that reads a block gets the turn of the block.
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Simplify.h"
 #include "dialects/mt/Blocks.h"
@@ -25,7 +25,7 @@ namespace {
 
 using mt::tensorOf;
 
-// The same product of other sides.
+// The product with the same attributes and other operands.
 Value productLike(OpBuilder &builder, mt::MatmulOp product, Value left, Value right) {
   auto part =
       mt::MatmulOp::create(builder, product.getLoc(), left, right, product.getTransposeA(), product.getTransposeB());
@@ -33,7 +33,7 @@ Value productLike(OpBuilder &builder, mt::MatmulOp product, Value left, Value ri
   return part;
 }
 
-// `size` elements from `from` on along an axis of a value without a batch axis.
+// Slice of `size` elements from index `from` on along an axis; the value has no batch axis.
 Value partOf(OpBuilder &builder, Value whole, int64_t axis, int64_t from, int64_t size) {
   SmallVector<int64_t> starts(tensorOf(whole).getRank(), 0), sizes(tensorOf(whole).getShape());
   starts[axis] = from;
@@ -41,8 +41,8 @@ Value partOf(OpBuilder &builder, Value whole, int64_t axis, int64_t from, int64_
   return mt::SliceOp::create(builder, whole.getLoc(), whole, starts, sizes, ArrayRef<int64_t>{});
 }
 
-// The first `size` elements along an axis. Of a product or a sum: that of the first elements of an operand, which its
-// kernel reads where they lie.
+// Slice of the first `size` elements along an axis. For a product or a sum, slices the operand instead, which the
+// kernel reads in place.
 Value cropped(OpBuilder &builder, Value whole, int64_t axis, int64_t size) {
   if (auto sum = whole.getDefiningOp<mt::ReduceOp>()) {
     for (int64_t dim : sum.getDims())
@@ -64,7 +64,7 @@ Value cropped(OpBuilder &builder, Value whole, int64_t axis, int64_t size) {
   return mt::SliceOp::create(builder, whole.getLoc(), whole, starts, named, ArrayRef<int64_t>{});
 }
 
-// Values that are parts of one along an axis.
+// Values whose concatenation along an axis is one value.
 struct Parts {
   SmallVector<Value> values;
   int64_t axis;
@@ -102,7 +102,7 @@ private:
   void markTurns();
 };
 
-// A slice of logits along the classes.
+// Replaces a slice of logits along the classes.
 void Blocking::computeBlock(mt::SliceOp slice) {
   OpBuilder builder(slice);
   int64_t from = slice.getStarts().back(), size = slice.getSizes().back();
@@ -112,7 +112,7 @@ void Blocking::computeBlock(mt::SliceOp slice) {
                          : productOf(add.getLhs()) ? productOf(add.getLhs())
                                                    : productOf(add.getRhs());
   if (!product)
-    return; // of targets
+    return; // a slice of the targets
   Value matrix = partOf(builder, product.getRhs(), product.getTransposeB() ? 0 : 1, from, size);
   Value result = productLike(builder, product, product.getLhs(), matrix);
   mt::setTurn(result.getDefiningOp(), mt::turnOf(slice));
@@ -124,7 +124,8 @@ void Blocking::computeBlock(mt::SliceOp slice) {
   slice.erase();
 }
 
-// Of a gradient of logits and the matrix: from the last block on, as the backward pass makes them.
+// For a product of the gradient of the logits and the matrix: sums the products of the parts, from the last block to
+// the first, in which order the backward pass computes them.
 Value Blocking::sumOfProducts(mt::MatmulOp product, const Parts &parts) {
   OpBuilder builder(product);
   Value sum;
@@ -139,7 +140,8 @@ Value Blocking::sumOfProducts(mt::MatmulOp product, const Parts &parts) {
   return sum;
 }
 
-// Of a gradient of logits, transposed, and the input or the other way round: rows or columns of the result.
+// For a product of the transposed gradient and the input, or of the transposed input and the gradient: the products of
+// the parts, which are rows or columns of the result.
 std::optional<Parts> Blocking::productsOf(mt::MatmulOp product, Value whole, const Parts &parts) {
   bool left = product.getLhs() == whole;
   if (left == (product.getRhs() == whole) || !product.getTransposeA() || product.getTransposeB())
@@ -152,7 +154,7 @@ std::optional<Parts> Blocking::productsOf(mt::MatmulOp product, Value whole, con
   return products;
 }
 
-// Of a slice that takes all parts, the last one perhaps not whole: the gradient of padded classes.
+// For a slice of all parts, of which the last one may be shorter (it contains padded classes): the parts of the slice.
 std::optional<Parts> Blocking::firstParts(mt::SliceOp slice, const Parts &parts) {
   RankedTensorType all = tensorOf(slice.getOperand()), some = tensorOf(slice.getResult());
   int64_t last = tensorOf(parts.values.back()).getDimSize(parts.axis);
@@ -168,7 +170,7 @@ std::optional<Parts> Blocking::firstParts(mt::SliceOp slice, const Parts &parts)
   return next;
 }
 
-// What reads `whole` reads its parts instead.
+// Changes the readers of `whole` to read its parts.
 void Blocking::pushDown(Value whole, const Parts &parts) {
   SmallVector<Operation *> users(whole.user_begin(), whole.user_end());
   llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
@@ -202,7 +204,7 @@ void Blocking::pushDown(Value whole, const Parts &parts) {
       continue;
     }
     if (whole.getDefiningOp<mt::ConcatOp>())
-      continue; // as it is
+      continue; // the concatenation may stay
     if (!joined) {
       auto concat = mt::ConcatOp::create(builder, whole.getLoc(), parts.values, parts.axis);
       mt::setBlocks(concat, form);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-block-losses: chooses the losses whose logits are never stored as a whole, and how many classes a block of them
-// has (docs/ir.md, "Losses over many classes").
+// mt-block-losses: chooses the losses whose logits are never stored whole, and the number of classes of a block
+// (docs/ir.md, "Losses over many classes").
 #include "compiler/Passes.h"
 #include "compiler/differentiate/ClassLogits.h"
 #include "dialects/mt/Blocks.h"
@@ -20,9 +20,9 @@ namespace {
 
 using mt::tensorOf;
 
-// Their numbers are exact as f32, by which the largest logit is found.
+// Indices of classes up to this number are exact in f32, in which the index of the largest logit is computed.
 constexpr int64_t mostClasses = 1 << 24;
-// A block of more classes has a multiple of them: the columns that a product's kernel packs at a time.
+// Blocks of more classes have a multiple of this number, the number of columns that a product's kernel packs at a time.
 constexpr int64_t blockUnit = 64;
 // Products of blocks of fewer classes would leave most of a GPU idle.
 constexpr int64_t fewestGpuClasses = 256;
@@ -53,7 +53,7 @@ struct BlockLosses : impl::BlockLossesBase<BlockLosses> {
   }
 
 private:
-  // Those that only losses and accuracies read.
+  // Calls `body` for all logits that only losses and accuracies read.
   void forLogits(llvm::function_ref<void(Value, ArrayRef<Operation *>)> body) {
     for (auto model : getOperation().getOps<mt::ModelOp>())
       for (auto product : model.getBody().front().getOps<mt::MatmulOp>())
@@ -62,13 +62,13 @@ private:
             body(logits, criteria);
   }
 
-  // Of the whole batch.
+  // Bytes of the logits of the whole batch.
   int64_t bytesOf(Value logits, const mt::Compilation &compilation) {
     return compilation.getBatch() * mt::elementsPerRow(tensorOf(logits)) * (gpus && compilation.isHalf() ? 2 : 4);
   }
 
-  // Classes of a block; 0 where the logits of the whole batch are small. The size depends on nothing that a run
-  // chooses, since the order of additions depends on it.
+  // Number of classes of a block; 0 if the logits of the whole batch are small. The number must not depend on choices
+  // of a run, because the order of additions depends on it.
   int64_t sizeOf(Value logits, const mt::Compilation &compilation, int64_t most) {
     int64_t classes = tensorOf(logits).getShape().back();
     int64_t count = std::min<int64_t>(llvm::divideCeil(bytesOf(logits, compilation), most), mt::mostBlocks);

@@ -8,7 +8,7 @@ namespace mtc {
 
 using mt::tensorOf;
 
-// A variable, or one with padded classes (or their zeros in place of a bias).
+// Whether the value is a variable, a variable with padded classes, or the padded zeros that stand for a missing bias.
 static bool isOfModel(Value value) {
   auto pad = value.getDefiningOp<mt::PadOp>();
   Operation *source = pad ? pad.getOperand().getDefiningOp() : value.getDefiningOp();
@@ -28,7 +28,7 @@ Value logitsOf(mt::MatmulOp product) {
   return fits ? add.getResult() : Value();
 }
 
-// Targets that are labels or the caller's own: none that gradients go through.
+// Whether the targets are inputs of the model or one-hot labels, so that no gradient passes through them.
 static bool areGiven(Value targets) { return isa_and_nonnull<mt::TargetOp, mt::OneHotOp>(targets.getDefiningOp()); }
 
 static bool isLossOf(Operation *op, Value logits) {
@@ -48,7 +48,7 @@ SmallVector<Operation *> criteriaOf(Value logits) {
   SmallVector<Operation *> criteria;
   bool loss = false;
   for (Operation *user : logits.getUsers()) {
-    if (isa<mt::OutputOp>(user)) // only in predict
+    if (isa<mt::OutputOp>(user)) // predict alone computes outputs
       continue;
     bool isLoss = isLossOf(user, logits);
     if (!isLoss && !isMetricOf(user, logits))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The logits of a model's losses over classes, which passes before differentiation give another form.
+// The logits of losses over classes, which passes before differentiation rewrite.
 #ifndef COMPILER_DIFFERENTIATE_CLASSLOGITS_H
 #define COMPILER_DIFFERENTIATE_CLASSLOGITS_H
 
@@ -8,11 +8,11 @@
 
 namespace mtc {
 
-// The logits that a product with a matrix of weights makes: its result, or that with a bias added. Null for what is no
-// such product.
+// The logits that a product with a matrix of weights computes: its result, or its result plus a bias. Null if the
+// product computes no logits.
 mlir::Value logitsOf(mlir::mt::MatmulOp product);
 
-// Losses and accuracies that read logits, in program order; none where something else reads them in train_step too.
+// Losses and accuracies that read logits, in program order. Empty if any other op of train_step reads them too.
 llvm::SmallVector<mlir::Operation *> criteriaOf(mlir::Value logits);
 
 } // namespace mtc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-crop-gradients: of a product over the batch, no more rows or columns than a slice reads: the product is one with
-// a slice of a side, which its kernel reads where it lies.
+// mt-crop-gradients: if only the first rows or columns of a product over the batch are read, slices an operand of the
+// product, which its kernel reads in place, instead of the result:
 //
 //   slice (left^T x right)   ->   (slice left)^T x right   or   left^T x (slice right)
 #include "compiler/Passes.h"
@@ -19,7 +19,7 @@ namespace {
 
 using mt::tensorOf;
 
-// The first `size` elements of each line.
+// Slice of the first `size` elements of each row.
 Value firstOf(OpBuilder &builder, Value side, int64_t size) {
   SmallVector<int64_t> sizes(tensorOf(side).getShape().drop_front());
   if (sizes.back() == size)
@@ -38,7 +38,7 @@ bool isOverBatch(mt::MatmulOp product) {
          mt::isSplit(product.getRhs().getType());
 }
 
-// The product is summed over the batch by itself, or by a sum of the products of samples.
+// The product contracts the batch axis, or a sum over the batch adds the products of the samples.
 void crop(mt::SliceOp slice) {
   Value whole = slice.getOperand();
   auto sum = whole.getDefiningOp<mt::ReduceOp>();

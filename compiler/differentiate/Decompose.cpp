@@ -17,7 +17,7 @@ struct Decompose : impl::DecomposeBase<Decompose> {
       SmallVector<mt::DecomposeOpInterface> composites = collect(program);
       if (composites.empty())
         return;
-      // A decomposition may hold composites: their turn comes, for they are collected anew.
+      // A decomposition may contain composites, which the next iteration finds.
       for (; !composites.empty(); composites = collect(program))
         for (mt::DecomposeOpInterface op : composites) {
           OpBuilder builder(op);

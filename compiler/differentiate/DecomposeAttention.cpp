@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-decompose-attention: mt.attention as products and softmax, where no kernel computes it as one: without a batch
-// axis; in plans with code for GPUs, of heads of more channels than a block has registers for.
+// mt-decompose-attention: replaces an mt.attention that has no kernel by products and a softmax: an attention without a
+// batch axis and, in plans with code for GPUs, an attention whose heads have more channels than the registers of a
+// block hold.
 #include "compiler/Passes.h"
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/Compilation.h"
@@ -50,19 +51,19 @@ private:
   Value reshape(Value value, RankedTensorType type) {
     return value.getType() == type ? value : mt::ReshapeOp::create(builder, op.getLoc(), type, value).getResult();
   }
-  // The axes of places and heads, in the other order.
+  // Swaps the axes of positions and heads.
   Value exchanged(Value value) {
     SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(value).getRank()));
     std::swap(order[order.size() - 2], order[order.size() - 3]);
     return mt::TransposeOp::create(builder, op.getLoc(), value, order);
   }
-  // [?, ..., places, heads * size] as [?, ..., heads, places, size].
+  // Reshapes [?, ..., positions, heads * size] to [?, ..., heads, positions, size].
   Value split(Value value, int64_t heads, int64_t size) {
     SmallVector<int64_t> shape(tensorOf(value).getShape().drop_back());
     llvm::append_range(shape, ArrayRef<int64_t>{heads, size});
     return exchanged(reshape(value, tensorOf(value).clone(shape)));
   }
-  // The heads of keys or values, each for all heads of the queries that read it.
+  // Repeats each head of keys or values for all heads of the queries that read it.
   Value repeated(Value value) {
     if (form.heads == form.keyHeads)
       return value;
@@ -76,7 +77,7 @@ private:
     return reshape(mt::BroadcastOp::create(builder, op.getLoc(), type.clone(more), one), type.clone(all));
   }
 
-  // What a place hides, [T, S]; null: nothing.
+  // Mask [T, S] of causality and window; null if every key is visible.
   Value placeMask() {
     if (!form.causal && !form.window)
       return {};

@@ -18,7 +18,7 @@ namespace mtc {
 
 namespace {
 
-// What one model becomes: declarations and four programs, in its place.
+// Builds the declarations and the four programs that replace one model.
 class Programs {
 public:
   explicit Programs(mt::ModelOp model) : model(model), builder(model), optimizer(model) {}
@@ -46,10 +46,10 @@ private:
   // Starts a program and copies the model's computations into it.
   mt::ProgramOp begin(StringRef name);
   LogicalResult copyForward(bool training);
-  // Gives an op of train_step its training form, and assigns the variables that it changes.
+  // Changes an op of train_step to its training form, and assigns the variables that the op updates.
   LogicalResult beginTraining(Operation &original, mt::TrainingOpInterface op);
   void finish(mt::ProgramOp program);
-  // The total of the losses; reports each loss and metric.
+  // Reports each loss and metric; returns the total loss.
   Value buildResults();
   Value read(Location location, StringRef name, Type type) { return mt::ReadOp::create(builder, location, type, name); }
   void assign(Location location, StringRef name, Value value) {
@@ -63,8 +63,8 @@ private:
   mt::ModelOp model;
   OpBuilder builder;
   Optimizer optimizer;
-  IRMapping values;                                // of the model to those of the program under construction
-  llvm::SmallSetVector<mt::VariableOp, 8> changed; // by the forward pass of train_step
+  IRMapping values; // from values of the model to values of the program under construction
+  llvm::SmallSetVector<mt::VariableOp, 8> changed; // variables that the forward pass of train_step updates
 };
 
 LogicalResult Programs::declare() {
@@ -115,7 +115,7 @@ LogicalResult Programs::copyForward(bool training) {
   return success();
 }
 
-// A variable that two ops change: the second sees what the first left.
+// If two ops update a variable, the second op reads the value that the first op assigned.
 LogicalResult Programs::beginTraining(Operation &original, mt::TrainingOpInterface op) {
   SmallVector<std::pair<unsigned, Value>> updates;
   OpBuilder before(op);
@@ -137,7 +137,8 @@ void Programs::buildInit() {
     assign(variable.getLoc(), variable.getName(), buildInitialValue(builder, variable));
   for (const OptimizerVariable &slot : optimizer.variables())
     assign(optimizer.getLoc(), slot.name, buildFilled(builder, optimizer.getLoc(), slot.type, slot.start));
-  // Not simplified: each variable has a value of its own, that can be computed in its place.
+  // The program is not simplified: each variable keeps a value of its own, which can be computed in the variable's
+  // buffer.
   builder.setInsertionPoint(model);
 }
 
@@ -149,7 +150,7 @@ Value Programs::buildResults() {
     Value part = scaleLoss(builder, loss, mean.value);
     total.value = total.value ? mt::AddOp::create(builder, loss.getLoc(), total.value, part).getResult() : part;
     total.weight = mean.weight;
-    // One loss is the total, whatever its name; each of several is without its scale.
+    // A single loss is reported as the total, whatever its name. Several losses are reported without their scales.
     if (losses.size() > 1)
       report(loss.getLoc(), loss.getName(), mean, /*loss=*/true);
   }
@@ -207,7 +208,7 @@ LogicalResult Programs::buildPredict() {
   for (mt::OutputOp output : model.getOps<mt::OutputOp>())
     builder.clone(*output, values);
   simplify(program);
-  // Labels and weights are asked for only where an output needs them.
+  // The program has inputs for labels and weights only if an output depends on them.
   for (Operation &op : llvm::make_early_inc_range(program.getBody().front()))
     if (isa<mt::TargetOp, mt::SampleWeightOp>(op) && op.use_empty())
       op.erase();

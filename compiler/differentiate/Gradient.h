@@ -6,9 +6,10 @@
 
 namespace mtc {
 
-// Reverse mode: appends to the block of `loss` (tensor<f32>) the ops of dloss/dvariable times `scale` (tensor<f32>;
-// null: 1) for each variable; a null value where no differentiable path leads from it to the loss. Only ops on such
-// paths are differentiated. Fails, with an error at the op, where an op on a path has no gradient.
+// Reverse-mode differentiation: appends to the block of `loss` (tensor<f32>) ops that compute dloss/dvariable times
+// `scale` (tensor<f32>; null stands for 1) for each variable. The value is null for a variable without a differentiable
+// path to the loss. Only ops on paths between the variables and the loss are differentiated. Fails, with an error at
+// the op, if an op on a path has no gradient.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildGradients(mlir::OpBuilder &builder, mlir::Value loss, mlir::Value scale, llvm::ArrayRef<mlir::Value> variables);
 

@@ -35,7 +35,7 @@ static Fans fansOf(ArrayRef<int64_t> shape) {
   return {field * shape[shape.size() - 2], field * shape.back()};
 }
 
-// Variance of Keras' VarianceScaling.
+// Variance of Keras' VarianceScaling initializers.
 static double varianceOf(InitKind kind, Fans fans) {
   switch (kind) {
   case InitKind::glorot_uniform:
@@ -65,7 +65,7 @@ Value buildInitialValue(OpBuilder &builder, mt::VariableOp variable) {
   Expr u(builder, location, mt::RandomUniformOp::create(builder, location, type, variable.getName(), Value()));
   if (kind == InitKind::uniform || kind == InitKind::normal) {
     double value = variable.getValue()->convertToFloat();
-    // As mt.random_normal: u has 24 bits, and neither end is reached.
+    // As in mt.random_normal: u has 24 bits, so the argument of erf_inv is never -1 or 1.
     return (kind == InitKind::uniform ? u * (2 * value) - value
                                       : erfInv(u * 2.0 - (1 - 0x1p-24)) * (std::sqrt(2.0) * value))
         .value();
@@ -75,8 +75,8 @@ Value buildInitialValue(OpBuilder &builder, mt::VariableOp variable) {
     double limit = std::sqrt(3 * variance);
     return (u * (2 * limit) - limit).value();
   }
-  // Truncated at two standard deviations, by the inverse of the distribution; the constant is the standard deviation
-  // that truncation shards.
+  // A normal distribution truncated at two standard deviations, by the inverse of its distribution function. The
+  // constant is the standard deviation of the truncated standard normal distribution.
   double edge = std::erf(std::sqrt(2.0)), deviation = std::sqrt(variance) / 0.87962566103423978;
   return (erfInv(u * (2 * edge) - edge) * (std::sqrt(2.0) * deviation)).value();
 }

@@ -6,9 +6,9 @@
 
 namespace mtc {
 
-// The variable's first value: Keras' initialisers on Philox numbers whose stream is the variable's name.
+// Initial value of a variable: Keras' initializers on Philox random numbers, with the variable's name as stream.
 mlir::Value buildInitialValue(mlir::OpBuilder &builder, mlir::mt::VariableOp variable);
-// Every element the same.
+// A tensor of equal elements.
 mlir::Value buildFilled(mlir::OpBuilder &builder, mlir::Location location, mlir::RankedTensorType type, double value);
 
 } // namespace mtc

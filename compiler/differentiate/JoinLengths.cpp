@@ -13,7 +13,7 @@ std::string programOfLength(StringRef program, int64_t length) { return (program
 
 namespace {
 
-// What callers of a program see: its name and type, in the order of the program.
+// An input, target or output of a program, in program order.
 struct Entry {
   Operation *op;
   StringRef name;
@@ -39,7 +39,8 @@ static SmallVector<Entry> entriesOf(mt::ProgramOp program) {
   return entries;
 }
 
-// Whether the types differ in the first axis behind the batch alone, which has the length in each.
+// Whether the types differ only in their second axis, which has the length `length` in one type and `otherLength` in
+// the other.
 static bool haveLength(RankedTensorType type, int64_t length, RankedTensorType other, int64_t otherLength) {
   return type.getElementType() == other.getElementType() && type.getRank() == other.getRank() && type.getRank() > 1 &&
          type.getDimSize(0) == other.getDimSize(0) && type.getDimSize(1) == length &&
@@ -63,7 +64,7 @@ static LogicalResult checkEntries(mt::ProgramOp program, int64_t largest, mt::Pr
   return success();
 }
 
-// Name and type of each variable, and what it is for.
+// Compares names, types and roles of variables.
 static LogicalResult checkVariables(ModuleOp module, int64_t largest, ModuleOp other, int64_t length) {
   SmallVector<mt::DeclareOp> variables(module.getOps<mt::DeclareOp>()), others(other.getOps<mt::DeclareOp>());
   for (auto [variable, found] : llvm::zip(variables, others))

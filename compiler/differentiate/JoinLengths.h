@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One model at several lengths of its sequences becomes one module: declarations, and programs of each length.
+// Joins the modules of one model at several sequence lengths: one set of declarations, and programs for each length.
 #ifndef COMPILER_DIFFERENTIATE_JOINLENGTHS_H
 #define COMPILER_DIFFERENTIATE_JOINLENGTHS_H
 
@@ -10,14 +10,15 @@
 
 namespace mtc {
 
-// What the programs of a plan are called where they are of `length`, which is not its largest: "train_step_64".
+// Name of a program for a `length` other than the plan's largest length: "train_step_64".
 std::string programOfLength(llvm::StringRef program, int64_t length);
 
-// Moves the programs of `other`, the model at `length`, to `module`, the model at the `largest` length; both are as
-// `differentiate` leaves them. An error where something else than the length of sequences differs.
+// Moves the programs of `other`, the model at `length`, to `module`, the model at the `largest` length. Both modules
+// are output of the stage `differentiate`. Fails if the modules differ in anything but the sequence length.
 llvm::LogicalResult addLength(mlir::ModuleOp module, int64_t largest, mlir::ModuleOp other, int64_t length);
 
-// `input` is the one that says how long a sample is; null: all that have the length. An error where there is none.
+// Checks that `input`, whose second axis determines the length of a sample, has this axis; null stands for all inputs
+// with the length. Fails if there is no such input.
 llvm::LogicalResult checkLengthInputs(mlir::ModuleOp module, int64_t largest, int64_t other, const char *input);
 
 } // namespace mtc

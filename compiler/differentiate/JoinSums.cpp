@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-join-sums: what reads one value many times, as the steps of a loop do and layers that are called more than once,
-// has a gradient that is a sum of as many terms. Three kinds of terms are joined to one:
+// mt-join-sums: a value with many readers, such as a variable that all steps of a loop read, has a gradient that is a
+// sum of many terms. Terms of three kinds are joined into one:
 //
-//   parts of a value     mt.pads with zeros that lie one after the other: a concatenation
-//   a matrix             products `transpose_a` of two split values: one product, summed over the batch, of the left
-//                        sides and of the right sides, each stacked as rows of a sample
-//   a vector             sums over the batch: one, of the stacked values
+//   parts of a value     mt.pads with zeros, adjacent to each other: one concatenation
+//   a matrix             products `transpose_a` of two split values: one product, summed over the batch. Its operands
+//                        are the left and the right operands of the terms, stacked as rows of a sample
+//   a vector             sums over the batch: one sum over the stacked values
 //
-// So there is one sum over the batch, and one all-reduce, where there were many. The rows of a sample are in the
-// order of the parts that they are of, else in that of the program, and sums over them are in that order
-// (docs/exactness.md).
+// So one sum over the batch, with one all-reduce, replaces many. The rows of a sample are in the order of the parts to
+// which they belong, or else in program order. Sums are taken in this order (docs/exactness.md).
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Simplify.h"
 #include "dialects/mt/Compilation.h"
@@ -27,10 +26,10 @@ namespace {
 using mt::tensorOf;
 constexpr int64_t dynamic = ShapedType::kDynamic;
 
-// Terms of fewer are left as they are: the values would only be copied.
+// Fewer terms are not joined, because stacking them would only copy values.
 constexpr size_t fewest = 3;
 
-// A split row of a product: [?, N].
+// Whether the value is a split row of a product, [?, N].
 bool isRow(Value value) { return mt::isSplit(value.getType()) && tensorOf(value).getRank() == 2; }
 
 mt::MatmulOp asProduct(Value value) {
@@ -47,7 +46,7 @@ mt::ReduceOp asSum(Value value) {
   return matches ? sum : mt::ReduceOp();
 }
 
-// A part of a row among zeros.
+// The mt.pad that places a part of a row among zeros; null for any other value.
 mt::PadOp asPart(Value value) {
   auto pad = value.getDefiningOp<mt::PadOp>();
   bool matches = pad && pad->hasOneUse() && pad.getLow().size() == 1 && pad.getValue().isZero() &&
@@ -59,7 +58,8 @@ class Joining {
 public:
   explicit Joining(mt::AddOp sum) : sum(sum), builder(sum) {}
 
-  // Joins parts, or else sums over the batch. Whether there were any; the sum is then one of what is left.
+  // Joins either parts, or products and sums over the batch. Returns whether it joined any; the sum is then rebuilt
+  // from the terms that are left.
   bool run(bool parts) {
     collect(sum.getResult());
     if (terms.size() < fewest)
@@ -80,9 +80,9 @@ public:
 private:
   mt::AddOp sum;
   OpBuilder builder;
-  SmallVector<Value> terms; // first to last of the program's: the backward pass adds the last one first
+  SmallVector<Value> terms; // in the order of the model; the backward pass adds them in reverse order
 
-  // The terms of a sum of values of one type, the last one first.
+  // Collects the terms of a sum of values of one type, the last term first.
   void collect(Value value) {
     SmallVector<Value> pending{value};
     while (!pending.empty()) {
@@ -104,7 +104,8 @@ private:
                                  tensorOf(row).clone({dynamic, size, tensorOf(rows[0]).getDimSize(1)}), row);
   }
 
-  // The order in which the program's first concatenation of just these values has them; theirs without one.
+  // The order of the values in the first concatenation of exactly these values; if there is none, the order of the
+  // list.
   SmallVector<size_t> knownOrder(ArrayRef<Value> values) {
     SmallVector<size_t> known = llvm::to_vector(llvm::seq<size_t>(0, values.size()));
     DenseMap<Value, size_t> places;
@@ -126,7 +127,7 @@ private:
     return llvm::map_to_vector(order, [&](size_t place) { return values[place]; });
   }
 
-  // Each puts one term in the place of several.
+  // Each replaces several terms by one term.
   bool joinParts();
   bool joinProducts();
   bool joinSums();
@@ -203,7 +204,7 @@ struct JoinSums : impl::JoinSumsBase<JoinSums> {
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {
-      // Parts first: they make the concatenations whose order the products follow.
+      // Parts come first: they create the concatenations that determine the order of the products.
       for (bool parts : {true, false}) {
         SmallVector<mt::AddOp> sums;
         for (auto add : program.getBody().front().getOps<mt::AddOp>())
@@ -218,7 +219,7 @@ struct JoinSums : impl::JoinSumsBase<JoinSums> {
     }
   }
 
-  // Part of a longer sum.
+  // Whether the addition is part of a longer sum.
   static bool isInner(mt::AddOp add) {
     if (!add->hasOneUse())
       return false;

@@ -11,8 +11,8 @@ template <typename Op> static void lower(Op op, int64_t limit) {
   op.setLimit(std::min<uint64_t>(limit, op.getLimit().value_or(limit)));
 }
 
-// What moves and casts bring here from the caller's data. A slice says nothing of the rest: the columns of an input may
-// be ids of different things.
+// Limits the inputs and targets from which moves and casts bring values to `index`. A slice is not followed, because
+// the columns of an input may be ids of different things.
 static void limitSources(Value index, int64_t limit) {
   llvm::SetVector<Value> seen;
   seen.insert(index);

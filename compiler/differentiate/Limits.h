@@ -6,8 +6,8 @@
 
 namespace mtc {
 
-// Gives every input and target whose numbers pick rows of a table or classes its `limit`, the smallest where several
-// ops pick by them.
+// Sets `limit` of every input and target whose values are ids: the number of rows or classes that the ids select from,
+// or the smallest number if several ops read the ids.
 void setLimits(mlir::mt::ModelOp model);
 
 } // namespace mtc

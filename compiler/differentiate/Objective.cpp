@@ -7,7 +7,7 @@ using mt::Expr;
 
 namespace mtc {
 
-// Weights may lack the values' last axes.
+// Multiplies values by weights, which may lack the last axes of the values.
 static Expr weigh(Expr values, std::optional<Expr> weights) {
   if (!weights)
     return values;
@@ -20,7 +20,7 @@ static Expr batchSize(OpBuilder &builder, Location location) {
   return Expr(builder, location,
               mt::BatchSizeOp::create(builder, location, RankedTensorType::get({}, builder.getF32Type())));
 }
-// A batch in which nothing is counted has the loss 0, as in Keras.
+// If the weights of a batch are all 0, the divisor is 1, so the loss is 0 as in Keras.
 static Expr orOne(const Expr &weights) { return select(weights == 0.0, 1.0, weights); }
 static Expr times(const Expr &a, double factor) { return factor == 1 ? a : a * factor; }
 
@@ -68,7 +68,7 @@ Mean buildMetric(OpBuilder &builder, mt::MetricOp metric, Value values, Value we
     return {sums, batchSize(builder, location).value()};
   }
   std::optional<Expr> w = optional(builder, location, weights);
-  // Elements of the values for one weight: for one sample without weights.
+  // Number of elements of the values per weight, or per sample if there are no weights.
   double each = mt::elementsPerRow(values.getType()) / (weights ? mt::elementsPerRow(weights.getType()) : 1);
   Expr total = sumAll(weigh(v, w)), weight = w ? sumAll(*w) : batchSize(builder, location);
   Expr mean = total / times(weight, each);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-pad-channels: images of few channels get channels of zeros, and as many columns as a convolution steps over become
-// one, so that the kernels of GPUs copy 8 or 16 bytes at once (docs/ir.md, "Channels that pad images").
+// mt-pad-channels: adds channels of zeros to images of few channels, and folds as many adjacent columns as the stride
+// of the convolution into one column, so that GPU kernels copy 8 or 16 bytes at once (docs/ir.md, "Channels that pad
+// images"):
 //
 //   conv2d (pad border x), w strides [2, 2]   ->   conv2d (reshape (pad x)), (reshape (pad w)) strides [2, 1]
 #include "compiler/Passes.h"
@@ -22,18 +23,19 @@ namespace {
 
 using mt::tensorOf;
 
-// Images of so many channels are hardly any user's, and gain less.
+// Images with this many channels or more are left alone: they are rarely inputs, and gain less.
 constexpr int64_t fewestWide = 16;
-// Numbers of 16 bits in one access of 16 bytes.
+// Elements of 16 bits in an access of 16 bytes.
 constexpr int64_t wholeAccess = 8;
 
-// How a convolution reads images of which each `fold` adjacent columns are one, with `channels` channels of each. Along
-// the columns: the images' size, the kernel's taps, which begin with `before` of zeros (not folded), and the padding.
+// Form of the images in which `fold` adjacent columns are one column with the channels of all of them; `channels` is
+// the number of channels of one original column. Along the columns: the number of columns of the images, of taps of the
+// kernel, of zero taps that precede the kernel (`before`, in original columns), and the padding.
 struct Form {
   int64_t channels = 0, fold = 1, columns = 0, taps = 0, before = 0, low = 0, high = 0;
 };
 
-// A window that begins within a column begins with taps of zeros.
+// A window that begins inside a folded column gets leading taps of zeros.
 std::optional<Form> foldedForm(const mt::Window &window) {
   int64_t fold = window.stride;
   Form form;
@@ -43,20 +45,20 @@ std::optional<Form> foldedForm(const mt::Window &window) {
   form.before = form.low * fold - window.low;
   form.taps = llvm::divideCeil(form.before + window.taps, fold);
   form.high = window.outputs - 1 + form.taps - form.columns - form.low;
-  // Taps of zeros are multiplied like others. No convolution leaves out the last columns.
+  // Zero taps cost as much as other taps, so their number is limited. A convolution must read the last columns.
   bool isDense = window.dilation == 1 && 2 * form.taps * fold <= 3 * window.taps;
   bool fits = fold > 1 && isDense && form.high >= 0 && form.high < form.taps;
   return fits ? std::optional(form) : std::nullopt;
 }
 
-// Four numbers are copied at once, and two as well: one channel becomes two, so that it is not multiplied more often
-// than it must.
+// A copy of 4 elements, or of 2, is possible. One channel becomes two and not four, which would cost more
+// multiplications.
 int64_t paddedChannels(int64_t channels, int64_t fold) {
   bool areWhole = channels * fold % wholeAccess == 0;
   return areWhole ? channels : static_cast<int64_t>(llvm::alignTo(channels, channels <= 2 ? 2 : 4));
 }
 
-// The form whose copies are large, where the convolution's own is another.
+// The form of the images with the largest copies; none if the convolution already has it.
 std::optional<Form> formOf(const mt::Convolution &convolution) {
   const mt::Window &window = convolution.columns;
   int64_t channels = convolution.channels;
@@ -69,8 +71,8 @@ std::optional<Form> formOf(const mt::Convolution &convolution) {
   return form.channels == channels && form.fold == 1 ? std::nullopt : std::optional(form);
 }
 
-// Whether a product computes the value, or what it is computed from. Its kernel stores it in 16 bits, and a copy of it
-// would be an access to memory more.
+// Whether the value is the result of a product, or is computed from one. The kernel of the product stores the value in
+// 16 bits, so padding it would need a copy.
 bool comesFromProduct(Value value) {
   llvm::SetVector<Value> sources;
   sources.insert(value);
@@ -85,7 +87,7 @@ bool comesFromProduct(Value value) {
 
 bool isAdded(int64_t elements) { return elements != 0; }
 
-// What a pad that surrounds images with zeros adds to them: [top, bottom, left, right]. Empty for any other pad.
+// The border of zeros that a pad adds to images: [top, bottom, left, right]. Empty for any other pad.
 SmallVector<int64_t> borderOf(mt::PadOp pad) {
   ArrayRef<int64_t> low = pad.getLow(), high = pad.getHigh();
   if (!pad.getValue().isZero() || llvm::any_of(pad.getInterior(), isAdded) || low[2] != 0 || high[2] != 0)
@@ -93,7 +95,7 @@ SmallVector<int64_t> borderOf(mt::PadOp pad) {
   return {low[0], high[0], low[1], high[1]};
 }
 
-// A border of zeros becomes padding of the convolution, and is no longer stored.
+// Moves a border of zeros to the padding of the convolution, so that the border is not stored.
 void absorbBorder(mt::Conv2DOp op) {
   auto pad = op.getInput().getDefiningOp<mt::PadOp>();
   SmallVector<int64_t> padding = pad ? borderOf(pad) : SmallVector<int64_t>();
@@ -102,7 +104,7 @@ void absorbBorder(mt::Conv2DOp op) {
   mt::Convolution convolution = op.getConvolution();
   for (auto [axis, own] : llvm::enumerate(op.getPadding())) {
     padding[axis] += own;
-    // A convolution takes no padding that a window would not leave.
+    // The padding must be smaller than the reach of the window.
     if (padding[axis] >= (axis < 2 ? convolution.rows : convolution.columns).reach())
       return;
   }
@@ -110,7 +112,8 @@ void absorbBorder(mt::Conv2DOp op) {
   op.setPadding(padding);
 }
 
-// A model's convolutions, and what they read in another form: each value once, so that it has one gradient.
+// Rewrites the convolutions of a model. Images and kernels that several convolutions read are padded once, so that they
+// have one gradient.
 class Channels {
 public:
   void pad(mt::Conv2DOp op) {
@@ -119,7 +122,7 @@ public:
     absorbBorder(op);
     mt::Convolution convolution = op.getConvolution();
     std::optional<Form> form = formOf(convolution);
-    if (!form) // of the padding that it has now
+    if (!form) // with the new padding, no form may be left
       return;
     Value images = inForm(op, op.getInput(), *form, form->columns, /*before=*/0);
     Value kernel = inForm(op, op.getKernel(), *form, form->taps, form->before);
@@ -130,7 +133,8 @@ public:
   }
 
 private:
-  // With so many columns; they are the second axis, and channels the third, behind the batch axis and in kernels.
+  // Pads and folds a value to `columns` columns. Columns are the second axis and channels the third, after the batch
+  // axis of images and in kernels.
   Value inForm(mt::Conv2DOp op, Value value, const Form &form, int64_t columns, int64_t before) {
     RankedTensorType type = tensorOf(value);
     bool split = mt::isSplit(type);

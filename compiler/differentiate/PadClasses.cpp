@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-pad-classes: logits of labels get classes up to a multiple of 8, many up to one of 64, so that the kernels of GPUs
-// read their rows, and those of their gradient, in whole accesses (docs/ir.md, "Classes that pad logits").
+// mt-pad-classes: pads logits to a multiple of 8 classes, or of 64 if there are many, so that GPU kernels read the rows
+// of the logits and of their gradient in full accesses (docs/ir.md, "Classes that pad logits").
 #include "compiler/Passes.h"
 #include "compiler/differentiate/ClassLogits.h"
 #include "compiler/differentiate/Limits.h"
@@ -20,18 +20,18 @@ namespace {
 
 using mt::tensorOf;
 
-// Numbers of 16 bits in one access of 16 bytes, and in a line of a GPU's caches, of which rows of many classes are
-// multiples. Products of fewer classes take no time worth an operand's copy.
+// Elements of 16 bits in an access of 16 bytes, and in a cache line of a GPU. Rows of `manyClasses` or more are
+// multiples of a cache line. For fewer than `fewestClasses` the copy of an operand costs more than it saves.
 constexpr int64_t accessNumbers = 8, lineNumbers = 64, manyClasses = 1024, fewestClasses = 256;
 
-// `added` elements behind those along an axis of a value without a batch axis.
+// Pads a value without a batch axis with `added` elements at the end of an axis.
 Value padded(OpBuilder &builder, Value value, int64_t axis, int64_t added, float with) {
   SmallVector<int64_t> low(tensorOf(value).getRank(), 0), high = low;
   high[axis] = added;
   return mt::PadOp::create(builder, value.getLoc(), value, low, high, ArrayRef<int64_t>{}, APFloat(with));
 }
 
-// The logits with so many more classes: e^-infinity adds nothing to a softmax, nor to its gradient.
+// The logits with `added` more classes of -infinity, which add nothing to a softmax or to its gradient.
 Value withMoreClasses(mt::MatmulOp product, Value logits, int64_t added) {
   OpBuilder builder(product.getContext());
   builder.setInsertionPointAfterValue(logits);
@@ -57,7 +57,7 @@ struct PadClasses : impl::PadClassesBase<PadClasses> {
     if (!mt::Compilation(getOperation()).isHalf())
       return;
     for (auto model : getOperation().getOps<mt::ModelOp>()) {
-      setLimits(model); // of labels: the model's own classes
+      setLimits(model); // before padding, so that labels are limited to the model's own classes
       for (auto product : llvm::make_early_inc_range(model.getBody().front().getOps<mt::MatmulOp>()))
         pad(product);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-precision: which values are rounded to 16 bits (docs/precision.md section 1).
+// mt-precision: selects the values that are rounded to 16 bits (docs/precision.md section 1).
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Simplify.h"
 #include "dialects/mt/Blocks.h"
@@ -18,7 +18,7 @@ namespace {
 
 using mt::tensorOf;
 
-// Stored in f32 whatever reads it: the caller's, a variable, a constant.
+// Whether the value is stored in f32 in any case: an input, a variable or a constant.
 bool isGiven(Value value) {
   return isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::ConstantOp>(value.getDefiningOp());
 }
@@ -26,10 +26,10 @@ bool isGiven(Value value) {
 bool isKept(Operation *op) { return bool(mt::precisionOf(op)); }
 
 bool staysFloat32(Operation *op) { return op->hasTrait<mt::StaysFloat32>(); }
-// Rather than a cast behind it.
+// Whether the op itself rounds its result, so that no cast follows it.
 bool roundsResult(Operation *op) { return op->hasTrait<mt::SameFloats>() && !staysFloat32(op) && !isKept(op); }
 
-// An extending cast's operand.
+// The operand of an extending cast; null for any other value.
 Value truncatedOf(Value value) {
   auto extended = value.getDefiningOp<mt::CastOp>();
   return extended && mt::isHalf(tensorOf(extended.getOperand()).getElementType()) ? extended.getOperand() : Value();
@@ -73,7 +73,8 @@ private:
   void readAllNarrow(Operation *op);
 };
 
-// What moves bring here; false if some of it is given.
+// Collects the sources of a value, through ops that only move elements. Returns false if a source is an input, a
+// variable or a constant.
 bool Rounding::findSources(Value value, llvm::SetVector<Value> &seen, llvm::SetVector<Value> &sources) {
   if (!seen.insert(value))
     return true;
@@ -93,7 +94,8 @@ void Rounding::chooseOperands(Operation *op) {
       chosen.insert_range(sources);
       continue;
     }
-    // For this reader alone. A part of a matrix is a part of the narrow one, which products of other parts read too.
+    // Rounds for this reader alone. But a slice of a matrix for a block of classes is taken of the rounded matrix,
+    // which the products of the other blocks read too.
     OpBuilder builder(op);
     auto slice = mt::turnOf(op) ? value.getDefiningOp<mt::SliceOp>() : mt::SliceOp();
     if (!slice) {
@@ -108,12 +110,12 @@ void Rounding::chooseOperands(Operation *op) {
   }
 }
 
-// Sums over the batch, weights' gradients, stay in f32, and so do products of single samples that only a sum reads.
+// Weight gradients, which are sums over the batch, stay f32. So do products of single samples that only a sum reads.
 bool Rounding::isStored(Value result) {
   return mt::isSplit(result.getType()) && !(result.hasOneUse() && isa<mt::ReduceOp>(*result.user_begin()));
 }
 
-// A bias is added before the result is rounded.
+// The result plus a bias: rounding follows the addition of the bias.
 Value Rounding::withBias(Value result) {
   auto add = result.hasOneUse() ? dyn_cast<mt::AddOp>(*result.user_begin()) : mt::AddOp();
   if (!add || add.getType() != result.getType())
@@ -122,7 +124,7 @@ Value Rounding::withBias(Value result) {
   return mt::isSplit(other.getType()) ? result : add.getResult();
 }
 
-// A product of a block of classes, or a sum of such products.
+// Whether the value is a product of a block of classes, or a sum of such products.
 static bool isSumOfBlocks(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto add = dyn_cast<mt::AddOp>(op))
@@ -130,7 +132,7 @@ static bool isSumOfBlocks(Value value) {
   return isa<mt::MatmulOp>(op) && mt::turnOf(op);
 }
 
-// A product that is summed over blocks of classes is rounded when the sum is whole.
+// The complete sum over blocks of classes of which `term` is a term: rounding follows the last addition.
 Value Rounding::wholeSum(Value term) {
   while (term.hasOneUse() && isa<mt::AddOp>(*term.user_begin()) && isSumOfBlocks((*term.user_begin())->getResult(0)))
     term = (*term.user_begin())->getResult(0);
@@ -162,7 +164,7 @@ void Rounding::readAllNarrow(Operation *op) {
   }
 }
 
-// Moves move the 16-bit values, and what extends as it reads reads them.
+// Makes ops that move elements move the 16-bit values, and ops that extend their operands read the 16-bit values.
 void Rounding::readNarrow(Operation *op) {
   if (op->hasTrait<mt::SameFloats>() && !isKept(op))
     return readAllNarrow(op);

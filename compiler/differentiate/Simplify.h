@@ -6,7 +6,7 @@
 
 namespace mtc {
 
-// Common subexpression elimination and dead code elimination. Does not change the bits of any value.
+// Common subexpression elimination and dead code elimination. The bits of all values stay the same.
 void simplify(mlir::mt::ProgramOp program);
 
 } // namespace mtc

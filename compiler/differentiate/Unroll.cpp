@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-unroll: each mt.scan as the ops of all its steps. A step's part of an input is a slice of rows that hold all steps
-// after one another, and stacked outputs are one concatenation of such rows: one op a step, where the step's values
-// have one axis.
+// mt-unroll: replaces each mt.scan by the ops of all its steps. Inputs are reshaped to rows that hold all steps one
+// after the other, so that a step's input is one slice, and stacked outputs are one concatenation of rows.
 #include "compiler/Passes.h"
 #include "dialects/mt/Types.h"
 #include "mlir/IR/IRMapping.h"
@@ -17,7 +16,7 @@ namespace {
 
 using mt::tensorOf;
 
-// The number of ops that a loop becomes; nested loops multiply.
+// Number of ops that a loop becomes; the steps of nested loops multiply. Saturates.
 int64_t countOps(mt::ScanOp scan) {
   int64_t inOneStep = 0, all = 0;
   for (Operation &op : scan.getBody().front().without_terminator())
@@ -72,7 +71,7 @@ private:
   Value reshape(Value value, RankedTensorType type) {
     return value.getType() == type ? value : mt::ReshapeOp::create(builder, scan.getLoc(), type, value).getResult();
   }
-  // All elements of a sample, or of a replicated value, along one axis.
+  // The type reshaped to one axis, besides the batch axis of a split type.
   static RankedTensorType rowType(RankedTensorType type) {
     int64_t size = mt::elementsPerRow(type);
     return mt::isSplit(type) ? type.clone({ShapedType::kDynamic, size}) : type.clone({size});
@@ -88,7 +87,7 @@ private:
     Value row = parts.size() == 1 ? parts[0] : mt::ConcatOp::create(builder, scan.getLoc(), parts, axis).getResult();
     return reshape(row, cast<RankedTensorType>(type));
   }
-  // Each step draws random numbers of its own.
+  // Each step draws random numbers from a stream of its own.
   void renameStreams(Operation *copy, int64_t step) {
     copy->walk([&](Operation *op) {
       if (auto stream = op->getAttrOfType<StringAttr>("stream"))
@@ -101,7 +100,7 @@ struct Unroll : impl::UnrollBase<Unroll> {
   using UnrollBase::UnrollBase;
 
   void runOnOperation() override {
-    // An inner loop is unrolled in each copy of the outer one.
+    // An inner loop is unrolled in each copy of the body of the outer loop.
     for (mt::ScanOp scan = first(); scan; scan = first()) {
       if (int64_t ops = countOps(scan); ops > limit) {
         scan.emitOpError("expected at most ") << limit.getValue() << " ops in all steps of a loop, found " << ops

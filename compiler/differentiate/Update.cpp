@@ -10,7 +10,7 @@ using mt::Expr;
 
 namespace mtc {
 
-// Of the loss in f16: Keras' LossScaleOptimizer, but for the bounds, so that a scale never becomes 0 or infinite.
+// Loss scale for f16, as in Keras' LossScaleOptimizer, with bounds so that the scale never becomes 0 or infinite.
 static constexpr llvm::StringLiteral scaleName = "loss_scale", stepsName = "finite_steps";
 static constexpr double firstScale = 1 << 15, minScale = 1, maxScale = double(1ll << 40), growthSteps = 2000;
 
@@ -77,7 +77,7 @@ void Optimizer::unscale(OpBuilder &builder, SmallVectorImpl<Value> &gradients) {
   if (!scale || gradients.empty())
     return;
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
-  // A sum over what is not finite is not finite, and the difference of such a sum to itself is NaN.
+  // If any element is not finite, the sum is not finite, and the sum minus itself is NaN.
   Expr sum = sumAll(e(gradients[0]));
   for (Value gradient : llvm::drop_begin(gradients))
     sum = sum + sumAll(e(gradient));
@@ -91,7 +91,7 @@ void Optimizer::unscale(OpBuilder &builder, SmallVectorImpl<Value> &gradients) {
   assign(builder, getLoc(), prefix + scaleName.str(), next.value());
   assign(builder, getLoc(), prefix + stepsName.str(), counted.value());
   apply = finite.value();
-  // A power of two: the quotient is exact.
+  // The scale is a power of two, so the division is exact.
   for (Value &gradient : gradients)
     gradient = (e(gradient) * (1.0 / e(scale))).value();
 }
@@ -113,13 +113,13 @@ void Optimizer::clip(OpBuilder &builder, SmallVectorImpl<Value> &gradients) {
   for (Value gradient : llvm::drop_begin(gradients))
     squares = squares + sumAll(square(e(gradient)));
   Expr norm = sqrt(squares);
-  // The difference is 0, or NaN where the norm is not finite.
+  // norm - norm is 0, or NaN if the norm is not finite.
   Expr factor = minimum(1.0 / norm, 1 / *bound) * *bound + (norm - norm);
   for (Value &gradient : gradients)
     gradient = (e(gradient) * factor).value();
 }
 
-// A clipped gradient with what the variable's mt.gradient_decay adds to it.
+// Adds the variable's mt.gradient_decay to a clipped gradient.
 static Value decayed(OpBuilder &builder, Location location, mt::VariableOp variable, Value value, Value gradient) {
   double decay = mt::gradientDecayOf(variable);
   if (decay == 0)
@@ -128,7 +128,8 @@ static Value decayed(OpBuilder &builder, Location location, mt::VariableOp varia
   return (g + w * decay).value();
 }
 
-// The first step copies. Every so often the variable becomes its average.
+// Updates the average of a variable; the first step copies. Every ema_overwrite_frequency steps the variable becomes
+// its average.
 void Optimizer::average(OpBuilder &builder, mt::VariableOp variable, Value iteration, Value &value) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
   std::string name = slotName(variable, "average");

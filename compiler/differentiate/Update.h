@@ -6,39 +6,40 @@
 
 namespace mtc {
 
-// A variable of the plan that the optimizer owns.
+// A variable of the plan that belongs to the optimizer.
 struct OptimizerVariable {
   std::string name;
   mlir::RankedTensorType type;
   mlir::mt::VariableKind kind;
-  double start;                               // every element
-  std::optional<mlir::mt::VariableRole> role; // that the plan names it by
-  std::string of;                             // an average: the model's variable
+  double start;                               // initial value of every element
+  std::optional<mlir::mt::VariableRole> role; // role in the plan
+  std::string of;                             // the model's variable of which this is the average
 };
 
-// A model's optimizer: the variables that it adds and the step that it takes. Keras' order: clip, decay, update,
-// average.
+// The optimizer of a model: its variables, and the ops of its step in Keras' order: clip, decay, update, average.
 class Optimizer {
 public:
   explicit Optimizer(mlir::mt::ModelOp model);
 
   mlir::Location getLoc() { return op.getLoc(); }
-  // Iteration, learning rate (where no schedule replaces it), state, slots of each trainable variable.
+  // Iteration, learning rate (unless a schedule replaces it), state, and the slots of each trainable variable.
   llvm::ArrayRef<OptimizerVariable> variables() const { return owned; }
   std::string iterationName() const { return prefix + "iteration"; }
   mlir::Value readIteration(mlir::OpBuilder &builder);
 
-  // Assigns the trainable variables and all that the optimizer owns (but for the scale). `values` and `gradients` are
-  // those of the variables; `rate` is the schedule's value, null for the variable.
+  // Assigns the trainable variables and the variables of the optimizer, except for the loss scale. `values` and
+  // `gradients` are those of the trainable variables. `rate` is the result of the schedule; null: the variable of the
+  // learning rate.
   void buildStep(mlir::OpBuilder &builder, llvm::MutableArrayRef<mlir::mt::VariableOp> trainable,
                  llvm::ArrayRef<mlir::Value> values, llvm::SmallVector<mlir::Value> gradients, mlir::Value rate);
-  // What the loss is multiplied by before it is differentiated (docs/precision.md section 3); null but for f16.
+  // The factor by which the loss is multiplied before differentiation (docs/precision.md section 3); null unless the
+  // precision is f16.
   mlir::Value readLossScale(mlir::OpBuilder &builder);
-  // Divides gradients by the scale, decides whether the step is taken (`apply`) and changes the scale.
+  // Divides the gradients by the loss scale, computes whether the step is applied (`apply`), and updates the scale.
   void unscale(mlir::OpBuilder &builder, llvm::SmallVectorImpl<mlir::Value> &gradients);
-  // Gives a variable its value after the step, if the step is taken.
+  // Assigns a variable's value after the step, if the step is applied.
   void assign(mlir::OpBuilder &builder, mlir::Location location, llvm::StringRef name, mlir::Value value);
-  // The model's schedule, null where the rate is a variable.
+  // Result of the model's schedule; null if the learning rate is a variable.
   mlir::Value getSchedule();
 
 private:
@@ -49,8 +50,8 @@ private:
 
   mlir::mt::OptimizerOpInterface op;
   std::string prefix;
-  bool scaled;       // the loss
-  mlir::Value apply; // tensor<i1>: whether the step is taken; null: always
+  bool scaled;       // the loss is scaled
+  mlir::Value apply; // tensor<i1>: whether the step is applied; null: always
   llvm::SmallVector<OptimizerVariable> owned;
 };
 

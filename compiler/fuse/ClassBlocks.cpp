@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of blocks of classes (docs/ir.md, "Losses over many classes"): each reads its part of the matrix where that
-// lies, and each weight gradient writes its part of one value, in its turn.
+// Products of blocks of classes (docs/ir.md, "Losses over many classes"): each product reads its part of the matrix in
+// place, and each weight gradient is written to its part of one value, in the turn of the block.
 #include "compiler/fuse/FusionGraph.h"
 #include "compiler/fuse/Prepare.h"
 #include "dialects/mt/Blocks.h"
@@ -12,7 +12,7 @@ namespace mtc {
 using namespace mlir;
 using mt::KernelKind;
 
-// The product of a block that this sum over the batch is of; null for any other value.
+// The product of a block that a sum over the batch adds; null for any other value.
 static mt::MatmulOp blockProduct(Value sum) {
   while (auto reduce = sum.getDefiningOp<mt::ReduceOp>())
     sum = reduce.getOperand();
@@ -20,7 +20,8 @@ static mt::MatmulOp blockProduct(Value sum) {
   return product && product.getTransposeA() && mt::turnOf(product) ? product : mt::MatmulOp();
 }
 
-// A concatenation of weight gradients: zeros, in which one part after the other takes its place.
+// Replaces a concatenation of weight gradients by a value of zeros into which the parts are written one after the
+// other.
 static void placeParts(mt::ConcatOp concat) {
   auto type = cast<RankedTensorType>(concat.getType());
   struct Part {
@@ -40,14 +41,15 @@ static void placeParts(mt::ConcatOp concat) {
   OpBuilder builder(concat);
   auto zero =
       mt::ConstantOp::create(builder, concat.getLoc(), type, DenseElementsAttr::get(type, builder.getF32FloatAttr(0)));
-  Value whole = mt::AddOp::create(builder, concat.getLoc(), zero, zero); // of a buffer, which constants lack
+  // an op and not a constant, because constants have no buffer
+  Value whole = mt::AddOp::create(builder, concat.getLoc(), zero, zero);
   for (const Part &part : parts)
     whole = mt::placePart(builder, concat.getLoc(), {part.value, whole, axis, part.from});
   concat.replaceAllUsesWith(whole);
   concat.erase();
 }
 
-// A slice for each product that reads it: it becomes part of the product's kernel.
+// Gives each product a slice of its own, so that the slice can become part of the product's kernel.
 static void takeOwnSlices(mt::MatmulOp product) {
   OpBuilder builder(product);
   for (OpOperand &side : product->getOpOperands())
@@ -71,8 +73,8 @@ void prepareBlocks(mt::ProgramOp program) {
       placeParts(concat);
 }
 
-// Slices become part of the products that read them where they lie, and the placing of a part of the product that makes
-// it.
+// Merges slices with the products that read them in place, and the writing of a part with the product that computes the
+// part.
 void FusionGraph::mergeBlocks() {
   for (Operation &op : *body) {
     if (std::optional<mt::Turn> turn = mt::turnOf(&op))
@@ -96,7 +98,7 @@ void FusionGraph::mergeBlocks() {
   }
 }
 
-// What runs in the next turn of the op's sequence.
+// Ops of the next turn of the op's sequence.
 ArrayRef<Operation *> FusionGraph::nextTurn(Operation *op) const {
   std::optional<mt::Turn> turn = turns.empty() ? std::nullopt : mt::turnOf(op);
   auto next = turn ? turns.upper_bound(*turn) : turns.end();

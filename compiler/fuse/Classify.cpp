@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kind of the kernel that each op would be on its own: the starting groups.
+// Classification: the kind of the kernel that each op would be by itself. These kernels are the initial groups.
 #include "compiler/fuse/FusionGraph.h"
 #include "dialects/mt/Compilation.h"
 
@@ -11,12 +11,12 @@ namespace mtc {
 using namespace mlir;
 using mt::KernelKind;
 
-// Element-wise over one replicated shape; scalars may take part.
+// Whether the op is element-wise over one replicated shape; its operands may be scalars.
 bool FusionGraph::isElementwise(Operation *op) const {
   if (!isa<mt::ElementwiseOpInterface>(op))
     return false;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  // A lone scalar is worth a map only where it can be updated in place.
+  // A single scalar is an elementwise kernel only if it can be updated in place.
   if (type.getRank() == 0 && !llvm::all_of(op->getUsers(), [](Operation *user) { return isa<mt::AssignOp>(user); }))
     return false;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -27,14 +27,16 @@ bool FusionGraph::isElementwise(Operation *op) const {
   });
 }
 
-// Whether an op rounds to 16 bits what a move makes for it alone: one kernel makes the copy in 16 bits.
+// Whether an op rounds to 16 bits the result of a move that has no other reader: one kernel then makes the copy in 16
+// bits.
 static bool roundsCopy(Operation *op) {
   Operation *copy = op->getOperand(0).getDefiningOp();
   return mt::isHalf(cast<RankedTensorType>(op->getResult(0).getType()).getElementType()) && copy &&
          copy->hasTrait<mt::Moves>() && !isa<mt::KernelOpInterface>(copy) && copy->hasOneUse();
 }
 
-// A sum computes what it adds: the squares of a norm are not stored.
+// Whether only sums read the result: the kernel of the sum computes it, as the squares of a norm, and does not store
+// it.
 static bool isOnlySummed(Operation *op) {
   return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) { return isa<mt::ReduceOp>(user); });
 }
@@ -61,8 +63,8 @@ FailureOr<std::optional<KernelKind>> FusionGraph::kindOf(Operation *op) const {
   return std::optional(alone ? KernelKind::elementwise : KernelKind::single);
 }
 
-// The product of each sample that this sum over the batch is of, where nothing else reads it: the gradient of a matrix
-// that multiplied several rows of each sample. Null for any other.
+// The per-sample product that a sum over the batch adds, if it has no other reader: the gradient of a matrix that is
+// multiplied by several rows of each sample. Null for any other sum.
 static mt::MatmulOp summedProduct(mt::ReduceOp op) {
   auto sumOf = [](mt::ReduceOp reduce, int64_t first) {
     SmallVector<int64_t> dims(reduce.getDims());
@@ -115,7 +117,7 @@ FailureOr<FusionGraph> FusionGraph::classify(Block &body) {
   return graph;
 }
 
-// The sum is the kernel's only result: the products of single samples are never stored.
+// The kernel's only result is the sum: the products of single samples are not stored.
 void FusionGraph::mergeProduct(mt::ReduceOp sum, mt::MatmulOp product) {
   unsigned group = *groupOf(sum);
   groups[group].kind = KernelKind::matmul_wgrad;
@@ -146,10 +148,10 @@ void FusionGraph::computeDepths() {
         }
 }
 
-// The number of tokens that a loss is divided by is such a value: in a kernel of its own it need not wait for the
-// forward pass, and micro-batches know it before they begin.
+// Marks groups as early. An example is the number of tokens that divides a loss: in a kernel of its own it does not
+// wait for the forward pass, and micro-batches can compute it before they start.
 void FusionGraph::findEarly() {
-  llvm::DenseSet<Operation *> afterProduct, waiting, early; // waiting: an all-reduce waits for it
+  llvm::DenseSet<Operation *> afterProduct, waiting, early; // waiting: ops on which an all-reduce depends
   for (Operation &op : *body)
     for (Value operand : op.getOperands())
       if (Operation *from = operand.getDefiningOp())

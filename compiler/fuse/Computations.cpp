@@ -12,13 +12,14 @@ static bool mayBeRecomputed(Operation *op) {
     return !mt::isSplit(op->getResult(0).getType());
   if (op->getNumOperands() == 0 || op->getNumResults() != 1 || mt::isSplit(op->getResult(0).getType()))
     return false;
-  // A reshape to the same shape is a copy, made where a value needs a buffer.
+  // A reshape to the same shape is a copy, which exists because a value needs a buffer.
   bool shapes = op->hasTrait<mt::Repeats>() && op->getOperand(0).getType() != op->getResult(0).getType();
   return shapes || (isa<mt::ElementwiseOpInterface>(op) && mt::elementsPerRow(op->getResult(0).getType()) == 1);
 }
 
 RecomputedValues::RecomputedValues(Block &body) {
-  constexpr unsigned longest = 100; // of a chain; the result of a longer one is computed once and stored
+  // largest length of a chain; the result of a longer chain is computed once and stored
+  constexpr unsigned longest = 100;
   for (Operation &op : body) {
     if (!mayBeRecomputed(&op) || !llvm::all_of(op.getOperands(), [&](Value operand) { return contains(operand); }))
       continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Epilogues: element-wise work on the result of a matmul or a convolution joins its kernel, where the result is still
-// in registers.
+// Epilogues: element-wise ops on the result of a matmul or a convolution are fused into its kernel, where the result is
+// still in registers.
 #include "compiler/fuse/FusionGraph.h"
 #include "dialects/mt/Types.h"
 
@@ -14,8 +14,8 @@ using mt::KernelKind;
 
 using mt::tensorOf;
 
-// Operands that an epilogue can read next to an element of the result: the same element of another tensor, an element
-// of a vector along the last axis, or a scalar.
+// Whether an epilogue can read the operand next to an element of the result: as the same element of another tensor, an
+// element of a vector along the last axis, or a scalar.
 static bool fitsTile(const FusionGraph &graph, Value operand, RankedTensorType tile) {
   RankedTensorType type = tensorOf(operand);
   if (Operation *op = operand.getDefiningOp();
@@ -30,8 +30,8 @@ static bool isEpilogueOp(const FusionGraph &graph, Operation *op, RankedTensorTy
          llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(graph, operand, tile); });
 }
 
-// Merges element-wise users of the product into its group, and producers that only this group reads, until there are no
-// more.
+// Merges element-wise users of the product into its group, and producers that only the group reads, until nothing
+// changes.
 void FusionGraph::extendEpilogue(unsigned matmul) {
   RankedTensorType tile = tensorOf((*llvm::find_if(groups[matmul].ops, isProduct))->getResult(0));
   // An operand of the product itself must be complete before the kernel starts.
@@ -67,15 +67,16 @@ void FusionGraph::extendEpilogue(unsigned matmul) {
     merge(matmul, *group);
 }
 
-// Removes ops from the epilogue that save no memory traffic: their operands are stored anyway, and only a rows kernel
-// reads their result, which can compute them itself.
+// Removes ops from the epilogue that save no memory traffic: their operands are stored in any case, and only a rows
+// kernel, which can compute the op itself, reads their result.
 void FusionGraph::shrinkEpilogue(unsigned matmul) {
   auto outside = [&](Operation *user) { return groupOf(user) != matmul; };
   auto inRows = [&](Operation *user) {
     std::optional<unsigned> group = groupOf(user);
     return group && groups[*group].kind == KernelKind::rows;
   };
-  // Or it is computed from such values for this op alone, and is removed after it.
+  // An operand counts as stored, too, if it is computed from stored values for this op alone: it is removed after the
+  // op.
   std::function<bool(Value, Operation *)> storedAnyway = [&](Value operand, Operation *op) {
     if (producer(operand) != matmul)
       return true;
@@ -85,8 +86,8 @@ void FusionGraph::shrinkEpilogue(unsigned matmul) {
     return !isProduct(from) && operand.hasOneUse() &&
            llvm::all_of(from->getOperands(), [&](Value value) { return storedAnyway(value, from); });
   };
-  // Removing one op may make the operands of another removable, so this repeats until nothing changes. It goes from the
-  // end, because operands stand before their users.
+  // Removing one op may make others removable, so this repeats until nothing changes. It starts from the end, because
+  // operands precede their users.
   for (bool changed = true; changed;) {
     changed = false;
     std::vector<Operation *> ops = groups[matmul].ops;
@@ -102,9 +103,9 @@ void FusionGraph::shrinkEpilogue(unsigned matmul) {
   }
 }
 
-// The op leaves the product's group, in which nothing reads its result, for one of its own.
+// Moves an op, whose result nothing in the product's group reads, from the group to a group of its own.
 void FusionGraph::separate(unsigned matmul, Operation *op) {
-  unsigned own = edges.addBehind(matmul);
+  unsigned own = edges.addAfter(matmul);
   llvm::erase(groups[matmul].ops, op);
   groupOfOp[op] = own;
   groups.push_back({KernelKind::rows, {op}, groups[matmul].reductionDepth});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small-K convolutions: those with few taps times input channels, mostly first layers. Their results cost more to store
-// and load than to recompute. So they become a part of rows kernels, where the result of one sample stays in the L2
-// cache.
+// Small-K convolutions have few taps times input channels, as the first layers of models. Storing and loading their
+// results costs more than computing the results again. So they become part of rows kernels, where the result of one
+// sample stays in the L2 cache.
 #include "compiler/fuse/FusionGraph.h"
 #include "compiler/fuse/Prepare.h"
 #include "dialects/mt/Types.h"
@@ -24,7 +24,7 @@ static bool isSmallK(mt::Conv2DOp op) {
 }
 
 // The ops from a small-K convolution to `value`, in order: the convolution, then element-wise ops with one user each
-// (the last may have more), whose other operands have no batch axis. Empty if `value` has another form.
+// (the last op may have more) whose other operands have no batch axis. Empty if `value` has another form.
 static SmallVector<Operation *> chainTo(Value value) {
   SmallVector<Operation *> chain;
   while (Operation *op = value.getDefiningOp()) {
@@ -47,7 +47,8 @@ static SmallVector<Operation *> chainTo(Value value) {
 
 static bool isPool(Operation *op) { return isa<mt::WindowOpInterface, mt::WindowGradientOpInterface>(op); }
 
-// The gradient of a max pool reads the pool's operand. Here it gets a copy of the convolution that computes it.
+// The gradient of a max pool reads the operand of the pool. It gets a copy of the convolution that computes the
+// operand.
 void recomputeSmallConvolutions(mt::ProgramOp program) {
   for (auto gradient : llvm::make_early_inc_range(program.getBody().front().getOps<mt::PoolGradientOp>())) {
     Value image = gradient.getInput();
@@ -65,9 +66,9 @@ void recomputeSmallConvolutions(mt::ProgramOp program) {
   }
 }
 
-// Replaces the gradient of a small kernel by per-sample gradients and their sum, if the gradient of the layer's output
-// is read by nothing but such sums. On a GPU no other work would join a sample's, and tensor cores compute the sum as
-// one product.
+// Replaces the gradient of a small kernel by per-sample gradients and their sum, if only sums of this form read the
+// gradient of the layer's output. Not for GPUs in 16 bits: no other work would share a kernel with the per-sample
+// gradients, and tensor cores compute the whole sum as one product.
 static void splitKernelGradient(mt::Conv2DKernelGradientOp op, bool images) {
   if (!images && mt::isHalf(tensorOf(op.getInput()).getElementType()))
     return;
@@ -95,7 +96,7 @@ void splitKernelGradients(mt::ProgramOp program, bool images) {
     splitKernelGradient(op, images);
 }
 
-// A small-K convolution joins the rows kernel that alone reads its result, which is then never stored.
+// Merges a small-K convolution into the rows kernel that is the only reader of its result, which is then not stored.
 void FusionGraph::fuseSmallConvolutions() {
   for (unsigned group = 0; group < groups.size(); ++group) {
     if (groups[group].kind != mt::KernelKind::conv || groups[group].ops.empty())

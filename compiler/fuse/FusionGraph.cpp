@@ -24,7 +24,7 @@ std::optional<unsigned> FusionGraph::producer(Value value) const {
   return value.getDefiningOp() ? groupOf(value.getDefiningOp()) : std::nullopt;
 }
 
-// Edges of a group to and from groups that have been added.
+// Adds the edges between a group and the groups that exist already.
 void FusionGraph::connect(unsigned group) {
   auto edge = [&](std::optional<unsigned> before, std::optional<unsigned> after) {
     if (before && after)
@@ -61,7 +61,7 @@ void FusionGraph::connectAll() {
   edges.sort();
 }
 
-// The number of ops of a kernel is bounded, which bounds its stack and its compile time.
+// The number of ops of a kernel is limited, which limits its stack and its compile time.
 bool FusionGraph::fitTogether(unsigned a, unsigned b) const {
   constexpr size_t maxOps = 200;
   bool otherTurns = groups[a].turn && groups[b].turn && *groups[a].turn != *groups[b].turn;
@@ -75,7 +75,7 @@ void FusionGraph::merge(unsigned into, unsigned from) {
   join(into, from);
 }
 
-// As long as there are no edges.
+// Valid only before edges are added.
 void FusionGraph::join(unsigned into, unsigned from) {
   std::vector<Operation *> &ops = groups[into].ops;
   for (Operation *op : groups[from].ops)
@@ -95,7 +95,7 @@ void FusionGraph::join(unsigned into, unsigned from) {
 
 llvm::SmallSetVector<unsigned, 8> FusionGraph::adjacent(unsigned group) const {
   llvm::SmallSetVector<unsigned, 8> result;
-  llvm::SmallDenseSet<Operation *, 8> asked; // a value that many ops of the group read is asked once
+  llvm::SmallDenseSet<Operation *, 8> asked; // each value that several ops of the group read is looked up once
   auto addReaders = [&](Operation *op) {
     if (!asked.insert(op).second)
       return;
@@ -109,7 +109,7 @@ llvm::SmallSetVector<unsigned, 8> FusionGraph::adjacent(unsigned group) const {
         continue;
       if (std::optional<unsigned> from = producer(operand); from && *from != group)
         result.insert(*from);
-      // Groups that read the same scalar have nothing in common.
+      // A common scalar operand is no reason to merge two groups.
       if (cast<RankedTensorType>(operand.getType()).getRank() != 0)
         addReaders(operand.getDefiningOp());
     }
@@ -117,7 +117,7 @@ llvm::SmallSetVector<unsigned, 8> FusionGraph::adjacent(unsigned group) const {
   return result;
 }
 
-// Merges adjacent groups of a kind, of which `allowed` holds, until nothing changes.
+// Merges adjacent groups of a kind for which `allowed` holds, until nothing changes.
 void FusionGraph::mergeAdjacent(KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed) {
   for (unsigned group = 0; group < groups.size(); ++group) {
     bool changed = groups[group].kind == kind && !groups[group].ops.empty();
@@ -145,7 +145,7 @@ static bool isRepeated(Operation *op) {
   });
 }
 
-// From the end, so that a cast that extends an operand is merged after the op that reads it.
+// From the end of the program, so that a cast that extends an operand is merged after the op that reads it.
 void FusionGraph::mergeRepeated() {
   for (Operation &op : llvm::reverse(*body)) {
     std::optional<unsigned> group = groupOf(&op);
@@ -161,12 +161,12 @@ void FusionGraph::mergeRepeated() {
 
 void FusionGraph::fuseRows(bool images) {
   mergeRepeated();
-  // What only sums of columns read is not stored for them.
+  // Values that only sums of columns read are not stored for them.
   if (!images)
     mergeAdjacent(KernelKind::rows,
                   [&](unsigned a, unsigned b) { return feedsColumnsAlone(a, b) || feedsColumnsAlone(b, a); });
-  // First the groups that work line by line: else sums over the lines, which read the same values, would take ops from
-  // them.
+  // Groups that work line by line come first. Otherwise sums over the lines, which read the same values, would take ops
+  // from them.
   mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) {
     return (livesByLine(a, images) || livesByLine(b, images)) && mayShareRows(a, b, images);
   });
@@ -224,7 +224,7 @@ std::vector<unsigned> FusionGraph::groupsOf(KernelKind kind) const {
 // Sums of the same all-reduce bucket are needed at the same time.
 void FusionGraph::fuseReductions() {
   std::map<std::optional<int64_t>, std::vector<unsigned>> ofBucket;
-  std::vector<std::pair<unsigned, const std::vector<unsigned> *>> order; // a sum, and those of its bucket
+  std::vector<std::pair<unsigned, const std::vector<unsigned> *>> order; // a sum, and the sums of its bucket
   for (unsigned group : groupsOf(KernelKind::reduce)) {
     std::vector<unsigned> &members = ofBucket[bucketOf(groups[group])];
     members.push_back(group);
@@ -236,8 +236,7 @@ void FusionGraph::fuseReductions() {
         merge(a, b);
 }
 
-// The bytes of values that one kernel of both groups would keep for itself: the results and the operands of what moves
-// data.
+// Bytes of the temporaries of a kernel that joins both groups: results and operands of ops that move data.
 int64_t FusionGraph::bytesBetween(unsigned a, unsigned b) const {
   int64_t bytes = 0;
   auto moves = llvm::IsaPred<mt::MoveOpInterface, mt::LookupOpInterface>;
@@ -253,8 +252,8 @@ int64_t FusionGraph::bytesBetween(unsigned a, unsigned b) const {
   return bytes;
 }
 
-// All scalar work between the same two all-reduces becomes one kernel. Larger values are merged only where they are
-// adjacent. `maxBytes`: of values that a kernel keeps for itself; 0: no limit.
+// Merges all scalar ops between the same two all-reduces into one kernel. Ops on larger values are merged only if they
+// are adjacent. `maxBytes`: largest size of the temporaries of a kernel; 0: no limit.
 void FusionGraph::fuseSingle(int64_t maxBytes) {
   auto isScalar = [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; };
   auto sameDepth = [&](unsigned a, unsigned b) { return groups[a].reductionDepth == groups[b].reductionDepth; };
@@ -276,7 +275,7 @@ std::vector<const FusionGroup *> FusionGraph::ordered() const {
   std::priority_queue<unsigned, std::vector<unsigned>, decltype(later)> ready(later);
   std::vector<unsigned> waiting(groups.size());
   std::vector<const FusionGroup *> order;
-  SmallVector<unsigned> done; // their successors have not been told
+  SmallVector<unsigned> done; // groups whose successors have not been updated
   for (unsigned group = 0; group < groups.size(); ++group) {
     waiting[group] = edges.predecessors(group).size();
     if (waiting[group] == 0 && !groups[group].ops.empty())

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph of fusion groups: which ops of a program go into one kernel. A group is either a set of computations, which
-// becomes one kernel, or one op that stays between kernels. The graph stays acyclic: two groups are not merged if a
-// path between them passes through a third one.
+// The graph of fusion groups, which decides the ops of each kernel. A group is either a set of ops that becomes one
+// kernel, or one op that stays between kernels. The graph stays acyclic: two groups are not merged if a path between
+// them passes through a third group.
 //
-// Two kinds of edges are not in the IR's operands. All-reduces of one bucket complete together, and buckets complete in
-// order, so a reader of bucket b depends on every producer of the buckets up to b. An op that belongs to a block of
-// classes depends on all ops of the block before (a block's number is its turn, dialects/mt/Blocks.h).
+// Two kinds of edges are not operands in the IR. The all-reduces of a bucket complete at the same time, and buckets
+// complete in order, so a reader of bucket b depends on all producers of the buckets 0 to b. An op of a block of
+// classes depends on all ops of the previous block (the number of a block is its turn, dialects/mt/Blocks.h).
 #pragma once
 
 #include "compiler/AcyclicGraph.h"
@@ -24,21 +24,21 @@
 namespace mtc {
 
 struct FusionGroup {
-  std::optional<mlir::mt::KernelKind> kind; // none: an op that stays between kernels
-  std::vector<mlir::Operation *> ops;       // in program order; empty once merged into another group
-  unsigned reductionDepth = 0;              // all-reduces on the longest path to here
+  std::optional<mlir::mt::KernelKind> kind; // nullopt: an op that stays between kernels
+  std::vector<mlir::Operation *> ops;       // in program order; empty after the group was merged into another group
+  unsigned reductionDepth = 0;              // number of all-reduces on the longest path to the group
   std::optional<bool> livesByLine = {};     // cached result of FusionGraph::livesByLine
-  bool afterProduct = false;                // it depends on a matrix product
-  bool early = false;                       // it does not, and an all-reduce that others wait for depends on it
-  std::optional<mlir::mt::Turn> turn = {};  // the block of classes that its ops belong to
+  bool afterProduct = false;                // the group depends on a matrix product
+  bool early = false; // it does not, and an all-reduce on which other all-reduces depend depends on the group
+  std::optional<mlir::mt::Turn> turn = {}; // the block of classes to which its ops belong
 };
 
 class FusionGraph {
 public:
-  // Classifies every op of the body; errors name ops that no kernel can hold.
+  // Classifies every op of the body. Fails, with an error at the op, for ops that no kernel can hold.
   static mlir::FailureOr<FusionGraph> classify(mlir::Block &body);
 
-  // Applies the merging rules described in Fuse.cpp.
+  // Apply the rules that Fuse.cpp describes.
   void fuseAttention();
   void fuseEpilogues();
   void fuseSmallConvolutions();
@@ -47,21 +47,22 @@ public:
   void fuseElementwise();
   void fuseSingle(int64_t maxBytes);
 
-  // Groups in an order that respects dependencies and, where those allow, the program's order.
+  // Groups in an order that respects the dependencies and otherwise follows the program.
   std::vector<const FusionGroup *> ordered() const;
 
   bool isRecomputed(mlir::Value value) const { return recomputed.contains(value); }
 
 private:
   explicit FusionGraph(mlir::Block &body) : body(&body), recomputed(body) {}
-  // The ops that read a result of `op`, each once, in program order. MLIR's use lists are not in program order.
+  // The ops that read a result of `op`, each once, in program order. MLIR's use lists have another order.
   llvm::ArrayRef<mlir::Operation *> users(mlir::Operation *op) const { return readers[position.at(op)]; }
   std::optional<unsigned> groupOf(mlir::Operation *op) const;
   bool isOfEither(mlir::Operation *op, unsigned a, unsigned b) const;
   std::optional<unsigned> producer(mlir::Value value) const;
   void connect(unsigned group);
   void connectAll();
-  llvm::SmallSetVector<unsigned, 8> adjacent(unsigned group) const; // producers, users, readers of a large operand
+  // producers, users and readers of a common large operand
+  llvm::SmallSetVector<unsigned, 8> adjacent(unsigned group) const;
   bool fitTogether(unsigned a, unsigned b) const;
   bool canMerge(unsigned a, unsigned b) const;
   void merge(unsigned into, unsigned from);
@@ -91,12 +92,13 @@ private:
 
   mlir::Block *body;
   RecomputedValues recomputed;
-  std::map<int64_t, unsigned> completions; // for each bucket of all-reduces a group without ops: "they are complete"
-  std::map<mlir::mt::Turn, std::vector<mlir::Operation *>> turns; // which come one after the other
+  // for each bucket of all-reduces, a group without ops that stands for its completion
+  std::map<int64_t, unsigned> completions;
+  std::map<mlir::mt::Turn, std::vector<mlir::Operation *>> turns; // ops of each turn
   std::vector<FusionGroup> groups;
   llvm::DenseMap<mlir::Operation *, unsigned> groupOfOp;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
-  std::vector<llvm::SmallVector<mlir::Operation *, 2>> readers; // by position
+  std::vector<llvm::SmallVector<mlir::Operation *, 2>> readers; // by the position of the op
   AcyclicGraph edges;                                           // between groups
 };
 

@@ -20,7 +20,7 @@ static Operation *heaviest(const FusionGroup &group) {
 
 Location locationOf(const FusionGroup &group) { return heaviest(group)->getLoc(); }
 
-// The one name that a location holds; empty for none or several.
+// The only name in a location; empty if the location has no name or several.
 static StringRef layerOf(Location location) {
   llvm::SmallSetVector<StringRef, 2> names;
   location->walk([&](Location inner) {
@@ -33,7 +33,7 @@ static StringRef layerOf(Location location) {
   return names.size() == 1 && mt::isText(names[0]) ? names[0] : "";
 }
 
-// The variable that a value is, transposed or rounded perhaps.
+// The variable that a value is, possibly transposed or rounded.
 static mt::ReadOp variableOf(Value value) {
   if (auto transpose = value.getDefiningOp<mt::TransposeOp>())
     value = transpose.getOperand();
@@ -43,7 +43,8 @@ static mt::ReadOp variableOf(Value value) {
   return value.getDefiningOp<mt::ReadOp>();
 }
 
-// The layer of the op with most of the work; where its location says none, that of the variable that it multiplies by.
+// The layer of the op with most of the work. If the location of the op has no layer, the layer of the variable by which
+// the op multiplies.
 static StringRef layerOf(const FusionGroup &group) {
   Operation *op = heaviest(group);
   if (StringRef layer = layerOf(op->getLoc()); !layer.empty() || op->getNumOperands() < 2)
@@ -52,7 +53,7 @@ static StringRef layerOf(const FusionGroup &group) {
   return variable && variable.getName().contains('/') ? variable.getName().rsplit('/').first : "";
 }
 
-// At most so many bytes, no character cut in two.
+// A prefix of at most `bytes` bytes that ends between two characters.
 static StringRef shortened(StringRef text, size_t bytes) {
   if (text.size() <= bytes)
     return text;
@@ -85,7 +86,7 @@ static std::string productWord(Operation *op) {
   return transposed && variableOf(matmul.getRhs()) ? "input_gradient" : "matmul";
 }
 
-// The operations of a kernel in words, each once: the first few, or the one with most of the work.
+// Words for the ops of a kernel, each once: the words of the first ops, or of the op with most of the work.
 static std::string wordsOf(const FusionGroup &group) {
   constexpr size_t longest = 26;
   std::string text, main;
@@ -119,15 +120,16 @@ KernelNames::KernelNames(mt::ProgramOp program) {
       trainable.insert(declare.getName());
 }
 
-// The list of uses has an order of its own. MLIR's order of a block would be numbered again after each kernel, which
-// takes time in the square of their number; what a kernel's ops are read by has not been moved yet.
+// MLIR's list of uses is not in program order. MLIR's order of ops in a block would be recomputed after each new
+// kernel, which takes quadratic time, so positions are computed once. The readers of a kernel's ops have not been moved
+// at this point.
 SmallVector<Operation *> KernelNames::usersInOrder(Operation *op) const {
   SmallVector<Operation *> users(op->getUsers());
   llvm::sort(users, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
   return users;
 }
 
-// The trainable variable whose gradient this sum over the batch is; empty for any other.
+// The trainable variable whose gradient a sum over the batch is; empty for any other sum.
 std::string KernelNames::gradientOf(Value sum) const {
   llvm::SetVector<Operation *> reached;
   reached.insert_range(usersInOrder(sum.getDefiningOp()));
@@ -142,7 +144,8 @@ std::string KernelNames::gradientOf(Value sum) const {
   return "";
 }
 
-// The variable that a kernel changes, the user's before those of the optimizer; empty for none.
+// The variable that a kernel updates; a variable of the model is preferred over a variable of the optimizer. Empty if
+// there is none.
 std::string KernelNames::updateOf(const FusionGroup &group) const {
   StringRef name;
   for (Operation *op : group.ops)
@@ -157,7 +160,8 @@ std::string KernelNames::updateOf(const FusionGroup &group) const {
 }
 
 std::string KernelNames::of(const FusionGroup &group) const {
-  constexpr size_t longest = 66; // of a variable's name; what follows has at most 14 bytes
+  // largest length of a variable's name; the rest of the kernel's name has at most 14 bytes
+  constexpr size_t longest = 66;
   StringRef layer = layerOf(group);
   bool alone = group.ops.size() == 1;
   if (mt::infoOf(*group.kind).isGradient || (group.kind == KernelKind::reduce && alone))

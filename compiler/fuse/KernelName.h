@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of kernels for reports and errors: the layer, then what is computed, as in `stage2/conv2d+add+relu`.
+// Names of kernels for reports and errors: the layer, then the operations, as in `stage2/conv2d+add+relu`.
 #pragma once
 
 #include "compiler/fuse/FusionGraph.h"
@@ -9,15 +9,15 @@
 
 namespace mtc {
 
-// Where most of the work comes from: reports give a kernel's time to that layer.
+// Location of the op with most of the work. Reports attribute a kernel's time to its layer.
 mlir::Location locationOf(const FusionGroup &group);
 
 class KernelNames {
 public:
-  // Before any op of the program is outlined.
+  // To be called before an op of the program is outlined.
   explicit KernelNames(mlir::mt::ProgramOp program);
 
-  // At most 80 bytes of UTF-8. Kernels may have equal names.
+  // A name of at most 80 bytes of UTF-8. Kernels may have equal names.
   std::string of(const FusionGroup &group) const;
 
 private:
@@ -26,7 +26,7 @@ private:
   std::string updateOf(const FusionGroup &group) const;
 
   llvm::StringSet<> trainable;
-  llvm::DenseMap<mlir::Operation *, unsigned> position; // in the program
+  llvm::DenseMap<mlir::Operation *, unsigned> position; // of ops in the program
 };
 
 } // namespace mtc

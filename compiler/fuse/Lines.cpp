@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which rows kernels may be merged: the values that one statement passes to the next have to fit into the L2 cache.
-// These are the values of a whole sample or, if the ops are independent along the first axes of a sample, those of one
-// line.
+// These are the values of a whole sample or, if the ops are independent along the first axes of a sample, of one line.
 #include "dialects/mt/Lines.h"
 #include "compiler/fuse/FusionGraph.h"
 
@@ -10,7 +9,7 @@ namespace mtc {
 
 using namespace mlir;
 
-// Of what the ops compute or read.
+// Bytes of the largest value that the ops compute or read, per sample.
 static int64_t largestOf(ArrayRef<Operation *> ops) {
   int64_t most = 0;
   for (Operation *op : ops) {
@@ -21,7 +20,7 @@ static int64_t largestOf(ArrayRef<Operation *> ops) {
   return most;
 }
 
-// Whether ops of two groups, in one kernel, would be independent along lines whose values stay in a cache.
+// Whether the ops of two groups, in one kernel, would be independent along lines whose values fit into the cache.
 bool FusionGraph::fitsByLine(unsigned a, unsigned b) const {
   llvm::SetVector<Operation *> ops;
   std::function<void(Operation *)> add = [&](Operation *op) {
@@ -42,13 +41,13 @@ bool FusionGraph::fitsByLine(unsigned a, unsigned b) const {
   return false;
 }
 
-// Largest value, in bytes, that a statement of a GPU's block passes to a product: it lies in workgroup memory.
+// Largest value, in bytes, that a statement of a GPU block passes to a product through workgroup memory.
 static constexpr int64_t maxBlockBytes = 1 << 14;
 
 static bool isElementwise(Operation *op) { return isa<mt::ElementwiseOpInterface>(op); }
 
-// A sum over the first axes of a sample, or over all of them: the loop over the elements that computes its operand adds
-// them as well.
+// Whether the op is a sum over the first axes of a sample, or over all axes: the loop over the elements that computes
+// its operand adds them as well.
 static bool isAddedInLoop(Operation *op) {
   auto reduce = dyn_cast<mt::ReduceOp>(op);
   if (!reduce || !mt::isSplit(reduce.getResult().getType()))
@@ -58,7 +57,7 @@ static bool isAddedInLoop(Operation *op) {
   return dims == llvm::to_vector(llvm::seq<int64_t>(1, 1 + static_cast<int64_t>(dims.size())));
 }
 
-// An op that one loop over the elements of a sample computes: no operand is repeated along the last axes.
+// Whether one loop over the elements of a sample computes the op: no operand is repeated along its last axes.
 static bool walksElements(Operation *op) {
   auto result = cast<RankedTensorType>(op->getResult(0).getType());
   return isElementwise(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -69,8 +68,8 @@ static bool walksElements(Operation *op) {
          });
 }
 
-// Whether a group works line by line: it does more than element-wise work (on a GPU: and reshapes), and its values fit
-// into the L2 cache (into a block's memory) only if a statement computes one line of them at a time.
+// Whether a group works line by line: it has other than element-wise ops (on a GPU: and reshapes), and its values fit
+// into the L2 cache (on a GPU: into workgroup memory) only if a statement computes one line at a time.
 bool FusionGraph::livesByLine(unsigned group, bool images) {
   std::optional<bool> &lives = groups[group].livesByLine;
   const std::vector<Operation *> &ops = groups[group].ops;
@@ -81,13 +80,13 @@ bool FusionGraph::livesByLine(unsigned group, bool images) {
   return *lives;
 }
 
-// A sum over the first axes of a sample, of a large value: on a GPU many blocks share its columns.
+// Whether the op sums a large value over the first axes of a sample: on a GPU many blocks share the columns of the sum.
 static bool sumsColumns(Operation *op) {
   return isAddedInLoop(op) && mt::elementsPerRow(op->getResult(0).getType()) > 1 &&
          bytesPerSample(op->getOperand(0)) > maxBlockBytes;
 }
 
-// Whether sums of columns are all that reads what a group computes element by element.
+// Whether only sums of columns read the values that a group computes element by element.
 bool FusionGraph::feedsColumnsAlone(unsigned group, unsigned sums) const {
   return llvm::any_of(groups[sums].ops, sumsColumns) && llvm::all_of(groups[group].ops, [&](Operation *op) {
            return walksElements(op) &&
@@ -95,14 +94,14 @@ bool FusionGraph::feedsColumnsAlone(unsigned group, unsigned sums) const {
          });
 }
 
-// Whether one kernel of both would keep the sums of columns of `sums` from many blocks: `other` has ops that are no
-// part of the loop that adds, such as sums of lines, or moves.
+// Whether the sums of columns of `sums`, in one kernel with `other`, could not be shared by many blocks: `other` has
+// ops outside of the loop that adds, such as sums of lines, or moves.
 static bool keepsColumnsTogether(ArrayRef<Operation *> sums, ArrayRef<Operation *> other) {
   auto joins = [](Operation *op) { return walksElements(op) || sumsColumns(op) || op->hasTrait<mt::Repeats>(); };
   return llvm::any_of(sums, sumsColumns) && !llvm::all_of(other, joins);
 }
 
-// What a kernel of both groups would read from memory and write there.
+// Number of buffers that a kernel of both groups would read and write.
 size_t FusionGraph::buffersOf(unsigned a, unsigned b) const {
   auto isInside = [&](Operation *op) { return isOfEither(op, a, b); };
   llvm::SmallDenseSet<Value> read;
@@ -119,8 +118,8 @@ size_t FusionGraph::buffersOf(unsigned a, unsigned b) const {
   return read.size() + written;
 }
 
-// Whether a thread of a GPU has registers for the addresses and elements of what one kernel of both reads and writes;
-// one op may need more.
+// Whether the registers of a GPU thread hold the addresses and elements of the buffers of a kernel of both groups. A
+// single op may need more.
 bool FusionGraph::fitRegisters(unsigned a, unsigned b) const {
   constexpr size_t most = 32;
   size_t buffers = buffersOf(a, b);
@@ -135,7 +134,7 @@ bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
     return false;
   auto multiplies = [&](unsigned group) { return llvm::any_of(groups[group].ops, llvm::IsaPred<mt::MatmulOp>); };
   int64_t most = !images && (multiplies(a) || multiplies(b)) ? maxBlockBytes : maxCachedBytes;
-  bool walked = true; // every value too large for the cache is passed between element-wise ops
+  bool walked = true; // whether every value that is too large for the cache is passed only between element-wise ops
   for (auto [from, to] : {std::pair(a, b), std::pair(b, a)})
     for (Operation *op : groups[to].ops)
       for (Value operand : op->getOperands()) {
@@ -145,7 +144,7 @@ bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
           return false;
         bool inOneLoop = isElementwise(op) || (images ? isAddedInLoop(op) : sumsColumns(op));
         walked &= bytesPerSample(operand) <= most || (inOneLoop && isElementwise(operand.getDefiningOp()));
-        // Only a second loop knows the sum.
+        // The result of a sum is known only after the loop, so a second loop must read the value.
         walked &= bytesPerSample(op->getResult(0)) <= most || !isa<mt::ReduceOp>(operand.getDefiningOp());
       }
   return (walked && !livesByLine(a, images) && !livesByLine(b, images)) || fitsByLine(a, b);

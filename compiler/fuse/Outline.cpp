@@ -10,7 +10,7 @@ namespace mtc {
 using namespace mlir;
 using mt::KernelKind;
 
-// Clones a cheap value into a kernel's body.
+// Clones a value that kernels recompute into the body of a kernel.
 static Value cloneRecomputed(OpBuilder &builder, Value value, IRMapping &mapping) {
   if (Value known = mapping.lookupOrNull(value))
     return known;
@@ -19,7 +19,8 @@ static Value cloneRecomputed(OpBuilder &builder, Value value, IRMapping &mapping
   return builder.clone(*value.getDefiningOp(), mapping)->getResult(0);
 }
 
-// Creates a kernel that computes `ops` and yields `yielded`, values of theirs, cheap ones or operands.
+// Creates a kernel that computes `ops` and yields `yielded`: results of `ops`, values that kernels recompute, or
+// operands.
 static mt::KernelOp createKernel(OpBuilder &builder, const FusionGraph &graph, Location location, KernelKind kind,
                                  StringRef name, ArrayRef<Operation *> ops, ArrayRef<Value> yielded) {
   llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
@@ -52,13 +53,13 @@ static mt::KernelOp createKernel(OpBuilder &builder, const FusionGraph &graph, L
   for (Operation *op : ops) {
     for (Value operand : op->getOperands())
       resolve(operand);
-    mt::setTurn(builder.clone(*op, mapping), std::nullopt); // the kernel has it
+    mt::setTurn(builder.clone(*op, mapping), std::nullopt); // the kernel has the turn instead
   }
   SmallVector<Value> results;
   for (Value value : yielded)
     results.push_back(resolve(value));
   mt::YieldOp::create(builder, location, results);
-  // Ops that are dead, because a recomputed op yields their value.
+  // Erases ops that are dead because a recomputed op yields their value.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
     if (isOpTriviallyDead(&op))
       op.erase();
@@ -74,7 +75,7 @@ static void outlineGroup(OpBuilder &builder, const FusionGraph &graph, const Ker
   for (Operation *op : group.ops) {
     if (!llvm::any_of(op->getUses(), readOutside))
       continue;
-    // Clones of one op that were made for several readers, but ended in one kernel, are stored once.
+    // Clones of an op that were made for several readers, but are in the same kernel, are stored once.
     auto first = llvm::find_if(yielded, [&](Value value) { return sameComputation(value.getDefiningOp(), op); });
     if (first == yielded.end())
       yielded.push_back(op->getResult(0));
@@ -98,7 +99,7 @@ static Value copyOf(const FusionGraph &graph, Operation *user, Value value, Kern
   return copy.getResult(0);
 }
 
-// An assignment or an output determines the buffer of its operand, so no two of them may have the same operand.
+// An assignment or an output determines the buffer of its operand, so two of them must not have the same operand.
 static void addCopies(const FusionGraph &graph, Block &body) {
   llvm::DenseSet<Value> assigned;
   for (Operation &op : llvm::make_early_inc_range(body)) {
@@ -112,7 +113,7 @@ static void addCopies(const FusionGraph &graph, Block &body) {
       assigned.insert(output.getValue());
     }
   }
-  // Reported scalars may share a buffer, but not with a variable.
+  // Reported scalars may share a buffer with each other, but not with a variable.
   for (Operation &op : llvm::make_early_inc_range(body)) {
     if (!op.hasTrait<mt::Reports>())
       continue;

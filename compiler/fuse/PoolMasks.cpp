@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A max pool after a relu. The gradient of the pool is nonzero only at elements that are the maximum of their window,
-// and at these the relu's mask equals the mask of the maximum. So the mask can be applied to the pool's result instead,
-// which is smaller, and which the convolution that computes the gradient has in registers.
+// A max pool after a relu. The gradient of the pool is nonzero only at elements that are the maximum of their window.
+// At these elements the mask of the relu equals the mask of the pool's result. So the mask can be applied to the
+// gradient of the pool's result instead. That value is smaller, and the convolution that computes it has it in
+// registers.
 #include "compiler/fuse/Computations.h"
 #include "compiler/fuse/Prepare.h"
 
@@ -16,8 +17,8 @@ static bool isZero(Value value) {
          cast<RankedTensorType>(value.getType()).getRank() == 0;
 }
 
-// The first max pool in the program with the operand and the attributes of `gradient`. The attributes are compared by
-// value, because a default may be stored or left out.
+// The first max pool in the program with the operand and the attributes of `gradient`. Attributes are compared by
+// value, because a default may be present or omitted.
 static mt::PoolOp poolOf(mt::PoolGradientOp gradient) {
   Operation *first = gradient;
   for (Operation *user : gradient.getInput().getUsers())

@@ -9,13 +9,13 @@ using namespace mlir;
 
 using mt::tensorOf;
 
-// The transpose that makes `matrix`, or null.
+// The transpose that computes `matrix`; null if there is none.
 static mt::TransposeOp transposedMatrix(Value matrix) {
   auto transpose = matrix.getDefiningOp<mt::TransposeOp>();
   return transpose && transpose.getPermutation() == ArrayRef<int64_t>{1, 0} ? transpose : mt::TransposeOp();
 }
 
-// The transposed matrix, made once for all who need it.
+// The transposed matrix, which is built once for all readers.
 static Value transposed(OpBuilder &builder, Location location, Value matrix, llvm::DenseMap<Value, Value> &known) {
   if (mt::TransposeOp transpose = transposedMatrix(matrix))
     return transpose.getOperand();
@@ -32,7 +32,7 @@ static void removeTransposes(mt::MatmulOp op, llvm::DenseMap<Value, Value> &know
   if (tensorOf(op.getRhs()).getRank() != 2)
     return;
   OpBuilder builder(op);
-  // Code for products turns the right side while it packs it, so only a transpose that is there already goes.
+  // The code for products transposes the right side when it packs it, so only an explicit transpose is removed.
   if (auto transpose = transposedMatrix(op.getRhs()); transpose && op.getTransposeB()) {
     op.getRhsMutable().assign(transpose.getOperand());
     op.setTransposeB(false);
@@ -43,7 +43,7 @@ static void removeTransposes(mt::MatmulOp op, llvm::DenseMap<Value, Value> &know
   }
 }
 
-// `x + broadcast(y)` is `x + y` where x has the result's shape already.
+// Replaces `x + broadcast(y)` by `x + y` if x already has the shape of the result.
 static void bypassBroadcasts(Operation *op) {
   if (!isa<mt::ElementwiseOpInterface>(op) || op->getNumOperands() < 2)
     return;
@@ -53,7 +53,7 @@ static void bypassBroadcasts(Operation *op) {
       continue;
     auto source = tensorOf(broadcast.getOperand());
     auto result = tensorOf(op->getResult(0));
-    // A split operand must keep the result's rank.
+    // A split operand must keep the rank of the result.
     if (mt::isSplit(source) && source.getRank() != result.getRank())
       continue;
     bool othersCover = llvm::any_of(op->getOpOperands(), [&](OpOperand &other) {
@@ -64,8 +64,8 @@ static void bypassBroadcasts(Operation *op) {
   }
 }
 
-// `x - v` where v comes from sums of x over the batch: x is in memory already, so every user computes the difference
-// for itself and it is never stored. The statistics of batch normalisation are of this kind.
+// Whether the op is `x - v`, where v is computed from sums of x over the batch, as in the statistics of batch
+// normalization. x is in memory, so every user computes the difference again, and the difference is not stored.
 static bool isRecomputed(Operation *op) {
   if (!isa<mt::ElementwiseOpInterface>(op) || op->hasOneUse() || !mt::isSplit(op->getResult(0).getType()))
     return false;
@@ -86,7 +86,7 @@ static bool isRecomputed(Operation *op) {
          llvm::all_of(op->getUsers(), computes);
 }
 
-// One for each user.
+// Clones the op for each user.
 static void recompute(Operation *op) {
   llvm::SmallSetVector<Operation *, 8> users(op->user_begin(), op->user_end());
   for (Operation *user : users) {
@@ -96,8 +96,8 @@ static void recompute(Operation *op) {
   op->erase();
 }
 
-// The 16-bit type that holds each number that the op can give: it chooses among numbers extended from that type and
-// constants that the type holds. Null: none.
+// The 16-bit type that holds every result of the select: it chooses between values extended from that type and
+// constants that the type represents. Null if there is none.
 static Type halfOf(mt::SelectOp op) {
   Type half;
   for (Value choice : {op.getLhs(), op.getRhs()})
@@ -119,7 +119,8 @@ static Type halfOf(mt::SelectOp op) {
   return fits(op.getLhs()) && fits(op.getRhs()) ? half : Type();
 }
 
-// Gradients of ReLUs and of dropped or masked values are stored as what they are extended from.
+// Stores the result of a select in the 16-bit type from which its operands are extended: gradients of ReLUs, and of
+// dropped or masked values.
 static void storeAsHalf(mt::SelectOp op) {
   Type half = halfOf(op);
   auto isStored = [](Operation *user) { return !isa<mt::CastOp>(user); };
@@ -133,7 +134,7 @@ static void storeAsHalf(mt::SelectOp op) {
   op.getResult().replaceAllUsesExcept(extended, truncated);
 }
 
-// A repeated constant is a constant.
+// Replaces a repeated constant by a constant of the larger shape.
 static bool foldIntoConstant(Operation *op) {
   if (!op->hasTrait<mt::Repeats>() || mt::isSplit(op->getResult(0).getType()))
     return false;
@@ -157,8 +158,8 @@ static void makeUnconditional(mt::AssignOp op) {
   op.erase();
 }
 
-// Whether the op reads each operand from a buffer, which cheap values lack: what the runtime reports, and ops whose
-// kernel computes no operand.
+// Whether the op reads each operand from a buffer, which recomputed values lack: ops that report to the runtime, and
+// ops whose kernel computes no operand.
 static bool readsBuffers(Operation &op) {
   auto own = dyn_cast<mt::KernelOpInterface>(op);
   return op.hasTrait<mt::Reports>() || (own && own.readsBuffers());
@@ -203,7 +204,7 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
   for (Operation &op : llvm::make_early_inc_range(body))
     if (readsBuffers(op))
       placeOperands(op, recomputed, placed);
-  // Producers stand before users, so one walk from the end removes all that became unused.
+  // Producers precede users, so one walk from the end removes all ops that became unused.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<mt::CostOpInterface>(op) && op.use_empty())
       op.erase();

@@ -5,10 +5,10 @@
 
 namespace mtc {
 
-// Rewrites a program to the forms that fusion expects: a matmul has no transposed operand but the right one (and the
-// left one in sums over the batch); each explicit transpose occurs once; no broadcast precedes an op that broadcasts by
-// itself; no assignment is conditional; each reader has its own extending cast. With `images`, small convolutions may
-// become statements of rows kernels.
+// Rewrites a program to the form that fusion expects. Only the right operand of a matmul is transposed (and the left
+// operand in sums over the batch). Each explicit transpose occurs once. No broadcast precedes an op that broadcasts by
+// itself. No assignment is conditional. Each reader has an extending cast of its own. With `images`, small convolutions
+// may become statements of rows kernels.
 void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 
 // Recomputes a small-K convolution for the gradient of the max pool that reads it.
@@ -16,11 +16,12 @@ void recomputeSmallConvolutions(mlir::mt::ProgramOp program);
 // Replaces the gradient of a small kernel by per-sample gradients and their sum.
 void splitKernelGradients(mlir::mt::ProgramOp program, bool images);
 
-// Gives each product of a block of classes a slice of the matrix of its own, and writes its weight gradient into a part
-// of one value (ClassBlocks.cpp).
+// Gives each product of a block of classes a slice of the matrix of its own, and writes the weight gradient of each
+// block into its part of one value (ClassBlocks.cpp).
 void prepareBlocks(mlir::mt::ProgramOp program);
 
-// Moves a mask (the gradient of relu) from the operand of a max pool, applied to its gradient, to the pool's result.
+// If the operand of a max pool is a relu, moves the mask of the relu's gradient from the pool's operand to the pool's
+// result.
 void masksBeforePools(mlir::mt::ProgramOp program);
 
 } // namespace mtc

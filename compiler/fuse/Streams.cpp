@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams of random numbers as operands of kernels.
+// Passes the streams of random numbers to kernels as operands.
 #include "compiler/fuse/Outline.h"
 #include "dialects/mt/Random.h"
 
@@ -10,7 +10,7 @@ namespace mtc {
 
 using namespace mlir;
 
-// The hash of a stream, outside the kernels.
+// The hash of a stream as a constant outside of the kernels.
 static Value hashOutside(mt::ProgramOp program, Location location, StringRef stream) {
   auto builder = OpBuilder::atBlockBegin(&program.getBody().front());
   auto type = RankedTensorType::get({}, builder.getI32Type());
@@ -19,7 +19,7 @@ static Value hashOutside(mt::ProgramOp program, Location location, StringRef str
 }
 
 namespace {
-// The streams of one kernel, each an operand behind the others.
+// Adds the streams of one kernel to its operands.
 class KernelStreams {
 public:
   KernelStreams(mt::KernelOp kernel, llvm::StringMap<Value> &hashes) : kernel(kernel), hashes(hashes) {}
@@ -30,7 +30,7 @@ public:
     op.getHashMutable().assign(operandOf(op.getStreamAttr()));
     op.removeStreamAttr();
   }
-  // An attention that drops nothing, because it is not in train_step, needs no stream.
+  // An attention without a step, outside of train_step, drops nothing and needs no stream.
   template <typename Op> void passOrRemove(Op op) {
     if (op.getStep())
       return pass(op);

@@ -28,7 +28,7 @@ public:
   StepResults results;
 
 private:
-  // A value on each shard.
+  // A value, with one tensor per shard.
   using Values = SmallVector<Tensor>;
 
   LogicalResult runOp(Operation &op);
@@ -38,13 +38,13 @@ private:
   LogicalResult readVariable(mt::ReadOp op);
   LogicalResult report(mt::ResultOp op);
   void allReduce(Operation &op);
-  // The value that all shards agree on.
+  // The value of a replicated tensor; fails if shards disagree.
   FailureOr<Tensor> agreed(Operation *op, Value value);
-  // Their rows, in order.
+  // The rows of all shards, in order.
   Tensor joined(Value value);
 
   const Step &step;
-  const Tensors before; // an assignment is seen by the next step
+  const Tensors before; // a step reads variables as they were before it
   Tensors &variables;
   SmallVector<EvalContext> contexts;
   DenseMap<Value, Values> values;
@@ -83,7 +83,7 @@ LogicalResult Interpreter::runOp(Operation &op) {
     allReduce(op);
     return success();
   }
-  // Annotations of the sharding say where values are, not what they are.
+  // Annotations of the sharding do not change values.
   if (isa<shard::ShardOp>(op))
     values[op.getResult(0)] = values.lookup(op.getOperand(0));
   if (isa<shard::ShardOp, shard::ShardingOp>(op))

@@ -61,7 +61,7 @@ static void print(llvm::raw_ostream &out, StringRef name, const StepMetric &metr
   out << " weight " << llvm::format("%.6g", metric.weight) << '\n';
 }
 
-// Samples of the first input that the program has and the script gives.
+// Number of samples of the first input of the program for which the script has values.
 static int64_t samplesOf(mt::ProgramOp program, const Script &script) {
   int64_t samples = 0;
   program.walk([&](Operation *op) {

@@ -11,21 +11,22 @@ using mt::Tensor;
 namespace mtc {
 namespace {
 
-constexpr int64_t maxElements = 1 << 20; // of numbers that are looked at
-constexpr double nearness = 1e-5;        // rounding of weights that add to 1
+constexpr int64_t maxElements = 1 << 20; // largest number of elements of a tensor that is analyzed
+// relative difference of numbers that count as equal; covers rounding of weights that add up to 1
+constexpr double nearness = 1e-5;
 
-// scale * x + offset of an input's values x. Both broadcast to a sample, aligned at the last axis.
+// scale * x + offset of an input's values x. Both tensors broadcast to a sample, aligned at the last axis.
 struct Affine {
   Tensor scale = Tensor::scalar(1), offset = Tensor::scalar(0);
-  bool varies = false;    // numbers were left out that belonged to other elements
-  bool variables = false; // the numbers are variables, which a file of weights may change
+  bool varies = false;    // further scales or offsets, of other elements, were left out
+  bool variables = false; // the scale or offset is a variable, which a file of weights may change
 
   bool uniform() const { return scale.size() == 1 && offset.size() == 1; }
 };
 
 bool isNear(double a, double b) { return std::fabs(a - b) <= nearness * std::max(std::fabs(a), std::fabs(b)); }
 
-// One number where all are the same.
+// Replaces a tensor of equal elements by a scalar.
 void collapse(Tensor &tensor) {
   if (llvm::all_of(tensor.data, [&](double element) { return isNear(element, tensor.data[0]); }))
     tensor = Tensor::scalar(tensor.data[0]);
@@ -60,13 +61,13 @@ public:
       values[tensor.name] = &tensor;
   }
 
-  // The last value that is an affine one of the input's and that all that the model does with the input goes through.
+  // Finds the last value that is an affine function of the input and through which every use of the input passes.
   std::optional<InputScaling> find(mt::InputOp input) {
     affine.clear();
     affine[input.getResult()] = {};
     DenseSet<Value> reached = {input.getResult()};
     auto uses = [](Value value) { return std::distance(value.use_begin(), value.use_end()); };
-    auto open = uses(input.getResult()); // from what has been passed to what has not
+    auto open = uses(input.getResult()); // number of uses of the affine values so far that the walk has not reached
     std::optional<Affine> last;
     for (Operation &op : llvm::make_range(std::next(Block::iterator(input)), block.end())) {
       auto from = llvm::count_if(op.getOperands(), [&](Value operand) { return reached.contains(operand); });
@@ -96,9 +97,9 @@ private:
     return found == affine.end() ? nullptr : &found->second;
   }
 
-  // What an op makes of affine values; none where that is none.
+  // The affine function that an op computes from affine values; nullopt if the op computes no affine function.
   std::optional<Affine> follow(Operation &op) {
-    // Outside training, random changes are none.
+    // Outside of training, random augmentation is the identity.
     if (auto random = dyn_cast<mt::WhileTrainingOp>(op)) {
       const Affine *value = lookup(random.getOtherwise());
       return value ? std::optional(*value) : std::nullopt;
@@ -106,7 +107,7 @@ private:
     const Affine *value = lookup(op.getOperand(0));
     if (isa<mt::CastOp>(op))
       return value ? std::optional(*value) : std::nullopt;
-    // Other indices, the same values; a border does not count.
+    // Values move to other indices; a border is ignored.
     if (isa<mt::TakeOp, mt::BroadcastOp>(op) || (op.hasTrait<mt::Moves>() && !isa<mt::ConcatOp>(op)))
       return value ? std::optional(moved(*value)) : std::nullopt;
     if (isa<mt::AddOp, mt::SubOp, mt::MulOp, mt::DivOp>(op))
@@ -156,7 +157,8 @@ private:
     return result;
   }
 
-  // The value of what depends on constants and on variables that no step changes.
+  // The value of an expression of constants and of variables that no step changes; nullopt if it depends on anything
+  // else.
   std::optional<Tensor> known(Value value, bool &variable, unsigned depth = 0) {
     constexpr unsigned deepest = 16;
     auto type = cast<RankedTensorType>(value.getType());
@@ -190,7 +192,7 @@ private:
     auto found = values.find(variable.getName().str());
     if (found != values.end()) {
       if (found->second->dtype != MT_F32 || found->second->bytes.size() != tensor.data.size() * sizeof(float))
-        return std::nullopt; // an error later
+        return std::nullopt; // a later check emits the error
       for (size_t i = 0; i < tensor.data.size(); ++i) {
         float element;
         std::memcpy(&element, &found->second->bytes[i * sizeof element], sizeof element);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model does to the values of its inputs before anything else: Keras' Rescaling and Normalization, or arithmetic
-// with constants that means the same.
+// Rescaling of inputs: the first thing that a model computes from an input, if it is Keras' Rescaling or Normalization,
+// or equivalent arithmetic with constants.
 #ifndef COMPILER_PLAN_INPUTSCALING_H
 #define COMPILER_PLAN_INPUTSCALING_H
 
@@ -10,16 +10,16 @@
 
 namespace mtc {
 
-// scale * x + offset of every element, or other numbers for other elements (`varies`), of which these are the first.
+// scale * x + offset. If the numbers differ between elements (`varies`), these are the numbers of the first element.
 struct InputScaling {
   std::string input;
   double scale = 1, offset = 0;
   bool varies = false;
 };
 
-// Of the inputs that a model rescales, in its order. Random augmentation, resizing and moves of elements may stand
-// around the arithmetic. `initial` has the values that variables start with where their initialiser does not say: the
-// statistics of a Normalization.
+// Rescalings of the inputs of a model, in the order of the inputs. Random augmentation, resizing and moves of elements
+// may surround the arithmetic. `initial` has the values of variables whose initializer does not define them, such as
+// the statistics of a Normalization layer.
 std::vector<InputScaling> findInputScaling(mlir::mt::ModelOp model, llvm::ArrayRef<NamedTensor> initial);
 
 } // namespace mtc

@@ -56,7 +56,7 @@ llvm::LogicalResult ProgramTables::addBuffer(mlir::plan::BufferOp op) {
   return success();
 }
 
-// The name that the location holds, or the line of the model's text; none if it holds several.
+// The only name in the location, or the line of the model's text; none if the location has several names.
 int32_t ProgramTables::layerOf(mlir::Location location) {
   llvm::SmallSetVector<llvm::StringRef, 4> names;
   std::string line;
@@ -164,7 +164,7 @@ mlir::FailureOr<std::unique_ptr<tables::ProgramT>> ProgramTables::make(mlir::pla
     if (failed(done))
       return failure();
   }
-  // Losses first, then metrics: the order in which callers see them.
+  // Losses precede metrics; callers see this order.
   std::stable_partition(program->metrics.begin(), program->metrics.end(),
                         [](const auto &metric) { return metric->is_loss; });
   return std::move(program);

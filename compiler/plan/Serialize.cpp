@@ -10,7 +10,7 @@ namespace mtc {
 
 using mlir::failure;
 
-// Elements in row-major order, booleans as bytes.
+// Elements in row-major order; booleans are bytes.
 static std::vector<uint8_t> bytesOfConstant(mlir::DenseElementsAttr value) {
   mlir::Type element = value.getElementType();
   int64_t count = value.getNumElements(), size = bytesOfElement(element);
@@ -82,7 +82,7 @@ static void addSumKernel(tables::PlanT &plan, mlir::plan::GpuGridAttr grid) {
   plan.kernels.push_back(std::move(sum));
 }
 
-// What the runtime must know of the model that its programs do not show.
+// Adds facts about the model that are not part of its programs.
 static void addModelFacts(tables::PlanT &plan, const Compilation &compilation) {
   for (const InputScaling &scaling : compilation.inputScaling) {
     auto &entry = plan.input_scaling.emplace_back(std::make_unique<tables::InputScalingT>());
@@ -93,7 +93,7 @@ static void addModelFacts(tables::PlanT &plan, const Compilation &compilation) {
   }
 }
 
-// Which programs are of which length.
+// Adds the programs of each sequence length.
 static void addLengths(tables::PlanT &plan, const Compilation &compilation) {
   const std::vector<int64_t> &lengths = compilation.lengths;
   if (lengths.size() < 2)
@@ -114,8 +114,7 @@ static void addLengths(tables::PlanT &plan, const Compilation &compilation) {
     plan.length_input = compilation.options.length_input;
 }
 
-// The section of initial values, each at a multiple of 64, in the order of the variables, whose offsets it sets.
-// "f32 [3, 3]"; of types by their numbers in mt.h.
+// Text such as "f32 [3, 3]"; types are numbered as in mt.h.
 template <typename Type> static std::string described(Type type, llvm::ArrayRef<int64_t> shape) {
   static constexpr const char *names[] = {"f32", "i32", "bool", "i64", "f64", "u8", "bf16", "f16"};
   auto number = static_cast<size_t>(type);
@@ -150,7 +149,7 @@ static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp mo
   if (!initial.empty() && tensors.size() == initial.size())
     return mlir::emitError(module.getLoc())
            << "expected weights of the model's variables, found \"" << initial[0].name << "\"";
-  if (!tensors.empty()) { // such as another optimizer's
+  if (!tensors.empty()) { // tensors that no variable matches, such as those of another optimizer
     constexpr size_t most = 10;
     std::string names;
     size_t count = 0;
@@ -163,7 +162,7 @@ static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp mo
   return section;
 }
 
-// The archive's table, and the bytes of its section.
+// Fills the archive's table, and returns the bytes of its section.
 static mlir::FailureOr<std::string> makeArchive(mlir::ModuleOp module, const ExportArchive &archive,
                                                 tables::PlanT &plan) {
   std::string section;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan dialect and machine code as a plan file.
+// Converts the plan dialect and machine code to a plan file.
 #ifndef COMPILER_PLAN_SERIALIZE_H
 #define COMPILER_PLAN_SERIALIZE_H
 
@@ -10,12 +10,12 @@
 
 namespace mtc {
 
-// The bytes of the file, with the compilation's code, the values that variables start with where `init` does not
-// compute them, and the archive. The same module and compilation give the same bytes. An error at the op that a plan
-// cannot hold.
+// Returns the bytes of the file, with the compilation's machine code, the initial values that `init` does not compute,
+// and the archive. The bytes depend only on the module and the compilation. Fails, with an error at the op, if a plan
+// file cannot represent an op.
 mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const Compilation &compilation);
 
-// The pass of the stage plan: it fills `compilation.plan`.
+// Adds the pass of the stage `plan`, which sets `compilation.plan`.
 void buildPlan(mlir::OpPassManager &passes, Compilation &compilation);
 
 } // namespace mtc

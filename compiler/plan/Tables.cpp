@@ -46,7 +46,7 @@ static std::unique_ptr<tables::CallAxis> makeAxis(mlir::plan::AxisAttr axis) {
 
 static std::unique_ptr<tables::LibraryCallT> makeCall(mlir::plan::LibraryCallAttr call) {
   using namespace mlir::plan;
-  // The enums of calls have the numbers of the IR's.
+  // The enums of library calls have the same numbers in the IR and in the file.
   auto same = [](auto ir, auto file) consteval { return static_cast<int>(ir) == static_cast<int>(file); };
   static_assert(same(CallKind::product_tree, tables::CallKind::ProductTree));
   static_assert(same(CallKind::convolution, tables::CallKind::Convolution));
@@ -80,9 +80,8 @@ static std::unique_ptr<tables::LibraryCallT> makeCall(mlir::plan::LibraryCallAtt
   return table;
 }
 
-// Bytes of a device's memory that the calls of a plan may use, at most: an eighth of the largest arena of a device with
-// one shard, so that devices of any number of shards have it, and never less than 32 MiB. Where the memory of a device
-// is limited, 32 MiB.
+// Largest workspace of the library calls of a plan, in bytes: an eighth of the largest arena of a device with one
+// shard, which devices of any number of shards have, but at least 32 MiB. If the memory of a device is limited, 32 MiB.
 static uint64_t callWorkspaceBytes(const tables::PlanT &plan, bool limited) {
   constexpr uint64_t part = 8, unit = 1 << 20, least = 32 << 20;
   uint64_t arena = 0;
@@ -91,18 +90,19 @@ static uint64_t callWorkspaceBytes(const tables::PlanT &plan, bool limited) {
   return limited ? least : std::max(least, arena / part / unit * unit);
 }
 
-// Operands first, then results: in full, whatever a kernel skips. A body of kind elementwise is written for one count
-// of elements; what all of them share, a learning rate say, has rank 0 where results have not.
+// Adds all operands, then all results, including those that the kernel does not access. The body of an elementwise
+// kernel is written for one number of elements; an operand of rank 0, such as a learning rate, is shared by all
+// elements if the results have a higher rank.
 static void addArguments(mlir::plan::KernelOp op, tables::KernelT &kernel) {
   mlir::Block &body = op.getBody().front();
-  bool map = kernel.kind == tables::KernelKind::Elementwise;
+  bool isElementwise = kernel.kind == tables::KernelKind::Elementwise;
   mlir::ValueRange results = body.getTerminator()->getOperands();
-  bool shares = map && mlir::cast<mlir::RankedTensorType>(results.front().getType()).getRank() > 0;
+  bool shares = isElementwise && mlir::cast<mlir::RankedTensorType>(results.front().getType()).getRank() > 0;
   auto add = [&](mlir::Value value, bool written) {
     auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
     auto argument = std::make_unique<tables::KernelArgumentT>();
     uint64_t element = bytesOfElement(type.getElementType());
-    if (map)
+    if (isElementwise)
       (shares && type.getRank() == 0 ? argument->fixed_bytes : argument->element_bytes) = element;
     else
       (mlir::mt::isSplit(type) ? argument->row_bytes : argument->fixed_bytes) =

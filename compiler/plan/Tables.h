@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan dialect as the tables of plan.fbs.
+// Converts the plan dialect to the tables of plan.fbs.
 #ifndef COMPILER_PLAN_TABLES_H
 #define COMPILER_PLAN_TABLES_H
 
@@ -12,21 +12,21 @@ namespace mtc {
 
 namespace tables = ::mt::plan;
 
-// Everything but targets and sections: attributes of the module, variables, kernels, programs.
+// Fills all tables but targets and sections: attributes of the module, variables, kernels and programs.
 mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module);
 
 tables::DType dtypeOf(mlir::Type element);
 int64_t bytesOfElement(mlir::Type element);
-// Sizes of the axes; -1: the batch axis.
+// Sizes of the axes; -1 stands for the batch axis.
 std::vector<int64_t> shapeOf(mlir::RankedTensorType type);
 
-// Of the attribute `gpu_grid` of a plan.kernel.
+// Converts the attribute `gpu_grid` of a plan.kernel.
 std::unique_ptr<tables::GpuGridT> makeGpuGrid(mlir::plan::GpuGridAttr grid);
 
-// One plan.program. `kernels` and `variables` give the indices of symbols in the plan's lists.
+// Converts one plan.program. `kernels` and `variables` map symbols to indices in the plan's lists.
 class ProgramTables {
 public:
-  // New layers are added to `layers`.
+  // `layers`: names of layers, to which new names are appended.
   ProgramTables(const llvm::StringMap<unsigned> &kernels, const llvm::StringMap<unsigned> &variables,
                 std::vector<std::string> &layers)
       : kernels(kernels), variables(variables), layers(layers) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last stage as a pass.
+// The pass of the last stage.
 #include "compiler/plan/Serialize.h"
 
 #include "mlir/Pass/Pass.h"

@@ -11,7 +11,8 @@ using namespace mlir;
 
 namespace {
 
-// Lives of what kernels compute for each row; everything else is small, or lives through the whole step.
+// Live ranges, in phases, of the values that kernels compute for each row. All other values are small, or live through
+// the whole step.
 class Lives {
 public:
   Lives(mt::ProgramOp program, const Phases &phases, int64_t rows) : phases(phases), rows(rows) {
@@ -40,7 +41,7 @@ public:
     unsigned bits = type.getElementTypeBitWidth();
     return mt::elementsPerRow(type) * (bits == 1 ? 1 : bits / 8) * rows;
   }
-  // Is it dead by the peak, although reading it late would keep it?
+  // Whether the value is dead at the peak, but a later read would extend its live range over the peak.
   bool wouldHold(Value value) const {
     return isa_and_nonnull<mt::KernelOp>(value.getDefiningOp()) && life(value).second < peak;
   }
@@ -69,7 +70,7 @@ int64_t flopsOf(mt::KernelOp kernel, int64_t rows) {
   return flops * rows;
 }
 
-// A reader in the next phase needs the result beside the peak, wherever it is computed.
+// A reader in the phase after the peak needs the result in memory at nearly the same time, wherever it is computed.
 constexpr int64_t nearPeak = 1;
 
 Candidate candidateOf(mt::KernelOp kernel, const Lives &lives, const SecondRuns &second, int64_t rows) {

@@ -11,22 +11,22 @@
 
 namespace mtc {
 
-// The phase in which each kernel runs. Kernels of one phase run concurrently.
+// The phase in which each kernel runs. A phase is an interval between barriers: its kernels run concurrently.
 using Phases = llvm::DenseMap<mlir::Operation *, int64_t>;
 
-// From a kernel's result to the same result of the kernel's second run.
+// Maps a result of a kernel to the same result of the kernel's second run.
 using SecondRuns = llvm::DenseMap<mlir::Value, mlir::Value>;
 
 struct Candidate {
   mlir::mt::KernelOp kernel;
-  std::vector<mlir::OpOperand *> late; // the uses that would read the second run's result
-  int64_t savedBytes = 0;              // at the peak, minus the operands whose live ranges become longer
-  int64_t flops = 0;                   // of the second run
-  size_t position = 0;                 // of the kernel in the program
+  std::vector<mlir::OpOperand *> late; // uses that would read the result of the second run
+  int64_t savedBytes = 0; // memory saved at the peak, minus that of operands whose live ranges become longer
+  int64_t flops = 0;      // of the second run
+  size_t position = 0;    // of the kernel in the program
 };
 
-// Candidates that lower the memory of the program's peak phase, ordered by saved bytes per FLOP, ties in program order.
-// `second`: the kernels that run a second time already. `rows`: of a device that holds all shards.
+// Candidates that lower the memory of the program's peak phase, by decreasing saved bytes per FLOP, then in program
+// order. `second`: kernels that already run a second time. `rows`: rows of a device that holds all shards.
 std::vector<Candidate> findCandidates(mlir::mt::ProgramOp program, const Phases &phases, const SecondRuns &second,
                                       int64_t rows);
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-recompute: runs cheap kernels of the forward pass a second time before their readers of the backward pass, until
-// the step fits in a device's memory.
+// mt-recompute: rematerialization. Runs cheap kernels of the forward pass a second time before their readers in the
+// backward pass, until the step fits in the memory of a device.
 //
-// In rounds: schedule and allocate a copy, which says what the step needs and which phase is the fullest; take the
-// kernels whose results wait there that save the most bytes per FLOP; look again. The second run of a kernel reads the
-// second run of its operands where there is one. The length of such chains is bounded: what begins a chain stays in
-// memory. Unbounded chains would compute everything again from the inputs at once, and raise the peak. Length 1 comes
-// first, and longer chains only where the step does not fit. A second run computes the same, so every bit stays.
+// Each round schedules and allocates a copy of the program, which yields the memory of the step and its peak phase.
+// Then it chooses, of the kernels whose results are live at the peak without being used there, the kernels that save
+// the most bytes per FLOP. The second run of a kernel reads the second runs of its operands if they have one. The
+// length of such chains is limited, and the operands of a chain stay in memory: without a limit everything would be
+// computed again from the inputs at once, which raises the peak. Chains of length 1 are tried first; longer chains are
+// tried only if the step does not fit. A second run computes the same bits.
 #include "compiler/Passes.h"
 #include "compiler/recompute/Candidates.h"
 #include "dialects/mt/Compilation.h"
@@ -28,13 +29,14 @@ using namespace mlir;
 
 namespace {
 
-// Rounds without less memory, after which there is nothing more to expect: two phases may be equally full.
+// Number of rounds without progress after which the pass gives up: two phases may have equal peaks, so one round is not
+// enough.
 constexpr int maxIdleRounds = 8;
 
-// A program as the next stages would make it.
+// The program as the following stages would schedule and allocate it.
 struct Trial {
-  int64_t bytes = 0; // of a device that has all shards
-  Phases phases;     // of the program's own kernels
+  int64_t bytes = 0; // memory of a device that has all shards
+  Phases phases;     // phases of the program's own kernels
 };
 
 class ProgramRecompute {
@@ -83,7 +85,7 @@ private:
     return success();
   }
 
-  // In a module of its own.
+  // Runs the following stages in a module of its own.
   LogicalResult tryOut(Trial &trial) {
     OpBuilder builder(module.getContext());
     OwningOpRef<ModuleOp> scratch = ModuleOp::create(module.getLoc());
@@ -112,7 +114,7 @@ private:
       trial.phases[&op] = phases.lookup(mapping.lookup(&op));
     if (failed(pass(*scratch, createAllocate())))
       return failure();
-    if (!kernelScratch) { // second runs are the same kernels
+    if (!kernelScratch) { // second runs are the same kernels and need the same scratch memory
       FailureOr<int64_t> most = scratchOf ? scratchOf(*scratch) : 0;
       if (failed(most))
         return failure();
@@ -129,7 +131,7 @@ private:
     return passes.run(scratch);
   }
 
-  // As many as should do, by what they save at the peak.
+  // Chooses as many kernels as should suffice, by the memory that they save at the peak.
   bool recomputeSome(const Trial &trial, unsigned longest) {
     int64_t missing = trial.bytes - limit;
     bool any = false;
@@ -145,7 +147,7 @@ private:
     return any;
   }
 
-  // The longest chain of chosen kernels that ends in an operand, or begins with a reader.
+  // Length of the longest chain of chosen kernels that ends in an operand of the kernel, or begins with a reader.
   unsigned chainBefore(mt::KernelOp kernel) const {
     unsigned most = 0;
     for (Value operand : kernel->getOperands())
@@ -170,7 +172,7 @@ private:
     for (OpOperand &operand : again->getOpOperands())
       if (Value late = second.lookup(operand.get()))
         operand.set(late);
-    // Kernels that run again themselves are late readers too.
+    // Kernels that are second runs themselves are late readers too.
     auto late = [&](OpOperand &use) {
       auto reader = dyn_cast<mt::KernelOp>(use.getOwner());
       return llvm::is_contained(candidate.late, &use) || (reader && reader.getRecomputed());
@@ -184,10 +186,10 @@ private:
   ModuleOp module;
   mt::ProgramOp program;
   const KernelScratch &scratchOf;
-  int64_t limit, rows, microBatches; // rows: that a device has at once
+  int64_t limit, rows, microBatches; // rows: rows of a device at one time
   std::optional<int64_t> kernelScratch;
-  llvm::DenseSet<Operation *> chosen; // of the first runs
-  SecondRuns second;                  // result of the first run, of the second
+  llvm::DenseSet<Operation *> chosen; // first runs
+  SecondRuns second;                  // from results of the first run to results of the second run
 };
 
 struct Recompute : impl::RecomputeBase<Recompute> {

@@ -25,7 +25,7 @@ void Graph::addNodes() {
       add(&op);
     if (!isa<shard::AllReduceOp>(op))
       continue;
-    // Without buckets, in program order, one each.
+    // An all-reduce without a bucket is a node of its own, in program order.
     int64_t bucket = mt::bucketOf(&op).value_or(static_cast<int64_t>(buckets.size()));
     auto [entry, fresh] = buckets.try_emplace(bucket, nodes.size());
     if (fresh) {
@@ -43,7 +43,8 @@ void Graph::addValueEdges() {
       for (Value operand : op->getOperands())
         if (Operation *from = operand.getDefiningOp(); from && nodeOfOp.contains(from))
           nodes[node].before.insert(nodeOf(from));
-  // An all-reduce may leave inner nodes of its sum in the partial sums: whoever else reads these comes first.
+  // An all-reduce may overwrite the partial sums with inner nodes of its tree, so other readers of the partial sums
+  // precede it.
   for (Node &node : nodes)
     for (Operation *op : node.ops)
       if (isa<shard::AllReduceOp>(op))
@@ -52,7 +53,7 @@ void Graph::addValueEdges() {
             node.before.insert(nodeOf(user));
 }
 
-// What has a turn comes behind all of the turn before.
+// All nodes of a turn follow all nodes of the previous turn.
 void Graph::addTurnEdges() {
   std::map<mt::Turn, std::vector<unsigned>> turns;
   for (unsigned node = 0; node < nodes.size(); ++node)
@@ -74,7 +75,7 @@ void Graph::addBucketEdges() {
     nodes[next->second].before.insert(previous->second);
 }
 
-// Of each variable, the nodes that read it, each once and in order.
+// For each variable, the nodes that read it, each once and in order.
 llvm::StringMap<std::vector<unsigned>> Graph::readersOfVariables() const {
   llvm::StringMap<std::vector<unsigned>> all;
   for (auto read : body->getOps<mt::ReadOp>())
@@ -120,7 +121,7 @@ LogicalResult Graph::addVariableEdges() {
     llvm::erase(readers, writer);
     if (llvm::any_of(readers, [&](unsigned reader) { return edges.havePath(writer, reader); })) {
       auto copy = createCopy(assign);
-      unsigned node = nodeOfOp[copy] = edges.addBehind(writer);
+      unsigned node = nodeOfOp[copy] = edges.addAfter(writer);
       nodes.push_back({{copy}, {}, false, 0});
       edges.addEdge(writer, node);
       nodes[node].before.insert(writer);
@@ -133,7 +134,8 @@ LogicalResult Graph::addVariableEdges() {
   return success();
 }
 
-// Writers of variables and of reported scalars write what devices share; so does everything that these read.
+// Writers of variables and of reported scalars write memory that devices share. So do the writers of everything that
+// these read.
 LogicalResult Graph::markShared() {
   SmallVector<Operation *> work;
   for (Operation &op : *body)

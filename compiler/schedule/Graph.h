@@ -17,19 +17,19 @@ namespace mtc {
 // A kernel, or all all-reduces of a bucket.
 struct Node {
   std::vector<mlir::Operation *> ops;
-  llvm::SmallSetVector<unsigned, 8> before; // nodes that must be done before this one starts
-  bool share = false;                       // writes memory that devices share
-  unsigned level = 0;                       // 1 + the highest level before it
-  bool beside = false;                      // runs concurrently with the all-reduce of the level before
+  llvm::SmallSetVector<unsigned, 8> before; // nodes that must be complete before this node starts
+  bool share = false;                       // the kernel writes memory that devices share
+  unsigned level = 0;                       // one more than the highest level of the nodes in `before`
+  bool beside = false;                      // the kernel runs concurrently with the all-reduce of the previous level
   bool isCollective() const;
   mlir::mt::KernelOp kernel() const { return llvm::dyn_cast<mlir::mt::KernelOp>(ops.front()); }
 };
 
 class Graph {
 public:
-  // Nodes and edges: values, turns (dialects/mt/Blocks.h), order of the buckets, and the writer of a variable after
-  // all its readers. Where a variable cannot be written in place (a reader would come after the writer), adds a kernel
-  // that copies the new value at the end.
+  // Builds nodes and edges. Edges follow values, turns (dialects/mt/Blocks.h) and the order of buckets, and lead from
+  // all readers of a variable to its writer. If a variable cannot be written in place, because a reader would have to
+  // follow the writer, adds a kernel at the end that copies the new value.
   static mlir::FailureOr<Graph> build(mlir::mt::ProgramOp program);
 
   std::vector<Node> nodes;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-schedule: orders kernels and all-reduces, and says for what each kernel waits.
+// mt-schedule: orders kernels and all-reduces, and sets the barrier before each kernel.
 //
-// A node's level is one more than the highest level it depends on; nodes of a level run side by side, and a barrier
-// stands between levels. So weight gradients run as soon as they can, which ends the life of activations early. Kernels
-// that read only what lives through the whole step anyway (transposes of weights, Adam's scalars) move down to the
-// level before their first reader, and to the last where there is none: the step counter changes with the other
-// variables. So do kernels that run again for late readers (mt-recompute), or they would save nothing. And a kernel
-// that neither the next all-reduce nor what waits for it needs (a weight gradient) moves behind that all-reduce, in
-// front of the level: a device has something to do meanwhile. (What has a turn does not: a block of logits waits.)
+// The level of a node is one more than the highest level on which it depends. Nodes of a level run concurrently, and a
+// barrier separates two levels. So weight gradients run as early as possible, which ends the live ranges of activations
+// early. Three kinds of kernels move to a later level. Kernels that read only values that live through the whole step
+// (transposes of weights, Adam's scalars) move to the level before their first reader, or to the last level if there is
+// no reader, so that the step counter changes with the other variables. Kernels that run a second time (mt-recompute)
+// do the same, or they would save no memory. A kernel on which neither the next all-reduce nor a reader of the
+// all-reduce depends (a weight gradient) moves behind that all-reduce, to the start of the next level, so that a device
+// has work while it waits. Kernels with a turn do not move, because a block of logits waits for them.
 //
-// A wait is `all` where one of the two kernels writes memory that devices share, else `device`, and `none` where
-// earlier barriers order the two already. An all-reduce is a barrier of all devices by itself.
+// The wait of a kernel is `all` if it depends on a kernel and one of the two writes memory that devices share, else
+// `device`, or `none` if earlier barriers order the two kernels already. An all-reduce is a barrier of all devices.
 #include "compiler/Passes.h"
 #include "compiler/schedule/Graph.h"
 #include "dialects/mt/Blocks.h"
@@ -26,7 +27,7 @@ using namespace mlir;
 
 namespace {
 
-// Levels, and nodes in their order.
+// Sets the levels, and returns the nodes in topological order.
 void assignLevels(Graph &graph, std::vector<unsigned> &order) {
   std::vector<unsigned> waiting(graph.nodes.size());
   std::vector<std::vector<unsigned>> after(graph.nodes.size());
@@ -46,7 +47,8 @@ void assignLevels(Graph &graph, std::vector<unsigned> &order) {
     }
 }
 
-// Reads nothing worth mentioning that a later start would keep alive.
+// Whether a later start would not keep any large value alive: the kernel reads only scalars, and values that live
+// through the whole step.
 bool readsOnlyLasting(mt::KernelOp kernel) {
   return llvm::all_of(kernel.getOperands(), [](Value operand) {
     return cast<RankedTensorType>(operand.getType()).getRank() == 0 ||
@@ -56,7 +58,7 @@ bool readsOnlyLasting(mt::KernelOp kernel) {
 }
 
 void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
-  unsigned end = 1; // one past the last level: where values are read that no kernel reads
+  unsigned end = 1; // One past the last level: the level of values that no kernel reads.
   for (const Node &node : graph.nodes)
     end = std::max(end, node.level + 1);
   std::vector<unsigned> firstReader(graph.nodes.size(), end);
@@ -69,7 +71,7 @@ void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
   }
 }
 
-// Kernels with time to spare run concurrently with the next all-reduce (Node::beside).
+// Moves kernels that can wait, to run concurrently with the next all-reduce (Node::beside).
 void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
   constexpr unsigned never = std::numeric_limits<unsigned>::max();
   unsigned end = 1;
@@ -96,8 +98,8 @@ void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
   }
 }
 
-// Within a level: kernels concurrent with an all-reduce, kernels in program order, those that run again behind the
-// barrier before the others, then all-reduces, which wait for everything before them.
+// Order within a level: kernels that are concurrent with an all-reduce; other kernels in program order, of which second
+// runs come last; then all-reduces, which wait for everything before them.
 void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
   llvm::sort(order, [&](unsigned a, unsigned b) {
     auto key = [&](unsigned node) {
@@ -120,7 +122,7 @@ void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
 
 void setWaits(Graph &graph, ArrayRef<unsigned> order) {
   std::vector<int64_t> position(graph.nodes.size());
-  // The last step before which a barrier of the device, of all devices stands.
+  // The indices of the last barrier of the device, and of all devices.
   int64_t deviceBarrier = 0, allBarrier = 0;
   for (auto [index, node] : llvm::enumerate(order)) {
     Node &current = graph.nodes[node];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-annotate: says what is given: the grid of shards, signature values split along the batch axis, variables
+// mt-annotate: adds the grid of shards, and annotates inputs and targets as split along the batch axis and variables as
 // replicated.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
@@ -36,7 +36,7 @@ struct Annotate : impl::AnnotateBase<Annotate> {
   }
 
 private:
-  // R, from the option or the module's attribute.
+  // The number of shards R, from the option or the module's attribute.
   FailureOr<int64_t> shardCount() {
     int64_t count = shards;
     if (count == 0) {

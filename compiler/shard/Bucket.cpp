@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-bucket: groups a program's all-reduces and fixes the one order in which they are issued.
+// mt-bucket: groups the all-reduces of a program into buckets, and fixes the order of the buckets.
 //
-// An all-reduce that others wait for (a divisor, a statistic) goes as early as its waiters demand and no earlier; one
-// that nothing waits for (gradients, losses, metrics) goes into the last bucket. So there are as many buckets as the
-// longest chain of all-reduces has links, which is the fewest possible; members of one bucket never depend on each
-// other. A last bucket of more bytes than the limit is cut into several, in the order in which the backward pass
-// finishes its members: all but the last can run concurrently with what follows. Each element is added along its own
-// tree, so the bits are those of one bucket.
+// An all-reduce on which another all-reduce depends (a divisor, a statistic) goes into the latest bucket that the
+// dependency allows. All other all-reduces (gradients, losses, metrics) go into the last bucket. So the number of
+// buckets is the length of the longest chain of dependent all-reduces, which is minimal, and all-reduces of one bucket
+// never depend on each other. If the last bucket has more bytes than the limit, it is cut into several, in the order in
+// which the backward pass computes its members, so that all but the last of them can overlap with the backward pass.
+// Each element is added along a tree of its own, so the bits do not depend on the buckets.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/Blocks.h"
@@ -40,8 +40,8 @@ struct Bucket : impl::BucketBase<Bucket> {
   }
 
 private:
-  // Parts of one sum, each of its own block of classes, leave as one: a concatenation of sums is the sum of a
-  // concatenation, element by element.
+  // Replaces the all-reduces of the parts of a concatenation, one part per block of classes, by one all-reduce of the
+  // concatenation. The sums are the same element by element.
   void joinParts(mt::ProgramOp program) {
     for (auto concat : program.getBody().front().getOps<mt::ConcatOp>()) {
       auto isPart = [](Value value) { return value.getDefiningOp<shard::AllReduceOp>() && value.hasOneUse(); };
@@ -64,7 +64,7 @@ private:
   }
 
   void assignBuckets(mt::ProgramOp program) {
-    // For each op, the links of the longest chain of all-reduces that wait for its results.
+    // For each op, the number of all-reduces on the longest chain that depends on its results.
     llvm::DenseMap<Operation *, int64_t> waiters;
     int64_t longest = 0;
     for (Operation &op : llvm::reverse(program.getBody().front())) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-partition: from the global batch to one shard's view. Types stay: a `?` is now the shard's valid rows. Where a
-// sum crosses the split, each shard has a part of it, and an all-reduce adds the parts.
+// mt-partition: rewrites programs from the global batch to the view of one shard. Types do not change: `?` becomes the
+// valid rows of the shard. A sum over a split axis becomes a partial sum of the shard, and an all-reduce adds the
+// partial sums.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/MtDialect.h"
@@ -16,7 +17,7 @@ using namespace mlir;
 
 namespace {
 
-// The ops whose result is a shard's part of a sum, by the annotations. Fails where a value has none.
+// Finds the ops whose result is a shard's partial sum, by the annotations. Fails if a value has none.
 LogicalResult findPartialSums(mt::ProgramOp program, SmallVectorImpl<Operation *> &partial) {
   for (Operation &op : program.getBody().front()) {
     if (isa<shard::ShardOp, shard::ShardingOp>(op))
@@ -82,15 +83,15 @@ private:
     }
   }
 
-  // What samples gather from tables of shards at their shard's row is there before the all-reduce, which only sums over
-  // all shards need: no forward pass waits for other devices.
+  // A gather that reads, for each sample, the row of its shard from a table of shards may read the table before the
+  // all-reduce, because only sums over all shards need the all-reduce. Then no forward pass waits for other devices.
   void readOwnRows(mt::GatherOp gather) {
     if (Value own = ownRows(gather.getTable(), gather.getIds()))
       gather.getTableMutable().assign(own);
   }
 
-  // `value` before all-reduces, as good in the rows of a device's shards: computed row by row from tables of shards
-  // that `ids` wrote. Null where there are none.
+  // The value that corresponds to `value` before the all-reduces, and equals it in the rows of a device's own shards:
+  // `value` is computed row by row from tables of shards that were written by `ids`. Null if there is no such value.
   Value ownRows(Value value, Value ids) {
     if (auto reduce = value.getDefiningOp<shard::AllReduceOp>()) {
       auto table = reduce.getInput().getDefiningOp<mt::ScatterAddOp>();
@@ -118,7 +119,7 @@ private:
     return ownOf[value] = result;
   }
 
-  llvm::DenseMap<Value, Value> ownOf; // what ownRows found
+  llvm::DenseMap<Value, Value> ownOf; // cached results of ownRows
 };
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-propagate: annotates every value, from the annotations of what is given and what ops say about their loops.
+// mt-propagate: annotates every value, from the annotations of inputs and variables and the loops of the ops.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/MtDialect.h"
@@ -17,7 +17,7 @@ namespace {
 
 const char *word(bool split) { return split ? "split" : "replicated"; }
 
-// A `?` must be split, any other axis must not.
+// Checks that the annotation splits a `?` axis and no other axis.
 LogicalResult checkAgainstType(Operation *op, Value value, ArrayRef<bool> splits) {
   AxisSplits expected = splitsOfType(value);
   for (size_t axis = 0; axis < expected.size(); ++axis)
@@ -59,7 +59,7 @@ private:
     return success();
   }
 
-  // An annotation that was there before. On a value that has one already it must say the same, and goes.
+  // Handles an annotation that is in the input. A second annotation of a value must equal the first, and is removed.
   LogicalResult visitAnnotation(shard::ShardOp annotation) {
     std::optional<AxisSplits> splits = splitsOfAnnotation(annotation.getResult());
     if (!splits)
@@ -93,7 +93,7 @@ private:
     value.replaceAllUsesExcept(annotation.getResult(), annotation);
   }
 
-  // One shard.sharding a program and kind: the one of mt-annotate, or a new one.
+  // Each program has one shard.sharding of each kind: the one that mt-annotate created, or a new one.
   Value shardingFor(bool split) {
     Value &known = split ? splitSharding : replicatedSharding;
     if (known)

@@ -33,7 +33,7 @@ std::optional<AxisSplits> splitsOfAnnotation(Value value) {
 
 namespace {
 
-// The loop that walks an axis, -1 for none: the axis has size 1 or is not walked in order.
+// The loop that iterates over an axis; -1 if the axis has size 1 or is not accessed in order.
 int64_t loopOfAxis(AffineMap map, size_t axis) {
   auto dim = dyn_cast<AffineDimExpr>(map.getResult(axis));
   return dim ? static_cast<int64_t>(dim.getPosition()) : -1;
@@ -54,7 +54,7 @@ LogicalResult checkMaps(shard::ShardingInterface op, ArrayRef<AffineMap> maps, s
   return success();
 }
 
-// Sets the loops that the operands walk; a loop that none of them walks stays empty.
+// Sets which loops are split, by the operands. A loop that no operand has stays empty.
 LogicalResult splitByOperands(shard::ShardingInterface op, ArrayRef<AxisSplits> operands, ArrayRef<AffineMap> maps,
                               MutableArrayRef<std::optional<bool>> loops) {
   for (auto [index, splits] : llvm::enumerate(operands)) {
@@ -77,7 +77,7 @@ LogicalResult splitByOperands(shard::ShardingInterface op, ArrayRef<AxisSplits> 
   return success();
 }
 
-// The kind of the split loop, if it is a reduction. Fails for all kinds but sum.
+// The kind of the split loop if it is a reduction. Fails for any kind but sum.
 FailureOr<std::optional<shard::ReductionKind>> splitReduction(shard::ShardingInterface op, ArrayRef<bool> split) {
   auto kinds = op.getReductionLoopIteratorKinds();
   size_t reductions = 0;
@@ -149,7 +149,7 @@ static bool isSplat(Value value, float number) {
   return splat && splat.getElementType().isF32() && splat.getSplatValue<float>() == number;
 }
 
-// floor((sample + 1/2) / shardRows), as BatchNormalizationOp computes it.
+// Whether ids are floor((sample + 1/2) / shardRows), the form that BatchNormalizationOp builds.
 static bool areShardsOfSamples(Value ids, int64_t shardRows) {
   auto cast = ids.getDefiningOp<mt::CastOp>();
   auto floor = cast ? cast.getOperand().getDefiningOp<mt::FloorOp>() : nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the shard stage promises, checked without trusting its passes.
+// Checks the output of the stage `shard`, independently of its passes.
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
@@ -20,7 +20,7 @@ bool isSumOverShards(shard::AllReduceOp op) {
          op.getReduction() == shard::ReductionKind::Sum;
 }
 
-// Sums over the batch that leave as one: of blocks of classes (mt-bucket joins them).
+// Whether the op concatenates sums over the batch, one per block of classes, which mt-bucket reduces as one value.
 bool joinsSums(Operation *op) {
   return isa<mt::ConcatOp>(op) && mt::blocksOf(op) && llvm::all_of(op->getOperands(), [](Value part) {
            return part.getDefiningOp() && sumsOverBatch(part.getDefiningOp());
@@ -55,7 +55,7 @@ LogicalResult verifyProgramAllReduces(mt::ProgramOp program) {
 }
 
 LogicalResult verifyProgramBuckets(mt::ProgramOp program) {
-  // For each op, one more than the last bucket that its results wait for: 0 for none.
+  // For each op, one more than the last bucket on which its results depend; 0 if they depend on no bucket.
   llvm::DenseMap<Operation *, int64_t> ready;
   llvm::SmallVector<bool> used;
   for (Operation &op : program.getBody().front()) {

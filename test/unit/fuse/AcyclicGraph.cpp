@@ -70,7 +70,7 @@ void compare(uint32_t seed, unsigned count, unsigned width) {
       continue;
     }
     if (round % 7 == 0) {
-      unsigned added = graph.addBehind(a);
+      unsigned added = graph.addAfter(a);
       gone.push_back(false);
       reference.after.emplace_back();
       graph.connect(a, added);
@@ -133,7 +133,7 @@ TEST(AcyclicGraph, AddsManyNodesInOnePlace) {
   graph.connect(0, 1);
   graph.sort();
   for (int round = 0; round < 1000; ++round) {
-    unsigned added = graph.addBehind(0);
+    unsigned added = graph.addAfter(0);
     graph.connect(0, added);
     graph.connect(added, 1);
   }
