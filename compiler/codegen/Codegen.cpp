@@ -11,7 +11,8 @@ using namespace mtc;
 LogicalResult mtc::setGrids(ModuleOp module) {
   Builder builder(module.getContext());
   for (auto op : module.getOps<plan::KernelOp>()) {
-    // Emitters rely on the contract. Bodies of mt.kernels keep it, others come from text.
+    // Emitters rely on the contract of the kernel kind. Bodies of mt.kernels satisfy it, but this module may come from
+    // text.
     if (failed(mt::infoOf(op.getKind()).verify(op.getBody().front(), [&] { return op.emitOpError(); })))
       return failure();
     Grid grid = codeOf(op).cpuGrid(op);
@@ -36,7 +37,7 @@ CodegenOptions mtc::codegenOptions(ModuleOp module, std::vector<std::string> tar
 FailureOr<std::vector<TargetCode>> mtc::runTasks(ModuleOp module, ArrayRef<CodeTask> tasks) {
   struct Work {
     std::vector<TargetCode> codes;
-    std::optional<std::string> error; // empty: reported
+    std::optional<std::string> error; // empty: the error has been emitted
   };
   std::vector<Work> works(tasks.size());
   llvm::DefaultThreadPool pool;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last stage before the plan is written: machine code for every `plan.kernel` of a module, by runtime/abi/kernel.h.
+// Code generation: machine code for every `plan.kernel` of a module, with the interface of runtime/abi/kernel.h.
 #ifndef COMPILER_CODEGEN_CODEGEN_H
 #define COMPILER_CODEGEN_CODEGEN_H
 
@@ -15,72 +15,75 @@
 
 namespace mtc {
 
-// Elements of a tile of every elementwise kernel, of `mt_sum` too.
+// Number of elements of a tile of every elementwise kernel, and of `mt_sum`.
 inline constexpr int64_t elementwiseElementsPerTile = 2048;
 
-// The most channels of a head of an attention that kernels for GPUs take: results of a head are in registers.
+// Largest number of channels of an attention head for GPU kernels, which keep the results of a head in registers.
 inline constexpr int64_t maxGpuHeadChannels = 128;
 
-// Bytes of values that a CPU kernel of kind rows or single keeps for itself.
+// Largest size in bytes of the temporaries of a CPU kernel of kind rows or single.
 inline constexpr int64_t maxTemporaryBytes = 1 << 22;
 
 struct CodegenOptions {
   std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first
-  int64_t shardRows = 1;            // samples of a shard, the module's mt.shard_rows
-  bool fast = false;                // a device is one shard
+  int64_t shardRows = 1;            // samples of a shard: `shard_rows` of the module's `mt.compilation`
+  bool fast = false;                // a device has a single shard
   std::vector<std::string> gpus;    // "sm_90" ..., "simulated"
-  bool keepGpuKernels = false;      // the gpu.funcs stay in the module
+  bool keepGpuKernels = false;      // the gpu.func ops stay in the module
 };
 
-// With rows of a shard and mode of the module.
+// Options with the shard rows and the mode of the module.
 CodegenOptions codegenOptions(mlir::ModuleOp module, std::vector<std::string> targets);
 
-// What a kernel takes of a GPU: of a thread, workgroup memory of a block, all of it or none given by the launch.
+// Resources that a kernel uses on a GPU: registers, stack and spill bytes of a thread; workgroup memory of a block in
+// all, and the part of it that the launch allocates.
 struct KernelUsage {
   int64_t registers = 0, sharedBytes = 0, stackBytes = 0, spillBytes = 0, dynamicSharedBytes = 0;
 };
 
-// Machine code of all kernels for one instruction set.
+// Machine code of all kernels for one target.
 struct TargetCode {
-  // As in CodegenOptions; for "native" the CPU's name; "cuda:sm_90", "cuda:ptx", "cuda:simulated".
+  // The name in CodegenOptions; for "native" the name of the CPU; "cuda:sm_90", "cuda:ptx" or "cuda:simulated".
   std::string name;
-  std::vector<std::string> features; // CPU features that must be there, LLVM's names; a GPU's architecture
-  std::vector<char> elf;             // a shared object that needs none, a cubin, or PTX; kernels by their symbols
-  std::string device = "cpu";        // or gpuDevice
-  std::vector<KernelUsage> usage;    // of the kernels and mt_sum, where it is known
-  std::vector<int64_t> scratch = {}; // of the kernels, bytes: of CPUs alone
+  std::vector<std::string> features; // required CPU features, by LLVM's names; for a GPU its architecture
+  std::vector<char> elf;          // a shared object without dependencies, a cubin, or PTX; its symbols are the kernels
+  std::string device = "cpu";     // "cpu" or gpuDevice
+  std::vector<KernelUsage> usage; // of the kernels and mt_sum; empty if unknown
+  std::vector<int64_t> scratch = {}; // bytes of scratch memory of each kernel; CPUs only
 };
 
-// Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile). An error at a kernel
-// that does not keep the contract of its kind.
+// Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile). Fails, with an error
+// at the kernel, if a kernel violates the contract of its kind.
 mlir::LogicalResult setGrids(mlir::ModuleOp module);
 
-// What makes one piece of code, or several: runs in a thread of its own, once, and its parts in the threads of a pool.
+// A task that generates one or several TargetCodes. It runs once, in a thread of its own, and its parts run in the
+// threads of a pool.
 struct CodeTask {
   std::function<llvm::Expected<std::vector<TargetCode>>(llvm::ThreadPoolInterface &pool)> run;
-  bool assembles = false; // a child process follows, so its parts come before those of other tasks
+  bool assembles = false; // the task starts a child process, so its parts run before those of other tasks
 };
 
-// A task for each CPU target, in the order of the options: writes all kernels and `mt_sum`. Same module, same bytes.
-// What cannot be compiled is reported at the kernel.
+// One task per CPU target, in the order of the options, which generates code for all kernels and `mt_sum`. The bytes
+// depend only on the module. Errors are emitted at the kernel that cannot be compiled.
 mlir::FailureOr<std::vector<CodeTask>> prepareCode(mlir::ModuleOp module, const CodegenOptions &options);
-// The same for GPUs (docs/gpu-code.md): a cubin for each architecture where ptxas is found, PTX, code for the simulated
+// Tasks for GPUs (docs/gpu-code.md): a cubin for each architecture if ptxas is found, PTX, and code for the simulated
 // driver. Sets `gpu_grid` of every plan.kernel. Notes and errors go to the module's diagnostics.
 mlir::FailureOr<std::vector<CodeTask>> prepareGpuCode(mlir::ModuleOp module, const CodegenOptions &options);
-// Bytes of scratch of the kernel that takes most on the CPU targets of the options, as the plan will have them. Kernels
-// are written for it, not compiled.
+// Bytes of scratch memory of the kernel that needs most on the CPU targets of the options, as the plan will state it.
+// The kernels are emitted for this, but not compiled.
 mlir::FailureOr<int64_t> maxScratch(mlir::ModuleOp module, const CodegenOptions &options);
-// Runs the tasks; their code, in order. Nothing else may use the module's context meanwhile.
+// Runs the tasks and returns their code, in order. Nothing else may use the module's context in the meantime.
 mlir::FailureOr<std::vector<TargetCode>> runTasks(mlir::ModuleOp module, llvm::ArrayRef<CodeTask> tasks);
 
-// The stage as a pass (`plan-codegen`): sets the grids, and fills `result`, which outlives it, best targets first.
+// The pass of the stage (`plan-codegen`): sets the grids, and stores code in `result`, best targets first. `result`
+// outlives the pass.
 std::unique_ptr<mlir::Pass> createCodegenPass(llvm::ArrayRef<std::string> cpus, llvm::ArrayRef<std::string> gpus,
                                               std::vector<TargetCode> &result);
 
-// Both steps for CPUs, and for GPUs.
+// Prepares and runs the tasks, for CPUs and for GPUs.
 mlir::FailureOr<std::vector<TargetCode>> generateCode(mlir::ModuleOp module, const CodegenOptions &options);
 mlir::FailureOr<std::vector<TargetCode>> generateGpuCode(mlir::ModuleOp module, const CodegenOptions &options);
-// `gpu_grid` of mt_sum.
+// The `gpu_grid` of mt_sum.
 mlir::plan::GpuGridAttr sumGpuGrid(mlir::MLIRContext *context);
 
 } // namespace mtc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stage `codegen` as a pass: grids in the IR, machine code beside it.
+// The stage `codegen` as a pass, which adds grids to the IR and stores machine code outside of it.
 #include "compiler/Passes.h"
 #include "compiler/codegen/Codegen.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -47,7 +47,7 @@ struct PlanCodegen : mtc::impl::PlanCodegenBase<PlanCodegen> {
       *result = std::move(*code);
   }
 
-  // The first of the codes that is as wanted, as a file; nothing without a name for it.
+  // Writes the first code for which `wanted` holds to the file `path`; does nothing if `path` is empty.
   LogicalResult write(ArrayRef<TargetCode> codes, StringRef path, llvm::function_ref<bool(const TargetCode &)> wanted) {
     if (path.empty())
       return success();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernels of attention read beside queries, keys and values, and which part of it is a head's: the same on CPUs
-// and GPUs.
+// Inputs of attention kernels besides queries, keys and values, and the part of them that belongs to one head. CPU and
+// GPU kernels share this code.
 #ifndef COMPILER_CODEGEN_COMMON_ATTENTIONINPUTS_H
 #define COMPILER_CODEGEN_COMMON_ATTENTIONINPUTS_H
 
@@ -10,26 +10,27 @@
 
 namespace mtc {
 
-// One head of one index of the axes before the positions.
+// One head, at one index of the axes before the positions.
 struct AttentionHead {
-  mlir::Value index, head, keyHead; // index: of these axes, samples included
-  mlir::Value mask;                 // address of its part of the mask; null without one
-  mlir::Value drawn;                // its number in the global batch, for dropout; null without it
+  mlir::Value index, head, keyHead; // index: linear index of these axes, samples included
+  mlir::Value mask;                 // address of the head's part of the mask; null: no mask
+  mlir::Value drawn;                // number of the head in the global batch, for dropout; null: no dropout
 };
 
 class AttentionInputs {
 public:
-  // Of an mt.attention, its log sums or one of its gradients; `bufferOf` gives the memory of an argument.
+  // `op` is an mt.attention, mt.attention_log_sums or mt.attention_gradient. `bufferOf` returns the address of an
+  // argument.
   AttentionInputs(Emitter &emit, mlir::Operation *op, llvm::function_ref<mlir::Value(mlir::Value)> bufferOf);
   AttentionHead headOf(Kernel &kernel, const mlir::mt::Attention &form, mlir::Value sample, mlir::Value group,
                        mlir::Value head, mlir::Value keyHead) const;
 
-  mlir::Value mask;       // null: none
-  mlir::Value step, hash; // of dropout and of its stream; null: none
+  mlir::Value mask;       // null: no mask
+  mlir::Value step, hash; // step and hash of the stream of dropout; null: no dropout
   float rate = 0;
 };
 
-// The attention of a kernel and its log sums; null where it does not compute one of them.
+// The mt.attention and the mt.attention_log_sums of a kernel; null if the kernel does not compute one of them.
 std::pair<mlir::mt::AttentionOp, mlir::mt::AttentionLogSumsOp> attentionOf(mlir::Block &body);
 
 } // namespace mtc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that follow from content: equal names mean equal content.
+// Names that are hashes of content, so that equal names mean equal content.
 #ifndef COMPILER_CODEGEN_COMMON_CONTENTHASH_H
 #define COMPILER_CODEGEN_COMMON_CONTENTHASH_H
 

@@ -10,7 +10,8 @@ using namespace mtc;
 static constexpr const char *x86 = "x86_64-unknown-linux-gnu", *arm = "aarch64-unknown-linux-gnu";
 
 llvm::ArrayRef<CpuTarget> mtc::cpuTargets() {
-  // Levels: x86-64 psABI, section 3.1.1. Arm Architecture Reference Manual, A1.5: 32 vector registers of 128 bits, FMA.
+  // x86-64 levels: x86-64 psABI, section 3.1.1. armv8-a: Arm Architecture Reference Manual, A1.5, 32 vector registers
+  // of 128 bits, with FMA.
   static const std::vector<CpuTarget> targets = {
       {"x86-64-v4",
        x86,

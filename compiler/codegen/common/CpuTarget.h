@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPUs that code is made for: one description per instruction set. The sizes of tiles follow from its vector unit.
+// CPU targets: one description per instruction set. Tile sizes follow from the vector unit of the target.
 #ifndef COMPILER_CODEGEN_COMMON_CPUTARGET_H
 #define COMPILER_CODEGEN_COMMON_CPUTARGET_H
 
@@ -14,52 +14,53 @@
 
 namespace mtc {
 
-// Elements of the vectors that kernels are written in, whatever the CPU: sums have the same bits on all.
+// Number of elements of the vectors in kernel code. It is the same for all CPUs, so that sums have the same bits.
 constexpr int64_t lanes = 16;
 
-// The vector registers of a CPU, and how many partial sums of a product's tile stay in them.
+// The vector registers of a CPU, and the number of partial sums of a product's tile that stay in them.
 struct VectorUnit {
   int64_t bits = 256;     // of a register
-  int64_t registers = 16; // that an instruction can name
+  int64_t registers = 16; // that an instruction can address
 
-  // Vectors of 16 floats that the registers hold: 8 for AVX2 and NEON, 32 for AVX-512.
+  // Number of vectors of 16 floats that the registers hold: 8 for AVX2 and NEON, 32 for AVX-512.
   int64_t vectors() const { return registers * bits / (32 * lanes); }
-  // Whether a tile may be several vectors wide, and several sets of partial sums be in registers at once.
+  // Whether a tile may be several vectors wide, and several sets of partial sums may be in registers at the same time.
   bool isWide() const { return vectors() >= 32; }
 
-  // The tile of a product: vectors of 16 columns, and rows for each number of vectors. Of eight vectors one holds a row
-  // of b and one an element of a; the six others are sums. Of 32 the rows are those that measured fastest on Zen 4 and
-  // Sapphire Rapids: more rows than 12 gain nothing, since two loads feed each FMA unit by then.
+  // Tile of a product: its number of vectors of 16 columns, and its number of rows for each number of vectors. With 8
+  // vectors in registers, one holds a row of b, one an element of a, and six hold sums. With 32 vectors, the rows are
+  // those that were fastest on Zen 4 and Sapphire Rapids. More than 12 rows gain nothing, because two loads per FMA
+  // unit already keep it busy.
   int64_t tileVectors() const { return isWide() ? 4 : 1; }
   int64_t tileRows(int64_t vectors) const {
     constexpr int64_t rows[] = {0, 8, 12, 8, 6};
     return isWide() ? rows[vectors] : 6;
   }
-  // The same where `sets` partial sums of each element are in registers at once.
+  // Number of rows if `sets` partial sums of each element are in registers at the same time.
   int64_t tileRows(int64_t vectors, int64_t sets) const { return std::min(tileRows(vectors), 26 / (vectors * sets)); }
 };
 
 struct CpuTarget {
-  std::string name;   // of the plan's target, and of --cpu
-  std::string triple; // LLVM's: architecture, vendor, system
+  std::string name;   // name of the target in a plan and for --cpu
+  std::string triple; // LLVM's triple: architecture, vendor, system
   std::string cpu;    // LLVM's name of the instruction set
-  // What the running CPU must have; the runtime knows them (runtime/device/CpuFeatures.cpp).
+  // Features that the CPU must have at run time; runtime/device/CpuFeatures.cpp checks them.
   std::vector<std::string> features;
   VectorUnit vectors;
-  std::string tune; // LLVM's name of the CPU to schedule for; empty: none in particular
+  std::string tune; // LLVM's name of the CPU for scheduling; empty: generic
 };
 
-// All descriptions; of one architecture the best first.
+// All targets; the targets of an architecture are ordered from best to worst.
 llvm::ArrayRef<CpuTarget> cpuTargets();
 
-// The description of that name; "native": the best that this machine runs, under this machine's name. Anything else, or
-// a machine that runs none, is an error.
+// The target with this name. For "native", the best target that this machine supports, with the name of its CPU. Fails
+// for any other name, and if the machine supports no target.
 llvm::Expected<CpuTarget> findTarget(llvm::StringRef name);
 
-// What a plan has code for where nobody says: all of the architecture that this program was built for.
+// Default CPU targets: all targets of the architecture for which this program was built.
 std::vector<std::string> defaultCpuTargets();
 
-// What --cpu takes: "native, x86-64-v4, ... or ...".
+// Text for messages and help: "native, x86-64-v4, ... or ...".
 std::string cpuTargetNames();
 
 } // namespace mtc

@@ -22,7 +22,7 @@ Value Emitter::laneNumbers() {
                                    DenseElementsAttr::get(cast<VectorType>(vectorOf(getI32Type())), ArrayRef(numbers)));
 }
 
-// An address holds small constant indices itself; one that needs more bits is a value.
+// An index of a GEP is a constant if it is small, else a value.
 static LLVM::GEPArg argumentOf(Emitter &emit, int64_t index) {
   if (llvm::isInt<LLVM::kGEPConstantBitWidth>(index))
     return static_cast<int32_t>(index);
@@ -77,7 +77,7 @@ Value Emitter::extend(Type element, Value value) {
   return arith::BitcastOp::create(*this, f32, bits);
 }
 
-// The value has been rounded: nothing is lost.
+// The value was rounded to the type before, so the conversion is exact.
 Value Emitter::truncate(Type element, Value value) {
   if (element.isInteger(1))
     return arith::ExtUIOp::create(*this, withElement(value, getI8Type()), value);
@@ -108,7 +108,7 @@ Value Emitter::loadLanes(Type element, Value address, Value mask) {
     value = LLVM::LoadOp::create(*this, type, address, alignment);
   return extend(element, value);
 }
-// The mask of maskBelow(1), where that is known here.
+// Whether the mask is the constant maskBelow(1).
 static bool isFirstLane(Value mask) {
   DenseElementsAttr known;
   return mask && matchPattern(mask, m_Constant(&known)) && llvm::count(known.getValues<bool>(), true) == 1;
@@ -117,7 +117,8 @@ static bool isFirstLane(Value mask) {
 void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
   value = truncate(element, value);
   unsigned alignment = bytes(element);
-  // LLVM 22 makes a scalar store of such a masked one, which is four bytes wide for a value truncated to two.
+  // LLVM 22 turns a masked store of one element into a scalar store, but of four bytes, even for a value that was
+  // truncated to two bytes.
   if (isFirstLane(mask))
     LLVM::StoreOp::create(*this, LLVM::ExtractElementOp::create(*this, value, integer(0)), address, alignment);
   else if (mask)
@@ -126,7 +127,7 @@ void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
     LLVM::StoreOp::create(*this, value, address, alignment);
 }
 
-// Half of what a kernel may take of the stack: the rest is for registers that do not suffice.
+// Half of the stack that a kernel may use; the other half is for spilled registers.
 constexpr int64_t maxOnStack = MT_KERNEL_STACK_BYTES / 2;
 
 Value Emitter::array(Type element, int64_t count) {
@@ -175,7 +176,7 @@ LLVM::GlobalOp Emitter::makeGlobal(DenseElementsAttr values, StringRef name, boo
   return makeOp(isShared ? Attribute() : data);
 }
 
-// The name of a table that modules share says all of its content.
+// The name of a table that modules share is a hash of its content.
 static std::string nameOfTable(DenseElementsAttr values) {
   std::string content;
   llvm::raw_string_ostream(content) << values.getType() << (values.isSplat() ? " splat " : " ");
@@ -184,7 +185,7 @@ static std::string nameOfTable(DenseElementsAttr values) {
 }
 
 Value Emitter::global(DenseElementsAttr values) {
-  constexpr int64_t minBytes = 512; // of a table that is shared
+  constexpr int64_t minBytes = 512; // size from which tables are shared
   LLVM::GlobalOp &known = globals[values];
   if (!known) {
     bool isShared = shared && values.getNumElements() * bytes(values.getElementType()) >= minBytes;
@@ -210,7 +211,7 @@ Value Emitter::extract(Value vector, int64_t lane) {
 Value Emitter::maskBelow(Value count) {
   if (IntegerAttr known; matchPattern(count, m_Constant(&known)))
     return maskBelow(std::clamp<int64_t>(known.getInt(), 0, lanes));
-  Value narrow = arith::TruncIOp::create(*this, getI32Type(), least(count, integer(lanes)));
+  Value narrow = arith::TruncIOp::create(*this, getI32Type(), min(count, integer(lanes)));
   return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, laneNumbers(), splat(narrow));
 }
 Value Emitter::maskBelow(int64_t count) {
@@ -279,7 +280,7 @@ LLVM::LLVMFuncOp Emitter::lookup(StringRef name) {
     return nullptr;
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToEnd(home);
-  return hidden(*this, name, type); // another module has its body
+  return hidden(*this, name, type); // another module defines it
 }
 
 LLVM::LLVMFuncOp Emitter::define(StringRef name, FunctionType type, bool internal,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes kernel code: arith and scf ops on i64 indices and 16-lane vectors, memory by LLVM pointers. Sixteen lanes
-// whatever the CPU: the code generator splits them.
+// Builder of kernel code: arith and scf ops on i64 indices and vectors of 16 elements, and memory accesses through LLVM
+// pointers. Vectors have 16 elements on every CPU; LLVM splits them.
 #ifndef COMPILER_CODEGEN_COMMON_EMITTER_H
 #define COMPILER_CODEGEN_COMMON_EMITTER_H
 
@@ -16,12 +16,11 @@
 
 namespace mtc {
 
-// What several kernels of one shared object have in common: functions that they call, and tables that they read. Each
-// is written once, into a module of its own.
+// Functions and tables that several kernels of a shared object use. Each is emitted once, into a module of its own.
 struct SharedCode {
-  llvm::StringMap<mlir::LLVM::LLVMFunctionType> functions = {}; // their types, by name
-  llvm::StringSet<> tables = {};                                // their names
-  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules = {};  // written and not taken so far, in order
+  llvm::StringMap<mlir::LLVM::LLVMFunctionType> functions = {}; // types of the functions, by name
+  llvm::StringSet<> tables = {};                                // names
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules = {};  // modules that were emitted and not yet taken, in order
 };
 
 class Emitter : public mlir::ImplicitLocOpBuilder {
@@ -32,19 +31,18 @@ public:
   using Values = mlir::SmallVector<mlir::Value>;
   using Body = llvm::function_ref<Values(Value index, ValueRange carried)>;
 
-  // `shared`: null, or what all modules that are linked to one shared object have in common.
+  // `shared`: functions and tables that all modules of one shared object share; null: none.
   Emitter(mlir::ModuleOp module, const VectorUnit &vectors, SharedCode *shared = nullptr)
       : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()),
         vectors(vectors), shared(shared) {}
 
   mlir::ModuleOp module;
-  mlir::Block *home;  // where globals go
-  VectorUnit vectors; // of the CPU that the code is for
+  mlir::Block *home;  // the block of globals
+  VectorUnit vectors; // of the target CPU
 
-  // Types.
   Type pointer() { return mlir::LLVM::LLVMPointerType::get(getContext()); }
   Type vectorOf(Type element) { return mlir::VectorType::get({lanes}, element); }
-  // How an element lies in memory: i1 is a byte, bf16 and f16 are two. In registers they are f32.
+  // Types in memory: i1 is a byte, bf16 and f16 are two bytes. In registers bf16 and f16 are f32.
   static bool isHalf(Type element) { return element.isBF16() || element.isF16(); }
   Type stored(Type element) {
     return element.isInteger(1) ? Type(getI8Type()) : isHalf(element) ? Type(getI16Type()) : element;
@@ -57,7 +55,7 @@ public:
     return mlir::arith::ConstantOp::create(*this, getZeroAttr(isHalf(type) ? Type(getF32Type()) : type));
   }
   Value splatConstant(mlir::TypedAttr scalar);
-  // 0, 1, ... 15 as i32.
+  // The vector 0, 1, ... 15 of i32.
   Value laneNumbers();
 
   // i64 arithmetic.
@@ -66,58 +64,58 @@ public:
   Value mul(Value a, Value b) { return mlir::arith::MulIOp::create(*this, a, b); }
   Value div(Value a, Value b) { return mlir::arith::DivUIOp::create(*this, a, b); }
   Value rem(Value a, Value b) { return mlir::arith::RemUIOp::create(*this, a, b); }
-  Value least(Value a, Value b) { return mlir::arith::MinSIOp::create(*this, a, b); }
-  Value most(Value a, Value b) { return mlir::arith::MaxSIOp::create(*this, a, b); }
+  Value min(Value a, Value b) { return mlir::arith::MinSIOp::create(*this, a, b); }
+  Value max(Value a, Value b) { return mlir::arith::MaxSIOp::create(*this, a, b); }
   Value add(Value a, int64_t b) { return b ? add(a, integer(b)) : a; }
   Value mul(Value a, int64_t b) { return b == 1 ? a : mul(a, integer(b)); }
   Value ceilDiv(Value a, int64_t b) { return div(add(a, b - 1), integer(b)); }
   Value less(Value a, Value b) { return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::slt, a, b); }
   Value equal(Value a, Value b) { return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::eq, a, b); }
 
-  // Memory. `index` and `constant` count elements of `element`.
+  // Memory. `index` and `constant` are in elements of type `element`.
   Value address(Value base, Type element, Value index, int64_t constant = 0);
   Value address(Value base, Type element, int64_t constant);
   Value loadPointer(Value base, int64_t index);
   Value loadPointer(Value base, Value index);
   Value loadInteger(Value base, int64_t index);
-  // One element; i1 for booleans. What is stored as bf16 or f16 has been rounded to it.
+  // One element; a boolean is an i1. A value that is stored as bf16 or f16 must have been rounded to that type.
   Value load(Type element, Value address);
   void store(Type element, Value value, Value address);
   void store(Value value, Value address) { store(value.getType(), value, address); }
-  // Sixteen elements, or those that `mask` (vector<16xi1>, may be null) names.
+  // A vector of 16 elements, or the elements that `mask` (vector<16xi1>; null: all) selects.
   Value loadLanes(Type element, Value address, Value mask = {});
   void storeLanes(Type element, Value value, Value address, Value mask = {});
   void storeLanes(Value value, Value address, Value mask = {}) {
     storeLanes(getElementTypeOrSelf(value.getType()), value, address, mask);
   }
-  // Memory of the calling thread's own, 64-byte aligned, room for whole vectors: of a kernel's stack while that is
-  // small, else of its scratch. Not for internal functions.
+  // Memory of the calling thread, aligned to 64 bytes, with a size rounded up to full vectors: on the stack if it is
+  // small, else in the scratch memory of the kernel. Not available in internal functions.
   Value array(Type element, int64_t count);
-  // Bytes of scratch that the last kernel's arrays take.
+  // Bytes of scratch memory that the arrays of the last kernel use.
   int64_t scratchBytes() const { return scratchTaken; }
-  // A constant in the object, or the same one again.
+  // A constant in the object; equal constants are stored once.
   Value global(mlir::DenseElementsAttr values);
 
   // Vectors.
   Value splat(Value scalar);
   Value fma(Value a, Value b, Value c) { return mlir::LLVM::FMAOp::create(*this, a, b, c); }
   Value extract(Value vector, int64_t lane);
-  // Lanes below `count`, an i64 or a constant.
+  // Mask of the elements below `count`, an i64 or a constant.
   Value maskBelow(Value count);
   Value maskBelow(int64_t count);
-  // Lanes folded 8, 4, 2, 1 by `combine(low, high)`.
+  // Reduces a vector in the order 8, 4, 2, 1 by `combine(low, high)`.
   Value fold(Value vector, llvm::function_ref<Value(Value low, Value high)> combine);
 
-  // Control. A loop carries values; its body gives the next ones.
+  // Control flow. A loop carries values; its body returns their next values.
   Values loop(Value from, Value to, int64_t step, ValueRange carried, Body body);
   void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value index)> body);
   void when(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = nullptr);
 
-  // A function; `body` is written into it. Internal ones are found by name again (`lookup`); of modules that share
-  // functions, from each of them. Its name says all that its code depends on.
+  // Defines a function with `body`. Internal functions can be looked up by name (`lookup`), also from other modules
+  // that share functions. The name of an internal function must determine its code.
   mlir::LLVM::LLVMFuncOp function(llvm::StringRef name, llvm::ArrayRef<Type> arguments, bool internal,
                                   llvm::function_ref<void(ValueRange arguments)> body);
-  // An internal function with a result, which `body` gives.
+  // Defines an internal function whose result `body` returns.
   mlir::LLVM::LLVMFuncOp function(llvm::StringRef name, llvm::ArrayRef<Type> arguments, Type result,
                                   llvm::function_ref<Value(ValueRange arguments)> body);
   mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name);
@@ -125,9 +123,9 @@ public:
     mlir::LLVM::CallOp::create(*this, callee, arguments);
   }
 
-  // From what memory holds to registers: bytes to i1, halves to f32.
+  // Converts a value in memory to its type in registers: bytes to i1, 16-bit floats to f32.
   Value extend(Type element, Value value);
-  // The other way.
+  // The inverse of extend.
   Value truncate(Type element, Value value);
 
 private:
@@ -140,10 +138,10 @@ private:
   SharedCode *shared;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
-  // The arrays of the function that is being written.
+  // Arrays of the function under construction.
   struct Arrays {
-    int64_t onStack = 0, inScratch = 0; // bytes
-    Value scratch;                      // mt_kernel_params.scratch; null: not read so far
+    int64_t onStack = 0, inScratch = 0; // in bytes
+    Value scratch;                      // mt_kernel_params.scratch; null: not loaded yet
     bool allowed = false;
   };
   Arrays arrays;

@@ -5,7 +5,8 @@
 using namespace mlir;
 using namespace mtc;
 
-// As mt::exp, but that 2^n is a normal number here, which the exponent of the rest takes in.
+// mt::exp without a subnormal 2^n: for a down to -87, 2^n is a normal number, so n can be added to the exponent of the
+// polynomial's value.
 Value mtc::emitExp(Emitter &emit, Value a) {
   mt::VectorExpr given(emit, emit.getLoc(), a),
       x = mt::select(given < mt::VectorExpr(-87.0), mt::VectorExpr(-87.0), given);

@@ -19,7 +19,7 @@ static void expandOperands(Operation *op) {
   }
 }
 
-// Permutes the operand so that the reduced axes come last, but where they come first.
+// Permutes the operand so that the reduced axes come last, unless they are the first axes.
 static void reduceLastAxes(mt::ReduceOp op) {
   RankedTensorType type = tensorOf(op.getOperand());
   SmallVector<int64_t> order, reduced(op.getDims());

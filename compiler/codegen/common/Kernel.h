@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One kernel on its way to code, and what the code generators for CPUs and GPUs both ask of its body.
+// One kernel during code generation, and functions on its body that the CPU and GPU code generators share.
 #ifndef COMPILER_CODEGEN_COMMON_KERNEL_H
 #define COMPILER_CODEGEN_COMMON_KERNEL_H
 
@@ -12,19 +12,19 @@
 
 namespace mtc {
 
-// How a kernel's tiles are counted (runtime/abi/plan.fbs). The same for all targets.
+// The grid of a kernel (runtime/abi/plan.fbs), the same for all targets.
 struct Grid {
   int64_t rowsPerTile = 0, innerTiles = 1, elementsPerTile = 0;
 };
 
 struct Kernel {
   Emitter &emit;
-  mlir::plan::KernelOp op; // body normalised (normalise, below)
+  mlir::plan::KernelOp op; // with a canonical body (`normalised` below)
   mlir::mt::KernelKind kind;
   Grid grid;
   int64_t shardRows;
   bool fast;
-  mlir::Value params, buffers, tileBegin, tileEnd; // the function's arguments
+  mlir::Value params, buffers, tileBegin, tileEnd; // arguments of the function
   LineForm form = {};                              // of the body
 
   mlir::Block &body() { return op.getBody().front(); }
@@ -38,21 +38,21 @@ struct Kernel {
   mlir::Value globalRows() { return emit.loadInteger(params, 2); }
   mlir::Value count() { return emit.loadInteger(params, 3); }
   mlir::Value seed() { return emit.loadInteger(params, 4); }
-  // What mt.batch_size is: an f32.
+  // The value of mt.batch_size, an f32.
   mlir::Value batchSize();
 };
 
-// A copy of a module in which bodies are easy to write: those of kernels with lines are of one line, broadcasts that
-// are more than repetition of one element or leading axes are mt.broadcast, and reductions inside a row reduce their
-// last axes. `formOf` is asked before anything of a kernel is rewritten.
+// A copy of a module with canonical kernel bodies. The body of a kernel with lines computes one line. A broadcast that
+// is more than the repetition of one element or of leading axes is an mt.broadcast. A reduction inside of a row reduces
+// the last axes. `formOf` is called for a kernel before it is rewritten.
 struct NormalModule {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   llvm::DenseMap<mlir::Operation *, LineForm> forms;
 };
 NormalModule normalised(mlir::ModuleOp module, llvm::function_ref<LineForm(mlir::plan::KernelOp)> formOf);
 
-// Element-wise values of 16 lanes (or one scalar), each computed once. `source` gives the lanes of values that are not
-// computed here (null: compute).
+// Element-wise values as vectors of 16 elements, or as one scalar; each value is computed once. `source` returns values
+// that are not computed here, or null if the value is to be computed.
 class VectorBody {
 public:
   VectorBody(Kernel &kernel, bool scalar, std::function<mlir::Value(mlir::Value)> source)
@@ -67,18 +67,19 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> known;
 };
 
-// The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor, or that element alone.
-// `scalarOf` gives the i32 of an operand.
+// Random numbers of mt.random_uniform for 16 elements from element `element` (i64) of the global tensor on, or for that
+// element alone. `scalarOf` returns an operand as i32.
 mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element,
                         llvm::function_ref<mlir::Value(mlir::Value)> scalarOf, bool scalar = false);
-// The numbers of a stream, given by its hash, at sixteen elements, each `apart` behind the one before.
-mlir::Value emitUniform(Kernel &kernel, mlir::Value hash, mlir::Value element, int64_t apart, mlir::Value step);
-// The same number at one element.
+// Random numbers of a stream with this hash for 16 elements: `element` and the following elements at a distance of
+// `stride`.
+mlir::Value emitUniform(Kernel &kernel, mlir::Value hash, mlir::Value element, int64_t stride, mlir::Value step);
+// The random number of one element.
 mlir::Value emitUniform(Kernel &kernel, mlir::Value hash, mlir::Value element, mlir::Value step);
 // The hash of a stream's name, an i32.
 mlir::Value emitHash(Emitter &emit, llvm::StringRef stream);
 
-// e^a for a up to 0, of lanes or of one; below -87 it stays what it is there, a normal number.
+// e^a for a <= 0, for vectors or scalars. Below -87 the result is e^-87, a normal number.
 mlir::Value emitExp(Emitter &emit, mlir::Value a);
 
 } // namespace mtc

@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace mtc;
 using mt::LinePart;
 
-// What a line reads of each argument of the body; nullopt: its ops are not independent along these lines.
+// The part of each argument of the body that a line reads; nullopt if the ops are not independent along these lines.
 static std::optional<SmallVector<LinePart>> partsOf(Block &body, int64_t lines) {
   SmallVector<Operation *> ops;
   for (Operation &op : body.without_terminator())
@@ -23,13 +23,13 @@ static std::optional<SmallVector<LinePart>> partsOf(Block &body, int64_t lines) 
   SmallVector<LinePart> result;
   for (Value argument : body.getArguments()) {
     auto it = parts.find(argument);
-    // Else it is not read, or by ops without a batch axis alone.
+    // Without an entry, the argument is not read, or only by ops without a batch axis.
     result.push_back(it == parts.end() ? LinePart{0, 0, 0} : it->second);
   }
   return result;
 }
 
-// Of the values that a line has parts of.
+// Bytes of the values of one line.
 static int64_t bytesOf(Block &body, int64_t lines) {
   int64_t bytes = 0;
   auto add = [&](Value value) {
@@ -47,7 +47,7 @@ LineForm mtc::lineFormOf(plan::KernelOp op, int64_t bytes) {
   LineForm form{1, bytesOf(body, 1), {}};
   if (op.getKind() != mt::KernelKind::rows || form.bytes <= bytes)
     return form;
-  // Every result has all lines.
+  // The results have the same lines.
   Value result = body.getTerminator()->getOperand(0);
   int64_t lines = 1;
   for (int64_t size : innerShape(result)) {
@@ -64,7 +64,7 @@ LineForm mtc::lineFormOf(plan::KernelOp op, int64_t bytes) {
   return form;
 }
 
-// One element of a constant all of whose elements are equal: a line repeats it.
+// One element of a constant whose elements are all equal; a line repeats it.
 static Value elementOfConstant(OpBuilder &builder, Location location, SplatElementsAttr constant) {
   auto scalar = RankedTensorType::get({}, constant.getElementType());
   return mt::ConstantOp::create(builder, location, scalar,
@@ -96,7 +96,8 @@ void mtc::becomeLine(plan::KernelOp op, const LineForm &form) {
 }
 
 Value mtc::partAt(Emitter &emit, const LinePart &part, Value line) {
-  // Rows have a multiple of divisor * modulus lines, so the number through gives the remainder of that within the row.
+  // `line` counts the lines of all rows. A row has a multiple of divisor * modulus lines, so the remainder is the one
+  // within the row.
   Value index = part.divisor > 1 ? emit.div(line, emit.integer(part.divisor)) : line;
   return part.modulus ? emit.rem(index, emit.integer(part.modulus)) : index;
 }

@@ -2,7 +2,7 @@
 //
 // Lines: if all ops of a rows kernel are independent along the first axes of a sample (dialects/mt/Lines.h), the unit
 // of work is one line (an index of these axes) instead of one sample, and the body is rewritten to compute one line.
-// The bits of the results do not depend on how a sample is divided into lines.
+// The bits of the results do not depend on the number of lines.
 #ifndef COMPILER_CODEGEN_COMMON_LINEFORM_H
 #define COMPILER_CODEGEN_COMMON_LINEFORM_H
 
@@ -12,20 +12,20 @@
 namespace mtc {
 
 struct LineForm {
-  int64_t lines = 1;                               // of a sample
+  int64_t lines = 1;                               // per sample
   int64_t bytes = 0;                               // of all values of a line
-  llvm::SmallVector<mlir::mt::LinePart> arguments; // what a line reads of each argument; empty: `lines` is 1
+  llvm::SmallVector<mlir::mt::LinePart> arguments; // part of each argument that a line reads; empty if `lines` is 1
 };
 
-// The fewest lines of which each has values of at most `bytes`, else as many as there can be. One line for a kernel
-// that has no such axes.
+// The smallest number of lines whose values have at most `bytes` each; if there is none, the largest number of lines.
+// One line for a kernel without such axes.
 LineForm lineFormOf(mlir::plan::KernelOp op, int64_t bytes);
 
-// Rewrites the body. Every argument that a line reads a part of has a batch axis then. Lines are numbered through: line
-// `l` of row `r` is r * form.lines + l.
+// Rewrites the body to compute one line. Every argument of which a line reads a part then has a batch axis. Line `l` of
+// row `r` has the number r * form.lines + l.
 void becomeLine(mlir::plan::KernelOp op, const LineForm &form);
 
-// The index of the part of an argument that a line, numbered through, reads; i64.
+// Index (i64) of the part of an argument that the line with number `line` reads.
 mlir::Value partAt(class Emitter &emit, const mlir::mt::LinePart &part, mlir::Value line);
 
 } // namespace mtc

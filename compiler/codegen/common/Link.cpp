@@ -14,7 +14,7 @@ LLD_HAS_DRIVER(elf)
 
 using namespace mtc;
 
-// The linker takes names of files. These are files in memory, so that a process that is killed leaves none behind.
+// The linker takes file names. The files are in memory, so that a process that is killed leaves no files.
 static std::string nameOf(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
 
 static llvm::Error systemError(const char *what) {
@@ -51,7 +51,7 @@ static void readAll(int pipe, std::vector<char> &bytes) {
     bytes.insert(bytes.end(), part.begin(), part.begin() + std::max<ssize_t>(size, 0));
 }
 
-// The objects as a few archives: a process may have few files open, and those may be limited in size.
+// Writes the objects into a few archives, because the number and the size of a process' files may be limited.
 static llvm::Error writeArchives(llvm::ArrayRef<const Object *> objects, std::vector<Descriptor> &files) {
   constexpr size_t smallest = size_t{1} << 15, most = 64;
   size_t total = 0;
@@ -88,7 +88,7 @@ llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<const Object *>
   // The linker keeps its state in globals.
   static std::mutex one;
   std::lock_guard<std::mutex> guard(one);
-  // The linker replaces an output file by another one, but writes into a pipe.
+  // The linker replaces an output file by a new one, but writes into a pipe.
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return systemError("create a pipe");
@@ -124,7 +124,7 @@ llvm::Expected<std::vector<char>> mtc::linkShared(llvm::ArrayRef<const Object *>
   for (const std::string &input : inputs)
     arguments.push_back(input.c_str());
   lld::Result result = lld::lldMain(arguments, llvm::nulls(), errors, {{lld::Gnu, &lld::elf::link}});
-  to.close(); // the last end: the reader is done
+  to.close(); // closes the last write end, so the reader reaches the end
   reader.join();
   if (result.retCode != 0)
     return llvm::createStringError("cannot link kernels: %s", messages.c_str());

@@ -67,7 +67,7 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const 
 
 namespace {
 
-// Asks the code generator for each function's frame, which it tells as a warning.
+// Collects the frame size of each function, which LLVM reports as a warning.
 class FrameSizes : public llvm::DiagnosticHandler {
 public:
   explicit FrameSizes(llvm::StringMap<uint64_t> &sizes) : sizes(sizes) {}
@@ -83,7 +83,7 @@ private:
   llvm::StringMap<uint64_t> &sizes;
 };
 
-// What a function takes of the stack, and whom it calls.
+// Stack size and callees of a function.
 struct Frame {
   uint64_t bytes;
   std::vector<std::string> callees;
@@ -95,7 +95,7 @@ using Frames = llvm::StringMap<Frame>;
 struct mtc::CompiledModule {
   Object object;
   Frames frames;
-  std::string error; // empty: compiled
+  std::string error; // empty: no error
 };
 
 using CompiledPtr = std::shared_ptr<const CompiledModule>;
@@ -115,7 +115,7 @@ static Frames framesOf(const llvm::Module &code, const llvm::StringMap<uint64_t>
   return frames;
 }
 
-// Bytes of stack that a call of a function takes, with whatever it calls. Kernels do not recurse.
+// Bytes of stack of a call, including all callees. Kernels do not recurse.
 static uint64_t stackOf(StringRef name, const Frames &frames) {
   constexpr uint64_t returnAddress = 8;
   auto frame = frames.find(name);
@@ -127,7 +127,7 @@ static uint64_t stackOf(StringRef name, const Frames &frames) {
   return frame->second.bytes + returnAddress + deepest;
 }
 
-// Code that is ready to be generated. The context is the module's.
+// LLVM IR for code generation, with the context that owns it.
 struct Lowered {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module;
@@ -168,12 +168,12 @@ static llvm::Expected<CompiledModule> compile(Lowered &lowered, const CpuTarget 
 
 namespace {
 
-// What this process has compiled, by all that the code depends on: a step and its check have most kernels in common,
-// and are compiled at the same time.
+// Code that this process has compiled, by a key of everything on which the code depends. A training step and its check
+// share most kernels and are compiled at the same time.
 class CodeCache {
 public:
   using Entry = std::shared_future<CompiledPtr>;
-  // The entry of a key. A promise, if it is new: the caller keeps it.
+  // The entry for a key, and for a new entry the promise that the caller must fulfill.
   std::pair<Entry, std::optional<std::promise<CompiledPtr>>> find(const std::string &key) {
     std::lock_guard<std::mutex> guard(mutex);
     if (auto known = entries.find(key); known != entries.end())
@@ -183,7 +183,8 @@ public:
     entries.insert({key, entry});
     return {entry, std::move(promise)};
   }
-  // Counts bytes of code that was compiled. Over the limit all is forgotten: what is in use stays with its users.
+  // Adds to the number of bytes of compiled code. Above the limit, the cache is cleared; entries in use stay with their
+  // users.
   void count(size_t added) {
     std::lock_guard<std::mutex> guard(mutex);
     bytes += added;
@@ -205,7 +206,7 @@ CodeCache &codeCache() {
   return cache;
 }
 
-// Of the text of a module, whole, whatever the flags of the program say.
+// Hash of the complete text of a module, independent of the program's printing flags.
 std::string hashOf(ModuleOp module) {
   std::lock_guard<std::mutex> guard(contextMutex());
   std::string text;
@@ -265,7 +266,7 @@ void ObjectCompiler::add(OwningOpRef<ModuleOp> module, const std::string &hash) 
 
 void ObjectCompiler::addKernel(OwningOpRef<ModuleOp> module, StringRef name) {
   auto function = llvm::find_if(module->getOps<LLVM::LLVMFuncOp>(), [](auto op) { return !op.isExternal(); });
-  // The same code has the same symbol, whatever the plan calls it.
+  // The symbol is derived from the code, so that equal code has equal symbols, whatever its name in the plan.
   (*function).setSymName("kernel");
   (*function).setVisibility_(LLVM::Visibility::Hidden);
   std::string hash = hashOf(*module);
@@ -284,7 +285,7 @@ static llvm::Error checkStack(ArrayRef<Alias> kernels, const Frames &frames, uin
 
 llvm::Expected<std::vector<char>> ObjectCompiler::link(uint64_t maxStack) {
   std::vector<const Object *> objects;
-  llvm::DenseSet<const Object *> known; // kernels of equal code are one
+  llvm::DenseSet<const Object *> known; // kernels with equal code share one object
   Frames frames;
   llvm::Error failed = llvm::Error::success();
   for (const Compiled &each : compiled) {

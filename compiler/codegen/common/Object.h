@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From MLIR kernel functions to the bytes of an ELF shared object.
+// Compiles MLIR kernel functions to an ELF shared object.
 #ifndef COMPILER_CODEGEN_COMMON_OBJECT_H
 #define COMPILER_CODEGEN_COMMON_OBJECT_H
 
@@ -18,38 +18,37 @@
 
 namespace mtc {
 
-// To be held by what changes the MLIR context of a module while several tasks run: it may be one without locks.
+// Lock this mutex to change the MLIR context of a module while several tasks run: the context may be single-threaded.
 std::mutex &contextMutex();
 
-// llvm.func with arith, scf and llvm ops as LLVM IR. May run in several threads.
+// Translates llvm.func with arith, scf and llvm ops to LLVM IR. Thread-safe.
 llvm::Expected<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context);
 
 // An ELF relocatable object.
 using Object = llvm::SmallVector<char, 0>;
 
-// A second name of a symbol.
+// A second name for a symbol.
 struct Alias {
   std::string name, symbol;
 };
 
-// Links objects, in their order, into a shared object without needed libraries; an undefined symbol is an error. May
-// run in several threads.
+// Links objects, in order, into a shared object that depends on no library. Fails if a symbol is undefined.
+// Thread-safe.
 llvm::Expected<std::vector<char>> linkShared(llvm::ArrayRef<const Object *> objects, llvm::ArrayRef<Alias> aliases);
 
 struct CompiledModule;
 
-// Compiles modules of llvm.func to the objects of one shared object, in the threads of a pool, as they come. A module
-// that was compiled before in this process, for any plan, is not compiled again.
+// Compiles modules of llvm.func to the objects of one shared object, in the threads of a pool, as they arrive. A module
+// that this process has compiled before, for any plan, is not compiled again.
 class ObjectCompiler {
 public:
   ObjectCompiler(CpuTarget target, llvm::ThreadPoolInterface &pool);
-  // Takes one function, of any name, which is visible outside of the shared object as `name`. Waits while the pool has
-  // enough to do, so that few modules are in memory.
+  // Adds a module with one function, of any name, which the shared object exports as `name`. Blocks while the pool has
+  // enough work, which limits the number of modules in memory.
   void addKernel(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name);
-  // Takes functions that keep their names.
+  // Adds a module whose functions keep their names.
   void add(mlir::OwningOpRef<mlir::ModuleOp> module);
-  // Waits for all code and links it. A kernel that takes more than `maxStack` bytes of stack, with the functions that
-  // it calls, is an error.
+  // Waits for all code and links it. Fails if a kernel and its callees need more than `maxStack` bytes of stack.
   llvm::Expected<std::vector<char>> link(uint64_t maxStack);
 
 private:
@@ -61,7 +60,7 @@ private:
   llvm::ThreadPoolInterface &pool;
   std::vector<Compiled> compiled; // in order
   std::vector<Alias> kernels;
-  size_t waited = 0; // of `compiled`
+  size_t waited = 0; // number of elements of `compiled` that are complete
 };
 
 } // namespace mtc

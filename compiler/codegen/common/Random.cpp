@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Philox 4x32-10 in lanes. mt.random_uniform says which bits an element gets.
+// Philox 4x32-10 on vectors. mt.random_uniform defines the bits of each element.
 #include "dialects/mt/Random.h"
 #include "compiler/codegen/common/Kernel.h"
 
@@ -48,16 +48,16 @@ struct Philox {
 };
 } // namespace
 
-// The word of `stream` and `step` at each element, as a number from 0 to 1. `element` is i64, the others i32; seed is
-// i64. Lanes are `apart` elements from each other.
+// The word of `stream` and `step` at each element, as a number in [0, 1). `element` and `seed` are i64, `step` and
+// `stream` i32. The elements of the vector are at a distance of `stride`.
 static Value uniformOf(Emitter &emit, bool scalar, Value seed, Value step, Value stream, Value element,
-                       int64_t apart = 1) {
+                       int64_t stride = 1) {
   Philox philox{emit, scalar};
   Value elements = element;
   if (!scalar) {
     Value offsets = arith::ExtUIOp::create(emit, philox.longs(), emit.laneNumbers());
-    if (apart != 1)
-      offsets = emit.mul(offsets, philox.wide(static_cast<uint64_t>(apart)));
+    if (stride != 1)
+      offsets = emit.mul(offsets, philox.wide(static_cast<uint64_t>(stride)));
     elements = emit.add(emit.splat(element), offsets);
   }
   Value index = arith::ShRUIOp::create(emit, elements, philox.wide(2));
@@ -75,7 +75,7 @@ static Value uniformOf(Emitter &emit, bool scalar, Value seed, Value step, Value
   return arith::MulFOp::create(emit, number, philox.constant(emit.getF32FloatAttr(0x1p-24f)));
 }
 
-// A function for all initial values, (seed, stream, element): they are many, and run once.
+// The function (seed, stream, element) for initial values: there are many of them, and each is computed once.
 static LLVM::LLVMFuncOp uniformFunction(Emitter &emit, bool scalar) {
   StringRef name = scalar ? "mt_uniform_scalar" : "mt_uniform";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
@@ -102,8 +102,8 @@ Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, ll
   return LLVM::CallOp::create(emit, function, ValueRange{kernel.seed(), hash, element}).getResult();
 }
 
-Value mtc::emitUniform(Kernel &kernel, Value hash, Value element, int64_t apart, Value step) {
-  return uniformOf(kernel.emit, /*scalar=*/false, kernel.seed(), step, hash, element, apart);
+Value mtc::emitUniform(Kernel &kernel, Value hash, Value element, int64_t stride, Value step) {
+  return uniformOf(kernel.emit, /*scalar=*/false, kernel.seed(), step, hash, element, stride);
 }
 
 Value mtc::emitUniform(Kernel &kernel, Value hash, Value element, Value step) {

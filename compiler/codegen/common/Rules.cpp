@@ -35,7 +35,7 @@ Emitter::Values mtc::firstLargest(Emitter &emit, ValueRange best, Value next, Va
 
 Value mtc::entryOf(Emitter &emit, Value id, int64_t entries) {
   Value entry = arith::ExtSIOp::create(emit, emit.getI64Type(), id);
-  return emit.least(emit.most(entry, emit.integer(0)), emit.integer(entries - 1));
+  return emit.min(emit.max(entry, emit.integer(0)), emit.integer(entries - 1));
 }
 
 Value mtc::fillOf(Emitter &emit, mt::MoveOpInterface op) {
@@ -52,8 +52,8 @@ bool mtc::areTapsInside(const mt::Window &window) {
 
 Taps mtc::tapsInside(Emitter &emit, const mt::Window &window, Value output) {
   if (areTapsInside(window))
-    return {emit.integer(0), emit.integer(window.taps)}; // so that loops over them unroll
+    return {emit.integer(0), emit.integer(window.taps)}; // constants, so that loops over the taps unroll
   Value start = emit.add(emit.mul(output, window.stride), -window.low);
-  return {emit.most(emit.integer(0), emit.sub(emit.integer(0), start)),
-          emit.least(emit.integer(window.taps), emit.sub(emit.integer(window.inputs), start))};
+  return {emit.max(emit.integer(0), emit.sub(emit.integer(0), start)),
+          emit.min(emit.integer(window.taps), emit.sub(emit.integer(window.inputs), start))};
 }

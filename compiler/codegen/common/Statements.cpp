@@ -36,7 +36,7 @@ int64_t mtc::leadingPeriod(Operation *op) {
   return innerCount(reduce.getResult());
 }
 
-// Repeats its operand as a whole.
+// The number of elements of the operand, if the op repeats it as a whole; else 0.
 static int64_t repeats(Operation *op) {
   auto broadcast = dyn_cast_or_null<mt::BroadcastOp>(op);
   if (!broadcast)
@@ -48,7 +48,7 @@ static int64_t repeats(Operation *op) {
   return count > 1 && to.size() >= from.size() && to.take_back(from.size()) == from ? count : 0;
 }
 
-// Read by loops of this period alone: every user is part of one, and no user has operands or a result of another.
+// The value needs no memory if only loops with this period read it: no user has operands or a result of another period.
 int64_t mtc::periodOf(Value value) {
   int64_t period = repeats(value.getDefiningOp());
   if (!period)
@@ -70,7 +70,7 @@ int64_t mtc::periodOf(Value value) {
   return period;
 }
 
-// The period that a fused operation needs; 0: any.
+// The period that a fused operation needs; 0: any period.
 static int64_t neededPeriod(Operation *op) {
   if (int64_t period = leadingPeriod(op))
     return period;
@@ -83,14 +83,14 @@ static int64_t neededPeriod(Operation *op) {
 static bool joins(const RowStatement &statement, Operation *op, int64_t count, int64_t period) {
   if (!statement.loop || statement.count != count || (period && statement.period && period != statement.period))
     return false;
-  // A sum of all elements takes them sixteen at a time.
+  // The sum of all elements reads them in vectors of 16.
   if (std::max(period, statement.period) % lanes == 0)
     return true;
   return !isFullReduce(op) && llvm::none_of(statement.operations, isFullReduce);
 }
 
-// The epilogue of a convolution's statement: element-wise operations whose other operands are one
-// number, or one for each channel.
+// Whether the op is an epilogue of a convolution's statement: an element-wise op whose other operands are scalars, or
+// have one element per channel.
 static bool isEpilogue(const RowStatement &statement, Operation *op) {
   if (statement.loop || !isa<mt::Conv2DOp>(statement.operations.front()) || !isa<mt::ElementwiseOpInterface>(op))
     return false;
@@ -117,7 +117,7 @@ static bool isEpilogue(const RowStatement &statement, Operation *op) {
 
 std::vector<RowStatement> mtc::splitStatements(ArrayRef<Operation *> operations) {
   std::vector<RowStatement> statements;
-  // The statement a value comes from, and whether it is there only after the statement.
+  // The statement that computes a value, and whether the value is available only after the statement.
   DenseMap<Value, std::pair<size_t, bool>> definedBy;
   for (Operation *op : operations) {
     if (isa<mt::ConstantOp>(op) || isAlias(op))
@@ -170,7 +170,7 @@ bool mtc::isReadOutside(const RowStatement &statement, Value value) {
   return false;
 }
 
-// Whether a statement after that of `result` reads an operand that the result may be written over.
+// Whether a statement after that of `result` reads an operand that the result may overwrite.
 static bool isReadLater(Kernel &kernel, ArrayRef<RowStatement> statements, size_t at, Operation *op, unsigned result) {
   for (BlockArgument argument : kernel.body().getArguments()) {
     if (!mt::mayOverwrite(kernel.kind, kernel.body(), argument.getArgNumber(), result))

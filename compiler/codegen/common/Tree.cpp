@@ -9,18 +9,18 @@ Shards mtc::shardsOf(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   Value rows = kernel.rows();
   if (kernel.fast)
-    return {rows, emit.most(rows, emit.integer(1)), emit.least(rows, emit.integer(1)), 1};
+    return {rows, emit.max(rows, emit.integer(1)), emit.min(rows, emit.integer(1)), 1};
   int64_t levels = llvm::Log2_64_Ceil(mt::Compilation(kernel.op).getShards()) + 1;
   return {rows, emit.integer(kernel.shardRows), emit.ceilDiv(rows, kernel.shardRows), levels};
 }
 
-// Zeros at the low end of `value`, an i64 that is not zero.
+// Number of trailing zeros of `value`, an i64 that is not zero.
 static Value trailingZeros(Emitter &emit, Value value) {
   return LLVM::CountTrailingZerosOp::create(emit, emit.getI64Type(), value, /*is_zero_poison=*/true);
 }
 
 static Value rowsEnd(Emitter &emit, const Shards &shards, Value shard) {
-  return emit.least(emit.mul(emit.add(shard, 1), shards.size), shards.rows);
+  return emit.min(emit.mul(emit.add(shard, 1), shards.size), shards.rows);
 }
 
 static Value hasBit(Emitter &emit, Value value, Value bit) {
@@ -40,9 +40,9 @@ void mtc::emitTree(Emitter &emit, const Shards &shards, Value first, Value all, 
     emit.when(emit.less(done, all), [&] { siblings.save(level, sums); });
     return sums;
   });
-  // What is left on the stack, from the last node down.
+  // Combines the remaining nodes on the stack, from the last node on.
   emit.when(emit.equal(emit.add(first, shards.count), all), [&] {
-    Value low = emit.add(trailingZeros(emit, emit.most(all, emit.integer(1))), 1);
+    Value low = emit.add(trailingZeros(emit, emit.max(all, emit.integer(1))), 1);
     finish(emit.loop(low, emit.integer(shards.levels), 1, last, [&](Value level, ValueRange carried) {
       auto choice = scf::IfOp::create(emit, TypeRange(carried), hasBit(emit, all, level), /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(emit);
@@ -86,7 +86,7 @@ void mtc::emitTreeInMemory(Emitter &emit, const Shards &shards, llvm::function_r
     emit.loop(emit.integer(0), level, 1, [&](Value low) { combine(low); });
     push(level);
   });
-  Value first = emit.add(trailingZeros(emit, emit.most(shards.count, emit.integer(1))), 1);
+  Value first = emit.add(trailingZeros(emit, emit.max(shards.count, emit.integer(1))), 1);
   emit.loop(first, emit.integer(shards.levels), 1,
             [&](Value level) { emit.when(hasBit(emit, shards.count, level), [&] { combine(level); }); });
 }

@@ -71,37 +71,37 @@ void AttentionEmitter::forColumns(int64_t size, llvm::function_ref<void(Value, P
   forPanels(emit, size, emit.integer(0), emit.integer(size), body);
 }
 
-// Keys [first, end) that some query may see; the first is the first of its block of keys.
+// Range [first, end) of the keys that some query of the block attends to; `first` is rounded down to a block of keys.
 std::pair<Value, Value> AttentionEmitter::keysOf(Value query, Value count) {
   Value first = emit.integer(0), end = emit.integer(form.keys), last = emit.add(query, count);
   if (form.window) {
-    Value seen = emit.most(emit.add(query, 1 - form.window), emit.integer(0));
+    Value seen = emit.max(emit.add(query, 1 - form.window), emit.integer(0));
     first = emit.mul(emit.div(seen, emit.integer(attentionKeys)), attentionKeys);
   }
   if (form.causal)
-    end = emit.least(end, last);
+    end = emit.min(end, last);
   else if (form.window)
-    end = emit.least(end, emit.add(last, form.window - 1));
+    end = emit.min(end, emit.add(last, form.window - 1));
   return {first, end};
 }
 
-// How many keys of the block at `key` the panel at `query` reads; at most 0: none.
+// Number of keys of the block at `key` to which a query of the panel at `query` may attend; 0 or less: none.
 Value AttentionEmitter::keysOfPanel(Value key, Value end, Value query) {
   if (form.causal) {
     Value group = emit.div(query, emit.integer(attentionSkipped));
-    end = emit.least(end, emit.mul(emit.add(group, 1), attentionSkipped));
+    end = emit.min(end, emit.mul(emit.add(group, 1), attentionSkipped));
   }
-  return emit.least(emit.sub(end, key), emit.integer(attentionKeys));
+  return emit.min(emit.sub(end, key), emit.integer(attentionKeys));
 }
 
 void AttentionEmitter::walkKeys(Value query, Value count, int64_t group, llvm::function_ref<void(Value, Value)> load,
-                                llvm::function_ref<void(Value, Value, Value)> meet) {
+                                llvm::function_ref<void(Value, Value, Value)> visit) {
   auto [first, end] = keysOf(query, count);
   emit.loop(first, end, attentionKeys, [&, end = end](Value key) {
-    load(key, emit.least(emit.sub(end, key), emit.integer(attentionKeys)));
+    load(key, emit.min(emit.sub(end, key), emit.integer(attentionKeys)));
     emit.loop(emit.integer(0), count, group, [&](Value at) {
       Value seen = keysOfPanel(key, end, emit.add(query, at));
-      emit.when(emit.less(emit.integer(0), seen), [&] { meet(at, key, seen); });
+      emit.when(emit.less(emit.integer(0), seen), [&] { visit(at, key, seen); });
     });
   });
 }
@@ -115,11 +115,12 @@ void AttentionEmitter::forSeen(Value key, Value keys, Value query, llvm::functio
   Value none = emit.integer(0);
   if (form.mask)
     return body(none, keys, true);
-  Value seen = keys; // the first of them
+  Value seen = keys; // number of leading keys that every query of the panel sees
   if (form.causal)
-    seen = emit.most(none, emit.least(keys, emit.sub(emit.add(query, 1), key)));
+    seen = emit.max(none, emit.min(keys, emit.sub(emit.add(query, 1), key)));
   if (form.window) {
-    // None, unless all are near enough to the last query, and to the first.
+    // With a window, no key counts as seen by all unless all keys of the block are in the windows of the first and the
+    // last query.
     Value near = emit.less(emit.sub(emit.add(query, panelWidth() - 1), key), emit.integer(form.window));
     if (!form.causal)
       near = arith::AndIOp::create(emit, near,
@@ -136,7 +137,7 @@ Value AttentionEmitter::seenLanes(const Head &head, Value key, Value query) {
   Value seen;
   auto both = [&](Value condition) { seen = seen ? Value(arith::AndIOp::create(emit, seen, condition)) : condition; };
   auto splatOf = [&](Value index) { return emit.splat(arith::TruncIOp::create(emit, i32, index)); };
-  Value distance; // of the key behind the query
+  Value distance; // number of the key minus number of the query
   if (form.causal || form.window) {
     Value queries = arith::AddIOp::create(emit, splatOf(query), emit.laneNumbers());
     distance = arith::SubIOp::create(emit, splatOf(key), queries);
@@ -167,7 +168,7 @@ Value AttentionEmitter::seenLanes(const Head &head, Value key, Value query) {
   Value given = LLVM::PoisonOp::create(emit, emit.vectorOf(emit.getI1Type()));
   Value last = emit.integer(form.queries - 1);
   for (int64_t number = 0; number < lanes; ++number) {
-    Value offset = emit.mul(emit.least(emit.add(query, number), last), steps.query);
+    Value offset = emit.mul(emit.min(emit.add(query, number), last), steps.query);
     Value one = emit.load(emit.getI1Type(), emit.address(at, emit.getI1Type(), offset));
     given = LLVM::InsertElementOp::create(emit, given, one,
                                           arith::ConstantOp::create(emit, emit.getI32IntegerAttr(number)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention: a tile of the grid is a block of queries of one head. It meets the keys a block at a time, and keeps of
-// them what MtAttention.td calls m, l and the result so far.
+// Attention: a tile of the grid is a block of queries of one head. It processes the keys one block at a time, and keeps
+// m, l and the result so far (MtAttention.td).
 #include "compiler/codegen/cpu/Attention.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "dialects/mt/VectorExpr.h"
@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// What a hidden score is, and the largest score of no keys.
+// Value of a hidden score, and initial value of the largest score.
 static constexpr float hidden = std::numeric_limits<float>::lowest();
 
 namespace {
@@ -22,13 +22,14 @@ public:
 private:
   mt::AttentionOp attention;
   mt::AttentionLogSumsOp logSums;
-  Value q, k, v, result, sums; // buffers; null where there is none
-  // Of a thread: queries as lines and transposed, keys as lines, their values in panels, scores; of a block of queries
-  // the largest scores, l, and the result so far (a panel of queries after the other, of each the panels of columns).
+  Value q, k, v, result, sums; // buffers; null if the kernel does not use one
+  // Memory of a thread: queries as rows and transposed; keys as rows, their values in panels, scores. For the block of
+  // queries: the largest scores, l, and the result so far, one panel of queries after the other, each divided into
+  // panels of columns.
   Value lines, transposed, keys, valueLines, values, scores, most, total, factor, output;
 
   void emitBlock(const Head &head, Value query);
-  void meetKeys(const Head &head, Value query, Value at, Value key, Value count);
+  void addKeys(const Head &head, Value query, Value at, Value key, Value count);
   void emitSoftmax(const Head &head, Value query, Value at, Value key, Value count);
   Emitter::Values largestOf(const Head &head, Value query, Value key, Value first, Value end, bool hides,
                             ValueRange before);
@@ -64,8 +65,8 @@ ForwardEmitter::ForwardEmitter(Kernel &kernel, mt::AttentionOp attention, mt::At
   output = emit.array(f32, attentionQueries * valueWidth);
 }
 
-// A tile for each block of queries of each head. Of a head's blocks the first and the last alternate: with a causal
-// mask the later ones have more to do, and threads divide the tiles in order.
+// One tile per block of queries of each head. The blocks of a head are ordered first, last, second, last but one and so
+// on: with a causal mask later blocks have more work, and threads divide the tiles in order.
 void ForwardEmitter::run() {
   int64_t number = blocks(), perGroup = form.heads * number;
   emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) {
@@ -82,7 +83,7 @@ void ForwardEmitter::run() {
 }
 
 void ForwardEmitter::emitBlock(const Head &head, Value query) {
-  Value count = emit.least(emit.sub(emit.integer(form.queries), query), emit.integer(attentionQueries));
+  Value count = emit.min(emit.sub(emit.integer(form.queries), query), emit.integer(attentionQueries));
   copyQueries(lineOf(q, head, false, form.keySize, query), strideOf(false, form.keySize), form.keySize, count,
               form.scale, lines);
   transposeLines(lines, form.keySize, keyWidth, transposed);
@@ -105,12 +106,12 @@ void ForwardEmitter::emitBlock(const Head &head, Value query) {
     packLines(from, stride, form.valueSize, all, attentionKeys, values);
   };
   walkKeys(query, count, panelWidth(), load,
-           [&](Value at, Value key, Value seen) { meetKeys(head, emit.add(query, at), at, key, seen); });
+           [&](Value at, Value key, Value seen) { addKeys(head, emit.add(query, at), at, key, seen); });
   emit.loop(emit.integer(0), count, panelWidth(), [&](Value at) { finish(head, query, at, emit.sub(count, at)); });
 }
 
-// A panel of queries, the one at `at` of its block, and `count` keys.
-void ForwardEmitter::meetKeys(const Head &head, Value query, Value at, Value key, Value count) {
+// Adds `count` keys to the panel of queries at index `at` of its block.
+void ForwardEmitter::addKeys(const Head &head, Value query, Value at, Value key, Value count) {
   emitScores(keys, keyWidth, form.keySize, lane(transposed, emit.mul(at, keyWidth)), count, scores);
   emitSoftmax(head, query, at, key, count);
   if (!attention)
@@ -124,7 +125,7 @@ void ForwardEmitter::meetKeys(const Head &head, Value query, Value at, Value key
   });
 }
 
-// The largest scores of keys [first, end) and those before. Hidden scores are marked.
+// The largest scores of keys [first, end) and of the keys before. Hidden scores are replaced by `hidden`.
 Emitter::Values ForwardEmitter::largestOf(const Head &head, Value query, Value key, Value first, Value end, bool hides,
                                           ValueRange before) {
   return emit.loop(first, end, 1, before, [&](Value i, ValueRange carried) {
@@ -144,7 +145,7 @@ Emitter::Values ForwardEmitter::largestOf(const Head &head, Value query, Value k
   });
 }
 
-// The scores of keys [first, end) become e^(score - m), which are added to the sums.
+// Replaces the scores of keys [first, end) by e^(score - m), and adds them to the sums.
 Emitter::Values ForwardEmitter::addUp(const Head &head, Value query, Value key, Value first, Value end, bool hides,
                                       ValueRange largest, ValueRange sums) {
   return emit.loop(first, end, 1, sums, [&](Value i, ValueRange carried) {
@@ -185,7 +186,7 @@ void ForwardEmitter::emitSoftmax(const Head &head, Value query, Value at, Value 
     emit.storeLanes(sums[vector], vectorAt(total, at, vector));
 }
 
-// The result so far, times the factor of each query.
+// Multiplies the result so far by the factor of each query.
 void ForwardEmitter::rescale(Value at) {
   Value sums = lane(output, emit.mul(at, valueWidth));
   forColumns(form.valueSize, [&](Value column, Panel columns) {
@@ -213,12 +214,12 @@ void ForwardEmitter::finish(const Head &head, Value query, Value at, Value count
     Value logSum = select(none, zero, plus(load(vectorAt(most, at, vector)), logarithm));
     Value number = emit.add(emit.mul(head.index, form.heads), head.head);
     Value element = emit.add(emit.add(emit.mul(number, form.queries), query), emit.add(at, vector * lanes));
-    Value left = emit.most(emit.sub(count, emit.integer(vector * lanes)), emit.integer(0));
+    Value left = emit.max(emit.sub(count, emit.integer(vector * lanes)), emit.integer(0));
     emit.storeLanes(logSum, lane(sums, element), emit.maskBelow(left));
   }
   if (!result)
     return;
-  Value rows = emit.least(count, emit.integer(panelWidth())), stored = lane(output, emit.mul(at, valueWidth));
+  Value rows = emit.min(count, emit.integer(panelWidth())), stored = lane(output, emit.mul(at, valueWidth));
   Value to = lineOf(result, head, false, form.valueSize, emit.add(query, at));
   forColumns(form.valueSize, [&](Value column, Panel columns) {
     Value base = lane(stored, emit.mul(column, panelWidth()));

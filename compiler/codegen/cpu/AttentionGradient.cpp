@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gradients of an attention: a tile of the grid is a head of the keys, with all heads of the queries that read it.
-// The sums of dK and dV are in memory meanwhile; a block of queries meets the keys a block at a time.
+// Gradients of an attention: a tile of the grid is a head of the keys, with all heads of the queries that read it. The
+// sums of dK and dV are in memory. A block of queries processes the keys one block at a time.
 #include "compiler/codegen/cpu/Attention.h"
 #include "compiler/codegen/cpu/Kernels.h"
 
@@ -16,15 +16,15 @@ public:
 
 private:
   Value dy, q, k, v, y, logSums; // buffers
-  Value dq, dk, dv;              // of the results; null where one is not wanted
-  // A block of lines in three forms: as they are, transposed (channels are lines), and as panels of columns.
+  Value dq, dk, dv;              // buffers of the results; null if the kernel does not compute one
+  // A block of rows in three forms: unchanged, transposed (rows are channels), and as panels of columns.
   struct Lines {
     Value lines, transposed, panels;
   };
   Lines queries, gradients, outputs;
-  Value keys, values, keyPanels; // lines of a block of keys, and in panels
+  Value keys, values, keyPanels; // rows of a block of keys, and the same rows in panels
   Value logs, deltas;            // of a block of queries
-  // Of a block of keys: scores and dY V^T of a panel of queries, P and dS of attentionSkipped queries.
+  // For a block of keys: scores and dY V^T of one panel of queries; P and dS of attentionSkipped queries.
   Value scores, products, probabilities, differences;
   Value querySums, keySums, valueSums;
 
@@ -37,7 +37,7 @@ private:
   void prepare(Lines &block, Value from, int64_t size, int64_t width, Value count, float scale);
   void emitDeltas();
   void emitBlock(const Head &head, Value query);
-  void meetKeys(const Head &head, Value query, Value at, Value count, Value key, Value keys);
+  void addKeys(const Head &head, Value query, Value at, Value count, Value key, Value keys);
   void emitDifferences(const Head &head, Value query, Value at, Value inner, Value key, Value first, Value end,
                        bool hides);
   void addProducts(Value sums, const Lines &block, int64_t size, Value left, Value at, Value depth, Value key,
@@ -109,7 +109,7 @@ void GradientEmitter::prepare(Lines &block, Value from, int64_t size, int64_t wi
   packLines(block.lines, width, size, emit.integer(attentionQueries), attentionQueries, block.panels);
 }
 
-// The sum over a line of dY * Y: one FMA chain over the channels.
+// The sum of dY * Y over each row: one FMA chain over the channels.
 void GradientEmitter::emitDeltas() {
   emit.loop(emit.integer(0), emit.integer(attentionQueries), panelWidth(), [&](Value at) {
     Value left = lane(gradients.transposed, emit.mul(at, valueWidth)),
@@ -129,7 +129,7 @@ void GradientEmitter::emitDeltas() {
 }
 
 void GradientEmitter::emitBlock(const Head &head, Value query) {
-  Value count = emit.least(emit.sub(emit.integer(form.queries), query), emit.integer(attentionQueries));
+  Value count = emit.min(emit.sub(emit.integer(form.queries), query), emit.integer(attentionQueries));
   prepare(queries, lineOf(q, head, false, form.keySize, query), form.keySize, keyWidth, count, form.scale);
   prepare(gradients, lineOf(dy, head, false, form.valueSize, query), form.valueSize, valueWidth, count, 1);
   if (needsDifferences()) {
@@ -139,7 +139,7 @@ void GradientEmitter::emitBlock(const Head &head, Value query) {
   Value number = emit.add(emit.mul(head.index, form.heads), head.head);
   Value logsAt = lane(logSums, emit.add(emit.mul(number, form.queries), query));
   emit.loop(emit.integer(0), emit.integer(attentionQueries), lanes, [&](Value at) {
-    Value mask = emit.maskBelow(emit.most(emit.sub(count, at), emit.integer(0)));
+    Value mask = emit.maskBelow(emit.max(emit.sub(count, at), emit.integer(0)));
     emit.storeLanes(emit.loadLanes(emit.getF32Type(), lane(logsAt, at), mask), lane(logs, at));
   });
   if (dq)
@@ -153,14 +153,14 @@ void GradientEmitter::emitBlock(const Head &head, Value query) {
       packLines(keys, keyWidth, form.keySize, all, attentionKeys, keyPanels);
   };
   walkKeys(query, count, attentionSkipped, load,
-           [&](Value at, Value key, Value seen) { meetKeys(head, query, at, count, key, seen); });
+           [&](Value at, Value key, Value seen) { addKeys(head, query, at, count, key, seen); });
   if (dq)
     store(querySums, attentionQueries, count, form.keySize, form.scale, lineOf(dq, head, false, form.keySize, query),
           strideOf(false, form.keySize));
 }
 
-// Some queries, the first at `at` of the block, and `seen` keys.
-void GradientEmitter::meetKeys(const Head &head, Value query, Value at, Value count, Value key, Value seen) {
+// Adds the products of attentionSkipped queries, from index `at` of the block on, and `seen` keys.
+void GradientEmitter::addKeys(const Head &head, Value query, Value at, Value count, Value key, Value seen) {
   emit.loop(emit.integer(0), emit.integer(attentionSkipped), panelWidth(), [&](Value inner) {
     Value here = emit.add(at, inner), first = emit.add(query, here);
     emitScores(keys, keyWidth, form.keySize, lane(queries.transposed, emit.mul(here, keyWidth)), seen, scores);
@@ -171,7 +171,7 @@ void GradientEmitter::meetKeys(const Head &head, Value query, Value at, Value co
       emitDifferences(head, first, here, inner, key, firstKey, endKey, hides);
     });
   });
-  Value depth = emit.least(emit.integer(attentionSkipped), emit.sub(count, at));
+  Value depth = emit.min(emit.integer(attentionSkipped), emit.sub(count, at));
   if (dv)
     addProducts(valueSums, gradients, form.valueSize, probabilities, at, depth, key, seen);
   if (dk)
@@ -185,7 +185,7 @@ void GradientEmitter::meetKeys(const Head &head, Value query, Value at, Value co
   });
 }
 
-// P and dS of keys [first, end) and a panel of queries, which is `inner` queries from the first of the lines of both.
+// P and dS of keys [first, end) and one panel of queries, at index `inner` of the rows of both.
 void GradientEmitter::emitDifferences(const Head &head, Value query, Value at, Value inner, Value key, Value first,
                                       Value end, bool hides) {
   SmallVector<Value> logOf, deltaOf;
@@ -212,7 +212,7 @@ void GradientEmitter::emitDifferences(const Head &head, Value query, Value at, V
   });
 }
 
-// sums[key ...] += left (keys x queries) . lines of the block.
+// sums[key ...] += left (keys x queries) . rows of the block.
 void GradientEmitter::addProducts(Value sums, const Lines &block, int64_t size, Value left, Value at, Value depth,
                                   Value key, Value keys) {
   forColumns(size, [&](Value column, Panel columns) {
@@ -222,7 +222,7 @@ void GradientEmitter::addProducts(Value sums, const Lines &block, int64_t size, 
   });
 }
 
-// Panels of `height` lines of sums, times `scale`, as lines of the result.
+// Stores panels of sums with `height` rows, times `scale`, as rows of the result.
 void GradientEmitter::store(Value sums, int64_t height, Value rows, int64_t size, float scale, Value to,
                             int64_t stride) {
   forColumns(size, [&](Value column, Panel columns) {

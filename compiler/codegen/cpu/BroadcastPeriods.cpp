@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops over the pixels of a row, and inside over its last axes: operands of those axes alone are read again for each
-// pixel, and sums over the pixels have sixteen lines in memory, pixel i adding to line i mod 16, folded 8, 4, 2, 1 at
-// the end.
+// Loops over the pixels of a row and, inside of them, over the last axes. Operands that have only the last axes are
+// read again for each pixel. A sum over the pixels has 16 partial sums in memory: pixel i is added to partial sum i mod
+// 16, and at the end they are reduced in the order 8, 4, 2, 1.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/cpu/Lines.h"
 #include "compiler/codegen/cpu/Rows.h"
@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// Chunks of a period that are written one after the other; more are a loop.
+// Largest number of chunks of a period that are unrolled; more chunks are a loop.
 static constexpr int64_t maxUnrolled = 4;
 
 static int64_t padded(int64_t period) { return (period + lanes - 1) / lanes * lanes; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and their gradients to the images, then element-wise operations on the result. A tile of the grid is a
-// block of rows of one sample. A thread packs a small matrix at once and passes each block with all its panels, so that
-// memory is read and written in one go; of a large one it packs a panel and walks all its tiles with it.
+// Convolutions and their input gradients, with element-wise operations on the result. A tile of the grid is a block of
+// rows of one sample. A thread packs a small matrix as a whole and processes each block with all its panels, so that
+// memory is read and written once. Of a large matrix it packs one panel at a time and processes all its tiles with the
+// panel.
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Winograd.h"
@@ -11,10 +12,12 @@
 using namespace mlir;
 using namespace mtc;
 
-// Floats of a packed panel of the whole matrix, on the stack, and of a matrix that stays in the second cache.
+// Largest number of floats of a packed panel, which is on the stack, and of a matrix that is packed as a whole and
+// stays in the L2 cache.
 static constexpr int64_t packedFloats = 1 << 19, residentFloats = 160 << 10;
 
-// Sixteen elements of an operand of the epilogue: of the result's shape, one for each channel, or one.
+// 16 elements of an operand of the epilogue, which has the shape of the result, one element per channel, or one
+// element.
 Value ConvEmitter::loadElements(Value value, Value base, Value pixel, Value channel, Value mask) {
   Type element = elementOf(value);
   if (innerCount(value) == 1 && !isSplit(value))
@@ -24,7 +27,7 @@ Value ConvEmitter::loadElements(Value value, Value base, Value pixel, Value chan
   return emit.loadLanes(element, emit.address(base, element, channel), mask);
 }
 
-// One vector of a result's pixel (counted over all samples), whose sums are at `line`.
+// Stores one vector of a pixel of the result (numbered over all samples), whose sums are at `line`.
 void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, int64_t vector) {
   Type f32 = emit.getF32Type();
   bool masked = vector + 1 == columns.panel.vectors && columns.panel.last < lanes;
@@ -59,8 +62,8 @@ void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
   const Image &image = product.result;
   int64_t width = columns.panel.width(), across = at.columns;
   Value down = at.rows;
-  if (product.winograd) { // its last tiles may be larger than the result
-    down = emit.least(down, emit.sub(emit.integer(image.rows), at.row));
+  if (product.winograd) { // the last tiles of Winograd's algorithm may be larger than the result
+    down = emit.min(down, emit.sub(emit.integer(image.rows), at.row));
     across = std::min(across, image.columns - at.column.known);
   }
   emit.loop(emit.integer(0), down, 1, [&](Value i) {
@@ -77,8 +80,8 @@ void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
   });
 }
 
-// Distances of the taps that a step of the tile takes: those of a row of taps where positions share what they read and
-// vectors are too few to share an element of the source, else one.
+// Distances of the taps in one step of the tile: all taps of a row of taps if adjacent positions read the same elements
+// and the vectors are too few to reuse an element of the source; else one tap.
 SmallVector<int64_t> ConvEmitter::tapsOf(const Residue &residue, const Panel &panel) {
   int64_t count = residue.tapColumns(), pixel = product.pixelStride(residue);
   if (!emit.vectors.isWide() || product.depthwise || panel.vectors > 2 || count == 1 || count * panel.vectors > 14)
@@ -93,15 +96,15 @@ SmallVector<int64_t> ConvEmitter::tapsOf(const Residue &residue, const Panel &pa
   return shared ? taps : SmallVector<int64_t>{0};
 }
 
-// Rows of taps that lie above row `bound` of the source for positions of a residue's row.
+// Number of rows of taps above row `bound` of the source, for positions in a row of the residue.
 Value ConvEmitter::rowsBelow(const Residue &residue, Value row, int64_t bound) {
-  int64_t count = residue.tapRows(), apart = residue.tapRowStep();
+  int64_t count = residue.tapRows(), step = residue.tapRowStep();
   Value distance = emit.sub(emit.integer(bound - residue.lowRow), emit.mul(row, residue.rowStep));
-  return emit.least(emit.ceilDiv(emit.most(distance, emit.integer(0)), apart), emit.integer(count));
+  return emit.min(emit.ceilDiv(emit.max(distance, emit.integer(0)), step), emit.integer(count));
 }
 
-// The tiles of a block, for some steps of the residue's matrix: of each row of positions those whose row of taps lies
-// in the image.
+// Emits the tiles of a block for some steps of the residue's matrix: in each row, only the positions whose row of taps
+// is inside the image.
 void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps) {
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   const Residue &residue = at.residue;
@@ -117,10 +120,10 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
     Value first = steps.first, last = end;
     if (halo) {
       Value row = emit.add(at.row, i);
-      first = emit.most(first, emit.mul(rowsBelow(residue, row, 0), lineSteps));
-      last = emit.least(last, emit.mul(rowsBelow(residue, row, product.source.rows), lineSteps));
+      first = emit.max(first, emit.mul(rowsBelow(residue, row, 0), lineSteps));
+      last = emit.min(last, emit.mul(rowsBelow(residue, row, product.source.rows), lineSteps));
     }
-    Value depth = emit.most(emit.sub(last, first), emit.integer(0)), table = emit.address(steps.table, i32, first);
+    Value depth = emit.max(emit.sub(last, first), emit.integer(0)), table = emit.address(steps.table, i32, first);
     Value b = emit.address(columns.packed, f32, emit.mul(emit.add(emit.mul(first, taps), at.packedRow), width));
     auto tile = [&](Value j, int64_t count) {
       SmallVector<int64_t> offsets;
@@ -142,15 +145,15 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
   auto one = [&](Value i) { cut(i, 1); };
   if (together == 1)
     return emit.loop(emit.integer(0), at.rows, 1, one);
-  // Rows that all taps read inside the image, as many of them as fill a tile.
+  // The rows for which all taps are inside the image form full tiles.
   Value top = emit.integer(0), inner = at.rows;
   if (halo) {
     auto rowsUntil = [&](int64_t position) {
-      return emit.least(emit.most(emit.sub(emit.integer(position), at.row), emit.integer(0)), at.rows);
+      return emit.min(emit.max(emit.sub(emit.integer(position), at.row), emit.integer(0)), at.rows);
     };
     top = rowsUntil(llvm::divideCeil(std::max<int64_t>(-residue.lowRow, 0), residue.rowStep));
     int64_t inside = std::max<int64_t>(product.source.rows - residue.highRow, 0);
-    inner = emit.most(emit.sub(rowsUntil(llvm::divideCeil(inside, residue.rowStep)), top), emit.integer(0));
+    inner = emit.max(emit.sub(rowsUntil(llvm::divideCeil(inside, residue.rowStep)), top), emit.integer(0));
   }
   Value whole = emit.add(top, emit.mul(emit.div(inner, emit.integer(together)), together));
   emit.loop(emit.integer(0), top, 1, one);
@@ -158,7 +161,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
   emit.loop(whole, at.rows, 1, one);
 }
 
-// What a block's positions read: the source, or a copy with zeros around it.
+// Address of the source at a block's positions: in the source itself, or in a copy with a halo of zeros.
 Value ConvEmitter::positionsOf(Value group, const Positions &at) {
   Type f32 = emit.getF32Type();
   const Residue &residue = at.residue;
@@ -190,7 +193,7 @@ void ConvEmitter::emitPanel(const Columns &columns, const Positions &at, Value a
   Value table = emitTable(emit, offsets);
   int64_t count = offsets.size(), step = columns.panel.depth() / taps.size();
   emit.loop(emit.integer(0), emit.integer(count), step, [&](Value k) {
-    emitTiles(columns, at, a, {table, k, emit.least(emit.integer(step), emit.sub(emit.integer(count), k)), taps});
+    emitTiles(columns, at, a, {table, k, emit.min(emit.integer(step), emit.sub(emit.integer(count), k)), taps});
   });
 }
 
@@ -222,7 +225,7 @@ void ConvEmitter::emitTile(Panels panels, Value group, Value tile) {
     PixelBlock size = product.blockOf(residue);
     Value row = emit.mul(block, size.rows), end = emit.integer(residue.rows);
     emit.when(emit.less(row, end), [&] {
-      Value rows = emit.least(emit.integer(size.rows), emit.sub(end, row));
+      Value rows = emit.min(emit.integer(size.rows), emit.sub(end, row));
       forColumnBlocks(emit, product, residue, [&](BlockColumn column, int64_t count) {
         emitBlock(panels, group, {residue, packedRow, sample, row, rows, column, count});
       });
@@ -231,7 +234,7 @@ void ConvEmitter::emitTile(Panels panels, Value group, Value tile) {
   }
 }
 
-// Vectors of a panel: fewer where the matrix is deep.
+// Number of vectors of a panel; fewer if the matrix is deep.
 int64_t ConvEmitter::vectors() const {
   int64_t vectors = emit.vectors.tileVectors();
   while (vectors > 1 && depth() * vectors * lanes > packedFloats)
@@ -239,7 +242,7 @@ int64_t ConvEmitter::vectors() const {
   return vectors;
 }
 
-// Floats of all packed panels.
+// Number of floats of all packed panels.
 int64_t ConvEmitter::matrixFloats() const {
   int64_t width = vectors() * lanes;
   return packedRows() * llvm::divideCeil(product.result.groupChannels, width) * width;
@@ -251,7 +254,7 @@ LogicalResult ConvEmitter::begin() {
     if (PixelBlock size = product.blockOf(residue); product.needsHaloBuffer(residue))
       haloBufferSize = std::max(haloBufferSize, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
                                                     product.source.groupChannels);
-  // isWinograd bounds what tiles take.
+  // isWinograd limits the memory of tiles.
   if (!product.winograd && (depth() * lanes > packedFloats || haloBufferSize > packedFloats))
     return kernel.op.emitError("expected a convolution of at most ")
            << packedFloats / lanes << " taps times channels over at most " << packedFloats

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The writer of a convolution, a kernel of kind conv or a statement of a rows kernel: Conv.cpp walks the blocks,
-// ConvPack.cpp packs the matrix, ConvWinograd.cpp has what is different where tiles of positions are computed.
+// Emits a convolution: a kernel of kind conv, or a statement of a rows kernel. Conv.cpp iterates over blocks,
+// ConvPack.cpp packs the matrix, and ConvWinograd.cpp has the parts that differ for Winograd's algorithm.
 #ifndef COMPILER_CODEGEN_CPU_CONV_H
 #define COMPILER_CODEGEN_CPU_CONV_H
 
@@ -15,12 +15,12 @@ class ConvEmitter {
 public:
   ConvEmitter(Kernel &kernel, mlir::Operation *op, Product product, bool transposed)
       : kernel(kernel), emit(kernel.emit), op(op), product(std::move(product)), transposed(transposed) {}
-  // The kernel of kind conv.
+  // Emits a kernel of kind conv.
   mlir::LogicalResult run();
 
-  // The same as a statement of a rows kernel: the matrix is packed before the first row. `pointer` says where a value
-  // lies, of the row's sample if it is split; `wanted` are the values, of the convolution and of element-wise ops on
-  // it, to be stored there.
+  // Emit a statement of a rows kernel; `prepare` packs the matrix before the first row. `pointer` returns the address
+  // of a value, for the row's sample if the value is split. `wanted` are the values to store there: results of the
+  // convolution, and of element-wise ops on it.
   using Pointers = std::function<mlir::Value(mlir::Value)>;
   mlir::LogicalResult prepare(Pointers pointer);
   mlir::LogicalResult runSample(Pointers pointer, llvm::ArrayRef<mlir::Value> wanted);
@@ -30,11 +30,13 @@ private:
   Emitter &emit;
   mlir::Operation *op;
   Product product;
-  bool transposed; // the matrix of a tap is the kernel's transposed
+  bool transposed; // the matrix of a tap is the transposed kernel
   Pointers pointers;
-  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> results; // wanted values, and where
-  mlir::Value source, weights, haloBuffer, matrix, sums;          // the last two of a matrix that is packed at once
-  mlir::Value chainPanel, elements, elementSums;                  // of Winograd's algorithm: a packed panel; of a block
+  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> results; // values to store, with their addresses
+  // `matrix` and `sums` exist only for a matrix that is packed as a whole
+  mlir::Value source, weights, haloBuffer, matrix, sums;
+  // for Winograd's algorithm: a packed panel; elements and sums of a block
+  mlir::Value chainPanel, elements, elementSums;
 
   // A panel of columns of one group, and its packed matrix.
   struct Columns {
@@ -42,12 +44,12 @@ private:
     Panel panel;
     mlir::Value packed, sums;
   };
-  // Calls a function for the panels that pass a block.
+  // Calls a function for each panel to apply to a block.
   using Panels = llvm::function_ref<void(llvm::function_ref<void(const Columns &)>)>;
   // Positions of a residue: rows [row, row + rows), columns [column, column + columns) of a sample.
   struct Positions {
     const Residue &residue;
-    int64_t packedRow; // of the residue's first tap
+    int64_t packedRow; // row of the residue's first tap in the packed matrix
     mlir::Value sample, row, rows;
     BlockColumn column;
     int64_t columns;
@@ -72,7 +74,7 @@ private:
   mlir::Value positionsOf(mlir::Value group, const Positions &at);
   void emitPanel(const Columns &columns, const Positions &at, mlir::Value a);
   struct Steps {
-    mlir::Value table, first, count; // `first` and `count` in steps
+    mlir::Value table, first, count; // `first` and `count` are in steps
     llvm::ArrayRef<int64_t> taps;
   };
   mlir::Value rowsBelow(const Residue &residue, mlir::Value row, int64_t bound);
@@ -83,12 +85,12 @@ private:
                            mlir::Value mask);
 };
 
-// bf16 or f16, null for f32: Product::element of a source.
+// bf16 or f16, or null for f32: Product::element for this source.
 mlir::Type extended(mlir::Value source);
-// The convolution, or gradient to the images, as products.
+// The convolution, or its input gradient, as products.
 Product productOf(mlir::Operation *op);
 
-// The kernel's gradient of one sample, as a statement of a rows kernel.
+// Emits the kernel gradient of one sample, as a statement of a rows kernel.
 void emitKernelGradient(Kernel &kernel, mlir::mt::Conv2DKernelGradientOp op, mlir::Value source, mlir::Value gradient,
                         mlir::Value result);
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The matrix of a convolution, or of its gradient to the images, packed panel by panel in the order of the chain.
+// Packs the matrix of a convolution, or of its input gradient, panel by panel in the order of the FMA chain.
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Winograd.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Rows of the packed matrix: all taps of all residues, or elements of a tile.
+// Number of rows of the packed matrix: taps of all residues times channels, or elements of a Winograd tile times
+// channels.
 int64_t ConvEmitter::depth() const {
   if (product.winograd)
     return winogradElements * product.tapDepth();
@@ -17,7 +18,7 @@ int64_t ConvEmitter::depth() const {
   return taps * product.tapDepth();
 }
 
-// Rows of the packed matrix, and those that packing writes behind them.
+// Number of rows of the packed matrix, including rows after its end that packing writes.
 int64_t ConvEmitter::packedRows() const {
   int64_t along = 1;
   for (const Residue &residue : product.residues)
@@ -34,7 +35,7 @@ void ConvEmitter::pack(const Columns &columns) {
   packElements(columns, chainPanel);
 }
 
-// Rows of the matrix in the order of the chain.
+// Packs the rows of the matrix in the order of the chain.
 void ConvEmitter::packChain(const Columns &columns) {
   Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
   int64_t outer = product.result.groupChannels, width = columns.panel.width(), packedRow = 0;
@@ -62,8 +63,8 @@ void ConvEmitter::packChain(const Columns &columns) {
   }
 }
 
-// The transposed matrices of a residue's taps. What a tap writes past its depth lies in later rows of taps, or behind
-// all.
+// Packs the transposed matrices of a residue's taps. Values that a tap writes beyond its depth are overwritten by later
+// taps, or are after the end of the matrix.
 void ConvEmitter::packTransposed(const Columns &columns, const Residue &residue, Value to) {
   Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
   int64_t inner = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();

@@ -14,7 +14,7 @@ bool Product::needsHaloBuffer(const Residue &residue) const {
          residue.lowColumn + residue.reachColumns(residue.columns) > source.columns;
 }
 
-// Whole tiles of 2 x 2 positions.
+// A block of full tiles of 2 x 2 positions.
 static PixelBlock winogradBlock(const Residue &residue) {
   int64_t tiles = residue.columns / 2, parts = ceilDiv(tiles, winogradPositions / 4);
   if (parts > 1)
@@ -31,7 +31,7 @@ PixelBlock Product::blockOf(const Residue &residue) const {
            residue.reachRows(rows) * residue.reachColumns(columns) * source.groupChannels <= haloBufferFloats;
   };
   int64_t parts = ceilDiv(residue.columns, blockPositions), columns = ceilDiv(residue.columns, parts);
-  // A row is cut only where it must be; the halo buffer of a single position may be larger.
+  // A row is divided only if it must be; the halo buffer of a single position may be larger than the limit.
   while (columns > 16 && !fits(1, columns))
     columns = ceilDiv(residue.columns, ++parts);
   if (parts > 1)
@@ -68,7 +68,7 @@ static void setBounds(Residue &residue) {
   }
 }
 
-// Channels of all groups at once where each is alone.
+// Replaces groups of one channel and one filter by one group of all channels, computed element by element.
 static Product together(Product product) {
   if (product.groups == 1 || product.source.groupChannels != 1 || product.result.groupChannels != 1)
     return product;
@@ -107,10 +107,11 @@ Product mtc::forwardProduct(const mt::Convolution &given) {
 }
 
 namespace {
-// Inputs first, first + stride ... of a window: what they are read at. Outputs ascend, so taps descend.
+// The inputs first, first + stride ... of a window along one axis, with the taps that read them. Taps are in the order
+// of increasing outputs, so they decrease.
 struct AxisResidue {
   int64_t first, count;
-  SmallVector<std::pair<int64_t, int64_t>> taps; // output of the first input, tap
+  SmallVector<std::pair<int64_t, int64_t>> taps; // output that reads the first input, and tap
 };
 } // namespace
 
@@ -156,7 +157,7 @@ void mtc::forColumnBlocks(Emitter &emit, const Product &product, const Residue &
     body({emit.integer(column), column}, std::min(size, residue.columns - column));
 }
 
-// Floats [0, count) at `to`: copies of those at `from`, or zeros (null).
+// Copies `count` floats from `from` to `to`; if `from` is null, stores zeros.
 static void emitFloats(Emitter &emit, Type element, Value from, Value to, int64_t count) {
   Type f32 = emit.getF32Type();
   int64_t whole = count / lanes * lanes;

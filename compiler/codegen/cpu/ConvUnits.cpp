@@ -5,11 +5,11 @@
 using namespace mlir;
 using namespace mtc;
 
-// Floats of the source that a row of taps reads at a position.
+// Number of floats of the source that a position reads per row of taps.
 static int64_t lineFloats(const Product &product) { return product.residues.front().tapColumns() * product.tapDepth(); }
 
-// Whether vectors along a row of taps are used so much better than vectors along the filters. One vector alone shares
-// no element of the other operand.
+// Whether vectors along a row of taps have so many more used elements than vectors along the filters that the
+// transposed product is faster. A single vector shares no element of the other operand.
 bool mtc::isTransposed(const Product &product) {
   const Residue &residue = product.residues.front();
   int64_t along = residue.tapColumns();
@@ -21,12 +21,12 @@ bool mtc::isTransposed(const Product &product) {
   return use(lineFloats(product)) > 1.15 * use(product.result.groupChannels);
 }
 
-// Columns of the product.
+// Number of columns of the product.
 int64_t mtc::columnsOf(const Product &product) {
   return isTransposed(product) ? lineFloats(product) : product.result.groupChannels;
 }
 
-// Positions whose reading at `tap` lies within `inputs`.
+// Range of the positions that read inside of `inputs` at `tap`.
 std::pair<int64_t, int64_t> mtc::insideRange(int64_t tap, int64_t step, int64_t inputs, int64_t positions) {
   auto reach = [&](int64_t distance) { return distance <= 0 ? 0 : std::min(ceilDiv(distance, step), positions); };
   return {reach(-tap), reach(inputs - tap)};
@@ -37,7 +37,7 @@ bool mtc::isDirect(const Product &product) {
          !isTransposed(product) && product.tapDepth() >= unitRows;
 }
 
-// The rows of each tap, where units do not share taps.
+// The rows of each tap, for units with one tap.
 static std::vector<RowUnit> directUnits(const Product &product) {
   const Residue &residue = product.residues.front();
   const Image &image = product.source;
@@ -54,7 +54,7 @@ static std::vector<RowUnit> directUnits(const Product &product) {
   return units;
 }
 
-// Filters, for each row of taps.
+// The filters, for each row of taps.
 static std::vector<RowUnit> transposedUnits(const Product &product) {
   const Residue &residue = product.residues.front();
   int64_t filters = product.result.channels, count = residue.taps.size(), along = residue.tapColumns();
@@ -68,7 +68,8 @@ static std::vector<RowUnit> transposedUnits(const Product &product) {
   return units;
 }
 
-// Rows of the result cut in units of adjacent rows: runs of equal steps are cut evenly, short ones put together.
+// Divides the rows of the result into units of adjacent rows: runs of equal steps are divided evenly, short runs are
+// joined.
 std::vector<RowUnit> mtc::unitsOf(const Product &product) {
   if (isTransposed(product))
     return transposedUnits(product);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients of convolutions to their kernels: the product of (taps x channels, positions) and (positions, filters),
-// summed over the positions of each sample in order, samples of a shard in order, shards by the tree. Sums of a bundle
-// of rows wait in memory from block to block. Where filters are few, the product is transposed: for each row of taps
-// (filters, positions) times (positions, taps of the row x channels). Where a unit has one tap, only the positions are
-// taken whose tap lies in the image, and no copy with a halo of zeros is made. In a kernel of rows there is no tree:
-// the gradient of each sample is a result.
+// Kernel gradients of convolutions: the product of (taps x channels, positions) and (positions, filters). The sum is
+// over the positions of each sample in order, then over the samples of a shard in order, then over the shards along the
+// tree. The sums of a bundle of rows stay in memory from block to block. If there are few filters, the product is
+// transposed: for each row of taps (filters, positions) times (positions, taps of the row x channels). If a unit has
+// one tap, only the positions whose tap is inside the image are visited, without a copy with a halo of zeros. In a rows
+// kernel there is no tree: the result is the gradient of each sample.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/ConvUnits.h"
@@ -27,7 +27,7 @@ static Product kernelProduct(mt::Conv2DKernelGradientOp op) {
 namespace {
 class KernelGradientEmitter {
 public:
-  // Where the operands and the result lie: of all samples, or of one.
+  // Addresses of the operands and the result, of all samples or of one sample.
   struct Pointers {
     Value source, gradient, result;
   };
@@ -42,26 +42,27 @@ private:
   const Residue &residue;
   Type element; // of the gradient
   bool transposed, direct;
-  int64_t height; // rows of the result of one group
+  int64_t height; // rows of the result per group
   std::vector<RowUnit> units;
   Value extendedGradient; // of a block
   Value source, gradient, result, haloBuffer, starts, patterns, firsts, tapLines, tapRows, tapEnds, tapColumns;
-  SmallVector<SmallVector<int64_t>> shapes; // different offsets of units
+  SmallVector<SmallVector<int64_t>> shapes; // the different lists of offsets of units
 
   struct Part {
     Value group, column;
     Panel panel;
-    Value from, to; // units
-    Value row;      // first
+    Value from, to; // range of units
+    Value row;      // first row
     Value sums;
-    Value packed; // the gradient at the positions of a block; null: read where it lies
+    Value packed; // the gradient at the positions of a block; null: it is read in place
     Value start;  // first sample of the shard
   };
   void forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body);
   void emitBundle(const Part &part, const Shards &shards);
   void emitSample(const Part &part, Value sample);
   void emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column, int64_t columns);
-  // Of a block whose units have one tap each: positions of one sample, and tables over the columns of the taps.
+  // Data of a block whose units have one tap each: the rows of positions of one sample, and tables over the columns of
+  // the taps.
   struct Inside {
     Value row, rows, starts, lengths;
   };
@@ -103,7 +104,7 @@ KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGra
   tapColumns = emitTable(emit, column);
 }
 
-// Adds the block's positions to the sums of all units of the part.
+// Adds the positions of a block to the sums of all units of the part.
 void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column,
                                       int64_t columns) {
   Type f32 = emit.getF32Type();
@@ -131,7 +132,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
       offsets.push_back((i * residue.rowStep * line + j * residue.columnStep) * pixel);
   Value table = emitTable(emit, offsets), depth = emit.mul(rows, columns);
   int64_t filters = product.result.channels;
-  // A shard's sums start at its first position.
+  // The sums of a shard start at its first position.
   Value before = emit.add(emit.add(emit.sub(sample, part.start), row), column.value),
         fresh = emit.equal(before, emit.integer(0));
   Value pixels =
@@ -139,7 +140,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   Value b = emit.address(gradient, element, emit.mul(pixels, filters));
   Type from = part.packed ? element : f32;
   if (!part.packed && Emitter::isHalf(element)) {
-    // The positions of a block follow each other.
+    // The positions of a block are contiguous.
     emitExtend(emit, element, b, filters, extendedGradient, filters, depth, emit.integer(filters));
     b = extendedGradient;
   }
@@ -165,12 +166,12 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   emitUnits(part, a, {a, table, b, emit.integer(filters), depth, {}, fresh}, {/*masked=*/true, product.depthwise});
 }
 
-// Tables over the block's positions, for each column of taps those that it reads inside the image.
+// Builds tables of the positions of a block: for each column of taps, the positions that it reads inside the image.
 KernelGradientEmitter::Inside KernelGradientEmitter::emitInside(const Part &part, Value row, Value rows,
                                                                 BlockColumn column, int64_t columns,
                                                                 TileOperands &operands) {
   const Image &image = product.source;
-  int64_t apart = part.packed ? part.panel.width() : product.result.channels;
+  int64_t distance = part.packed ? part.panel.width() : product.result.channels;
   SmallVector<int64_t> offsets, positions, starts, lengths;
   for (const Tap &tap : ArrayRef(residue.taps).take_front(residue.tapColumns())) {
     auto [first, end] = insideRange(tap.column, residue.columnStep, image.columns, residue.columns);
@@ -181,7 +182,7 @@ KernelGradientEmitter::Inside KernelGradientEmitter::emitInside(const Part &part
     for (int64_t i = 0; i < product.blockOf(residue).rows; ++i)
       for (int64_t j = first; j < end; ++j) {
         offsets.push_back((i * residue.rowStep * image.columns + j * residue.columnStep) * image.channels);
-        positions.push_back((i * columns + j) * apart);
+        positions.push_back((i * columns + j) * distance);
       }
   }
   operands.table = emitTable(emit, offsets);
@@ -189,14 +190,14 @@ KernelGradientEmitter::Inside KernelGradientEmitter::emitInside(const Part &part
   return {row, rows, emitTable(emit, starts), emitTable(emit, lengths)};
 }
 
-// The operands of one unit: rows of positions that its tap reads inside the image.
+// Operands of one unit: the rows of positions that its tap reads inside the image.
 TileOperands KernelGradientEmitter::insideOf(const Inside &inside, Value unit, TileOperands operands) {
   Value column = loadTable(emit, tapColumns, unit), length = loadTable(emit, inside.lengths, column);
   auto within = [&](Value table) {
     Value row = emit.sub(loadTable(emit, table, unit), inside.row);
-    return emit.least(emit.most(row, emit.integer(0)), inside.rows);
+    return emit.min(emit.max(row, emit.integer(0)), inside.rows);
   };
-  Value first = within(tapRows), count = emit.most(emit.sub(within(tapEnds), first), emit.integer(0));
+  Value first = within(tapRows), count = emit.max(emit.sub(within(tapEnds), first), emit.integer(0));
   Value from = emit.add(loadTable(emit, inside.starts, column), emit.mul(first, length));
   operands.table = emit.address(operands.table, emit.getI32Type(), from);
   operands.stride = emit.address(operands.stride, emit.getI32Type(), from);
@@ -204,7 +205,7 @@ TileOperands KernelGradientEmitter::insideOf(const Inside &inside, Value unit, T
   return operands;
 }
 
-// The tiles of all units of the part, each at its address in `a`.
+// Emits the tiles of all units of the part, with their addresses in `a`.
 void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOperands &given, TileForm form,
                                       const Inside *inside) {
   Type f32 = emit.getF32Type();
@@ -231,7 +232,7 @@ void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOpera
 void KernelGradientEmitter::emitSample(const Part &part, Value sample) {
   PixelBlock size = product.blockOf(residue);
   emit.loop(emit.integer(0), emit.integer(residue.rows), size.rows, [&](Value row) {
-    Value rows = emit.least(emit.integer(size.rows), emit.sub(emit.integer(residue.rows), row));
+    Value rows = emit.min(emit.integer(size.rows), emit.sub(emit.integer(residue.rows), row));
     forColumnBlocks(emit, product, residue,
                     [&](BlockColumn column, int64_t columns) { emitBlock(part, sample, row, rows, column, columns); });
   });
@@ -252,7 +253,7 @@ void KernelGradientEmitter::store(const Part &part, Value count) {
   });
 }
 
-// Sums of (kh, filter) x (kw, c) to where the result has (kh, kw, c) x filter.
+// Stores sums of (kh, filter) x (kw, c) to the result (kh, kw, c) x filter.
 void KernelGradientEmitter::storeTransposed(const Part &part, Value count) {
   Type f32 = emit.getF32Type();
   int64_t filters = product.result.channels, floats = columnsOf(product);
@@ -295,7 +296,7 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
   transposed ? storeTransposed(part, count) : store(part, count);
 }
 
-// Bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
+// Calls `body` for bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
 void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
   Type f32 = emit.getF32Type();
   PixelBlock size = product.blockOf(residue);
@@ -307,16 +308,17 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
   int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();
   emit.loop(emit.div(begin, emit.integer(count)), emit.ceilDiv(end, count), 1, [&](Value wide) {
     Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));
-    Value from = emit.most(emit.sub(begin, offset), emit.integer(0));
-    Value to = emit.least(emit.sub(end, offset), emit.integer(count));
+    Value from = emit.max(emit.sub(begin, offset), emit.integer(0));
+    Value to = emit.min(emit.sub(end, offset), emit.integer(count));
     Value column = emit.mul(emit.rem(wide, emit.integer(wides)), panelColumns);
     forPanels(emit, columns, column, emit.add(column, panelColumns), [&](Value panelColumn, Panel panel) {
       Value sums = emit.array(f32, bundleUnits * unitRows * panel.width()), packed;
-      // Positions far apart share sets of the first cache, and each is read for every unit.
+      // Positions at large distances share sets of the L1 cache, and every unit reads each of them, so the positions
+      // are packed.
       if (!transposed && !product.depthwise && product.result.channels > panel.width())
         packed = emit.array(f32, blockPositions * panel.width());
       emit.loop(from, to, bundleUnits, [&](Value unit) {
-        Value last = emit.least(emit.add(unit, bundleUnits), to);
+        Value last = emit.min(emit.add(unit, bundleUnits), to);
         body({group, panelColumn, panel, unit, last, loadTable(emit, firsts, unit), sums, packed, {}});
       });
     });
@@ -328,7 +330,7 @@ void KernelGradientEmitter::run() {
   forBundles(kernel.tileBegin, kernel.tileEnd, [&](const Part &part) { emitBundle(part, shards); });
 }
 
-// The sums of one sample, all tiles.
+// Emits all tiles for the sums of one sample.
 void KernelGradientEmitter::runSample() {
   int64_t wides = llvm::divideCeil(columnsOf(product), panelColumns);
   Value none = emit.integer(0), all = emit.integer(product.groups * wides * static_cast<int64_t>(units.size()));
@@ -345,7 +347,7 @@ static mt::Conv2DKernelGradientOp gradientOf(plan::KernelOp op) {
   return op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::Conv2DKernelGradientOp>();
 }
 
-// Whether it is computed by tiles of positions.
+// Whether Winograd's algorithm computes the gradient.
 static bool isByTiles(mt::Conv2DKernelGradientOp op) {
   return isWinogradGradient(kernelProduct(op), elementOf(op.getGradient()));
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is different in a convolution, or its gradient to the images, by Winograd's algorithm: the packed matrix of a
-// panel has a matrix for each element of a tile, and a block is transformed before the products and after them.
+// The parts of a convolution, or its input gradient, that differ for Winograd's algorithm: the packed matrix of a panel
+// has one matrix per element of a tile, and blocks are transformed before and after the products.
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Winograd.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// A panel's matrix in the order of the chain, which `from` holds, to one matrix for each element of a tile.
+// Transforms the matrix of a panel at `from`, in the order of the chain, to one matrix per element of a tile.
 void ConvEmitter::packElements(const Columns &columns, Value from) {
   Type f32 = emit.getF32Type();
   int64_t channels = product.source.groupChannels, width = columns.panel.width();
@@ -26,14 +26,14 @@ void ConvEmitter::packElements(const Columns &columns, Value from) {
   });
 }
 
-// Floats from one element's pixels of a block to the next one's. The vector between them keeps the elements of a tile
-// out of one set of the first cache.
+// Distance in floats between the pixels of two elements of a block. One extra vector keeps the elements of a tile out
+// of the same set of the L1 cache.
 int64_t ConvEmitter::elementFloats() const {
   PixelBlock block = product.blockOf(product.residues.front());
   return block.rows * block.columns / 4 * product.source.groupChannels + lanes;
 }
 
-// The products of a block's elements with a panel, then the sums of its positions.
+// Emits the products of a block's elements and a panel, then the sums of its positions.
 void ConvEmitter::emitElements(const Columns &columns, const Positions &at) {
   Type f32 = emit.getF32Type();
   int64_t channels = product.source.groupChannels, width = columns.panel.width(),

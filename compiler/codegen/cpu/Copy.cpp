@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that move elements by their position or by ids, as copies of boxes and lines.
+// Emits ops that move elements by index or by id, as copies of boxes and lines.
 #include "compiler/codegen/cpu/Copy.h"
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/cpu/Lines.h"
@@ -16,7 +16,7 @@ void mtc::emitFill(Emitter &emit, Type element, Value value, Value to, int64_t c
   });
 }
 
-// Axes that lie behind one another on both sides are one.
+// Joins axes that are contiguous on both sides.
 static StridedCopy merged(const StridedCopy &copy) {
   StridedCopy result;
   for (size_t dim = 0; dim < copy.shape.size(); ++dim) {
@@ -42,7 +42,7 @@ static StridedCopy merged(const StridedCopy &copy) {
 void mtc::emitCopy(Emitter &emit, Type type, const StridedCopy &given, Value from, Value to) {
   Type element = emit.stored(type);
   StridedCopy copy = merged(given);
-  // The last axis: elements in a row on the target's side, in a row or one repeated on the source's.
+  // The last axis: elements are contiguous at the target, and contiguous or one repeated element at the source.
   auto line = [&](Value source, Value target) {
     Value repeated = copy.from.back() == 0 ? emit.splat(emit.load(element, source)) : Value();
     forChunks(emit, copy.shape.back(), [&](Value index, Value mask) {
@@ -94,7 +94,7 @@ void RowEmitter::copyBoxes(mt::MoveOpInterface op) {
   }
 }
 
-// Adds `width` elements to those at `to`.
+// Adds `width` elements at `from` to the elements at `to`.
 static void addLine(Emitter &emit, Type element, Value from, Value to, int64_t width) {
   Type f32 = emit.getF32Type();
   forChunks(emit, width, [&](Value index, Value mask) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code for CPUs: every plan.kernel as a function, compiled for each target.
+// Code for CPUs: emits every plan.kernel as a function, and compiles the functions for each target.
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/KernelKinds.h"
 #include "compiler/codegen/common/Object.h"
@@ -22,11 +22,11 @@ struct CpuModule : NormalModule {
 } // namespace
 
 namespace {
-// What takes the functions that are written: a kernel's by its symbol, and those that kernels share, without a name.
+// Receives the functions: a kernel with its symbol, and functions that kernels share with an empty symbol.
 using Taker = llvm::function_ref<void(OwningOpRef<ModuleOp>, StringRef symbol)>;
 } // namespace
 
-// Writes the function of a kernel into a module of its own. Gives its bytes of scratch.
+// Emits the function of a kernel into a module of its own. Returns its bytes of scratch memory.
 static FailureOr<int64_t> emitKernel(Kernel &kernel, llvm::function_ref<LogicalResult(Kernel &)> body) {
   Emitter &emit = kernel.emit;
   LogicalResult result = success();
@@ -43,7 +43,7 @@ static FailureOr<int64_t> emitKernel(Kernel &kernel, llvm::function_ref<LogicalR
   return emit.scratchBytes();
 }
 
-// Writes all kernels and mt_sum for one vector unit. Gives the bytes of scratch of each kernel.
+// Emits all kernels and mt_sum for one vector unit. Returns the bytes of scratch memory of each kernel.
 static FailureOr<std::vector<int64_t>> emitKernels(const CpuModule &normal, const CodegenOptions &options,
                                                    const VectorUnit &vectors, Taker take) {
   SharedCode shared;
@@ -74,7 +74,7 @@ static FailureOr<std::vector<int64_t>> emitKernels(const CpuModule &normal, cons
   if (failed(write({}, mt::KernelKind::elementwise, Grid{0, 1, elementwiseElementsPerTile}, {}, mtrun::sumKernelName,
                    emitSums)))
     return failure();
-  scratch.pop_back(); // of mt_sum, which is no kernel of the plan
+  scratch.pop_back(); // of mt_sum, which is not a kernel of the plan
   return scratch;
 }
 
@@ -104,7 +104,7 @@ FailureOr<int64_t> mtc::maxScratch(ModuleOp module, const CodegenOptions &option
   return most;
 }
 
-// The code for one target. An error without a text: it was reported at the kernel.
+// Generates the code for one target. An error without text has been emitted at the kernel.
 static llvm::Expected<std::vector<TargetCode>> makeCode(const CpuModule &normal, const CodegenOptions &options,
                                                         const CpuTarget &target, llvm::ThreadPoolInterface &pool) {
   ObjectCompiler compiler(target, pool);

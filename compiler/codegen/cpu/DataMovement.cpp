@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations of a row that are more than a loop over flat elements.
+// Operations of a row that are not a loop over linear elements.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Lines.h"
@@ -95,8 +95,9 @@ Value RowEmitter::floatsOf(Value value) {
   return pointer;
 }
 
-// The number of the first of the largest elements of a line. All lanes start from its first element; the lanes' results
-// are folded to the largest, then to the lowest number that has it. A NaN is the largest, and equals nothing.
+// Index of the first largest element of a line. All vector elements start with the first element of the line; at the
+// end they are reduced to the largest element, then to the lowest index that has it. A NaN is the largest, and equals
+// nothing.
 static Value firstLargestOf(Emitter &emit, Type element, Value line, int64_t length) {
   Emitter::Values best{emit.splat(emit.load(element, line)), emit.zeros(emit.vectorOf(emit.getI32Type()))};
   auto next = [&](Value index, Value mask, ValueRange before) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise kernels, and kernels of rows whose every value is one element a row: sixteen elements at a time, a masked
-// chunk at the end.
+// Elementwise kernels, and rows kernels in which every value has one element per row: 16 elements at a time, with a
+// masked chunk at the end.
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Lines.h"
 
@@ -53,7 +53,7 @@ LogicalResult mtc::emitElementwise(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   int64_t tile = kernel.grid.elementsPerTile;
   Value from = emit.mul(kernel.tileBegin, tile);
-  Value to = emit.least(emit.mul(kernel.tileEnd, tile), kernel.count());
+  Value to = emit.min(emit.mul(kernel.tileEnd, tile), kernel.count());
   // A body whose results have rank 0 is for one element.
   int64_t resultRank = tensorOf(kernel.yields()[0]).getRank();
   return emitLine(kernel, from, to, [&](Value value) { return resultRank > 0 && tensorOf(value).getRank() == 0; });
@@ -63,7 +63,7 @@ void mtc::emitSum(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   int64_t tile = kernel.grid.elementsPerTile;
   Value from = emit.mul(kernel.tileBegin, tile);
-  Value to = emit.least(emit.mul(kernel.tileEnd, tile), kernel.count());
+  Value to = emit.min(emit.mul(kernel.tileEnd, tile), kernel.count());
   Value a = kernel.buffer(0), b = kernel.buffer(1), out = kernel.buffer(2);
   Type f32 = emit.getF32Type();
   forChunks(emit, from, to, [&](Value index, Value mask) {

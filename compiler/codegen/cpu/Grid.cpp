@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the kernels of each kind are cut on CPUs, but for those whose code decides it (Conv.cpp, ConvWgrad.cpp,
-// ScatterAdd.cpp).
+// Grids of the kernel kinds on CPUs. Conv.cpp, ConvWgrad.cpp and ScatterAdd.cpp have the grids of their kinds.
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
@@ -18,8 +17,8 @@ static bool hasConvolution(Block &body) {
   return llvm::any_of(body, [](Operation &op) { return isa<mt::ConvolutionOpInterface>(op); });
 }
 
-// Bytes of the values of a line, and of the lines of a tile: the second cache holds what one step of the body leaves to
-// the next.
+// Bytes of the values of one line, and of the lines of a tile: the values that one statement passes to the next stay in
+// the L2 cache.
 static constexpr int64_t lineBytes = 1 << 16;
 
 LineForm mtc::cpuLineForm(plan::KernelOp op) { return lineFormOf(op, lineBytes); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels on CPUs: the grid and the emitter of each kind. A file for each kind (Map.cpp, Matmul.cpp ...) writes its
-// function's body.
+// Kernels on CPUs: the grid and the emitter of each kind. One file per kind (Elementwise.cpp, Matmul.cpp ...) emits the
+// body of the function.
 #ifndef COMPILER_CODEGEN_CPU_KERNELS_H
 #define COMPILER_CODEGEN_CPU_KERNELS_H
 
@@ -9,18 +9,19 @@
 
 namespace mtc {
 
-// Rows of a tile of the grid: of a matmul's and of a weight gradient's result, of a transposition's operand.
+// Rows of a tile of the grid: of the result of a matmul, of the result of a weight gradient, and of the operand of a
+// transposition.
 constexpr int64_t matmulRows = 8, treeRows = 12, transposeRows = 16;
 
 // Whether a weight gradient is computed as its transpose.
 bool isTransposed(int64_t height, int64_t columns);
-// Every value that depends on the row is one element: rows lie in lanes.
+// Whether every value that depends on the row has one element, so that the elements of a vector are rows.
 bool isLine(mlir::plan::KernelOp op);
-// How the samples of a kernel of rows are cut into lines, and how many lines a tile has.
+// Division of the samples of a rows kernel into lines, and number of lines of a tile.
 LineForm cpuLineForm(mlir::plan::KernelOp op);
 int64_t linesOfTile(const LineForm &form);
 
-// How the tiles of each kind are counted, on all CPUs alike; the body of its function.
+// Grid of each kind, equal for all CPUs, and the emitter of the function's body.
 #define KIND(kind, name, Name)                                                                                         \
   Grid name##Grid(mlir::plan::KernelOp op);                                                                            \
   mlir::LogicalResult emit##Name(Kernel &kernel);

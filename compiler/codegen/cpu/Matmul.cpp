@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// (rows x K) . (K x N), then element-wise operations on the result; a sample may have several rows. Tiles of the grid
-// are numbered down the columns: a thread's share is few panels of many rows, so that each panel of the right side is
-// packed once, and shares are even for any number of rows.
+// (rows x K) . (K x N), then element-wise operations on the result; a sample may have several rows. The tiles of the
+// grid are numbered along the columns of the tile grid, so that a thread gets few panels of many rows: each panel of
+// the right side is packed once, and the work is even for any number of rows.
 #include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
@@ -12,10 +12,10 @@
 using namespace mlir;
 using namespace mtc;
 
-// Floats of a panel of the right side that is packed as a whole: 64 KiB of the second cache.
+// Largest number of floats of a panel of the right side that is packed as a whole: 64 KiB of the L2 cache.
 static constexpr int64_t maxPackedFloats = 2 * panelFloats;
 
-// Rows of the left side that are extended at a time.
+// Number of rows of the left side that are converted to f32 at a time.
 static constexpr int64_t extendedRows = 64;
 
 namespace {
@@ -29,9 +29,9 @@ private:
   Emitter &emit;
   mt::MatmulOp product;
   int64_t depth = 0, columns = 0;
-  bool transposed = false; // the right side lies transposed
+  bool transposed = false; // the right side is stored transposed
   Value right;             // the right side, from the first element of its part of a matrix on
-  int64_t rightStride = 0; // elements between the matrix's rows
+  int64_t rightStride = 0; // stride of the matrix' rows, in elements
   SmallVector<Value> arguments, results;
 
   void findRight();
@@ -42,7 +42,7 @@ private:
 };
 } // namespace
 
-// Sixteen elements of an operand at (row, column), broadcast as the operand's shape says.
+// 16 elements of an operand at (row, column), broadcast according to the operand's shape.
 Value MatmulEmitter::loadElements(Value value, Value base, Value row, Value column, Value mask) {
   RankedTensorType type = tensorOf(value);
   Type element = type.getElementType();
@@ -98,18 +98,18 @@ void MatmulEmitter::findRight() {
     right = emit.address(right, elementOf(matrix), start);
 }
 
-// Rows [k, k + part) of a panel of the right side.
+// Packs rows [k, k + part) of a panel of the right side.
 void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value packed) {
   Type element = elementOf(product.getRhs());
   auto at = [&](Value row, Value index) {
     return emit.address(emit.address(right, element, emit.mul(row, rightStride)), element, index);
   };
   if (transposed)
-    return emitPackTransposed(emit, panel, at(column, k), rightStride, part, packed, /*apart=*/1, element);
+    return emitPackTransposed(emit, panel, at(column, k), rightStride, part, packed, /*toStride=*/1, element);
   emitPack(emit, panel, at(k, column), rightStride, part, packed, element);
 }
 
-// Rows [from, to) of one panel of columns. The panel is packed once where it is small, else again for each block of
+// Emits rows [from, to) of one panel of columns. A small panel is packed once, a large panel again for each block of
 // rows.
 void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   Type f32 = emit.getF32Type();
@@ -118,14 +118,14 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   Value packed = emit.array(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
   Value sums = emit.array(f32, panelFloats);
   Type element = elementOf(product.getLhs());
-  // Rows at a time; of a left side of 16 bits a block is extended.
+  // number of rows of a block; for a left side of 16 bits, a block is converted to f32
   int64_t most = Emitter::isHalf(element) ? std::min(panel.depth(), extendedRows) : panel.depth();
-  int64_t apart = std::min(panel.depth(), padded);
-  Value extended = Emitter::isHalf(element) ? emit.array(f32, most * apart) : Value();
+  int64_t extendedStride = std::min(panel.depth(), padded);
+  Value extended = Emitter::isHalf(element) ? emit.array(f32, most * extendedStride) : Value();
   Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
   auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value packed)> body) {
     emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
-      Value part = emit.least(emit.integer(panel.depth()), emit.sub(emit.integer(depth), k));
+      Value part = emit.min(emit.integer(panel.depth()), emit.sub(emit.integer(depth), k));
       body(k, part, once ? emit.address(packed, f32, emit.mul(k, panel.width())) : packed);
     });
   };
@@ -133,7 +133,7 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   if (once)
     forParts(packPart);
   emit.loop(from, to, most, [&](Value row) {
-    Value count = emit.least(emit.integer(most), emit.sub(to, row));
+    Value count = emit.min(emit.integer(most), emit.sub(to, row));
     forVectors(emit, panel, count,
                [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
     forParts([&](Value k, Value part, Value packed) {
@@ -142,9 +142,9 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
       Value start = emit.address(emit.address(a, element, emit.mul(row, depth)), element, k),
             stride = emit.integer(depth);
       if (extended) {
-        emitExtend(emit, element, start, depth, extended, apart, count, part);
+        emitExtend(emit, element, start, depth, extended, extendedStride, count, part);
         start = extended;
-        stride = emit.integer(apart);
+        stride = emit.integer(extendedStride);
       }
       emitProduct(emit, Layout::rows, panel, start, stride, packed, part, sums, count);
     });
@@ -166,14 +166,14 @@ LogicalResult MatmulEmitter::run() {
 
   Value rows = isSplit(left) ? emit.mul(kernel.rows(), linesOf(left)) : emit.integer(linesOf(left));
   int64_t blockRows = isSplit(left) ? kernel.grid.rowsPerTile * linesOf(left) : matmulRows;
-  Value blocks = emit.most(emit.ceilDiv(rows, blockRows), emit.integer(1));
+  Value blocks = emit.max(emit.ceilDiv(rows, blockRows), emit.integer(1));
   Value first = emit.div(kernel.tileBegin, blocks);
   Value last = emit.div(emit.add(kernel.tileEnd, emit.add(blocks, -1)), blocks);
   emit.loop(first, last, 1, [&](Value wide) {
     Value offset = emit.mul(wide, blocks);
-    Value fromBlock = emit.most(emit.sub(kernel.tileBegin, offset), emit.integer(0));
-    Value toBlock = emit.least(emit.sub(kernel.tileEnd, offset), blocks);
-    Value from = emit.mul(fromBlock, blockRows), to = emit.least(emit.mul(toBlock, blockRows), rows);
+    Value fromBlock = emit.max(emit.sub(kernel.tileBegin, offset), emit.integer(0));
+    Value toBlock = emit.min(emit.sub(kernel.tileEnd, offset), blocks);
+    Value from = emit.mul(fromBlock, blockRows), to = emit.min(emit.mul(toBlock, blockRows), rows);
     Value column = emit.mul(wide, panelColumns);
     forPanels(emit, columns, column, emit.add(column, panelColumns),
               [&](Value panelColumn, Panel panel) { emitPanel(panelColumn, panel, from, to); });

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weight gradients: (? x M)^T . (? x N), summed over the samples by the tree. A panel of N is packed for as many whole
-// shards as fit, and each tile of the result sums them in registers; its stack of left siblings waits in memory for the
-// next part. Where N is small the transposed result is computed, with vectors along M, and transposed when it is
-// stored: an element's chain is the same. Samples of several rows each are that many samples here, in order.
+// Weight gradients: (? x M)^T . (? x N), summed over the samples along the tree. A panel of N is packed for as many
+// full shards as fit, and each tile of the result sums these shards in registers; its stack of left siblings stays in
+// memory for the next part. If N is small, the transposed result is computed, with vectors along M, and transposed when
+// it is stored; the chain of an element is the same. Samples of several rows are treated as that many samples, in
+// order.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
@@ -15,24 +16,25 @@
 using namespace mlir;
 using namespace mtc;
 
-// Samples of a packed panel: 16 KiB; with 32 KiB the first cache loses it to the lines of the left side.
+// Number of samples of a packed panel: 16 KiB. With 32 KiB, the rows of the left side would evict it from the L1 cache.
 static constexpr int64_t packedSamples = 64;
-// Rows of the result that share a packed panel, of shards that fit in one and of longer ones. The more rows, the less
-// often a panel is packed; and the further the left side of a short shard is when the next panel needs it.
+// Number of rows of the result that share a packed panel, for shards that fit in one panel and for longer shards. With
+// more rows a panel is packed less often, but the left side of a short shard is farther away when the next panel needs
+// it.
 static constexpr int64_t shortBlock = 96, longBlock = 384;
-// Samples of a shard from which on a higher tile gains more than two shards in registers.
+// Number of samples of a shard from which a higher tile gains more than two shards in registers.
 static constexpr int64_t longShard = 16;
 
 namespace {
 class TreeEmitter {
 public:
-  // A side of the product: its buffer, what lies in it, and elements from sample to sample.
+  // A side of the product: its buffer, element type, and the stride of samples in elements.
   struct Side {
     Value buffer;
     Type element;
     int64_t stride;
   };
-  // Where the result lies in the kernel's: floats before it, and between its rows.
+  // Position of the result in the kernel's result: floats before it, and the stride of its rows.
   struct Position {
     int64_t first, stride;
   };
@@ -59,10 +61,10 @@ private:
   int64_t leftStride, rightStride;
   Value result;
   int64_t resultStride;
-  Value copied; // a block of the left side
+  Value copied; // a copy of a block of the left side
   int64_t shardRows;
-  int64_t height, columns; // of what is computed
-  bool transposed;         // the result is its transpose
+  int64_t height, columns; // of the computed matrix
+  bool transposed;         // the result is the transposed computed matrix
   int64_t blockRows;
 
   std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
@@ -78,7 +80,7 @@ private:
 };
 } // namespace
 
-// Rows [row, row + count) of the result from sums.
+// Stores rows [row, row + count) of the result from sums.
 void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value count) {
   Type f32 = emit.getF32Type();
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
@@ -99,14 +101,14 @@ void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value 
   });
 }
 
-// The sums of a node in registers: a shard's chain, or two nodes half as high and their sum. `size` samples a shard; a
-// right child without samples adds nothing.
+// The sums of a node in registers: the chain of a shard, or two nodes of one level less and their sum. A shard has
+// `size` samples. A right child without samples adds nothing.
 static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value from, Value end,
                                 llvm::function_ref<Emitter::Values(Value from, Value end)> shard) {
   if (height == 0)
     return shard(from, end);
   Value middle = emit.add(from, emit.mul(size, int64_t(1) << (height - 1)));
-  Emitter::Values left = emitNode(emit, height - 1, size, from, emit.least(middle, end), shard);
+  Emitter::Values left = emitNode(emit, height - 1, size, from, emit.min(middle, end), shard);
   auto choice = scf::IfOp::create(emit, TypeRange(ValueRange(left)), emit.less(middle, end), /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(emit);
   emit.setInsertionPointToEnd(choice.thenBlock());
@@ -119,10 +121,10 @@ static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value
   return Emitter::Values(choice.getResults());
 }
 
-// The function of tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
-// stack, to, step, tiles). Sums shards [first, first + count) of `all`, each of `size` samples, the last one perhaps
-// shorter; `stride` and `step` are floats between rows of a and of the result. Nodes up to `inner` levels above the
-// shards stay in registers; `first` is a multiple of their shards.
+// The function for tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
+// stack, to, step, tiles). It sums shards [first, first + count) of `all` shards, each of `size` samples; the last one
+// may be shorter. `stride` and `step` are the strides of the rows of a and of the result, in floats. Nodes up to
+// `inner` levels above the shards stay in registers; `first` is a multiple of their number of shards.
 static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner) {
   std::string name = llvm::formatv("tree_{0}x{1}_{2}_{3}", rows, vectors, levels, inner);
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
@@ -158,13 +160,15 @@ void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Valu
   emitPack(emit, panel, b, rightStride, part, packed, rightElement);
 }
 
-// Where `count` rows from `row` on of the left side lie, of `part` samples, and the floats between samples. Samples
-// that share few sets of the first cache would throw each other out of it: those are copied, as are those of 16 bits.
+// Address of `count` rows from `row` on of the left side, for `part` samples, and the stride of samples in floats. If
+// the samples share few sets of the L1 cache they would evict each other, so they are copied; samples of 16 bits are
+// copied too.
 std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value row, Value count) {
   Type f32 = emit.getF32Type();
   Type element = leftElement;
   Value a = emit.address(emit.address(left, element, emit.mul(sample, leftStride)), element, row);
-  constexpr int64_t setFloats = 256; // samples this far apart, or a multiple, share sets with every fourth other
+  // samples with a stride that is a multiple of this one share sets with every fourth other sample
+  constexpr int64_t setFloats = 256;
   if (leftStride % setFloats != 0 && !Emitter::isHalf(element))
     return {a, emit.integer(leftStride)};
   if (!copied)
@@ -184,18 +188,18 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
   return {copied, emit.integer(blockRows)};
 }
 
-// Levels of the tree whose sums wait in registers: a pair of shards where two fit in a packed panel. Two levels would
-// halve the tile's rows.
+// Number of tree levels whose sums stay in registers: one, a pair of shards, if two shards fit in a packed panel. Two
+// levels would halve the rows of a tile.
 int64_t TreeEmitter::innerLevels() const {
   return !kernel.fast && emit.vectors.isWide() && shardRows < longShard ? 1 : 0;
 }
 
-// Whether all samples of the tree fit in a packed panel: their products are written one after the other.
+// Whether all samples of the tree fit in a packed panel, so that their products are unrolled.
 bool TreeEmitter::isSmall() const {
   return !kernel.fast && emit.vectors.isWide() && shards.levels > 1 && allSamples() <= packedSamples;
 }
 
-// As emitParts, for a batch without missing samples whose tree isSmall().
+// Does the same as emitParts, for a batch without missing samples for whose tree isSmall() holds.
 void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step) {
   Type f32 = emit.getF32Type();
   Value packed = emit.array(f32, packedSamples * panel.width());
@@ -210,19 +214,20 @@ void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, V
   });
 }
 
-// `count` rows from `row` on, shards that fit in a packed panel, to `target`, `step` floats between rows.
+// Emits `count` rows from `row` on, for shards that fit in a packed panel, to `target`, whose rows have the stride
+// `step` in floats.
 void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step) {
   Type f32 = emit.getF32Type();
   Value packed = emit.array(f32, packedSamples * panel.width());
   Value stack = emit.array(f32, blockRows * panel.width() * shards.levels);
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
-  // In fast mode the one shard fits whole.
+  // In fast mode the single shard fits.
   int64_t group = kernel.fast ? 1 : packedSamples / shardRows / unit * unit;
   int64_t most = emit.vectors.tileRows(panel.vectors, inner + 1);
   emit.loop(emit.integer(0), shards.count, group, [&](Value first) {
     Value sample = emit.mul(first, shards.size);
-    Value part = emit.least(emit.mul(shards.size, group), emit.sub(shards.rows, sample));
-    Value mine = emit.least(emit.integer(group), emit.sub(shards.count, first));
+    Value part = emit.min(emit.mul(shards.size, group), emit.sub(shards.rows, sample));
+    Value mine = emit.min(emit.integer(group), emit.sub(shards.count, first));
     pack(panel, column, sample, part, packed);
     auto [a, stride] = leftBlock(sample, part, row, count);
     forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
@@ -234,7 +239,7 @@ void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, V
   });
 }
 
-// Shards that are longer than a packed panel: their sums grow in memory.
+// Emits shards that are longer than a packed panel, whose sums are in memory.
 void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
   int64_t floats = blockRows * panel.width();
@@ -246,7 +251,7 @@ void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value cou
     forVectors(emit, panel, count,
                [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
     emit.loop(first, end, packedSamples, [&](Value sample) {
-      Value part = emit.least(emit.integer(packedSamples), emit.sub(end, sample));
+      Value part = emit.min(emit.integer(packedSamples), emit.sub(end, sample));
       pack(panel, column, sample, part, packed);
       Value a, stride = emit.integer(leftStride);
       if (Emitter::isHalf(leftElement))
@@ -271,14 +276,15 @@ void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value cou
   emitTreeInMemory(emit, shards, shard, combine, push);
 }
 
-// `count` rows of what is computed, one panel of its columns.
+// Emits `count` rows of the computed matrix, for one panel of its columns.
 void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   Type f32 = emit.getF32Type();
   Value sums = emit.array(f32, blockRows * panel.width());
   bool direct = panel.last == lanes && !transposed;
   auto inRegisters = [&](Value target, Value step) {
     auto parts = [&] { emitParts(panel, column, row, count, target, step); };
-    if (isSmall() && panel.vectors == emit.vectors.tileVectors()) // narrow panels are not worth the code
+    // a special case for narrow panels is not worth its code size
+    if (isSmall() && panel.vectors == emit.vectors.tileVectors())
       emit.when(
           emit.equal(shards.rows, emit.integer(allSamples())),
           [&] { emitWhole(panel, column, row, count, target, step); }, parts);
@@ -302,9 +308,10 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   emit.when(emit.less(shards.rows, emit.integer(packedSamples + 1)), parts, longShards);
 }
 
-// Tiles of the grid are numbered along the rows of the result. A share is the rest of a row of tiles, whole ones, and
-// the start of one. Of whole rows, a block goes through all panels while its part of the left side is near; and a
-// thread's share is one piece of the result, of which the same thread updates the most part.
+// Tiles of the grid are numbered along the rows of the result. A thread's tiles are the rest of a row of tiles, full
+// rows, and the start of a row. For full rows, a block of rows is combined with all panels while its part of the left
+// side is in the cache. A thread's tiles are contiguous in the result, and the same thread updates most of that part of
+// the variable.
 void TreeEmitter::run() {
   Value rows = emit.integer(height), none = emit.integer(0);
   int64_t panels = (columns + panelColumns - 1) / panelColumns;
@@ -318,12 +325,12 @@ void TreeEmitter::run() {
   };
   Value restEnd = arith::SelectOp::create(emit, emit.equal(firstRow, lastRow), lastPanel, all);
   emit.loop(none, emit.integer(3), 1, [&](Value part) {
-    Value from = emit.mul(choose(part, firstRow, whole, emit.most(lastRow, whole)), treeRows);
-    Value to = emit.least(emit.mul(choose(part, whole, lastRow, emit.add(lastRow, 1)), treeRows), rows);
+    Value from = emit.mul(choose(part, firstRow, whole, emit.max(lastRow, whole)), treeRows);
+    Value to = emit.min(emit.mul(choose(part, whole, lastRow, emit.add(lastRow, 1)), treeRows), rows);
     Value fromColumn = emit.mul(choose(part, firstPanel, none, none), panelColumns);
     Value toColumn = emit.mul(choose(part, restEnd, all, lastPanel), panelColumns);
     emit.loop(from, to, blockRows, [&](Value row) {
-      Value count = emit.least(emit.integer(blockRows), emit.sub(to, row));
+      Value count = emit.min(emit.integer(blockRows), emit.sub(to, row));
       forPanels(emit, columns, fromColumn, toColumn,
                 [&](Value column, Panel panel) { emitPanel(column, panel, row, count); });
     });

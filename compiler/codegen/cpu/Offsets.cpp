@@ -9,7 +9,7 @@ int64_t mtc::offsetTileRows(const VectorUnit &unit, int64_t vectors, int64_t tap
   constexpr int64_t rows[] = {0, 14, 12, 8, 6};
   if (taps == 1)
     return unit.isWide() ? rows[vectors] : 6;
-  // Of 32 registers, one holds an element of a and `taps * vectors` rows of b.
+  // Of 32 registers, one holds an element of a, and `taps * vectors` hold rows of b.
   return std::min<int64_t>(20, (31 - taps * vectors) / vectors);
 }
 
@@ -45,7 +45,7 @@ LogicalResult mtc::checkOffsets(const Kernel &kernel) {
 Value mtc::emitTable(Emitter &emit, ArrayRef<int64_t> values) {
   assert(llvm::all_of(values, llvm::isInt<32>) && "checked by `checkOffsets`");
   SmallVector<int32_t> narrow(values.begin(), values.end());
-  // One entry more, different from the others: equal entries would make a splat.
+  // An extra, different entry, because equal entries would make a splat.
   narrow.push_back(narrow.empty() ? 0 : narrow.back() - 1);
   auto type = RankedTensorType::get({static_cast<int64_t>(narrow.size())}, emit.getI32Type());
   return emit.global(DenseElementsAttr::get(type, ArrayRef<int32_t>(narrow)));
@@ -72,11 +72,11 @@ static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, TileForm fo
 }
 
 namespace {
-// Rows and taps that read one element of a.
+// Pairs of a row and a tap that read the same element of a.
 using Readers = SmallVector<std::pair<int64_t, int64_t>>;
 } // namespace
 
-// By the element's offset. Taps ascend, so the taps of a row come in order.
+// Readers of each element, by its offset. Taps ascend, so the taps of a row are in order.
 static std::map<int64_t, Readers> readersOf(ArrayRef<int64_t> rowOffsets, ArrayRef<int64_t> taps) {
   std::map<int64_t, Readers> readers;
   for (auto [row, offset] : llvm::enumerate(rowOffsets))
@@ -85,7 +85,7 @@ static std::map<int64_t, Readers> readersOf(ArrayRef<int64_t> rowOffsets, ArrayR
   return readers;
 }
 
-// Zeros, or the vectors at the addresses `addresses`.
+// Zeros if `fresh`, else the vectors at the addresses.
 static Emitter::Values startsOf(Emitter &emit, Value fresh, ArrayRef<Value> addresses) {
   Type f32 = emit.getF32Type(), vector = emit.vectorOf(f32);
   auto choice = scf::IfOp::create(emit, SmallVector<Type>(addresses.size(), vector), fresh, /*withElseRegion=*/true);

@@ -16,15 +16,16 @@ class PoolEmitter {
 public:
   PoolEmitter(Emitter &emit, const mt::Pooling &pool) : emit(emit), pool(pool) {}
 
-  // Where a window lies: its element in y, and that of its first tap in x, which may be in the padding.
+  // A window: its element in y, and the element of its first tap in x, which may be in the padding.
   struct Position {
     Value oh, ow, channel, mask, output, input;
   };
   void forWindows(llvm::function_ref<void(const Position &)> each);
-  // The taps inside the image, in order: body(offset from the first tap's element, number of the tap, carried).
+  // Iterates over the taps inside the image, in order: body(offset from the first tap's element, number of the tap,
+  // carried).
   using Body = llvm::function_ref<Emitter::Values(Value offset, Value tap, ValueRange carried)>;
   Emitter::Values overTaps(const Position &position, ValueRange carried, Body body);
-  // Every input lies in exactly one window.
+  // Whether every input is in exactly one window.
   bool partitions() const {
     auto once = [](const mt::Window &w) {
       return w.stride == w.taps && w.low == 0 && w.outputs * w.stride == w.inputs;
@@ -116,7 +117,7 @@ void mtc::emitWindowGradient(Emitter &emit, mt::WindowGradientOpInterface op, Va
   windows.forWindows([&](const PoolEmitter::Position &position) {
     Value gradient = emit.loadLanes(given, emit.address(dy, given, position.output), position.mask), winner;
     if (x) {
-      // The first of the largest.
+      // Number of the tap with the first largest element.
       Value first = emit.address(x, element, position.input);
       Emitter::Values start{emit.splat(identityOf(emit, mt::Reduction::max, element)),
                             emit.splat(arith::ConstantOp::create(emit, emit.getI32IntegerAttr(-1)))};

@@ -9,7 +9,7 @@
 namespace mtc {
 
 void emitWindows(Emitter &emit, mlir::mt::WindowOpInterface op, mlir::Value x, mlir::Value y);
-// `x` is null where no largest element matters.
+// `x` is null unless the windows' largest elements matter.
 void emitWindowGradient(Emitter &emit, mlir::mt::WindowGradientOpInterface op, mlir::Value dy, mlir::Value x,
                         mlir::Value dx);
 

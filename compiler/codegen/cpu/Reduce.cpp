@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over the rows of several operands by the tree.
+// Sums over the rows of several operands along the tree.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// Columns [column, column + ...) of one operand, `count` elements a row: a panel of vectors in registers.
+// Columns from `column` on of one operand with `count` elements per row: a panel of vectors in registers.
 static void emitColumns(Kernel &kernel, const Shards &shards, Type element, Value from, Value to, int64_t count,
                         Value column, Panel panel) {
   Emitter &emit = kernel.emit;
@@ -37,10 +37,10 @@ static void emitColumns(Kernel &kernel, const Shards &shards, Type element, Valu
 }
 
 namespace {
-// Operands that follow one another, with rows of the same elements: one code for all.
+// Consecutive operands with rows of the same size and type, which share code.
 struct Alike {
-  int64_t operand; // number of the first
-  int64_t size;    // how many
+  int64_t operand; // number of the first operand
+  int64_t size;    // number of operands
   Type element;
   int64_t count; // elements of a row
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions inside a sample, whose images stay in the second cache.
+// Convolutions within a sample, whose feature maps stay in the L2 cache.
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Rows.h"
 

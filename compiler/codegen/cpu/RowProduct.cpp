@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of matrices inside a sample. Small ones are plain loops, others the tiles of Tile.h: an element is the same
-// FMA chain either way.
+// Products of matrices within a sample. Small products are plain loops, others use the tiles of Tile.h; in both, an
+// element is the same FMA chain.
 #include "compiler/codegen/cpu/Lines.h"
 #include "compiler/codegen/cpu/Rows.h"
 #include "compiler/codegen/cpu/Tile.h"
@@ -9,11 +9,12 @@
 using namespace mlir;
 using namespace mtc;
 
-// Multiply-adds from which on packing pays.
+// Number of multiply-adds from which packing pays off.
 static constexpr int64_t minTiled = 4096;
 
 namespace {
-// C (height x columns) = A (height x depth) . B (depth x columns); `transposedA`, `transposedB`: they lie transposed.
+// C (height x columns) = A (height x depth) . B (depth x columns). `transposedA` and `transposedB`: the matrix is
+// stored transposed.
 struct RowProduct {
   Emitter &emit;
   int64_t height, depth, columns;
@@ -56,7 +57,7 @@ void RowProduct::emitLoops(Value a, Value b, Value c) {
   });
 }
 
-// One panel of columns: sums of a block of rows grow in memory, part after part of the depth.
+// Emits one panel of columns: the sums of a block of rows are in memory while the depth is processed part by part.
 void RowProduct::emitPanel(Value a, Value b, Value c, Value column, Panel panel) {
   Type f32 = emit.getF32Type();
   int64_t most = std::min(panel.depth(), (depth + lanes - 1) / lanes * lanes), block = std::min(panel.depth(), height);
@@ -66,7 +67,7 @@ void RowProduct::emitPanel(Value a, Value b, Value c, Value column, Panel panel)
     forVectors(emit, panel, count,
                [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
     emit.loop(emit.integer(0), emit.integer(depth), most, [&](Value k) {
-      Value part = emit.least(emit.integer(most), emit.sub(emit.integer(depth), k));
+      Value part = emit.min(emit.integer(most), emit.sub(emit.integer(depth), k));
       if (transposedB)
         emitPackTransposed(emit, panel, emit.address(at(b, column, depth), f32, k), depth, part, packed);
       else
@@ -83,7 +84,7 @@ void RowProduct::emitPanel(Value a, Value b, Value c, Value column, Panel panel)
       }
     });
   };
-  // Heights are constants, so that only their tiles are written.
+  // Heights are constants, so that only tiles of these heights are emitted.
   int64_t whole = height / block * block;
   emit.loop(emit.integer(0), emit.integer(whole), block, [&](Value row) { emitBlock(row, emit.integer(block)); });
   if (whole < height)

@@ -34,7 +34,7 @@ void RowEmitter::define(Value value, Value scalar) {
     emit.store(elementOf(value), scalar, pointer);
 }
 
-// Memory for the values of statement `at` that are read after it.
+// Allocates memory for the values of statement `at` that are read after it.
 void RowEmitter::allocate(ArrayRef<RowStatement> statements, size_t at) {
   for (Operation *op : statements[at].operations) {
     Value value = op->getResult(0);
@@ -45,7 +45,7 @@ void RowEmitter::allocate(ArrayRef<RowStatement> statements, size_t at) {
       continue;
     }
     int64_t count = innerCount(value);
-    // A loop leaves one element in a register, an operation that moves data in memory.
+    // A loop leaves a single element in a register, an operation that moves data leaves it in memory.
     if (count == 1 && statements[at].loop)
       continue;
     bool alone = !statements[at].loop && statements[at].operations.size() == 1;
@@ -89,7 +89,7 @@ LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
 
 Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
   Value root = iota.getResult();
-  if (isSplit(root)) { // the sample's index in the global batch
+  if (isSplit(root)) { // index of the sample in the global batch
     Value number = arith::TruncIOp::create(emit, emit.getI32Type(), row);
     if (elementOf(root).isF32())
       number = arith::SIToFPOp::create(emit, emit.getF32Type(), number);
@@ -112,7 +112,7 @@ Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
   return number;
 }
 
-// The lanes of a value that a loop does not compute from its operands' lanes; null for any other.
+// The vector of a value that a loop does not compute from vectors of its operands; null for any other value.
 Value RowEmitter::sourceOf(const RowStatement &statement, const Chunk &chunk, Value value) {
   Value root = resolve(value);
   Operation *op = root.getDefiningOp();
@@ -140,7 +140,7 @@ Value RowEmitter::sourceOf(const RowStatement &statement, const Chunk &chunk, Va
   return emit.loadLanes(elementOf(root), emit.address(pointerOf(root), elementOf(root), chunk.index), chunk.mask);
 }
 
-// Sixteen elements (or the scalar) of every operation of a loop. `sums` holds the accumulators of its reductions to one
+// Emits 16 elements (or the scalar) of every operation of a loop. `sums` are the accumulators of its reductions to one
 // element.
 LogicalResult RowEmitter::runChunk(const RowStatement &statement, const Chunk &chunk, SmallVectorImpl<Value> &sums) {
   VectorBody body(kernel, chunk.scalar, [&](Value value) { return sourceOf(statement, chunk, value); });
@@ -228,20 +228,20 @@ bool mtc::isLine(plan::KernelOp kernel) {
   return llvm::all_of(body.getArguments(), [](Value argument) { return innerCount(argument) == 1; });
 }
 
-// Calls `body` for each row of the tiles, or for each line of their rows, numbered through.
+// Calls `body` for each row of the tiles, or for each line of their rows; lines are numbered over all rows.
 static void forRows(Kernel &kernel, llvm::function_ref<void(Value row)> body) {
   Emitter &emit = kernel.emit;
   const LineForm &form = kernel.form;
   if (form.lines == 1) {
     int64_t tile = kernel.grid.rowsPerTile;
-    Value from = emit.mul(kernel.tileBegin, tile), to = emit.least(emit.mul(kernel.tileEnd, tile), kernel.rows());
+    Value from = emit.mul(kernel.tileBegin, tile), to = emit.min(emit.mul(kernel.tileEnd, tile), kernel.rows());
     return emit.loop(from, to, 1, body);
   }
   int64_t most = linesOfTile(form);
   emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) {
     Value first = emit.mul(emit.div(tile, emit.integer(kernel.grid.innerTiles)), form.lines);
     Value line = emit.mul(emit.rem(tile, emit.integer(kernel.grid.innerTiles)), most);
-    Value end = emit.least(emit.add(line, most), emit.integer(form.lines));
+    Value end = emit.min(emit.add(line, most), emit.integer(form.lines));
     emit.loop(emit.add(first, line), emit.add(first, end), 1, body);
   });
 }
@@ -250,7 +250,7 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   if (kernel.form.lines == 1 && isLine(kernel.op)) {
     int64_t tile = kernel.grid.rowsPerTile;
-    return emitLine(kernel, emit.mul(kernel.tileBegin, tile), emit.least(emit.mul(kernel.tileEnd, tile), kernel.rows()),
+    return emitLine(kernel, emit.mul(kernel.tileBegin, tile), emit.min(emit.mul(kernel.tileEnd, tile), kernel.rows()),
                     [](Value value) { return !isSplit(value); });
   }
   RowEmitter rows(kernel);

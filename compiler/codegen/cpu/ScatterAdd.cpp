@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of rows at indices over the batch. A tile of the grid is a block of the table: some of its rows, some of their
-// columns. It compares all indices with the rows of its block, sixteen at a time, and adds to the rows that are named;
-// the others become zero. A row takes its shards by the tree, but only those that name it: no shard's sum is -0, so the
-// zero of a shard that does not name the row adds nothing.
+// Sums of rows by id over the batch. A tile of the grid is a block of the table: some of its rows and columns. It
+// compares all ids with the rows of its block, 16 at a time, and adds to the rows that are selected; the other rows
+// become zero. Only the shards that select a row are added along its tree: a shard's sum is never -0, so the zero of
+// another shard would add nothing.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
@@ -11,16 +11,16 @@
 using namespace mlir;
 using namespace mtc;
 
-// Floats of a block at most, columns of a block at most, and tiles at least, so that all threads have some.
+// Largest number of floats and of columns of a block; smallest number of tiles, so that all threads have work.
 static constexpr int64_t blockFloats = 1 << 15, blockColumns = 256, minTiles = 32;
 
 namespace {
 struct ScatterShape {
   int64_t entries, width; // of the table
-  int64_t ids;            // of a sample
-  int64_t chunks;         // of a row, one a block
+  int64_t ids;            // per sample
+  int64_t chunks;         // chunks of a row, one per block
   int64_t columns;        // of a chunk
-  int64_t blocks;         // of all rows: a power of two
+  int64_t blocks;         // blocks of all rows: a power of two
   int64_t rows;           // of a block
 
   explicit ScatterShape(mt::ScatterAddOp op)
@@ -33,7 +33,7 @@ struct ScatterShape {
   }
 };
 
-// Writes the kernel.
+// Emits the kernel.
 class Scatter {
 public:
   explicit Scatter(Kernel &kernel, mt::ScatterAddOp op);
@@ -64,11 +64,11 @@ private:
   Shards shards;
   Type f32, i32;
   Value ids, updates, table;
-  Value allIds, shardIds;               // of the device, of a shard
-  Value lasts;                          // the last shard that named each row, or -1: its sum is in the table
-  Value waiting, stack;                 // levels of the tree with a left sibling, of each row: bits; the siblings
+  Value allIds, shardIds;               // ids of the device, ids of a shard
+  Value lasts;                          // the last shard that selected each row, whose sum is in the table; -1: none
+  Value waiting, stack;                 // levels of the tree with a left sibling, as bits for each row; the siblings
   Value firstRow, firstColumn, columns; // of the tile
-  Value low, above;                     // ids of the tile's rows: low + [0, above], as i32 without a sign
+  Value low, above;                     // ids of the tile's rows: low + [0, above], as unsigned i32
 };
 } // namespace
 
@@ -85,14 +85,14 @@ Scatter::Scatter(Kernel &kernel, mt::ScatterAddOp op)
       waiting(emit.array(i32, shape.rows)),
       stack(emit.array(f32, shape.rows * shape.columns * std::max<int64_t>(1, shards.levels - 1))) {}
 
-// Each vector of a line of the tile.
+// Calls `each` for each vector of a row of the tile.
 void Scatter::forLine(Lines each) {
   bool whole = shape.width == shape.columns * shape.chunks;
   emit.loop(emit.integer(0), columns, lanes,
             [&](Value j) { each(j, whole ? Value() : emit.maskBelow(emit.sub(columns, j))); });
 }
 
-// Each bit that is set in `bits`, an i64, from the lowest.
+// Calls `each` for each set bit of `bits`, an i64, from the lowest.
 void Scatter::forBits(Value bits, llvm::function_ref<void(Value)> each) {
   Value count = LLVM::CtPopOp::create(emit, emit.getI64Type(), bits);
   emit.loop(emit.integer(0), count, 1, bits, [&](Value, ValueRange rest) {
@@ -101,7 +101,7 @@ void Scatter::forBits(Value bits, llvm::function_ref<void(Value)> each) {
   });
 }
 
-// Which of sixteen ids, those that `valid` names or all, name a row of the tile: bits of an i64.
+// Which of 16 ids (of those that `valid` selects) select a row of the tile, as bits of an i64.
 Value Scatter::namedFrom(Value index, Value valid) {
   Value from = arith::SubIOp::create(emit, emit.loadLanes(i32, emit.address(ids, i32, index), valid), emit.splat(low));
   Value named = arith::CmpIOp::create(emit, arith::CmpIPredicate::ule, from, emit.splat(above));
@@ -111,7 +111,7 @@ Value Scatter::namedFrom(Value index, Value valid) {
   return arith::ExtUIOp::create(emit, emit.getI64Type(), bits);
 }
 
-// row = its waiting left siblings of `levels`, from the lowest, + row.
+// row = its left siblings of `levels`, from the lowest level, + row.
 void Scatter::combine(Value row, Value levels) {
   Value line = result(row);
   forBits(levels, [&](Value level) {
@@ -125,11 +125,11 @@ void Scatter::combine(Value row, Value levels) {
   });
 }
 
-// The first of `shard` for this row, after those of `last`. These two shards meet in the node above `top`; the nodes of
-// `last` below it are complete.
+// Starts the sum of `shard` for this row, after the sum of `last`. The paths of these two shards join above the level
+// `top`; the nodes of `last` below are complete.
 void Scatter::begin(Value row, Value shard, Value last) {
-  Value apart = arith::XOrIOp::create(emit, last, shard);
-  Value zeros = LLVM::CountLeadingZerosOp::create(emit, emit.getI64Type(), apart, /*is_zero_poison=*/true);
+  Value difference = arith::XOrIOp::create(emit, last, shard);
+  Value zeros = LLVM::CountLeadingZerosOp::create(emit, emit.getI64Type(), difference, /*is_zero_poison=*/true);
   Value top = emit.sub(emit.integer(63), zeros), topBit = arith::ShLIOp::create(emit, emit.integer(1), top);
   Value levels = load(stateOf(waiting, row));
   Value complete = arith::AndIOp::create(emit, levels, emit.add(topBit, -1));
@@ -141,7 +141,7 @@ void Scatter::begin(Value row, Value shard, Value last) {
   store(emit.add(emit.sub(levels, complete), topBit), stateOf(waiting, row));
 }
 
-// Adds the row of updates at `index` to the row of the table that its id names.
+// Adds the row of updates at `index` to the row of the table that its id selects.
 void Scatter::take(Value index) {
   Value id = entryOf(emit, emit.load(i32, emit.address(ids, i32, index)), shape.entries);
   Value row = emit.sub(id, firstRow), shard = emit.div(index, shardIds), last = load(stateOf(lasts, row));
@@ -176,18 +176,18 @@ void Scatter::finish(Value row) {
       [&] { combine(row, load(stateOf(waiting, row))); });
 }
 
-// Neighbouring tiles have blocks far apart: ids are often small, and a thread has neighbouring tiles.
+// Adjacent tiles have distant blocks: ids are often small, and a thread has adjacent tiles.
 void Scatter::tile(Value tile) {
   Value number = emit.mul(emit.div(tile, emit.integer(shape.chunks)), 0x9e3779b1);
   firstRow = emit.mul(emit.rem(number, emit.integer(shape.blocks)), shape.rows);
   firstColumn = emit.mul(emit.rem(tile, emit.integer(shape.chunks)), shape.columns);
-  columns = emit.least(emit.integer(shape.columns), emit.sub(emit.integer(shape.width), firstColumn));
-  Value end = emit.least(emit.add(firstRow, shape.rows), emit.integer(shape.entries));
+  columns = emit.min(emit.integer(shape.columns), emit.sub(emit.integer(shape.width), firstColumn));
+  Value end = emit.min(emit.add(firstRow, shape.rows), emit.integer(shape.entries));
   auto narrow = [&](Value number) -> Value { return arith::TruncIOp::create(emit, i32, number); };
   auto choose = [&](Value condition, int64_t edge, Value inside) -> Value {
     return arith::SelectOp::create(emit, condition, emit.integer(edge), inside);
   };
-  // Ids outside the table name its first or its last row.
+  // Ids out of range select the first or the last row.
   Value lowest = choose(emit.equal(firstRow, emit.integer(0)), INT32_MIN, firstRow);
   Value highest = choose(emit.equal(end, emit.integer(shape.entries)), INT32_MAX, emit.add(end, -1));
   low = narrow(lowest);

@@ -12,7 +12,7 @@ void mtc::forPanels(Emitter &emit, int64_t columns, Value from, Value to, llvm::
   Panel wide{emit.vectors.tileVectors(), lanes};
   Panel last{(rest + lanes - 1) / lanes, (rest - 1) % lanes + 1};
   if (whole > 0)
-    emit.loop(from, emit.least(to, emit.integer(whole)), width, [&](Value column) { body(column, wide); });
+    emit.loop(from, emit.min(to, emit.integer(whole)), width, [&](Value column) { body(column, wide); });
   if (rest > 0)
     emit.when(emit.less(emit.integer(whole), to), [&] { body(emit.integer(whole), last); });
 }
@@ -38,7 +38,7 @@ Emitter::Values mtc::emitOuterProduct(Emitter &emit, Value a, Value b, int64_t r
   return emitOuterProduct(emit, addresses, b, vectors, sums);
 }
 
-// The function of tiles of `rows` rows, one below the other: (a, stride, packed, depth, sums, tiles).
+// The function for tiles of `rows` rows, one below the other: (a, stride, packed, depth, sums, tiles).
 static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows, int64_t vectors, Sums sums) {
   std::string name =
       (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" + Twine(vectors)).str();
@@ -89,7 +89,7 @@ void mtc::forTiles(Emitter &emit, int64_t most, Value rows, llvm::function_ref<v
   Value count = emit.ceilDiv(rows, most);
   Value height = emit.div(rows, count), higher = emit.rem(rows, count);
   for (int64_t rows = most; rows >= 1; --rows) {
-    // The higher tiles, if any, come first.
+    // Higher tiles, if there are any, come first.
     if (rows > 1)
       emit.when(emit.equal(height, emit.integer(rows - 1)),
                 [&] { emit.when(emit.less(emit.integer(0), higher), [&] { tiles(emit.integer(0), higher, rows); }); });
@@ -123,7 +123,7 @@ void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value de
   });
 }
 
-// The function of one vector of columns: (b, stride, depth, packed), `step` floats from a packed row to the next.
+// The function for one vector of columns: (b, stride, depth, packed). Packed rows have the stride `step` in floats.
 static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, int64_t step, Type element) {
   std::string name = (Twine("pack_transposed_") + Twine(columns) + "_" + Twine(step)).str();
   if (Emitter::isHalf(element))
@@ -149,23 +149,23 @@ static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, i
 }
 
 void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed,
-                             int64_t apart, Type element) {
+                             int64_t toStride, Type element) {
   Type f32 = emit.getF32Type();
   element = element ? element : f32;
   for (int64_t vector = 0; vector < panel.vectors; ++vector) {
     int64_t columns = vector + 1 == panel.vectors ? panel.last : lanes;
-    emit.call(packTransposedFunction(emit, columns, apart * panel.width(), element),
+    emit.call(packTransposedFunction(emit, columns, toStride * panel.width(), element),
               {emit.address(b, element, vector * lanes * stride), emit.integer(stride), depth,
                emit.address(packed, f32, vector * lanes)});
   }
 }
 
-void mtc::emitExtend(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t apart, Value rows,
+void mtc::emitExtend(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t toStride, Value rows,
                      Value columns) {
   Type f32 = emit.getF32Type();
   emit.loop(emit.integer(0), rows, 1, [&](Value row) {
     Value source = emit.address(from, element, emit.mul(row, stride)),
-          target = emit.address(to, f32, emit.mul(row, apart));
+          target = emit.address(to, f32, emit.mul(row, toStride));
     forChunks(emit, emit.integer(0), columns, [&](Value index, Value mask) {
       emit.storeLanes(emit.loadLanes(element, emit.address(source, element, index), mask),
                       emit.address(target, f32, index), mask);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one mechanism behind every product: a register tile, rows x vectors of 16 columns,
+// The register tile of all matrix products, rows x vectors of 16 columns:
 //
 //     C[row, n] += sum over k of A[row, k] * B[k, n]
 //
-// one FMA chain over k an element. A is broadcast, B is a packed panel (depth x width, rows of `width` floats), C a
-// panel of sums in memory. Tiles are internal functions, shared by all kernels of an object.
+// Each element is one FMA chain over k. Elements of A are broadcast, B is a packed panel (depth x width, rows of
+// `width` floats), C a panel of sums in memory. Tiles are internal functions that all kernels of an object share.
 #ifndef COMPILER_CODEGEN_CPU_TILE_H
 #define COMPILER_CODEGEN_CPU_TILE_H
 
@@ -13,65 +13,68 @@
 
 namespace mtc {
 
-// Columns of a panel of products; all targets count tiles in these.
+// Number of columns of a panel of products in the grid, the same for all targets.
 constexpr int64_t panelColumns = 64;
-// Floats of a packed panel of B and of a panel of sums: 32 KiB. A first cache of 48 KiB holds the packed panel and what
-// a tile reads beside it.
+// Number of floats of a packed panel of B and of a panel of sums: 32 KiB. An L1 cache of 48 KiB holds the packed panel
+// and the other data of a tile.
 constexpr int64_t panelFloats = 8192;
 
-// How A lies: row i, position k at a[i * stride + k] (rows), or at a[k * stride + i] (columns: a weight gradient's
-// samples are k).
+// Layout of A: element (i, k) is at a[i * stride + k] (rows), or at a[k * stride + i] (columns, in which k is a sample
+// of a weight gradient).
 enum class Layout { rows, columns };
 
 struct Panel {
   int64_t vectors; // 1 to 4
   int64_t last;    // columns of the last vector, 1 to 16
   int64_t width() const { return vectors * lanes; }
-  // Of a packed panel, and rows of a panel of sums. Whole vectors: a transposed side is packed in these.
+  // Rows of a packed panel, and of a panel of sums. A multiple of a vector, because a transposed side is packed in full
+  // vectors.
   int64_t depth() const { return panelFloats / width() / lanes * lanes; }
 };
 
-// Calls `body` for each panel of `columns` columns that the machine's tiles cut from columns [from, to) (multiples of
-// panelColumns, `to` at most rounded up). Code is written once for whole panels and once for the last.
+// Calls `body` for each panel, of the width of the target's tiles, of columns [from, to) out of `columns` (multiples of
+// panelColumns; `to` may be rounded up). Code is emitted once for full panels and once for the last panel.
 void forPanels(Emitter &emit, int64_t columns, mlir::Value from, mlir::Value to,
                llvm::function_ref<void(mlir::Value column, Panel panel)> body);
 
-// Cuts `rows` rows (an i64, not 0) in as few tiles of at most `most` rows as there can be, of two heights that differ
-// by one. `tiles` is called for each height with the first row and the number of tiles, which follow each other.
+// Divides `rows` rows (an i64, not 0) into the smallest number of tiles of at most `most` rows, whose heights differ by
+// at most one. Calls `tiles` for each height with the first row and the number of tiles, which are adjacent.
 void forTiles(Emitter &emit, int64_t most, mlir::Value rows,
               llvm::function_ref<void(mlir::Value row, mlir::Value count, int64_t height)> tiles);
 
-// One step of a tile in registers: sums + column of a * row of b. The column's elements lie at addresses of their own,
-// or next to each other.
+// One step of a tile in registers: sums + column of a * row of b. The elements of the column have addresses of their
+// own, or are contiguous.
 Emitter::Values emitOuterProduct(Emitter &emit, llvm::ArrayRef<mlir::Value> a, mlir::Value b, int64_t vectors,
                                  mlir::ValueRange sums);
 Emitter::Values emitOuterProduct(Emitter &emit, mlir::Value a, mlir::Value b, int64_t rows, int64_t vectors,
                                  mlir::ValueRange sums);
 
-// Whether a product is added to sums that are there, or to 0.
+// Whether a product is added to existing sums, or to 0.
 enum class Sums { there, fresh };
 
 // sums[rows x width] += A[rows x depth] * packed. `rows` and `depth` are i64 values.
 void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir::Value stride, mlir::Value packed,
                  mlir::Value depth, mlir::Value sums, mlir::Value rows, Sums start = Sums::there);
 
-// packed = rows [0, depth) of b (row major, `stride` elements a row; of `element`, null: f32), padded with zeros.
+// packed = rows [0, depth) of b (row major, with a stride of `stride` elements; `element`: type of b, null: f32),
+// padded with zeros.
 void emitPack(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed,
               mlir::Type element = {});
 
-// The same of a matrix that lies transposed: column j of the panel at b + j * stride. Its rows are written `apart` rows
-// of the packed panel from each other, and depth rounded up to whole vectors of them.
+// Packs a matrix that is stored transposed: column j of the panel is at b + j * stride. Its rows are written with a
+// stride of `toStride` rows of the packed panel, and `depth` is rounded up to full vectors of rows.
 void emitPackTransposed(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth,
-                        mlir::Value packed, int64_t apart = 1, mlir::Type element = {});
+                        mlir::Value packed, int64_t toStride = 1, mlir::Type element = {});
 
-// to = rows [0, rows) of `columns` elements each, as f32; `stride` and `apart` elements from row to row.
-void emitExtend(Emitter &emit, mlir::Type element, mlir::Value from, int64_t stride, mlir::Value to, int64_t apart,
+// to = rows [0, rows) of `columns` elements each, as f32; `stride` and `toStride` are the strides of the rows, in
+// elements.
+void emitExtend(Emitter &emit, mlir::Type element, mlir::Value from, int64_t stride, mlir::Value to, int64_t toStride,
                 mlir::Value rows, mlir::Value columns);
 
-// Transposes 16 vectors of 16 lanes in registers.
+// Transposes 16 vectors of 16 elements in registers.
 void transposeInRegisters(Emitter &emit, Emitter::Values &vectors);
 
-// For each of `count` vectors of a panel: to = each(index in floats).
+// Calls each(index in floats) for each vector of `rows` rows of a panel.
 void forVectors(Emitter &emit, Panel panel, mlir::Value rows, llvm::function_ref<void(mlir::Value index)> each);
 
 } // namespace mtc

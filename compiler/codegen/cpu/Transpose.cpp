@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transposition of a matrix, in blocks of 16 x 16 elements that are transposed in registers.
+// Transposes a matrix in blocks of 16 x 16 elements, which are transposed in registers.
 #include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// Exchanges, for each power of two, the halves of pairs of vectors that lie on the wrong side of the diagonal.
+// For each power of two, exchanges the halves of pairs of vectors that are on the wrong side of the diagonal.
 void mtc::transposeInRegisters(Emitter &emit, Emitter::Values &vectors) {
   for (int64_t half = lanes / 2; half >= 1; half /= 2) {
     SmallVector<int32_t> first, second;
@@ -28,8 +28,8 @@ void mtc::transposeInRegisters(Emitter &emit, Emitter::Values &vectors) {
   }
 }
 
-// The function of a block: (from, step between its rows, to, step between the result's rows, rows, columns), steps in
-// elements. A block of fewer than 16 rows or columns reads and writes its own elements only.
+// The function for a block: (from, stride of its rows, to, stride of the result's rows, rows, columns), strides in
+// elements. A block of fewer than 16 rows or columns accesses only its own elements.
 static LLVM::LLVMFuncOp blockFunction(Emitter &emit, Type element, bool whole) {
   std::string name = (Twine("turn_") + Twine(emit.bytes(element)) + (whole ? "" : "_part")).str();
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
@@ -38,7 +38,7 @@ static LLVM::LLVMFuncOp blockFunction(Emitter &emit, Type element, bool whole) {
   return emit.function(name, {pointer, i64, pointer, i64, i64, i64}, /*internal=*/true, [&](ValueRange arguments) {
     auto [from, fromStep, to, toStep, rows, columns] =
         std::tuple(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
-    // Lanes of line `index` of `count`: none past the last line.
+    // Mask of row `index` of `count` rows; empty after the last row.
     auto maskOf = [&](int64_t index, Value count, Value width) {
       Value none = emit.integer(0);
       return whole ? Value()
@@ -76,7 +76,7 @@ LogicalResult mtc::emitTranspose(Kernel &kernel) {
       block(row, emit.integer(wholeColumns), false, height, emit.integer(columns - wholeColumns));
   };
   static_assert(transposeRows == lanes);
-  Value wholeEnd = emit.least(kernel.tileEnd, emit.integer(wholeRows));
+  Value wholeEnd = emit.min(kernel.tileEnd, emit.integer(wholeRows));
   emit.loop(kernel.tileBegin, wholeEnd, 1, [&](Value tile) { line(emit.mul(tile, lanes), true, sixteen); });
   if (wholeRows * lanes < rows)
     emit.when(emit.less(emit.integer(wholeRows), kernel.tileEnd),

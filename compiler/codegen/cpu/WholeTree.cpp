@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trees of shards that are all there, with all their samples, few enough to be written one after the other.
+// Trees without missing shards or samples that are small enough to be unrolled.
 #include "compiler/codegen/cpu/WholeTree.h"
 #include "compiler/codegen/cpu/Tile.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -9,9 +9,9 @@ using namespace mlir;
 using namespace mtc;
 
 namespace {
-// A node of shards that are all there, with all their samples: without branches and loops. Sums of shards wait in
-// registers for their siblings, those of higher nodes in `slots`, volatile so that they do: left to themselves, as
-// values that do not fit in registers, they cost a third more time.
+// A node of such a tree, without branches and loops. Sums of shards stay in registers until their sibling is complete;
+// sums of higher nodes are stored in `slots` by volatile accesses. Left to the register allocator, which would have to
+// spill them, they cost a third more time.
 class WholeNode {
 public:
   WholeNode(Emitter &emit, Value a, Value stride, Value packed, Value slots, int64_t rows, int64_t vectors,
@@ -22,7 +22,7 @@ public:
 
 private:
   Emitter &emit;
-  Value a, stride, packed, slots; // `a` and `packed` move on with the samples
+  Value a, stride, packed, slots; // `a` and `packed` advance with the samples
   int64_t rows, vectors, size;
 
   Emitter::Values shard();
@@ -72,7 +72,7 @@ void mtc::storeTile(Emitter &emit, ValueRange sums, Value to, Value step, int64_
 
 LLVM::LLVMFuncOp mtc::wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t height, int64_t size) {
   std::string name =
-      llvm::formatv("whole_tree_{0}x{1}_{2}x{3}", rows, vectors, height, size); // shards differ from kernel to kernel
+      llvm::formatv("whole_tree_{0}x{1}_{2}x{3}", rows, vectors, height, size); // shards differ between kernels
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();

@@ -6,12 +6,12 @@
 
 namespace mtc {
 
-// The function of tiles of `rows` rows, one below the other, that sums a tree of 2^height whole shards of `size`
-// samples each: (a, stride, packed, to, step, tiles, slots); `stride` and `step` are floats between rows of a and of
-// the result, `slots` is room for `height` tiles. The result is the sum over samples of a's columns times the packed
-// rows.
+// The function for tiles of `rows` rows, one below the other, that sums a tree of 2^height full shards of `size`
+// samples each: (a, stride, packed, to, step, tiles, slots). `stride` and `step` are the strides of the rows of a and
+// of the result, in floats; `slots` has room for `height` tiles. The result is the sum over samples of a's columns
+// times the packed rows.
 mlir::LLVM::LLVMFuncOp wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t height, int64_t size);
-// Stores a tile's sums, `step` floats between rows.
+// Stores the sums of a tile, with a stride of `step` floats.
 void storeTile(Emitter &emit, mlir::ValueRange sums, mlir::Value to, mlir::Value step, int64_t vectors);
 
 } // namespace mtc

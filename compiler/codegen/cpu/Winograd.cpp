@@ -12,8 +12,8 @@ bool mtc::isWinograd(const Product &product) {
     return false;
   if (residue.highRow - residue.lowRow != 2 || residue.highColumn - residue.lowColumn != 2)
     return false;
-  // A vector of channels is transformed at once. Fewer filters do not pay for that, nor do tiles of which half lies
-  // outside of the result. The elements of a block of 1024 channels take 4 MiB.
+  // One vector of channels is transformed at a time. The transforms do not pay off for fewer filters, nor for tiles of
+  // which half is outside of the result. The elements of a block of 1024 channels take 4 MiB.
   int64_t channels = product.source.groupChannels;
   if (channels % lanes != 0 || channels > 1024 || product.result.groupChannels < lanes)
     return false;
@@ -21,8 +21,8 @@ bool mtc::isWinograd(const Product &product) {
 }
 
 bool mtc::isWinogradGradient(const Product &product, Type gradient) {
-  // Each shard's sums are transformed, which few positions do not pay for. Four channels are a tile of the grid: fewer
-  // than eight tiles leave threads without work.
+  // The sums of each shard are transformed, which does not pay off for few positions. A tile of the grid is four
+  // channels: fewer than eight tiles would leave threads without work.
   const Residue &residue = product.residues.front();
   return isWinograd(product) && !Emitter::isHalf(gradient) && residue.rows * residue.columns >= 64 &&
          product.source.groupChannels >= 32;
@@ -40,7 +40,7 @@ Product mtc::overTiles(Product product) {
 static Value sum(Emitter &emit, Value a, Value b) { return arith::AddFOp::create(emit, a, b); }
 static Value difference(Emitter &emit, Value a, Value b) { return arith::SubFOp::create(emit, a, b); }
 
-// Applies `each` to the columns of a matrix, then to the rows of what that makes.
+// Applies `each` to the columns of a matrix, then to the rows of the result.
 static Emitter::Values onBothAxes(ValueRange matrix, int64_t size,
                                   llvm::function_ref<Emitter::Values(ArrayRef<Value>)> each) {
   SmallVector<Emitter::Values> columns;
@@ -108,7 +108,7 @@ void mtc::forTilesOfBlock(Emitter &emit, Value rows, int64_t columns,
 }
 
 void mtc::transformBlock(Emitter &emit, const TilePixels &pixels, Value rows, int64_t columns, Value from, Value to,
-                         Value elements, int64_t apart, int64_t stride) {
+                         Value elements, int64_t elementStride, int64_t stride) {
   Type f32 = emit.getF32Type();
   auto [first, pixel, line] = pixels;
   forTilesOfBlock(emit, rows, columns, [&](Value tile, Value row, Value column) {
@@ -120,7 +120,7 @@ void mtc::transformBlock(Emitter &emit, const TilePixels &pixels, Value rows, in
         for (int64_t j = 0; j < 4; ++j)
           taken.push_back(emit.loadLanes(f32, emit.address(read, f32, c, i * line + j * pixel)));
       for (auto [element, made] : llvm::enumerate(transformPixels(emit, taken)))
-        emit.storeLanes(made, emit.address(write, f32, c, element * apart));
+        emit.storeLanes(made, emit.address(write, f32, c, element * elementStride));
     });
   });
 }

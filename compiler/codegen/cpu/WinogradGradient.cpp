@@ -4,7 +4,8 @@
 using namespace mlir;
 using namespace mtc;
 
-// Channels of a tile of the grid; most of a window, whose pixels are transformed together; tiles of a block.
+// Channels of a tile of the grid; largest number of channels of a window, whose pixels are transformed in one go; taps;
+// tiles of a block.
 static constexpr int64_t gridChannels = 4, windowChannels = 64, taps = 9, blockTiles = winogradPositions / 4;
 
 WinogradGradient::WinogradGradient(Kernel &kernel, Product given, Value source, Value gradient, Value result)
@@ -12,16 +13,16 @@ WinogradGradient::WinogradGradient(Kernel &kernel, Product given, Value source, 
       source(source), gradient(gradient), result(result),
       windowSize(std::min(windowChannels, product.source.groupChannels)),
       wideSize(std::min<int64_t>(panelColumns, llvm::alignTo(product.result.groupChannels, lanes))),
-      pixelsApart(blockTiles * windowSize + lanes), positionsApart(blockTiles * wideSize + lanes),
-      sumsApart(windowSize * wideSize + lanes) {
+      pixelsStride(blockTiles * windowSize + lanes), positionsStride(blockTiles * wideSize + lanes),
+      sumsStride(windowSize * wideSize + lanes) {
   Type f32 = emit.getF32Type();
   PixelBlock size = product.blockOf(residue);
   if (product.needsHaloBuffer(residue))
     haloBuffer = emit.array(f32, residue.reachRows(size.rows) * residue.reachColumns(size.columns) * windowSize);
   packed = emit.array(f32, winogradPositions * wideSize);
-  pixels = emit.array(f32, winogradElements * pixelsApart);
-  positions = emit.array(f32, winogradElements * positionsApart);
-  elementSums = emit.array(f32, winogradElements * sumsApart);
+  pixels = emit.array(f32, winogradElements * pixelsStride);
+  positions = emit.array(f32, winogradElements * positionsStride);
+  elementSums = emit.array(f32, winogradElements * sumsStride);
   sums = emit.array(f32, windowSize * taps * wideSize);
 }
 
@@ -30,7 +31,7 @@ int64_t WinogradGradient::tiles(const Product &product) {
          llvm::divideCeil(product.source.groupChannels, gridChannels);
 }
 
-// The gradient at the positions of a block, with zeros where the last tiles are larger than the result.
+// Packs the gradient at the positions of a block, with zeros outside of the result.
 void WinogradGradient::packPositions(Value filter, Panel panel, Value sample, Value row, Value rows, BlockColumn column,
                                      int64_t columns) {
   Type f32 = emit.getF32Type();
@@ -66,7 +67,7 @@ void WinogradGradient::emitTiles(const Part &part, Value sample, Value row, Valu
   });
 }
 
-// The pixels of the part's channels that a block reads, transformed.
+// Transforms the pixels of the part's channels that a block reads.
 void WinogradGradient::emitPixels(const Part &part, Value sample, Value row, Value rows, BlockColumn column,
                                   int64_t columns, Value tile) {
   Type f32 = emit.getF32Type();
@@ -86,10 +87,10 @@ void WinogradGradient::emitPixels(const Part &part, Value sample, Value row, Val
   Value first = emit.mul(emit.div(part.from, emit.integer(lanes)), lanes),
         end = emit.mul(emit.ceilDiv(emit.add(part.from, part.used), lanes), lanes);
   transformBlock(emit, {a, pixel, window.rowStride(residue) * pixel}, rows, columns, first, end,
-                 emit.address(pixels, f32, emit.mul(tile, windowSize)), pixelsApart, windowSize);
+                 emit.address(pixels, f32, emit.mul(tile, windowSize)), pixelsStride, windowSize);
 }
 
-// The packed positions of a block, transformed: from float `start` of each element on.
+// Transforms the packed positions of a block, and stores them from float `start` of each element on.
 void WinogradGradient::emitPositions(Panel panel, Value rows, int64_t columns, Value start) {
   Type f32 = emit.getF32Type();
   int64_t width = panel.width();
@@ -102,7 +103,7 @@ void WinogradGradient::emitPositions(Panel panel, Value rows, int64_t columns, V
         taken.push_back(emit.loadLanes(
             f32, emit.address(from, f32, (position / 2 * columns + position % 2) * width + vector * lanes)));
       for (auto [element, made] : llvm::enumerate(transformPositions(emit, taken)))
-        emit.storeLanes(made, emit.address(to, f32, element * positionsApart + vector * lanes));
+        emit.storeLanes(made, emit.address(to, f32, element * positionsStride + vector * lanes));
     }
   });
 }
@@ -111,17 +112,17 @@ void WinogradGradient::emitPositions(Panel panel, Value rows, int64_t columns, V
 void WinogradGradient::emitProducts(const Part &part, Value count) {
   Type f32 = emit.getF32Type();
   emit.loop(emit.integer(0), emit.integer(winogradElements), 1, [&](Value element) {
-    Value a = emit.address(pixels, f32, emit.add(emit.mul(element, pixelsApart), part.from));
+    Value a = emit.address(pixels, f32, emit.add(emit.mul(element, pixelsStride), part.from));
     forPanelsOf(part, [&](Value offset, Panel panel) {
-      Value b = emit.add(emit.mul(element, positionsApart), emit.mul(offset, blockTiles)),
-            to = emit.add(emit.mul(element, sumsApart), emit.mul(offset, windowSize));
+      Value b = emit.add(emit.mul(element, positionsStride), emit.mul(offset, blockTiles)),
+            to = emit.add(emit.mul(element, sumsStride), emit.mul(offset, windowSize));
       emitProduct(emit, Layout::columns, panel, a, emit.integer(windowSize), emit.address(positions, f32, b), count,
                   emit.address(elementSums, f32, to), part.used);
     });
   });
 }
 
-// The sums of the elements to the taps' sums.
+// Transforms the sums of the elements, and adds them to the sums of the taps.
 void WinogradGradient::emitTaps(const Part &part) {
   Type f32 = emit.getF32Type();
   forPanelsOf(part, [&](Value offset, Panel panel) {
@@ -133,7 +134,7 @@ void WinogradGradient::emitTaps(const Part &part) {
       for (int64_t vector = 0; vector < panel.vectors; ++vector) {
         Emitter::Values taken;
         for (int64_t element = 0; element < winogradElements; ++element)
-          taken.push_back(emit.loadLanes(f32, emit.address(from, f32, element * sumsApart + vector * lanes)));
+          taken.push_back(emit.loadLanes(f32, emit.address(from, f32, element * sumsStride + vector * lanes)));
         for (auto [tap, made] : llvm::enumerate(transformElements(emit, taken)))
           emit.storeLanes(made, emit.address(to, f32, tap * width + vector * lanes));
       }
@@ -146,21 +147,21 @@ void WinogradGradient::clearSums(const Part &part) {
   Value zero = emit.zeros(emit.vectorOf(f32));
   emit.loop(emit.integer(0), emit.integer(winogradElements), 1, [&](Value element) {
     forPanelsOf(part, [&](Value offset, Panel panel) {
-      Value to = emit.address(elementSums, f32, emit.add(emit.mul(element, sumsApart), emit.mul(offset, windowSize)));
+      Value to = emit.address(elementSums, f32, emit.add(emit.mul(element, sumsStride), emit.mul(offset, windowSize)));
       forVectors(emit, panel, part.used, [&](Value index) { emit.storeLanes(zero, emit.address(to, f32, index)); });
     });
   });
 }
 
-// The taps' sums over samples [first, end).
+// Computes the sums of the taps over samples [first, end).
 void WinogradGradient::emitSamples(const Part &part, Value first, Value end) {
   clearSums(part);
   PixelBlock size = product.blockOf(residue);
   int64_t all = residue.rows * residue.columns / 4;
-  if (all <= blockTiles) { // samples together
+  if (all <= blockTiles) { // one block covers several samples
     int64_t together = blockTiles / all;
     emit.loop(first, end, together, [&](Value sample) {
-      Value count = emit.least(emit.integer(together), emit.sub(end, sample)), zero = emit.integer(0);
+      Value count = emit.min(emit.integer(together), emit.sub(end, sample)), zero = emit.integer(0);
       emit.loop(zero, count, 1, [&](Value i) {
         emitTiles(part, emit.add(sample, i), zero, emit.integer(residue.rows), {zero, 0}, residue.columns,
                   emit.mul(i, all));
@@ -170,7 +171,7 @@ void WinogradGradient::emitSamples(const Part &part, Value first, Value end) {
   } else {
     emit.loop(first, end, 1, [&](Value sample) {
       emit.loop(emit.integer(0), emit.integer(residue.rows), size.rows, [&](Value row) {
-        Value rows = emit.least(emit.integer(size.rows), emit.sub(emit.integer(residue.rows), row));
+        Value rows = emit.min(emit.integer(size.rows), emit.sub(emit.integer(residue.rows), row));
         forColumnBlocks(emit, product, residue, [&](BlockColumn column, int64_t columns) {
           emitTiles(part, sample, row, rows, column, columns, emit.integer(0));
           emitProducts(part, emit.mul(emit.div(rows, emit.integer(2)), columns / 2));
@@ -206,7 +207,8 @@ void WinogradGradient::emitPart(const Part &part, const Shards &shards) {
   Type f32 = emit.getF32Type();
   int64_t floats = windowSize * taps * wideSize;
   Value stack = emit.array(f32, floats * shards.levels), rows = emit.mul(part.used, taps);
-  // Calls `each` for every vector of the taps' sums: its address, and the one of a level of the stack.
+  // Calls `each` for every vector of the taps' sums, with its address and the address of the vector at a level of the
+  // stack.
   auto forSums = [&](Value level, llvm::function_ref<void(Value address, Value saved)> each) {
     Value saved = emit.address(stack, f32, emit.mul(level, floats));
     forPanelsOf(part, [&](Value offset, Panel panel) {
@@ -234,17 +236,17 @@ void WinogradGradient::forPanelsOf(const Part &part, llvm::function_ref<void(Val
             [&](Value column, Panel panel) { body(emit.sub(column, part.column), panel); });
 }
 
-// Parts of the tiles [begin, end) of the grid: panels of filters, then windows of channels.
+// Calls `body` for parts of the tiles [begin, end) of the grid: panels of filters, then windows of channels.
 void WinogradGradient::forParts(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
   int64_t channels = product.source.groupChannels;
   int64_t units = llvm::divideCeil(channels, gridChannels);
   emit.loop(emit.div(begin, emit.integer(units)), emit.ceilDiv(end, units), 1, [&](Value wide) {
     Value offset = emit.mul(wide, units), column = emit.mul(wide, panelColumns);
-    Value from = emit.mul(emit.most(emit.sub(begin, offset), emit.integer(0)), gridChannels),
-          to = emit.least(emit.mul(emit.sub(end, offset), gridChannels), emit.integer(channels));
+    Value from = emit.mul(emit.max(emit.sub(begin, offset), emit.integer(0)), gridChannels),
+          to = emit.min(emit.mul(emit.sub(end, offset), gridChannels), emit.integer(channels));
     auto window = [&](Value first, int64_t count) {
-      Value low = emit.most(emit.sub(from, first), emit.integer(0)),
-            high = emit.least(emit.sub(to, first), emit.integer(count));
+      Value low = emit.max(emit.sub(from, first), emit.integer(0)),
+            high = emit.min(emit.sub(to, first), emit.integer(count));
       emit.when(emit.less(low, high), [&] { body({column, first, count, low, emit.sub(high, low)}); });
     };
     int64_t whole = channels / windowSize * windowSize;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PTX to cubins by ptxas, a child for each architecture, and what it says that kernels use.
+// Assembles PTX to cubins with ptxas, one child process per architecture, and reads the resources that kernels use from
+// its output.
 #include "compiler/codegen/gpu/Gpu.h"
 #include "runtime/support/temporary_folder.h"
 #include "llvm/Support/FileSystem.h"
@@ -33,7 +34,7 @@ struct Run {
 };
 } // namespace
 
-// Lines of `ptxas -v`: a name, then its stack and spills, then its registers.
+// Parses the output of `ptxas -v`: a line with the kernel's name, then its stack and spills, then its registers.
 static std::vector<KernelUsage> readUsage(llvm::StringRef text, llvm::ArrayRef<std::string> kernels) {
   llvm::StringMap<KernelUsage> found;
   llvm::Regex name("Compiling entry function '([^']*)'"),
@@ -67,8 +68,8 @@ static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(const std::s
   return std::move(*bytes);
 }
 
-// ptxas of CUDA 12.1 and newer optimizes kernels in several threads. Their number is stored in the cubin, so it does
-// not depend on the machine.
+// ptxas of CUDA 12.1 and newer optimizes kernels in several threads. The number of threads is stored in the cubin, so
+// it must not depend on the machine.
 static bool hasThreads(const std::string &ptxas, const std::string &folder) {
   std::string help = folder + "/help.txt";
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), help, llvm::StringRef("")};
@@ -139,7 +140,7 @@ llvm::Expected<std::vector<Cubin>> mtc::assemble(const std::string &ptxas, const
     }
   }
   std::vector<Cubin> cubins;
-  for (Run &run : runs) { // all of them are waited for, whatever one says
+  for (Run &run : runs) { // waits for all processes, even after an error
     auto cubin = finish(run, ptxas, kernels);
     if (cubin)
       cubins.push_back(std::move(*cubin));

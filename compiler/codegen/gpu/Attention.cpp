@@ -44,16 +44,16 @@ HeadLines AttentionBlock::linesOf(Value base, const Head &head, bool ofKeys, int
 std::pair<Value, Value> AttentionBlock::othersOf(Value own, bool ownIsQuery, int64_t lines) {
   int64_t count = ownIsQuery ? form.keys : form.queries;
   Value first = emit.integer(0), end = emit.integer(count);
-  // Of queries, keys from `window` positions before; of keys, queries from their own position on, or the same the other
-  // way.
+  // For a query: keys from `window` positions before it on. For a key: queries from its own position on. In the other
+  // direction likewise.
   int64_t before = ownIsQuery ? form.window : form.causal ? 1 : form.window;
   int64_t behind = !ownIsQuery ? form.window : form.causal ? 1 : form.window;
   if (before) {
-    Value seen = emit.most(emit.add(own, 1 - before), first);
+    Value seen = emit.max(emit.add(own, 1 - before), first);
     first = emit.mul(emit.div(seen, emit.integer(lines)), lines);
   }
   if (behind)
-    end = emit.least(end, emit.add(own, attentionLines - 1 + behind));
+    end = emit.min(end, emit.add(own, attentionLines - 1 + behind));
   return {first, end};
 }
 
@@ -65,7 +65,8 @@ std::pair<Value, Value> AttentionBlock::queryAndKey(const ScoreTile &block, int6
   return block.ownIsQuery ? std::pair(own, other) : std::pair(other, own);
 }
 
-// Whether some query of the warp does not see some key by their positions; null: there may be one anywhere.
+// Whether, by the positions alone, some query of the warp may not see some key; null: always true, because there is a
+// mask.
 Value AttentionBlock::mayHide(const ScoreTile &block) {
   if (form.mask)
     return {};
@@ -84,7 +85,7 @@ Value AttentionBlock::mayHide(const ScoreTile &block) {
   return may;
 }
 
-// By the distance of the two block, in 32 bits: one comparison for each element and bound.
+// Compares the distance of query and key in 32 bits: one comparison per element and bound.
 Value AttentionBlock::sees(const ScoreTile &block, int64_t half, int64_t column) {
   Type i32 = emit.getI32Type();
   auto narrow = [&](Value index) { return arith::TruncIOp::create(emit, i32, index); };
@@ -100,13 +101,13 @@ Value AttentionBlock::sees(const ScoreTile &block, int64_t half, int64_t column)
   int64_t count = block.ownIsQuery ? form.keys : form.queries;
   if (count % block.lines)
     also(compare(other, arith::CmpIPredicate::slt, count - column));
-  // The other line is this much and column - 8 half behind the thread's own.
+  // The distance of the other row from the thread's row is this value plus column - 8 half.
   Value distance =
       arith::SubIOp::create(emit, other, narrow(emit.add(emit.add(block.own, warpLine), group))).getResult();
   int64_t more = column - 8 * half;
   auto behindBelow = [&](int64_t bound) { also(compare(distance, arith::CmpIPredicate::slt, bound - more)); };
   auto beforeBelow = [&](int64_t bound) { also(compare(distance, arith::CmpIPredicate::sgt, -bound - more)); };
-  // Of keys behind their query, and of those before it.
+  // Bounds of the distance for keys after and before their query.
   int64_t behind = form.causal ? 1 : form.window, before = form.window;
   if (!block.ownIsQuery)
     std::swap(behind, before);
@@ -118,8 +119,8 @@ Value AttentionBlock::sees(const ScoreTile &block, int64_t half, int64_t column)
     return seen;
   mt::Attention::MaskSteps steps = form.maskSteps();
   auto [query, key] = queryAndKey(block, half, column);
-  query = emit.least(query, emit.integer(form.queries - 1));
-  key = emit.least(key, emit.integer(form.keys - 1));
+  query = emit.min(query, emit.integer(form.queries - 1));
+  key = emit.min(key, emit.integer(form.keys - 1));
   Value offset = emit.add(emit.mul(query, steps.query), emit.mul(key, steps.key));
   also(emit.load(emit.getI1Type(), emit.address(block.head.mask, emit.getI1Type(), offset)));
   return seen;
@@ -172,41 +173,41 @@ Value AttentionBlock::overFour(Value a, llvm::function_ref<Value(Value, Value)> 
   return a;
 }
 
-// ---- the walk
+// ---- loop over other rows
 
-Emitter::Values AttentionBlock::walk(Value buffers, int64_t bufferBytes, Portion portion,
-                                     std::pair<Value, Value> others, ValueRange carried, Bring bring, Meet meet) {
+Emitter::Values AttentionBlock::walk(Value buffers, int64_t bufferBytes, Step step, std::pair<Value, Value> others,
+                                     ValueRange carried, Load load, Visit visit) {
   auto [first, end] = others;
   bool async = way == Way::halves;
-  kernel.barrier(); // what the buffers held may still be read
-  if (portion.buffers == 1)
-    return emit.loop(first, end, portion.lines, carried, [&](Value position, ValueRange now) {
-      bring(position, buffers);
+  kernel.barrier(); // other threads may still read the buffers
+  if (step.buffers == 1)
+    return emit.loop(first, end, step.lines, carried, [&](Value position, ValueRange now) {
+      load(position, buffers);
       if (async) {
         commitCopies(emit);
         awaitCopies(emit, 0);
       }
       kernel.barrier();
-      Emitter::Values next = meet(position, buffers, now);
+      Emitter::Values next = visit(position, buffers, now);
       kernel.barrier();
       return next;
     });
-  emit.when(emit.less(first, end), [&, first = first] { bring(first, buffers); });
+  emit.when(emit.less(first, end), [&, first = first] { load(first, buffers); });
   if (async)
     commitCopies(emit);
   Emitter::Values all(carried);
   all.push_back(emit.integer(0));
   auto bufferAt = [&](Value offset) { return emit.address(buffers, emit.getI8Type(), offset); };
-  Emitter::Values results = emit.loop(first, end, portion.lines, all, [&, end = end](Value position, ValueRange now) {
+  Emitter::Values results = emit.loop(first, end, step.lines, all, [&, end = end](Value position, ValueRange now) {
     Value current = now.back(), other = emit.sub(emit.integer(bufferBytes), current);
     if (async)
       awaitCopies(emit, 0);
     kernel.barrier();
-    Value following = emit.add(position, portion.lines);
-    emit.when(emit.less(following, end), [&] { bring(following, bufferAt(other)); });
+    Value following = emit.add(position, step.lines);
+    emit.when(emit.less(following, end), [&] { load(following, bufferAt(other)); });
     if (async)
       commitCopies(emit);
-    Emitter::Values next = meet(position, bufferAt(current), now.drop_back());
+    Emitter::Values next = visit(position, bufferAt(current), now.drop_back());
     next.push_back(other);
     return next;
   });

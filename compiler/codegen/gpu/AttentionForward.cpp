@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention: a block has 64 queries of one head. It meets the keys some at a time, and keeps of them what
-// MtAttention.td calls m, l and the result so far, in registers.
+// Attention: a block owns 64 queries of one head. It processes the keys step by step, and keeps m, l and the result so
+// far (MtAttention.td) in registers.
 #include "compiler/codegen/gpu/Attention.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "dialects/mt/VectorExpr.h"
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// What a hidden score is, and the largest score of no keys.
+// Value of a hidden score, and initial value of the largest score.
 static constexpr float hidden = std::numeric_limits<float>::lowest();
 
 namespace {
@@ -22,29 +22,29 @@ public:
 
 private:
   mt::AttentionOp attention;
-  Value q, k, v; // buffers; null where there is none
-  const Portion met;
-  const float steepness; // what products are scaled by, once they have the sign of their scores
+  Value q, k, v; // buffers; null if the kernel does not use one
+  const Step step;
+  const float steepness; // absolute value of the scale; products get the sign of the scale before
 
   int64_t sums() const { return attention ? tileOfSize(form.valueSize).count() : 0; }
   void emitBlock(const Head &head, Value query);
-  OwnLines bringQueries(const Head &head, Value query);
-  Emitter::Values meet(const ScoreTile &block, const OwnLines &queries, Value buffer, ValueRange carried);
+  OwnLines loadQueries(const Head &head, Value query);
+  Emitter::Values visit(const ScoreTile &block, const OwnLines &queries, Value buffer, ValueRange carried);
   Emitter::Values probabilitiesOf(ValueRange scores, ValueRange largest);
   void finish(const Head &head, Value query, ValueRange carried);
   LinePanel keysIn(Value buffer) const { return {buffer, form.keySize, strideOf(way, form.keySize)}; }
   LinePanel valuesIn(Value buffer) {
     Value behind =
-        emit.address(buffer, emit.getI8Type(), met.lines * strideOf(way, form.keySize) * (way == Way::halves ? 2 : 4));
+        emit.address(buffer, emit.getI8Type(), step.lines * strideOf(way, form.keySize) * (way == Way::halves ? 2 : 4));
     return {behind, form.valueSize, strideOf(way, form.valueSize)};
   }
-  int64_t bufferBytes() const { return met.lines * lineBytes(way); }
+  int64_t bufferBytes() const { return step.lines * lineBytes(way); }
 };
 } // namespace
 
 ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::AttentionLogSumsOp given)
     : AttentionBlock(kernel, attention ? attention.getOperation() : given.getOperation()), attention(attention),
-      met(portion(way, /*isGradient=*/false)), steepness(form.scale == 0 ? 1 : std::fabs(form.scale)) {
+      step(stepOf(way, /*isGradient=*/false)), steepness(form.scale == 0 ? 1 : std::fabs(form.scale)) {
   auto bufferOf = [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); };
   q = bufferOf(attention ? attention.getQuery() : given.getQuery());
   k = bufferOf(attention ? attention.getKey() : given.getKey());
@@ -52,12 +52,12 @@ ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::A
     v = bufferOf(attention.getValue());
   auto isPlain = [](int64_t size) { return size <= 64 && size % 8 == 0; };
   if (way == Way::halves && isPlain(form.keySize) && isPlain(form.valueSize) && !form.mask)
-    kernel.residentBlocks = 4; // it needs 128 registers, or a few more
+    kernel.residentBlocks = 4; // the kernel needs 128 registers or slightly more
   memory = kernel.allocateShared(emit.getI8Type(), sharedBytes(/*isGradient=*/false));
-  probabilities = bytesBehind(memory, met.buffers * bufferBytes());
+  probabilities = bytesBehind(memory, step.buffers * bufferBytes());
 }
 
-// With a causal mask the last queries have most to do: they come first.
+// With a causal mask the last queries have most work, so they come first.
 void ForwardBlock::run() {
   int64_t number = ceilDiv(form.queries, attentionLines), perGroup = form.heads * number;
   Value sample = emit.div(kernel.tile, emit.integer(form.groups * perGroup));
@@ -70,8 +70,8 @@ void ForwardBlock::run() {
   emitBlock(headOf(sample, group, head, keyHead), emit.mul(block, attentionLines));
 }
 
-// Tensor cores read the queries from registers, all the time.
-OwnLines ForwardBlock::bringQueries(const Head &head, Value query) {
+// Loads the queries; for tensor cores they stay in registers.
+OwnLines ForwardBlock::loadQueries(const Head &head, Value query) {
   OwnLines own{linesOf(q, head, /*ofKeys=*/false, form.keySize), query, keysIn(memory), {}};
   if (way == Way::fma)
     return own;
@@ -85,36 +85,36 @@ OwnLines ForwardBlock::bringQueries(const Head &head, Value query) {
 }
 
 void ForwardBlock::emitBlock(const Head &head, Value query) {
-  OwnLines queries = bringQueries(head, query);
+  OwnLines queries = loadQueries(head, query);
   kernel.barrier();
-  for (int64_t buffer = 0; buffer < met.buffers; ++buffer) {
+  for (int64_t buffer = 0; buffer < step.buffers; ++buffer) {
     Value at = bytesBehind(memory, buffer * bufferBytes());
-    clearPads(keysIn(at), met.lines);
-    clearPads(valuesIn(at), met.lines);
+    clearPads(keysIn(at), step.lines);
+    clearPads(valuesIn(at), step.lines);
   }
   HeadLines keys = linesOf(k, head, /*ofKeys=*/true, form.keySize);
   HeadLines values = attention ? linesOf(v, head, /*ofKeys=*/true, form.valueSize) : HeadLines();
-  // Of the thread's two queries the largest product with a key (m, before it is scaled) and l, of its own columns
-  // alone; then the result.
+  // For the thread's two queries: the largest product with a key (m, without the scale) and l, over the thread's own
+  // columns; then the result.
   Emitter::Values carried{number(hidden), number(hidden), number(0), number(0)};
   carried.append(zeros(sums()));
   carried = walk(
-      memory, bufferBytes(), met, othersOf(query, /*ownIsQuery=*/true, met.lines), carried,
+      memory, bufferBytes(), step, othersOf(query, /*ownIsQuery=*/true, step.lines), carried,
       [&](Value key, Value buffer) {
-        copyLines(keys, key, met.lines, keysIn(buffer));
+        copyLines(keys, key, step.lines, keysIn(buffer));
         if (attention)
-          copyLines(values, key, met.lines, valuesIn(buffer));
+          copyLines(values, key, step.lines, valuesIn(buffer));
       },
       [&](Value key, Value buffer, ValueRange now) {
-        return meet({head, query, key, /*ownIsQuery=*/true, met.lines}, queries, buffer, now);
+        return visit({head, query, key, /*ownIsQuery=*/true, step.lines}, queries, buffer, now);
       });
   finish(head, query, carried);
 }
 
-// e^(score - m), and 0 where a score is hidden. Scores are products that are not scaled so far.
+// e^(score - m), or 0 if the score is hidden. `scores` are products without the scale.
 Emitter::Values ForwardBlock::probabilitiesOf(ValueRange scores, ValueRange largest) {
-  WarpTile tile = tileOfLines(met.lines);
-  bool some = hides() || form.keys % met.lines; // scores may be hidden
+  WarpTile tile = tileOfLines(step.lines);
+  bool some = hides() || form.keys % step.lines; // some scores may be hidden
   Value scale = number(unit * steepness), from[2];
   for (int64_t half : {0, 1}) {
     // 2^(hidden - 0) is 0
@@ -131,9 +131,9 @@ Emitter::Values ForwardBlock::probabilitiesOf(ValueRange scores, ValueRange larg
   return p;
 }
 
-Emitter::Values ForwardBlock::meet(const ScoreTile &block, const OwnLines &queries, Value buffer, ValueRange carried) {
-  WarpTile tile = tileOfLines(met.lines);
-  Emitter::Values s = scores(queries, keysIn(buffer), met.lines), next;
+Emitter::Values ForwardBlock::visit(const ScoreTile &block, const OwnLines &queries, Value buffer, ValueRange carried) {
+  WarpTile tile = tileOfLines(step.lines);
+  Emitter::Values s = scores(queries, keysIn(buffer), step.lines), next;
   for (Value &product : s)
     if (form.scale <= 0)
       product = times(product, number(form.scale < 0 ? -1 : 0));
@@ -160,12 +160,12 @@ Emitter::Values ForwardBlock::meet(const ScoreTile &block, const OwnLines &queri
   Emitter::Values sums;
   for (auto [i, sum] : llvm::enumerate(carried.drop_front(4)))
     sums.push_back(times(sum, factor[result.half(i)]));
-  next.append(addProduct(p, met.lines, valuesIn(buffer), sums));
+  next.append(addProduct(p, step.lines, valuesIn(buffer), sums));
   return next;
 }
 
 void ForwardBlock::finish(const Head &head, Value query, ValueRange carried) {
-  Value result, logSums; // null where there is none
+  Value result, logSums; // null if the kernel does not compute it
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     (attention && yield == attention.getResult() ? result : logSums) = kernel.resultLoadedHere(static_cast<int64_t>(i));
   Value factors[2];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gradients of an attention. A block has 64 keys of one head and meets the queries of all heads that read it: dK
-// and dV. Or it has 64 queries of one head and meets the keys: dQ. Both compute the scores again, so that no block adds
-// to what another one writes.
+// Gradients of an attention. For dK and dV, a block owns 64 keys of one head and processes the queries of all heads
+// that read it. For dQ, a block owns 64 queries of one head and processes the keys. Both compute the scores again, so
+// that no block adds to values that another block writes.
 #include "compiler/codegen/gpu/Attention.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Product.h"
@@ -18,35 +18,35 @@ public:
 
 private:
   Value dy, q, k, v, y, logSums; // buffers
-  Value dq, dk, dv;              // of the results; null where one is not wanted
-  const Portion met;
+  Value dq, dk, dv;              // buffers of the results; null if the kernel does not compute one
+  const Step step;
 
   bool needsDifferences() const { return dq || dk; }
   int64_t elementBytes() const { return way == Way::halves ? 2 : 4; }
-  // Panels of lines: queries or keys, and behind them the gradients or values of the same positions.
+  // Panels of rows: queries or keys, followed by the gradients or values of the same positions.
   LinePanel firstIn(Value from) const { return {from, form.keySize, strideOf(way, form.keySize)}; }
   LinePanel secondIn(Value from, int64_t lines) {
     Value behind = bytesBehind(from, lines * strideOf(way, form.keySize) * elementBytes());
     return {behind, form.valueSize, strideOf(way, form.valueSize)};
   }
-  int64_t bufferBytes() const { return met.lines * (lineBytes(way) + 8); }
-  // Of the queries of a buffer: what `logSumOf` gives, and behind it what `deltaOf` gives.
-  Value numbersIn(Value buffer) { return bytesBehind(buffer, met.lines * lineBytes(way)); }
+  int64_t bufferBytes() const { return step.lines * (lineBytes(way) + 8); }
+  // Numbers of the queries of a buffer: logSumOf, followed by deltaOf.
+  Value numbersIn(Value buffer) { return bytesBehind(buffer, step.lines * lineBytes(way)); }
 
   struct Own {
     OwnLines first, second;
   };
-  Own bringOwn(const HeadLines &first, const HeadLines &second, Value position);
+  Own loadOwn(const HeadLines &first, const HeadLines &second, Value position);
   void clearBuffers();
   void emitKeys(Value sample, Value group, Value keyHead, Value key);
   void emitQueries(const Head &head, Value query);
-  Emitter::Values meetQueries(const ScoreTile &block, const Own &keys, Value buffer, ValueRange carried);
-  Emitter::Values meetKeys(const ScoreTile &block, const Own &queries, Value buffer, ValueRange numbers,
-                           ValueRange carried);
+  Emitter::Values addQueries(const ScoreTile &block, const Own &keys, Value buffer, ValueRange carried);
+  Emitter::Values addKeys(const ScoreTile &block, const Own &queries, Value buffer, ValueRange numbers,
+                          ValueRange carried);
   Emitter::Values elementsAt(Value address, int64_t count);
   Value deltaOf(const HeadLines &gradients, const HeadLines &outputs, Value position);
   Value logSumOf(const Head &head, Value position); // negative, in the unit of `exp`
-  void bringNumbers(const Head &head, Value query, Value buffer);
+  void loadNumbers(const Head &head, Value query, Value buffer);
   Emitter::Values probabilitiesOf(const ScoreTile &block, ValueRange scores, llvm::function_ref<Value(int64_t)> logSum);
   Emitter::Values differencesOf(ValueRange p, ValueRange products, ValueRange kept,
                                 llvm::function_ref<Value(int64_t)> delta);
@@ -54,7 +54,7 @@ private:
 } // namespace
 
 GradientBlock::GradientBlock(BlockKernel &kernel, mt::AttentionGradientOp any)
-    : AttentionBlock(kernel, any), met(portion(way, /*isGradient=*/true)) {
+    : AttentionBlock(kernel, any), step(stepOf(way, /*isGradient=*/true)) {
   auto bufferOf = [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); };
   dy = bufferOf(any.getGradient());
   q = bufferOf(any.getQuery());
@@ -68,10 +68,10 @@ GradientBlock::GradientBlock(BlockKernel &kernel, mt::AttentionGradientOp any)
     result = kernel.result(static_cast<int64_t>(i));
   }
   memory = kernel.allocateShared(emit.getI8Type(), sharedBytes(/*isGradient=*/true));
-  probabilities = bytesBehind(memory, met.buffers * bufferBytes());
+  probabilities = bytesBehind(memory, step.buffers * bufferBytes());
 }
 
-// Tiles of an index of the axes before the positions: blocks of keys of each of their heads, then blocks of queries.
+// Number of tiles for an index of the axes before the positions: blocks of keys of all heads, then blocks of queries.
 static std::pair<int64_t, int64_t> blocksOf(plan::KernelOp op, const mt::Attention &form) {
   bool ofQueries = false, ofKeys = false;
   for (auto gradient : op.getBody().front().getOps<mt::AttentionGradientOp>())
@@ -106,15 +106,15 @@ void GradientBlock::run() {
 }
 
 void GradientBlock::clearBuffers() {
-  for (int64_t buffer = 0; buffer < met.buffers; ++buffer) {
+  for (int64_t buffer = 0; buffer < step.buffers; ++buffer) {
     Value at = bytesBehind(memory, buffer * bufferBytes());
-    clearPads(firstIn(at), met.lines);
-    clearPads(secondIn(at, met.lines), met.lines);
+    clearPads(firstIn(at), step.lines);
+    clearPads(secondIn(at, step.lines), step.lines);
   }
 }
 
-GradientBlock::Own GradientBlock::bringOwn(const HeadLines &first, const HeadLines &second, Value position) {
-  Value panels = bytesBehind(memory, met.buffers * bufferBytes());
+GradientBlock::Own GradientBlock::loadOwn(const HeadLines &first, const HeadLines &second, Value position) {
+  Value panels = bytesBehind(memory, step.buffers * bufferBytes());
   Own own{{first, position, firstIn(panels), {}}, {second, position, secondIn(panels, attentionLines), {}}};
   if (way != Way::halves)
     return own;
@@ -135,7 +135,7 @@ Value GradientBlock::logSumOf(const Head &head, Value position) {
   return times(logSum, number(-unit));
 }
 
-// Pairs of bf16 are an f32 each and one more, shifted, where they are one word.
+// A pair of bf16 in one word is converted to two f32 by a mask and a shift.
 Emitter::Values GradientBlock::elementsAt(Value address, int64_t count) {
   Emitter::Values elements;
   if (!element.isBF16() || count == 1) {
@@ -157,7 +157,8 @@ Emitter::Values GradientBlock::elementsAt(Value address, int64_t count) {
   return elements;
 }
 
-// The sum over a line of dY * Y. Four lanes share it: each adds every fourth chunk in order, then they are folded.
+// The sum of dY * Y over a row. Four lanes share it: each adds every fourth chunk in order, then the four sums are
+// reduced.
 Value GradientBlock::deltaOf(const HeadLines &gradients, const HeadLines &outputs, Value position) {
   int64_t size = form.valueSize, chunk = chunkOfSize(size, maxAccessBytes / emit.bytes(element));
   Value a = at(gradients.base, emit.mul(position, gradients.stride)),
@@ -176,23 +177,23 @@ Value GradientBlock::deltaOf(const HeadLines &gradients, const HeadLines &output
   return overFour(sum, [&](Value a, Value b) { return plus(a, b); });
 }
 
-// Of the queries of a buffer, four lanes each.
-void GradientBlock::bringNumbers(const Head &head, Value query, Value buffer) {
+// Loads the numbers of the queries of a buffer, with four lanes per query.
+void GradientBlock::loadNumbers(const Head &head, Value query, Value buffer) {
   static_assert(attentionThreads == 4 * 32, "a query of a buffer has four lanes");
   Type f32 = emit.getF32Type();
   Value line = emit.div(kernel.thread, emit.integer(4)), position = emit.add(query, line);
   Value there = emit.less(position, emit.integer(form.queries));
-  position = emit.least(position, emit.integer(form.queries - 1));
+  position = emit.min(position, emit.integer(form.queries - 1));
   Value logSum = orZero(emit, there, logSumOf(head, position)), delta;
   if (dk)
     delta = orZero(emit, there,
                    deltaOf(linesOf(dy, head, /*ofKeys=*/false, form.valueSize),
                            linesOf(y, head, /*ofKeys=*/false, form.valueSize), position));
   Value to = emit.address(numbersIn(buffer), f32, line);
-  emit.when(both(emit, emit.equal(pair, emit.integer(0)), emit.less(line, emit.integer(met.lines))), [&] {
+  emit.when(both(emit, emit.equal(pair, emit.integer(0)), emit.less(line, emit.integer(step.lines))), [&] {
     emit.store(logSum, to);
     if (dk)
-      emit.store(delta, emit.address(to, f32, met.lines));
+      emit.store(delta, emit.address(to, f32, step.lines));
   });
 }
 
@@ -223,28 +224,28 @@ void GradientBlock::emitKeys(Value sample, Value group, Value keyHead, Value key
   int64_t shared = form.heads / form.keyHeads;
   Head any = headOf(sample, group, emit.mul(keyHead, shared), keyHead);
   Own keys =
-      bringOwn(linesOf(k, any, /*ofKeys=*/true, form.keySize), linesOf(v, any, /*ofKeys=*/true, form.valueSize), key);
+      loadOwn(linesOf(k, any, /*ofKeys=*/true, form.keySize), linesOf(v, any, /*ofKeys=*/true, form.valueSize), key);
   int64_t ofKeys = dk ? tileOfSize(form.keySize).count() : 0, ofValues = dv ? tileOfSize(form.valueSize).count() : 0;
   Emitter::Values sums = zeros(ofKeys + ofValues);
-  auto meetHead = [&](Value number, ValueRange carried) {
+  auto addHead = [&](Value number, ValueRange carried) {
     Head head = headOf(sample, group, emit.add(emit.mul(keyHead, shared), number), keyHead);
     HeadLines queries = linesOf(q, head, /*ofKeys=*/false, form.keySize),
               gradients = linesOf(dy, head, /*ofKeys=*/false, form.valueSize);
     return walk(
-        memory, bufferBytes(), met, othersOf(key, /*ownIsQuery=*/false, met.lines), carried,
+        memory, bufferBytes(), step, othersOf(key, /*ownIsQuery=*/false, step.lines), carried,
         [&](Value query, Value buffer) {
-          copyLines(queries, query, met.lines, firstIn(buffer));
-          copyLines(gradients, query, met.lines, secondIn(buffer, met.lines));
-          bringNumbers(head, query, buffer);
+          copyLines(queries, query, step.lines, firstIn(buffer));
+          copyLines(gradients, query, step.lines, secondIn(buffer, step.lines));
+          loadNumbers(head, query, buffer);
         },
         [&](Value query, Value buffer, ValueRange now) {
-          return meetQueries({head, key, query, /*ownIsQuery=*/false, met.lines}, keys, buffer, now);
+          return addQueries({head, key, query, /*ownIsQuery=*/false, step.lines}, keys, buffer, now);
         });
   };
   if (shared == 1)
-    sums = meetHead(emit.integer(0), sums);
+    sums = addHead(emit.integer(0), sums);
   else
-    sums = emit.loop(emit.integer(0), emit.integer(shared), 1, sums, meetHead);
+    sums = emit.loop(emit.integer(0), emit.integer(shared), 1, sums, addHead);
   Value scale = number(form.scale), one = number(1);
   if (dk)
     storeSums(ValueRange(sums).take_front(ofKeys), form.keySize, {scale, scale},
@@ -254,29 +255,29 @@ void GradientBlock::emitKeys(Value sample, Value group, Value keyHead, Value key
               linesOf(dv, any, /*ofKeys=*/true, form.valueSize), key);
 }
 
-Emitter::Values GradientBlock::meetQueries(const ScoreTile &block, const Own &keys, Value buffer, ValueRange carried) {
+Emitter::Values GradientBlock::addQueries(const ScoreTile &block, const Own &keys, Value buffer, ValueRange carried) {
   Type f32 = emit.getF32Type();
-  WarpTile tile = tileOfLines(met.lines);
+  WarpTile tile = tileOfLines(step.lines);
   int64_t ofKeys = dk ? tileOfSize(form.keySize).count() : 0;
   Value numbers = emit.address(numbersIn(buffer), f32, emit.mul(pair, tile.wide));
   auto numberOf = [&](int64_t i, int64_t behind) {
     return emit.load(f32, emit.address(numbers, f32, tile.column(i) + behind));
   };
-  LinePanel queries = firstIn(buffer), gradients = secondIn(buffer, met.lines);
+  LinePanel queries = firstIn(buffer), gradients = secondIn(buffer, step.lines);
   Emitter::Values p =
-      probabilitiesOf(block, scores(keys.first, queries, met.lines), [&](int64_t i) { return numberOf(i, 0); });
+      probabilitiesOf(block, scores(keys.first, queries, step.lines), [&](int64_t i) { return numberOf(i, 0); });
   Emitter::Values factors = kept(block), next(carried.take_front(ofKeys)), ofValues(carried.drop_front(ofKeys));
   if (dv) {
     Emitter::Values dropped = p;
     for (auto [one, factor] : llvm::zip(dropped, factors))
       one = times(one, factor);
-    ofValues = addProduct(dropped, met.lines, gradients, ofValues);
+    ofValues = addProduct(dropped, step.lines, gradients, ofValues);
   }
   if (dk) {
-    Emitter::Values products = scores(keys.second, gradients, met.lines);
+    Emitter::Values products = scores(keys.second, gradients, step.lines);
     Emitter::Values differences =
-        differencesOf(p, products, factors, [&](int64_t i) { return numberOf(i, met.lines); });
-    next = addProduct(differences, met.lines, queries, next);
+        differencesOf(p, products, factors, [&](int64_t i) { return numberOf(i, step.lines); });
+    next = addProduct(differences, step.lines, queries, next);
   }
   next.append(ofValues);
   return next;
@@ -287,40 +288,40 @@ Emitter::Values GradientBlock::meetQueries(const ScoreTile &block, const Own &ke
 void GradientBlock::emitQueries(const Head &head, Value query) {
   HeadLines gradients = linesOf(dy, head, /*ofKeys=*/false, form.valueSize),
             outputs = linesOf(y, head, /*ofKeys=*/false, form.valueSize);
-  Own queries = bringOwn(linesOf(q, head, /*ofKeys=*/false, form.keySize), gradients, query);
-  Emitter::Values numbers; // log sums of the thread's two queries, then deltas
+  Own queries = loadOwn(linesOf(q, head, /*ofKeys=*/false, form.keySize), gradients, query);
+  Emitter::Values numbers; // log sums of the thread's two queries, then their deltas
   for (bool isDelta : {false, true})
     for (int64_t half : {0, 1}) {
       Value position = emit.add(emit.add(query, warpLine), emit.add(group, 8 * half));
-      position = emit.least(position, emit.integer(form.queries - 1));
+      position = emit.min(position, emit.integer(form.queries - 1));
       numbers.push_back(isDelta ? deltaOf(gradients, outputs, position) : logSumOf(head, position));
     }
   HeadLines keys = linesOf(k, head, /*ofKeys=*/true, form.keySize),
             values = linesOf(v, head, /*ofKeys=*/true, form.valueSize);
   Emitter::Values sums = walk(
-      memory, bufferBytes(), met, othersOf(query, /*ownIsQuery=*/true, met.lines),
+      memory, bufferBytes(), step, othersOf(query, /*ownIsQuery=*/true, step.lines),
       zeros(tileOfSize(form.keySize).count()),
       [&](Value key, Value buffer) {
-        copyLines(keys, key, met.lines, firstIn(buffer));
-        copyLines(values, key, met.lines, secondIn(buffer, met.lines));
+        copyLines(keys, key, step.lines, firstIn(buffer));
+        copyLines(values, key, step.lines, secondIn(buffer, step.lines));
       },
       [&](Value key, Value buffer, ValueRange now) {
-        return meetKeys({head, query, key, /*ownIsQuery=*/true, met.lines}, queries, buffer, numbers, now);
+        return addKeys({head, query, key, /*ownIsQuery=*/true, step.lines}, queries, buffer, numbers, now);
       });
   Value scale = number(form.scale);
   storeSums(sums, form.keySize, {scale, scale}, linesOf(dq, head, /*ofKeys=*/false, form.keySize), query);
 }
 
-Emitter::Values GradientBlock::meetKeys(const ScoreTile &block, const Own &queries, Value buffer, ValueRange numbers,
-                                        ValueRange carried) {
-  WarpTile tile = tileOfLines(met.lines);
-  LinePanel keys = firstIn(buffer), values = secondIn(buffer, met.lines);
+Emitter::Values GradientBlock::addKeys(const ScoreTile &block, const Own &queries, Value buffer, ValueRange numbers,
+                                       ValueRange carried) {
+  WarpTile tile = tileOfLines(step.lines);
+  LinePanel keys = firstIn(buffer), values = secondIn(buffer, step.lines);
   Emitter::Values p =
-      probabilitiesOf(block, scores(queries.first, keys, met.lines), [&](int64_t i) { return numbers[tile.half(i)]; });
-  Emitter::Values products = scores(queries.second, values, met.lines);
+      probabilitiesOf(block, scores(queries.first, keys, step.lines), [&](int64_t i) { return numbers[tile.half(i)]; });
+  Emitter::Values products = scores(queries.second, values, step.lines);
   Emitter::Values differences =
       differencesOf(p, products, kept(block), [&](int64_t i) { return numbers[2 + tile.half(i)]; });
-  return addProduct(differences, met.lines, keys, carried);
+  return addProduct(differences, step.lines, keys, carried);
 }
 
 GpuGrid mtc::attentionGradientGpuGrid(plan::KernelOp op, int64_t) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a block of an attention has in workgroup memory, how it comes there, and how sums leave.
+// Workgroup memory of an attention block: sizes, copies to it, and stores of sums from it.
 #include "compiler/codegen/gpu/Attention.h"
 #include "compiler/codegen/gpu/Product.h"
 #include "compiler/codegen/gpu/TensorCores.h"
@@ -14,7 +14,8 @@ using namespace mtc;
 
 static int64_t whole(int64_t size) { return ceilDiv(size, 16) * 16; }
 
-// The lines of a matrix of ldmatrix are in different banks, on boundaries of 16 bytes; so are adjacent lines for FMAs.
+// The padding puts the rows of a matrix for ldmatrix, and adjacent rows for FMAs, into different banks, at multiples of
+// 16 bytes.
 int64_t AttentionBlock::strideOf(Way way, int64_t size) const {
   return size ? whole(size) + (way == Way::halves ? 8 : 4) : 0;
 }
@@ -22,26 +23,25 @@ int64_t AttentionBlock::lineBytes(Way way) const {
   return (strideOf(way, form.keySize) + strideOf(way, form.valueSize)) * (way == Way::halves ? 2 : 4);
 }
 
-// Bits of `singles` and `halves` depend on the lines, too.
-AttentionBlock::Portion AttentionBlock::portion(Way way, bool isGradient) const {
-  // As many lines as scores and sums leave registers for.
+// The bits of `singles` and `halves` depend on the number of rows too.
+AttentionBlock::Step AttentionBlock::stepOf(Way way, bool isGradient) const {
+  // As many rows as fit in the registers that scores and sums leave.
   if (way != Way::halves)
     return {isGradient && form.keySize + form.valueSize > 160 ? 16 : 32, 1};
   int64_t own = isGradient ? attentionLines : 0;
-  Portion choices[] = {{64, 2}, {32, 2}, {32, 1}, {16, 1}};
-  for (Portion portion : ArrayRef(choices).drop_front(isGradient ? 1 : 0))
-    if ((own + portion.buffers * portion.lines) * lineBytes(way) + portion.buffers * portion.lines * 8 <=
-        maxSharedBytes)
-      return portion;
+  Step choices[] = {{64, 2}, {32, 2}, {32, 1}, {16, 1}};
+  for (Step step : ArrayRef(choices).drop_front(isGradient ? 1 : 0))
+    if ((own + step.buffers * step.lines) * lineBytes(way) + step.buffers * step.lines * 8 <= maxSharedBytes)
+      return step;
   return choices[3];
 }
 
 int64_t AttentionBlock::sharedBytes(Way way, bool isGradient) const {
-  auto [lines, buffers] = portion(way, isGradient);
+  auto [lines, buffers] = stepOf(way, isGradient);
   int64_t bytes = buffers * lines * (lineBytes(way) + (isGradient ? 8 : 0));
   if (way == Way::halves && isGradient)
     bytes += attentionLines * lineBytes(way);
-  if (way == Way::halves) // queries wait there
+  if (way == Way::halves) // the queries are there first
     bytes = std::max(bytes, attentionLines * strideOf(way, form.keySize) * 2);
   return way == Way::fma ? bytes + attentionLines * (lines + 4) * 4 : bytes;
 }
@@ -79,7 +79,7 @@ void AttentionBlock::copyLines(const HeadLines &from, Value first, int64_t lines
     Value line = emit.div(index, emit.integer(across)), column = emit.mul(emit.rem(index, emit.integer(across)), chunk);
     Value position = emit.add(first, line), there = emit.less(position, emit.integer(from.count));
     if (from.count % lines)
-      position = emit.least(position, emit.integer(from.count - 1));
+      position = emit.min(position, emit.integer(from.count - 1));
     Value source = at(from.base, emit.add(emit.mul(position, from.stride), column));
     Value target = emit.address(to.memory, panelType(), emit.add(emit.mul(line, to.stride), column));
     if (async)
@@ -125,7 +125,7 @@ void AttentionBlock::clearPads(const LinePanel &panel, int64_t lines) {
 
 // ---- results
 
-// Adjacent elements of a line; a 16-bit pair is one access where it lies on its boundary.
+// Stores adjacent elements of a row. A pair of 16-bit elements is one access if its address is aligned.
 void AttentionBlock::storeElements(ValueRange values, int64_t size, Value to, Value column, int64_t piece) {
   int64_t count = static_cast<int64_t>(values.size());
   auto put = [&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of attention by a warp, with its 16 lines on the left: own lines . other lines (scores), and probabilities .
-// other lines. Three ways: mma of 16-bit numbers, mma of TF32, FMAs.
+// Products of attention in a warp, whose 16 rows are the left side: own rows . other rows (scores), and probabilities .
+// other rows. There are three ways: mma of 16-bit numbers, mma of TF32, and FMAs.
 #include "compiler/codegen/gpu/Attention.h"
 #include "compiler/codegen/gpu/Product.h"
 #include "compiler/codegen/gpu/TensorCores.h"
@@ -15,7 +15,7 @@ using namespace mtc;
 Value AttentionBlock::ownLine(const OwnLines &own, int64_t half) {
   Value position = emit.add(emit.add(own.first, warpLine), emit.add(group, 8 * half));
   if (own.lines.count % attentionLines)
-    position = emit.least(position, emit.integer(own.lines.count - 1));
+    position = emit.min(position, emit.integer(own.lines.count - 1));
   return at(own.lines.base, emit.mul(position, own.lines.stride));
 }
 
@@ -30,7 +30,7 @@ Emitter::Values AttentionBlock::addProduct(ValueRange p, int64_t lines, const Li
                                : addByFma(p, lines, panel, sums);
 }
 
-// Step `number` of the channels of the warp's lines, as the left side of an mma.
+// The fragment with this number along the channels of the warp's rows, as the left operand of an mma.
 Emitter::Values AttentionBlock::fragment(const OwnLines &own, int64_t number) {
   if (!own.fragments.empty())
     return own.fragments[number];
@@ -62,7 +62,7 @@ void AttentionBlock::loadFragments(OwnLines &own) {
 
 Emitter::Values AttentionBlock::scoresOfHalves(const OwnLines &own, const LinePanel &panel, int64_t lines) {
   Emitter::Values sums = zeros(tileOfLines(lines).count());
-  // Four matrices: 16 lines of the panel by 16 channels.
+  // Loads four matrices: 16 rows of the panel by 16 channels.
   Value line = emit.add(emit.mul(emit.div(lane, emit.integer(16)), 8), emit.rem(lane, emit.integer(8)));
   Value channel = emit.mul(emit.rem(emit.div(lane, emit.integer(8)), emit.integer(2)), 8);
   Value from = emit.address(panel.memory, panelType(), emit.add(emit.mul(line, panel.stride), channel));
@@ -80,7 +80,7 @@ Emitter::Values AttentionBlock::scoresOfHalves(const OwnLines &own, const LinePa
   return sums;
 }
 
-// Two pieces of p are the left side of an mma as they are.
+// Two pieces of p have the layout of the left operand of an mma.
 Emitter::Values AttentionBlock::addHalves(ValueRange p, int64_t lines, const LinePanel &panel, ValueRange sums) {
   Emitter::Values next(sums);
   Value position =
@@ -119,7 +119,8 @@ Emitter::Values AttentionBlock::scoresOfSingles(const OwnLines &own, const LineP
   return sums;
 }
 
-// Position t of k is line 2 t of the panel, and t + 4 is line 2 t + 1: so a piece of p is the left side as it is.
+// Position t of k is row 2 t of the panel, and position t + 4 is row 2 t + 1, so that a piece of p has the layout of
+// the left operand.
 Emitter::Values AttentionBlock::addSingles(ValueRange p, int64_t lines, const LinePanel &panel, ValueRange sums) {
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   Emitter::Values next(sums);
@@ -139,7 +140,7 @@ Emitter::Values AttentionBlock::addSingles(ValueRange p, int64_t lines, const Li
   return next;
 }
 
-// The own lines come from device memory, by way of the cache.
+// The block's own rows are read from device memory, through the cache.
 Emitter::Values AttentionBlock::scoresByFma(const OwnLines &own, const LinePanel &panel, int64_t lines) {
   Type f32 = emit.getF32Type();
   WarpTile tile = tileOfLines(lines);
@@ -152,7 +153,7 @@ Emitter::Values AttentionBlock::scoresByFma(const OwnLines &own, const LinePanel
         Emitter::Values next(carried);
         Value a[] = {loadChunk(emit, element, at(left[0], k), chunk), loadChunk(emit, element, at(left[1], k), chunk)};
         Value line = emit.address(right, f32, k);
-        for (int64_t i = 0; i < tile.count(); i += i % 2 ? 3 : 1) { // elements of the first line
+        for (int64_t i = 0; i < tile.count(); i += i % 2 ? 3 : 1) { // elements of the thread's first row
           Value b = loadChunk(emit, f32, emit.address(line, f32, tile.column(i) * panel.stride), chunk);
           for (int64_t half : {0, 1})
             for (int64_t j = 0; j < chunk; ++j) {
@@ -164,7 +165,7 @@ Emitter::Values AttentionBlock::scoresByFma(const OwnLines &own, const LinePanel
       });
 }
 
-// By way of workgroup memory, where each warp reads what its own lanes wrote.
+// Passes p through workgroup memory, where each warp reads only what its own lanes wrote.
 Emitter::Values AttentionBlock::addByFma(ValueRange p, int64_t lines, const LinePanel &panel, ValueRange sums) {
   Type f32 = emit.getF32Type();
   WarpTile from = tileOfLines(lines), to = tileOfSize(panel.size);
@@ -176,13 +177,13 @@ Emitter::Values AttentionBlock::addByFma(ValueRange p, int64_t lines, const Line
     storeChunk(emit, p.slice(i, 2), emit.address(mine, f32, 8 * from.half(i) * stride + from.column(i)));
   kernel.warpBarrier();
   Value right = emit.address(panel.memory, f32, emit.mul(pair, to.wide));
-  constexpr int64_t together = 4;
-  return emit.loop(emit.integer(0), emit.integer(lines), together, sums, [&](Value k, ValueRange carried) {
+  constexpr int64_t vectorWidth = 4;
+  return emit.loop(emit.integer(0), emit.integer(lines), vectorWidth, sums, [&](Value k, ValueRange carried) {
     Emitter::Values next(carried);
     Value a[2], row = emit.address(right, f32, emit.mul(k, panel.stride));
     for (int64_t half : {0, 1})
-      a[half] = loadChunk(emit, f32, emit.address(emit.address(line, f32, k), f32, 8 * half * stride), together);
-    for (int64_t j = 0; j < together; ++j)
+      a[half] = loadChunk(emit, f32, emit.address(emit.address(line, f32, k), f32, 8 * half * stride), vectorWidth);
+    for (int64_t j = 0; j < vectorWidth; ++j)
       for (int64_t i = 0; i < to.count(); i += 2 * to.wide) {
         Value b = loadChunk(emit, f32, emit.address(row, f32, j * panel.stride + to.column(i)), to.wide);
         for (int64_t half : {0, 1})

@@ -8,8 +8,8 @@
 using namespace mlir;
 using namespace mtc;
 
-// Buffers are in device memory, which the two casts tell, at multiples of 16 bytes or more, but for a single number:
-// adjacent elements that a thread reads or writes are one access.
+// Buffers are in device memory, which the two casts state, and aligned to at least 16 bytes unless they hold a single
+// number. So accesses of a thread to adjacent elements can be merged.
 static Value inDevice(Emitter &emit, Value pointer, bool isNumber = false) {
   Value global =
       LLVM::AddrSpaceCastOp::create(emit, LLVM::LLVMPointerType::get(emit.getContext(), 1), pointer).getResult();
@@ -52,7 +52,7 @@ Value BlockKernel::allocateShared(Type element, int64_t count) {
   int64_t bytes = (count * emit.bytes(element) + 15) / 16 * 16;
   if (warp)
     pointer = emit.address(pointer, emit.getI8Type(), emit.mul(warp, bytes));
-  gpu.sharedBytes += bytes * (gpu.threads / together());
+  gpu.sharedBytes += bytes * (gpu.threads / groupThreads());
   return pointer;
 }
 
@@ -77,13 +77,13 @@ Value BlockKernel::ballot(Value condition) {
 }
 
 void BlockKernel::forThreads(Value from, Value to, llvm::function_ref<void(Value)> each) {
-  emit.loop(emit.add(from, thread), to, together(), each);
+  emit.loop(emit.add(from, thread), to, groupThreads(), each);
 }
 void BlockKernel::forThreads(int64_t count, llvm::function_ref<void(Value)> each) {
-  emit.loop(thread, emit.integer(count), together(), each);
+  emit.loop(thread, emit.integer(count), groupThreads(), each);
 }
 Emitter::Values BlockKernel::forThreads(int64_t count, ValueRange carried, Emitter::Body each) {
-  return emit.loop(thread, emit.integer(count), together(), carried, each);
+  return emit.loop(thread, emit.integer(count), groupThreads(), carried, each);
 }
 void BlockKernel::firstThread(llvm::function_ref<void()> body) { emit.when(emit.equal(thread, emit.integer(0)), body); }
 
@@ -102,7 +102,7 @@ Value mtc::choose(Emitter &emit, Value condition, llvm::function_ref<Value()> bo
 }
 Value mtc::both(Emitter &emit, Value a, Value b) { return arith::AndIOp::create(emit, a, b); }
 
-// By 32-bit divisions where the tensor allows it.
+// Uses 32-bit divisions if the tensor is small enough.
 Emitter::Values mtc::coordinates(Emitter &emit, Value index, ArrayRef<int64_t> shape) {
   Emitter::Values indices(shape.size());
   if (shape.size() < 2) {
@@ -157,27 +157,27 @@ Value mtc::epilogueOperand(BlockKernel &kernel, Value value, ValueRange coordina
   return emit.load(type.getElementType(), emit.address(base, type.getElementType(), index));
 }
 
-void mtc::storeTogether(Emitter &emit, ArrayRef<BlockStore> stores, int64_t together) {
-  size_t each = stores.size() / together;
+void mtc::storeAdjacent(Emitter &emit, ArrayRef<BlockStore> stores, int64_t vectorWidth) {
+  size_t each = stores.size() / vectorWidth;
   for (size_t i = 0; i < each; ++i) {
     auto [element, value, address] = stores[i];
-    if (together == 1) {
+    if (vectorWidth == 1) {
       emit.store(element, value, address);
       continue;
     }
-    Value vector = LLVM::PoisonOp::create(emit, VectorType::get({together}, value.getType()));
-    for (int64_t lane = 0; lane < together; ++lane) {
+    Value vector = LLVM::PoisonOp::create(emit, VectorType::get({vectorWidth}, value.getType()));
+    for (int64_t lane = 0; lane < vectorWidth; ++lane) {
       Value at = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(lane)));
       vector = LLVM::InsertElementOp::create(emit, vector, stores[i + lane * each].value, at);
     }
-    LLVM::StoreOp::create(emit, emit.truncate(element, vector), address, together * emit.bytes(element));
+    LLVM::StoreOp::create(emit, emit.truncate(element, vector), address, vectorWidth * emit.bytes(element));
   }
 }
 
 SmallVector<BlockStore> mtc::epilogueStores(BlockKernel &kernel, Value product, ValueRange numbers,
                                             ValueRange coordinates, Value index) {
   Emitter &emit = kernel.emit;
-  SmallVector<BlockStore> stores; // all loads come first, so that adjacent ones become one access
+  SmallVector<BlockStore> stores; // all loads precede them, so that adjacent loads can be merged
   for (auto [i, number] : llvm::enumerate(numbers)) {
     Emitter::Values at(coordinates);
     at.back() = emit.add(at.back(), static_cast<int64_t>(i));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels beside library calls. `sizes` are i64 numbers in device memory, so that one kernel serves all calls.
+// Kernels that accompany library calls. `sizes` are i64 numbers in device memory, so that one kernel serves all calls.
 #include "compiler/codegen/gpu/CallKernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
@@ -8,11 +8,10 @@
 using namespace mlir;
 using namespace mtc;
 
-// Rows past the valid ones become zeros; sizes: elements of a row. The segment counts the elements of all rows.
+// Sets rows after the valid ones to zero; sizes: elements of a row. The segment counts the elements of all rows.
 void mtc::emitClearRows(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Value from = emit.mul(kernel.tile, elementwiseTile),
-        to = emit.least(emit.add(from, elementwiseTile), kernel.elements);
+  Value from = emit.mul(kernel.tile, elementwiseTile), to = emit.min(emit.add(from, elementwiseTile), kernel.elements);
   Value valid = emit.mul(kernel.rows(), emit.loadInteger(kernel.pointers[2], 0));
   kernel.forThreads(from, to, [&](Value index) {
     emit.when(emit.less(emit.sub(valid, emit.integer(1)), index), [&] {
@@ -21,7 +20,7 @@ void mtc::emitClearRows(BlockKernel &kernel) {
   });
 }
 
-// Shards' results, one after the other, added along the tree.
+// Adds the results of shards, which are stored one after the other, along the tree.
 void mtc::emitSumShards(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
@@ -37,7 +36,8 @@ void mtc::emitSumShards(BlockKernel &kernel) {
   });
 }
 
-// A matrix transposed, a tile of it by way of workgroup memory; sizes: its rows and columns. The segment counts tiles.
+// Transposes a matrix, one tile at a time, through workgroup memory; sizes: its rows and columns. The segment counts
+// tiles.
 void mtc::emitTransposeTiles(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
@@ -46,7 +46,7 @@ void mtc::emitTransposeTiles(BlockKernel &kernel) {
   Value across = emit.ceilDiv(columns, size);
   Value firstRow = emit.mul(emit.div(kernel.tile, across), size);
   Value firstColumn = emit.mul(emit.rem(kernel.tile, across), size);
-  // A line is one longer: adjacent lines lie in different banks.
+  // One extra element per row puts adjacent rows into different banks.
   Value memory = kernel.allocateShared(f32, size * (size + 1));
   auto at = [&](Value line, Value column) {
     return emit.address(memory, f32, emit.add(emit.mul(line, size + 1), column));

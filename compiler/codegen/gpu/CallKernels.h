@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that library calls need beside them (runtime/abi/gpu_kernel.h). Their buffers: operand, result, sizes.
+// Kernels that accompany library calls (runtime/abi/gpu_kernel.h). Their buffers are operand, result and sizes.
 #ifndef COMPILER_CODEGEN_GPU_CALLKERNELS_H
 #define COMPILER_CODEGEN_GPU_CALLKERNELS_H
 

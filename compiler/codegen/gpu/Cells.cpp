@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gradient of a max pool by cells of its images. The windows that touch a cell share their taps: a thread loads
-// each once, and compares them without a branch.
+// The gradient of a max pool, computed by cells of its images. The windows that overlap a cell share their taps: a
+// thread loads each tap once, and compares taps without branches.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/gpu/Elements.h"
 #include "compiler/codegen/gpu/Sizes.h"
@@ -11,26 +11,26 @@ using namespace mlir;
 using namespace mtc;
 
 namespace {
-// An axis of the images. A cell has as many pixels of it as the stride, from a multiple of that on, counted from the
-// start of the padding: so all cells touch as many windows, and these have them at the same taps.
+// An axis of the images. A cell has `stride` pixels along the axis and begins at a multiple of the stride, counted from
+// the start of the padding. So all cells overlap the same number of windows, at the same taps.
 struct Axis {
   mt::Window window;
-  int64_t windows;      // that touch a cell
-  int64_t own, taps;    // from the first window's first tap on: those before the cell's own pixels, and all
-  int64_t first, count; // cells
+  int64_t windows;      // windows that overlap a cell
+  int64_t own, taps;    // taps from the first window's first tap on: those before the cell's own pixels, and all
+  int64_t first, count; // range of cells
   explicit Axis(const mt::Window &window)
       : window(window), windows((window.taps - 1) / window.stride + 1), own((windows - 1) * window.stride),
         taps(own + std::max(window.taps, window.stride)), first(window.low / window.stride),
         count((window.inputs - 1 + window.low) / window.stride + 1 - first) {}
 };
-// The index, an i32, of a tap or a window on an axis, or the nearest one where there is none.
+// The index (i32) of a tap or a window on an axis, clamped to the valid range.
 struct Clamped {
-  Value index, exists; // null: for all cells
+  Value index, exists; // whether the unclamped index is valid; null: for all cells
 };
 struct Indices {
   SmallVector<Clamped> taps, windows;
 };
-// What a thread knows of a cell, of elementsPerThread channels of each tap.
+// Data of a cell in a thread, with elementsPerThread channels of each tap.
 struct Cell {
   Axis rows, columns;
   Indices inRows, inColumns;
@@ -40,7 +40,7 @@ struct Cell {
 };
 } // namespace
 
-// Indices have 32 bits, which take half the instructions; the image is one that they count.
+// Indices have 32 bits, which halves the number of instructions; images are small enough.
 static Value shortInteger(Emitter &emit, int64_t value) {
   return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(value)));
 }
@@ -56,17 +56,17 @@ static Value indexOf(Emitter &emit, const Clamped &row, const Clamped &column, V
 
 static Value allOf(Emitter &emit, Value a, Value b) { return a && b ? both(emit, a, b) : a ? a : b; }
 
-// Of `size`, what is `offset` behind the cell's number times `scale`.
+// The index cell * scale + offset, clamped to [0, size).
 static Clamped clampedOf(Emitter &emit, const Axis &axis, Value cell, int64_t scale, int64_t offset, int64_t size) {
   Value at = scaled(emit, cell, scale, shortInteger(emit, offset));
   Clamped clamped{at, {}};
   if (offset < 0) {
     clamped.exists = emit.less(shortInteger(emit, -1), at);
-    clamped.index = emit.most(clamped.index, shortInteger(emit, 0));
+    clamped.index = emit.max(clamped.index, shortInteger(emit, 0));
   }
   if ((axis.count - 1) * scale + offset >= size) {
     clamped.exists = allOf(emit, clamped.exists, emit.less(at, shortInteger(emit, size)));
-    clamped.index = emit.least(clamped.index, shortInteger(emit, size - 1));
+    clamped.index = emit.min(clamped.index, shortInteger(emit, size - 1));
   }
   return clamped;
 }
@@ -112,13 +112,14 @@ static Value constantOf(Emitter &emit, float value) {
   return arith::ConstantOp::create(emit, emit.getF32FloatAttr(value));
 }
 
-// For which of its taps, in order, a window counts: it beats all before, and none behind beats it. `isFirst` says which
-// tap is the first that exists, null: not this one. Taps that do not exist are -inf.
+// For each tap of a window, in order, whether the window's gradient goes to it: it is larger than all taps before, and
+// no tap after it is larger. `isFirst` states whether a tap is the first valid one; null: it is not. Invalid taps are
+// -inf.
 static Emitter::Values winnersOf(Emitter &emit, ValueRange taps, ArrayRef<Value> isFirst) {
   auto compare = [&](arith::CmpFPredicate predicate, Value a, Value b) {
     return arith::CmpFOp::create(emit, predicate, a, b).getResult();
   };
-  // Which zero it is does not matter: both compare equal.
+  // The sign of a zero does not matter: both zeros compare equal.
   auto most = [&](Value a, Value b) { return b ? arith::MaximumFOp::create(emit, a, b).getResult() : a; };
   Emitter::Values winners{isFirst[0]};
   Value before = taps[0];
@@ -137,7 +138,7 @@ static Emitter::Values winnersOf(Emitter &emit, ValueRange taps, ArrayRef<Value>
   return winners;
 }
 
-// Adds the shares of a window, in channels, to the sums of the taps for which it counts.
+// Adds the gradients of a window, for several channels, to the sums of the taps to which they go.
 static void addWindow(Emitter &emit, Cell &cell, int64_t row, int64_t column, ValueRange shares) {
   int64_t top = row * cell.rows.window.stride, left = column * cell.columns.window.stride;
   SmallVector<int64_t> numbers;
@@ -147,7 +148,7 @@ static void addWindow(Emitter &emit, Cell &cell, int64_t row, int64_t column, Va
       Value first;
       if (numbers.empty())
         first = arith::ConstantOp::create(emit, emit.getBoolAttr(true));
-      else if (cell.isPadded()) // if it is the nearest one to the corner
+      else if (cell.isPadded()) // whether the tap is the one nearest to the corner
         first = both(emit, emit.equal(cell.inRows.taps[top + kh].index, cell.inRows.taps[top].index),
                      emit.equal(cell.inColumns.taps[left + kw].index, cell.inColumns.taps[left].index));
       numbers.push_back((top + kh) * cell.columns.taps + left + kw);
@@ -166,7 +167,7 @@ static void addWindow(Emitter &emit, Cell &cell, int64_t row, int64_t column, Va
   }
 }
 
-// Elements of channels, or others where they do not exist.
+// The elements of channels, or `otherwise` if row or column is invalid.
 static Emitter::Values existing(Emitter &emit, const Clamped &row, const Clamped &column, Emitter::Values elements,
                                 Value otherwise) {
   if (Value exists = allOf(emit, row.exists, column.exists))
@@ -211,7 +212,7 @@ void BlockElements::storeCell(mt::WindowGradientOpInterface op, ArrayRef<Value> 
       else
         store();
     }
-  // Taps that may not exist take a few more registers, which ptxas can do without.
+  // Taps that may be invalid take a few more registers, which ptxas can avoid.
   if (cell.isPadded())
     kernel.residentBlocks = residentThreads / elementwiseThreads;
 }

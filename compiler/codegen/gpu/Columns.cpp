@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels of rows that are one loop with sums of columns: the channels of pixels, of one sample. A block has some
-// columns of a row, a thread adjacent ones of some pixels.
+// Rows kernels that are one loop with sums of columns: the channels of the pixels of one sample. A block has some
+// columns of a row, and a thread adjacent columns of some pixels.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/gpu/BlockRows.h"
 #include "compiler/codegen/gpu/Kernels.h"
@@ -14,7 +14,7 @@ using namespace mtc;
 int64_t mtc::columnsOf(plan::KernelOp op) {
   SmallVector<Operation *> operations;
   for (Operation &inner : op.getBody().front().without_terminator()) {
-    // What has no rows is a constant, or one spread along the row.
+    // A value without rows is a constant, or is repeated along the row.
     bool isSpread =
         isa<mt::ConstantOp>(inner) || resolve(inner.getResult(0)) != inner.getResult(0) || periodOf(inner.getResult(0));
     if (!isSplit(inner.getResult(0)) && !isSpread)
@@ -31,7 +31,7 @@ int64_t mtc::columnsOf(plan::KernelOp op) {
       return 0;
     sums |= isa<mt::ReduceOp>(inner);
   }
-  // Each yield is stored by the step.
+  // The statement stores each yield.
   llvm::SmallPtrSet<Operation *, 4> yielded;
   for (Value yield : op.getBody().front().getTerminator()->getOperands()) {
     Operation *from = resolve(yield).getDefiningOp();
@@ -41,7 +41,7 @@ int64_t mtc::columnsOf(plan::KernelOp op) {
   return sums ? steps[0].period : 0;
 }
 
-int64_t mtc::columnsTogether(int64_t columns) { return columns % maxColumnWidth == 0 ? maxColumnWidth : columnWidth; }
+int64_t mtc::columnsPerBlock(int64_t columns) { return columns % maxColumnWidth == 0 ? maxColumnWidth : columnWidth; }
 
 GpuGrid mtc::columnGrid(plan::KernelOp op, int64_t columns) {
   int64_t lines = 1;
@@ -49,13 +49,13 @@ GpuGrid mtc::columnGrid(plan::KernelOp op, int64_t columns) {
     if (auto reduce = dyn_cast<mt::ReduceOp>(inner))
       lines = innerCount(reduce.getOperand()) / columns;
   auto groups = static_cast<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(ceilDiv(lines, minColumnLines))));
-  int64_t width = columnsTogether(columns);
+  int64_t width = columnsPerBlock(columns);
   int64_t threads = std::clamp(groups * width / elementsPerThread, minColumnThreads, maxColumnThreads);
   return {threads, 1, columns / width, 0, 0};
 }
 
-// Pixels that a thread loads before it computes the first, of `count` that it has: so many that enough bytes are on
-// their way, and that few are left over.
+// Number of pixels, of the thread's `count`, that a thread loads before it computes the first: enough to have many
+// bytes in flight, with few pixels left over.
 static int64_t pixelsAtOnce(Emitter &emit, const RowStatement &statement, int64_t count) {
   llvm::SmallPtrSet<Value, 4> loaded;
   int64_t bytes = 0;
@@ -69,13 +69,13 @@ static int64_t pixelsAtOnce(Emitter &emit, const RowStatement &statement, int64_
   return ceilDiv(count, ceilDiv(count, most));
 }
 
-// Adjacent columns, from `inner` on, of `count` pixels that are `apart`, the first of which is `pixel`. `sums` holds
-// what each column has so far of each reduction. The loads of all pixels come first.
+// Processes adjacent columns, from `inner` on, of `count` pixels from `pixel` on, at a distance of `distance`. `sums`
+// has the sums so far of each column and reduction. All loads come first.
 Emitter::Values BlockRows::runPixels(const RowStatement &statement, Value inner, const Spread &spread, Value pixel,
-                                     int64_t count, int64_t apart, ValueRange sums) {
+                                     int64_t count, int64_t distance, ValueRange sums) {
   SmallVector<Chunk> chunks;
   for (int64_t i = 0; i < count; ++i) {
-    Value first = emit.add(emit.mul(emit.add(pixel, i * apart), statement.period), inner);
+    Value first = emit.add(emit.mul(emit.add(pixel, i * distance), statement.period), inner);
     chunks.push_back(chunkAt(first, elementsPerThread));
     chunks.back().elements = spread;
   }
@@ -88,13 +88,13 @@ Emitter::Values BlockRows::runPixels(const RowStatement &statement, Value inner,
           emit.add(chunk.first, lane), statement.count, emit.add(inner, lane), statement.period, &chunk, lane};
       runElement(statement, position, MutableArrayRef(next).slice(lane * each, each), stores);
     }
-    storeTogether(stores, elementsPerThread);
+    storeAdjacent(stores, elementsPerThread);
   }
   return next;
 }
 
-// What each group of threads has of its columns, folded by halves. `sums` is of all reductions of a column, then of
-// the next column.
+// Reduces the sums of the groups of threads by halves. `sums` has the sums of all reductions for a column, then for the
+// next column.
 void BlockRows::foldColumns(ArrayRef<mt::ReduceOp> reductions, Value inner, int64_t groups, ValueRange sums) {
   int64_t share = columnsOfBlock / elementsPerThread, each = static_cast<int64_t>(reductions.size());
   auto load = [&](Type element, Value address) {
@@ -105,9 +105,9 @@ void BlockRows::foldColumns(ArrayRef<mt::ReduceOp> reductions, Value inner, int6
     SmallVector<BlockStore> stores;
     for (int64_t lane = 0; lane < elementsPerThread; ++lane)
       stores.push_back({element, value(lane), address});
-    storeTogether(stores, elementsPerThread);
+    storeAdjacent(stores, elementsPerThread);
   };
-  SmallVector<Value> lines; // of each reduction, the thread's sums
+  SmallVector<Value> lines; // the thread's sums, per reduction
   for (int64_t i = 0; i < each; ++i) {
     Type element = sums[i].getType();
     Value memory = kernel.allocateShared(element, kernel.gpu.threads * elementsPerThread);
@@ -140,13 +140,13 @@ void BlockRows::foldColumns(ArrayRef<mt::ReduceOp> reductions, Value inner, int6
   });
 }
 
-// Groups of threads share the pixels out; a group takes every so many-th.
+// Groups of threads share the pixels: pixel i belongs to group i modulo the number of groups.
 void BlockRows::runColumns(const RowStatement &statement) {
   int64_t share = columnsOfBlock / elementsPerThread, lines = statement.count / statement.period;
   int64_t groups = std::min<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(lines)), kernel.gpu.threads / share);
   Value group = emit.div(kernel.thread, emit.integer(share));
   Value inner = emit.add(firstColumn, emit.mul(emit.rem(kernel.thread, emit.integer(share)), elementsPerThread));
-  Spread spread; // loaded here, since LLVM could not tell that the loop's stores leave it as it is
+  Spread spread; // loaded here, because LLVM cannot prove that the stores of the loop do not change it
   SmallVector<mt::ReduceOp> reductions;
   for (Operation *op : statement.operations) {
     for (Value operand : op->getOperands())
@@ -159,7 +159,7 @@ void BlockRows::runColumns(const RowStatement &statement) {
   for (int64_t lane = 0; lane < elementsPerThread; ++lane)
     for (mt::ReduceOp reduce : reductions)
       sums.push_back(identityOf(emit, reduce));
-  // What each group has, several at once, then what only some have, and what is left over.
+  // Pixels that all groups have, several at a time; then the rest of these; then pixels that only some groups have.
   Value first = arith::SelectOp::create(emit, emit.less(group, emit.integer(groups)), group, emit.integer(lines));
   int64_t full = lines / groups, atOnce = full ? pixelsAtOnce(emit, statement, full) : 1;
   int64_t end = full / atOnce * atOnce * groups;

@@ -21,7 +21,7 @@ GpuGrid mtc::convGpuGrid(plan::KernelOp op, int64_t) {
   return {tile.threads(), samples, tiles * product->groups * product->residues(), 0, 0};
 }
 
-// A block's part, from the number of its tile: columns change fastest, since their blocks read the same images.
+// The part of a block, from the number of its tile. Columns change fastest, because their blocks read the same images.
 static ImageBlock blockOf(BlockKernel &kernel, const ImageProduct &product, const ProductTile &tile) {
   Emitter &emit = kernel.emit;
   Value rest = kernel.tile;
@@ -35,7 +35,7 @@ static ImageBlock blockOf(BlockKernel &kernel, const ImageProduct &product, cons
   Value pixel = emit.mul(take(ceilDiv(kernel.gpu.rowsPerTile * product.pixels(), tile.rows)), tile.rows);
   Value residueColumn = narrow(take(product.across)), residueRow = narrow(take(product.down));
   Value sample = emit.mul(rest, kernel.gpu.rowsPerTile);
-  Value end = emit.least(emit.add(sample, kernel.gpu.rowsPerTile), kernel.rows());
+  Value end = emit.min(emit.add(sample, kernel.gpu.rowsPerTile), kernel.rows());
   return {product, sample, end, pixel, group, column, residueRow, residueColumn};
 }
 
@@ -55,7 +55,7 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
     Emitter::Values sums = panels.add(
         gatheredSide(kernel, block, op->getOperand(0), tile.depth), filterSide(kernel, block, op->getOperand(1)),
         panelsOf(emit, tile, emit.integer(0), gatheredDepth(kernel, block)), panels.zeros());
-    panels.finish(sums, storedTogether(product->columns), [&](Value line, Value across, ValueRange numbers) {
+    panels.finish(sums, storedWidth(product->columns), [&](Value line, Value across, ValueRange numbers) {
       Value inGroup = emit.add(block.column, across);
       ImagePosition position = imagePosition(kernel, block, line);
       Value there = both(emit, position.there, emit.less(inGroup, emit.integer(product->columns)));
@@ -117,7 +117,7 @@ LogicalResult mtc::emitBlockConvWgrad(BlockKernel &kernel) {
   };
   emitProductTree(kernel, panels, tree, sum, [&](ValueRange root) {
     Value result = kernel.resultLoadedHere(0);
-    panels.finish(root, storedTogether(columns), [&](Value line, Value across, ValueRange numbers) {
+    panels.finish(root, storedWidth(columns), [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, emit.integer(height)), emit.less(column, filters.end));
       Value to = emit.address(result, f32, emit.add(emit.mul(row, conv.filters), column));

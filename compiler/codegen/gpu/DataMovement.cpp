@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An element of the operations of a row that are not element-wise.
+// Emits one element of row operations that are not element-wise.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/gpu/Elements.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// The axis along which boxes lie one behind the other and fill a result of this shape, as a concatenation's do.
+// The axis along which the boxes are adjacent and fill a result of this shape, as in a concatenation.
 static std::optional<size_t> stackedAxis(ArrayRef<mt::Move> boxes, ArrayRef<int64_t> shape) {
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     int64_t next = 0;
@@ -25,7 +25,7 @@ static std::optional<size_t> stackedAxis(ArrayRef<mt::Move> boxes, ArrayRef<int6
   return std::nullopt;
 }
 
-// The element at these coordinates of stacked boxes: bisection finds its box.
+// The element at these coordinates of adjacent boxes, which is found by bisection.
 Value BlockElements::stacked(ArrayRef<mt::Move> boxes, size_t axis, ValueRange at) {
   if (boxes.size() == 1) {
     Value source = emit.integer(boxes.front().start);
@@ -42,7 +42,7 @@ Value BlockElements::stacked(ArrayRef<mt::Move> boxes, size_t axis, ValueRange a
       [&] { return stacked(high, axis, at); });
 }
 
-// The element at these coordinates of the result: that of the box they lie in.
+// The element at these coordinates of the result, from the box that contains it.
 Value BlockElements::copied(mt::MoveOpInterface op, ValueRange at) {
   ArrayRef<int64_t> shape = innerShape(op->getResult(0));
   SmallVector<mt::Move> boxes = op.getMoves();
@@ -73,7 +73,7 @@ Value BlockElements::copied(mt::MoveOpInterface op, ValueRange at) {
   return element;
 }
 
-// One FMA chain in order of k.
+// One FMA chain in the order of k.
 Value BlockElements::product(mt::MatmulOp op, Value index) {
   ArrayRef<int64_t> left = innerShape(op.getLhs()), right = innerShape(op.getRhs());
   bool transposeA = op.getTransposeA(), transposeB = op.getTransposeB();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and their gradients that are no products (Image.h), depthwise ones say: a thread has one element of the
-// result. Chains are in the order of the CPU's, without the zeros of the padding.
+// Convolutions and their gradients that are not computed as products (Image.h), such as depthwise ones: each thread
+// computes one element of the result. Chains have the order of the CPU's, without the zeros of the padding.
 #include "compiler/codegen/gpu/Elements.h"
 #include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Kernels.h"
@@ -14,13 +14,13 @@ using namespace mlir;
 using namespace mtc;
 
 namespace {
-// Multiplies and adds at one index of x [H, W, C], w [KH, KW, C / g, F], y [OH, OW, F].
+// Emits multiplications and additions for one index of x [H, W, C], w [KH, KW, C / g, F], y [OH, OW, F].
 struct Direct {
   BlockKernel &kernel;
   mt::Convolution conv;
-  Value x, w, y;                                                  // in memory; two of three are read
-  std::function<Value(Value index)> elementX = {}, elementY = {}; // in place of memory
-  Type typeX = {}, typeW = {}, typeY = {};                        // of what lies in memory
+  Value x, w, y;                                                  // in memory; two of the three are read
+  std::function<Value(Value index)> elementX = {}, elementY = {}; // instead of reading memory
+  Type typeX = {}, typeW = {}, typeY = {};                        // element types in memory
   Emitter &emit = kernel.emit;
 
   Value loadX(Value ih, Value iw, Value c) {
@@ -43,17 +43,17 @@ struct Direct {
 
   Value forward(Value oh, Value ow, Value f);
   Value toImages(Value ih, Value iw, Value c);
-  // Of one sample, added to `sum`.
+  // The sum over one sample, added to `sum`.
   Value toKernel(Value kh, Value kw, Value c, Value f, Value sum);
 
 private:
-  // Taps of an output that lie in the image.
+  // Loops over the taps of an output that are inside the image.
   Value overTaps(const mt::Window &window, Value output, Value sum,
                  llvm::function_ref<Value(Value tap, Value input, Value sum)> each);
-  // Outputs that read an input, in order.
+  // Loops over the outputs that read an input, in order.
   Value overOutputs(const mt::Window &window, Value input, Value sum,
                     llvm::function_ref<Value(Value output, Value tap, Value sum)> each);
-  // Outputs whose tap lies in the image.
+  // Loops over the outputs whose tap is inside the image.
   Value overInside(const mt::Window &window, Value tap, Value sum,
                    llvm::function_ref<Value(Value output, Value input, Value sum)> each);
   Value loop(Value from, Value to, Value sum, llvm::function_ref<Value(Value index, Value sum)> each) {
@@ -66,9 +66,9 @@ private:
 Value Direct::overTaps(const mt::Window &window, Value output, Value sum,
                        llvm::function_ref<Value(Value, Value, Value)> each) {
   Value zero = emit.integer(0), start = emit.add(emit.mul(output, window.stride), -window.low);
-  Value first = emit.ceilDiv(emit.most(zero, emit.sub(zero, start)), window.dilation);
-  Value end = emit.ceilDiv(emit.most(zero, emit.sub(emit.integer(window.inputs), start)), window.dilation);
-  return loop(first, emit.least(end, emit.integer(window.taps)), sum,
+  Value first = emit.ceilDiv(emit.max(zero, emit.sub(zero, start)), window.dilation);
+  Value end = emit.ceilDiv(emit.max(zero, emit.sub(emit.integer(window.inputs), start)), window.dilation);
+  return loop(first, emit.min(end, emit.integer(window.taps)), sum,
               [&](Value tap, Value running) { return each(tap, inputOf(window, output, tap), running); });
 }
 
@@ -153,7 +153,7 @@ LogicalResult mtc::emitDirectConv(BlockKernel &kernel) {
     Value sum = forward ? direct.forward(at[0], at[1], at[2]) : direct.toImages(at[0], at[1], at[2]);
     at.insert(at.begin(), sample);
     Value first = emit.add(emit.mul(sample, count), index);
-    storeTogether(emit, epilogueStores(kernel, op->getResult(0), sum, at, first), /*together=*/1);
+    storeAdjacent(emit, epilogueStores(kernel, op->getResult(0), sum, at, first), /*vectorWidth=*/1);
   });
   return success();
 }
@@ -184,7 +184,7 @@ LogicalResult mtc::emitDirectConvWgrad(BlockKernel &kernel) {
   return success();
 }
 
-// Of one sample.
+// The kernel gradient of one sample.
 Value BlockElements::kernelGradient(mt::Conv2DKernelGradientOp op, ValueRange at) {
   Direct direct{kernel, op.getConvolution(), {}, {}, {}};
   direct.elementX = [&](Value index) { return this->at(op.getInput(), index); };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements where they are wanted; and kernels of rows whose results are nothing but that: their tiles are of elements,
-// not of rows.
+// Emits elements where they are needed; and rows kernels whose results are computed in this way, with tiles of elements
+// instead of rows.
 #include "compiler/codegen/gpu/Elements.h"
 #include "compiler/codegen/common/Statements.h"
 #include "compiler/codegen/gpu/Kernels.h"
@@ -21,13 +21,13 @@ Reach mtc::reachOf(Operation *op) {
   return element ? Reach::element : Reach::line;
 }
 
-// Whether so many adjacent elements are channels that have the same windows.
-static bool hasWindows(Operation *op, int64_t together) {
-  return reachOf(op) == Reach::window && innerShape(op->getResult(0)).back() % together == 0;
+// Whether the adjacent elements are channels with the same windows.
+static bool hasWindows(Operation *op, int64_t vectorWidth) {
+  return reachOf(op) == Reach::window && innerShape(op->getResult(0)).back() % vectorWidth == 0;
 }
 
 bool mtc::isComputable(Value value, llvm::function_ref<bool(Value)> kept, bool products) {
-  // Each value with whether a window reads it.
+  // Each value, with whether a window reads it.
   SmallVector<std::pair<Value, bool>> wanted{{value, false}};
   DenseMap<Value, bool> seen;
   auto want = [&](Value operand, bool inWindow) {
@@ -87,7 +87,7 @@ Value BlockElements::elementOfIota(mt::IotaOp iota, Value index) {
   return elementOf(root).isF32() ? Value(arith::SIToFPOp::create(emit, emit.getF32Type(), number)) : number;
 }
 
-// An element of a value that is not computed from its operands' elements at the same index; null for any other.
+// An element of a value that is not computed from its operands' elements at the same index; null for any other value.
 Value BlockElements::sourceOf(Position position, Value value) {
   Value root = resolve(value);
   Type element = elementOf(root);
@@ -124,7 +124,7 @@ Value BlockElements::sourceOf(Position position, Value value) {
     return Value();
   if (position.period && periodOf(root) == position.period)
     return at(op->getOperand(0), position.inner);
-  if (position.chunk && hasWindows(op, position.chunk->together) && count == position.count)
+  if (position.chunk && hasWindows(op, position.chunk->vectorWidth) && count == position.count)
     return inWindow(position, op);
   return moved(op, position.index);
 }
@@ -133,48 +133,49 @@ void BlockElements::unknown(Value value) {
   known = kernel.op.emitError("expected operations that kernels of rows can compute on a GPU, found ") << value;
 }
 
-// Buffers, rows and lines of a multiple of `together` elements begin at a multiple of their size (Block.cpp).
+// Buffers, rows and lines whose size is a multiple of `vectorWidth` elements are aligned to that many elements
+// (Block.cpp).
 Value BlockElements::loadedOf(const Position &position, Value root) {
   Chunk &chunk = *position.chunk;
   Value &elements = chunk.loaded[root];
   if (!elements) {
     OpBuilder::InsertionGuard guard(emit);
     emit.setInsertionPointAfter(chunk.before);
-    Type element = elementOf(root), type = VectorType::get({chunk.together}, emit.stored(element));
+    Type element = elementOf(root), type = VectorType::get({chunk.vectorWidth}, emit.stored(element));
     Value address = emit.address(memoryOf(root), element, chunk.first);
-    elements = emit.extend(element, LLVM::LoadOp::create(emit, type, address, chunk.together * emit.bytes(element)));
+    elements = emit.extend(element, LLVM::LoadOp::create(emit, type, address, chunk.vectorWidth * emit.bytes(element)));
   }
   return emit.extract(elements, position.lane);
 }
 
-Emitter::Values BlockElements::adjacent(Value value, Value first, int64_t together) {
-  if (together == 1)
+Emitter::Values BlockElements::adjacent(Value value, Value first, int64_t vectorWidth) {
+  if (vectorWidth == 1)
     return {at(value, first)};
-  Chunk chunk = chunkAt(first, together);
+  Chunk chunk = chunkAt(first, vectorWidth);
   Emitter::Values elements;
-  for (int64_t lane = 0; lane < together; ++lane)
+  for (int64_t lane = 0; lane < vectorWidth; ++lane)
     elements.push_back(
         at(ArrayRef(value), Position{emit.add(first, lane), innerCount(value), {}, 0, &chunk, lane}).front());
   return elements;
 }
 
-void BlockElements::storeYields(ArrayRef<Value> yields, ArrayRef<Value> results, Value first, int64_t together) {
-  Chunk chunk = chunkAt(first, together);
+void BlockElements::storeYields(ArrayRef<Value> yields, ArrayRef<Value> results, Value first, int64_t vectorWidth) {
+  Chunk chunk = chunkAt(first, vectorWidth);
   storeYields(yields, results, chunk);
 }
 
 void BlockElements::storeYields(ArrayRef<Value> yields, ArrayRef<Value> results, Chunk &chunk) {
   SmallVector<BlockStore> stores;
-  for (int64_t lane = 0; lane < chunk.together; ++lane) {
+  for (int64_t lane = 0; lane < chunk.vectorWidth; ++lane) {
     Position position{emit.add(chunk.first, lane), innerCount(yields.front())};
-    if (chunk.together > 1) {
+    if (chunk.vectorWidth > 1) {
       position.chunk = &chunk;
       position.lane = lane;
     }
     for (auto [yield, value, to] : llvm::zip_equal(yields, at(yields, position), results))
       stores.push_back({elementOf(yield), value, emit.address(to, elementOf(yield), position.index)});
   }
-  storeTogether(stores, chunk.together);
+  storeAdjacent(stores, chunk.vectorWidth);
 }
 
 Emitter::Values BlockElements::at(ArrayRef<Value> values, Value index) {
@@ -199,13 +200,13 @@ bool mtc::isElements(plan::KernelOp op) {
   if (!rows && op.getKind() != mt::KernelKind::single)
     return false;
   OperandRange yields = op.getBody().front().getTerminator()->getOperands();
-  // Numbers of a kernel without rows are computed once.
+  // Single numbers of a kernel without rows are computed once.
   if (!rows && llvm::all_of(yields, [](Value yield) { return innerCount(yield) == 1; }))
     return false;
   return llvm::all_of(yields, [rows](Value yield) { return isSplit(yield) == rows && isComputable(yield); });
 }
 
-// Elements of results of one row's size, for the rows from `first` to `end` of a tile, or a part of one row.
+// Emits the elements of results with equal row sizes, for rows `first` to `end` of a tile, or for a part of one row.
 static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, Value first, Value end) {
   Emitter &emit = kernel.emit;
   LogicalResult status = success();
@@ -215,12 +216,12 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
   mt::WindowGradientOpInterface gradient = gradientByCells(kernel.op);
   int64_t inner = innerCount(values.front());
   int64_t count = gradient ? ShapedType::getNumElements(cellsOf(gradient.getPooling())) : inner;
-  // A thread computes several adjacent elements, which share the loops of windows.
+  // A thread computes several adjacent elements, which share the loops over windows.
   static_assert(elementTile == elementwiseThreads * elementsPerThread);
   bool isSimple = llvm::all_of(kernel.body().without_terminator(), [](Operation &op) {
     return reachOf(&op) == Reach::element || hasWindows(&op, elementsPerThread);
   });
-  int64_t together = isSimple && count % elementsPerThread == 0 ? elementsPerThread : 1;
+  int64_t vectorWidth = isSimple && count % elementsPerThread == 0 ? elementsPerThread : 1;
   auto elements = [&](Value local, Value index) {
     BlockElements row(kernel);
     row.bindRow(local);
@@ -230,7 +231,7 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
     if (gradient)
       row.storeCell(gradient, values, results, index);
     else
-      row.storeYields(values, results, index, together);
+      row.storeYields(values, results, index, vectorWidth);
     if (failed(row.status()))
       status = failure();
   };
@@ -238,17 +239,17 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
   Value from =
       wholeRows ? emit.integer(0) : emit.mul(emit.rem(kernel.tile, emit.integer(kernel.gpu.innerTiles)), elementTile);
   Value to =
-      wholeRows ? emit.mul(emit.sub(end, first), count) : emit.least(emit.add(from, elementTile), emit.integer(count));
+      wholeRows ? emit.mul(emit.sub(end, first), count) : emit.min(emit.add(from, elementTile), emit.integer(count));
   auto at = [&](Value index) {
     Emitter::Values split{emit.integer(0), index};
     if (wholeRows)
       split = coordinates(emit, index, {kernel.gpu.rowsPerTile, count});
     elements(emit.add(first, split[0]), split[1]);
   };
-  if (together == 1) {
+  if (vectorWidth == 1) {
     kernel.forThreads(from, to, at);
   } else {
-    Value index = emit.add(from, emit.mul(kernel.thread, together));
+    Value index = emit.add(from, emit.mul(kernel.thread, vectorWidth));
     emit.when(emit.less(index, to), [&] { at(index); });
   }
   return status;
@@ -256,10 +257,10 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
 
 LogicalResult mtc::emitBlockElements(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Value first = emit.integer(0), end = emit.integer(1); // what has no rows counts as one
+  Value first = emit.integer(0), end = emit.integer(1); // a kernel without rows counts as one row
   if (kernel.gpu.rowsPerTile) {
     first = emit.mul(emit.div(kernel.tile, emit.integer(kernel.gpu.innerTiles)), kernel.gpu.rowsPerTile);
-    end = emit.least(emit.add(first, kernel.gpu.rowsPerTile), kernel.rows());
+    end = emit.min(emit.add(first, kernel.gpu.rowsPerTile), kernel.rows());
   }
   std::map<int64_t, SmallVector<int64_t>> sizes;
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))

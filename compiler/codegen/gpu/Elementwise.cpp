@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise kernels and the sum of two partial sums: four elements next to each other are one thread's, so that it
-// loads and stores 16 bytes at once.
+// Elementwise kernels, and the sum of two partial sums: each thread has four adjacent elements, so that it loads and
+// stores 16 bytes at once.
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Calls `each` for the thread's elements of a tile: all of them, or at the end of the segment one after the other.
+// Calls `each` for the elements of a thread in a tile: for all of them, or, at the end of the segment, for one after
+// the other.
 static void forElements(BlockKernel &kernel, llvm::function_ref<void(ArrayRef<Value> indices)> each) {
   static_assert(elementwiseTile == elementwiseThreads * elementsPerThread);
   Emitter &emit = kernel.emit;
@@ -52,10 +53,10 @@ LogicalResult mtc::emitBlockElementwise(BlockKernel &kernel) {
     }
   };
   forElements(kernel, [&](ArrayRef<Value> indices) {
-    SmallVector<BlockStore> stores; // all loads come first: results may lie where operands do
+    SmallVector<BlockStore> stores; // all loads precede them, because results may overwrite operands
     for (Value index : indices)
       compute(index, stores);
-    storeTogether(emit, stores, static_cast<int64_t>(indices.size()));
+    storeAdjacent(emit, stores, static_cast<int64_t>(indices.size()));
   });
   return success();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan.kernels as gpu.funcs.
+// Emits plan.kernels as gpu.funcs.
 #include "compiler/codegen/KernelKinds.h"
 #include "compiler/codegen/gpu/CallKernels.h"
 #include "compiler/codegen/gpu/Gpu.h"
@@ -22,7 +22,7 @@ static bool usesRows(plan::KernelOp op) {
   return split;
 }
 
-// Whether the block's tile is there.
+// Whether the tile of the block exists.
 static Value isThere(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   if (kernel.gpu.elementsPerTile)
@@ -34,8 +34,8 @@ static Value isThere(BlockKernel &kernel) {
   return usesRows(kernel.op) ? both(emit, there, emit.less(emit.integer(0), kernel.rows())) : there;
 }
 
-// Writes a kernel into a gpu.func; its grid then has the workgroup memory. `own`: the body of one that is no
-// plan.kernel's, with three buffers.
+// Emits a kernel into a gpu.func, and adds the workgroup memory to its grid. `own`: emits the body of a kernel that is
+// not a plan.kernel and has three buffers.
 static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)(BlockKernel &) = nullptr) {
   Emitter &emit = kernel.emit;
   OpBuilder::InsertionGuard guard(emit);
@@ -96,7 +96,7 @@ static plan::GpuGridAttr attributeOf(MLIRContext *context, const GpuGrid &grid) 
 
 plan::GpuGridAttr mtc::sumGpuGrid(MLIRContext *context) { return attributeOf(context, sumGrid); }
 
-// What library calls need beside them, where a kernel is of a kind that may have one.
+// Emits the kernels that accompany library calls, if a kernel has a kind for which a library may be called.
 static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const CodegenOptions &options) {
   plan::KernelOp any;
   for (auto op : normal.getOps<plan::KernelOp>())

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the threads of a row have each, folded by halves: the lanes of each warp, then the warps.
+// Reduces the values of the threads of a row by halves: first the lanes of each warp, then the warps.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/gpu/BlockRows.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Of the first `lanes` lanes of a warp, or of all groups of so many; each lane has the result.
+// Reduces the first `lanes` lanes of a warp, or each group of `lanes` lanes; every lane has the result.
 Emitter::Values BlockRows::foldLanes(ValueRange values, int64_t lanes, Combine combine) {
   Emitter::Values folded(values);
   for (int64_t half = lanes / 2; half >= 1; half /= 2) {
@@ -25,7 +25,7 @@ Emitter::Values BlockRows::foldLanes(ValueRange values, int64_t lanes, Combine c
 
 Emitter::Values BlockRows::fold(ValueRange values, Combine combine) {
   Emitter::Values folded = foldLanes(values, warpThreads, combine);
-  int64_t warps = kernel.together() / warpThreads;
+  int64_t warps = kernel.groupThreads() / warpThreads;
   if (warps == 1)
     return folded;
   Value warp = emit.div(kernel.thread, emit.integer(warpThreads)), lane = emit.rem(kernel.thread, emit.integer(warps));
@@ -50,7 +50,7 @@ Emitter::Values BlockRows::fold(ArrayRef<mt::ReduceOp> reductions, ValueRange su
   });
 }
 
-// The first of the largest elements, or of the NaNs, in any order.
+// Index of the first largest element, or of the first NaN; threads may visit elements in any order.
 Value BlockRows::search(mt::ArgmaxOp op) {
   Value operand = op.getOperand(), none = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(INT32_MAX));
   auto better = [&](ValueRange a, ValueRange b) {

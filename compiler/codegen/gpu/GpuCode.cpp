@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan's GPU targets.
+// GPU targets of a plan.
 #include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/gpu/Block.h"
@@ -21,10 +21,10 @@ using namespace mtc;
 using Codes = std::vector<TargetCode>;
 using Kernels = std::shared_ptr<KernelModules>;
 
-// As plans have it: "cuda:sm_90".
+// Name of a target in plans: "cuda:sm_90".
 static std::string targetName(StringRef code) { return (gpuDevice + ":" + code).str(); }
 
-// What computes products on an architecture. wgmma takes 16-bit operands.
+// Unit that computes products on an architecture. wgmma takes 16-bit operands.
 static MatrixUnit unitOf(StringRef architecture, StringRef precision) {
   const mtrun::GpuArchitecture *found =
       llvm::find_if(mtrun::gpuArchitectures, [&](const auto &known) { return architecture == StringRef(known.name); });
@@ -47,16 +47,16 @@ static llvm::Expected<Codes> simulate(KernelModules &kernels, llvm::ThreadPoolIn
 }
 
 namespace {
-// Code that is made together: of the same kernels.
+// Targets whose code is generated from the same kernels.
 struct Group {
   MatrixUnit unit;
   std::vector<std::string> cubins; // architectures, lowest first
-  std::string text;                // the architecture that PTX is for; empty: none in the plan
+  std::string text;                // architecture of the PTX; empty: the plan has no PTX of this group
 };
 } // namespace
 
-// The memory that launches give kernels, which end with that of sums: all that the kernels that were emitted last have,
-// where it is more than every GPU gives. Kernels with wgmma alone have so much.
+// Dynamic workgroup memory of each kernel, including the sum kernels at the end: all of its workgroup memory if it is
+// more than every GPU has statically, else 0. Only kernels with wgmma have so much.
 static std::vector<int64_t> memoryOfLaunches(ModuleOp normal, MatrixUnit unit, size_t kernels) {
   std::vector<int64_t> bytes(kernels, 0);
   if (unit == MatrixUnit::wgmma)
@@ -66,12 +66,12 @@ static std::vector<int64_t> memoryOfLaunches(ModuleOp normal, MatrixUnit unit, s
   return bytes;
 }
 
-// A cubin for each architecture, then PTX.
+// Generates a cubin for each architecture, then PTX.
 static llvm::Expected<Codes> makeCode(const KernelModules &kernels, const std::string &ptxas, const Group &group,
                                       ArrayRef<std::string> names, ArrayRef<int64_t> memory,
                                       llvm::ThreadPoolInterface &pool) {
   Codes codes;
-  // What has wgmma runs on no other architecture, which the assembler wants to be told.
+  // Code with wgmma runs on no other architecture, which the suffix tells the assembler.
   std::string suffix = group.unit == MatrixUnit::wgmma ? "a" : "";
   auto ptx = compilePtx(kernels, (group.cubins.empty() ? group.text : group.cubins.front()) + suffix, pool);
   if (!ptx)
@@ -91,8 +91,8 @@ static llvm::Expected<Codes> makeCode(const KernelModules &kernels, const std::s
   return codes;
 }
 
-// The groups of the architectures, lowest first. PTX is for the lowest that has tensor cores, if one has, and uses what
-// all newer ones have.
+// Groups of the architectures, lowest first. The PTX is for the lowest architecture that has tensor cores, if there is
+// one, and uses features that all newer ones have.
 static SmallVector<Group> groupsOf(ArrayRef<std::string> architectures, StringRef precision, bool assembles) {
   SmallVector<Group> groups{{MatrixUnit::fma, {}, ""}, {MatrixUnit::wgmma, {}, ""}, {MatrixUnit::mma, {}, ""}};
   auto groupOf = [&](MatrixUnit unit) -> Group & {
@@ -136,7 +136,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
     module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), UnitAttr::get(context));
     module.push_back((*kernels)->getBody()->front().clone());
   }
-  // Lowest first, each once.
+  // lowest first, without duplicates
   for (StringRef architecture : gpuArchitectures())
     if (llvm::is_contained(options.gpus, architecture))
       architectures.push_back(architecture.str());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the kernels of each kind are cut on a GPU; of sums of products: Tree.cpp and Conv.cpp.
+// Grids of the kernel kinds on a GPU. Tree.cpp and Conv.cpp have the grids of sums of products.
 #include "compiler/codegen/common/Statements.h"
 #include "compiler/codegen/gpu/Elements.h"
 #include "compiler/codegen/gpu/Image.h"
@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// A thread for each element of the longest step of a row, in reason.
+// One thread for each element of the longest statement of a row, up to a limit.
 static int64_t rowThreads(plan::KernelOp op) {
   SmallVector<Operation *> operations;
   for (Operation &inner : op.getBody().front().without_terminator())
@@ -27,14 +27,15 @@ bool mtc::isWarpRows(plan::KernelOp op) {
   if (op.getKind() != mt::KernelKind::rows || isElements(op) || columnsOf(op))
     return false;
   return llvm::all_of(op.getBody().front().without_terminator(), [](Operation &inner) {
-    bool sums = reachOf(&inner) == Reach::line && inner.getNumOperands() == 1; // or searches
+    bool sums = reachOf(&inner) == Reach::line && inner.getNumOperands() == 1; // a sum or a search
     Value longest = sums ? inner.getOperand(0) : inner.getResult(0);
     bool isOne = !sums || innerCount(inner.getResult(0)) == 1;
     return innerCount(longest) <= maxWarpElements && isOne && (sums || reachOf(&inner) == Reach::element);
   });
 }
 
-// Samples of several lines each are that many lines; a block's are of whole samples, or of one.
+// A sample with several lines counts as that many rows; a block has the rows of full samples, or of a part of one
+// sample.
 static GpuGrid productGrid(const ProductTile &tile, Value result) {
   int64_t lines = linesOf(result), inner = ceilDiv(tensorOf(result).getShape().back(), tile.columns);
   int64_t samples = isSplit(result) ? std::max<int64_t>(1, tile.rows / lines) : 0;
@@ -43,7 +44,7 @@ static GpuGrid productGrid(const ProductTile &tile, Value result) {
   return {tile.threads(), samples, inner, 0, 0};
 }
 
-// Several rows, or a part of one, or of what has no rows.
+// A tile has several rows, or a part of one row or of a value without rows.
 static GpuGrid elementGrid(plan::KernelOp op) {
   OperandRange yields = op.getBody().front().getTerminator()->getOperands();
   int64_t longest = 1;

@@ -36,17 +36,17 @@ struct Number {
 
 Number narrow(Emitter &emit, Value value) { return {&emit, arith::TruncIOp::create(emit, emit.getI32Type(), value)}; }
 
-// A coordinate that lies in no image, whatever tap is added.
+// A coordinate that is outside of every image, whatever tap is added.
 constexpr int64_t nowhere = -(int64_t(1) << 30);
 
-// Along one axis: index i of the result (of its residue) reads index `i * scale + tap * step + base`; there are `taps`
-// of them, and tap t is `firstTap + t * tapStep` of the kernel's.
+// Along one axis, index i of the result (of its residue) reads index `i * scale + tap * step + base`. There are `taps`
+// such taps, and tap t is tap `firstTap + t * tapStep` of the kernel.
 struct Reading {
   int64_t scale, step, inputs;
   Number base, taps, firstTap;
   int64_t tapStep;
 
-  // For divisions: a residue may have no taps.
+  // Divisor: a residue may have no taps.
   Number tapsOrOne() const { return taps.of(1).where(taps < 1, taps); }
 };
 } // namespace
@@ -97,7 +97,7 @@ std::optional<ImageProduct> mtc::imageProductOf(Operation *op) {
                       ceilDiv(of.columns.inputs, across)};
 }
 
-// Sample, row and column of the tile's row, in the residue.
+// Sample, row and column, in the residue, of a row of the tile.
 static std::array<Number, 3> pixelOf(BlockKernel &kernel, const ImageBlock &block, Value line) {
   Number pixel = narrow(kernel.emit, kernel.emit.add(block.pixel, line));
   Number index = pixel % block.product.pixels();
@@ -141,7 +141,7 @@ ProductSide mtc::gatheredSide(BlockKernel &kernel, const ImageBlock &block, Valu
     Number row = (i * rows.scale + rows.base).where(there, i.of(nowhere)), column = j * columns.scale + columns.base;
     return {emit.address(base, element, first), row.value, column.value, k};
   };
-  // A panel within one tap knows it without its threads.
+  // If a panel is within one tap, the tap does not depend on the thread.
   bool whole = channels % depth == 0;
   auto locate = [&emit, element, rows, columns, channels, pitch, end,
                  whole](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
@@ -167,7 +167,7 @@ ProductSide mtc::filterSide(BlockKernel &kernel, const ImageBlock &block, Value 
   Value end = emit.mul(emit.add(block.group, 1), product.columns), depth = gatheredDepth(kernel, block);
   if (product.forward)
     return matrixAcross(kernel, filters, product.conv.filters, {first, end}, depth);
-  // [tap, column, filter]: k is (tap of the residue, filter of the group).
+  // The matrix is [tap, column, filter]; k is (tap of the residue, filter of the group).
   Reading rows = readingOf(product.conv.rows, false, {&emit, block.residueRow});
   Reading columns = readingOf(product.conv.columns, false, {&emit, block.residueColumn});
   Type element = elementOf(filters);

@@ -8,13 +8,14 @@
 
 namespace mtc {
 
-// How the tiles of a normalised kernel of each kind are counted, without its workgroup memory; the body of the
-// gpu.func, for a tile that is there.
+// Grid of a canonical kernel of each kind, without its workgroup memory; and the emitter of the body of the gpu.func,
+// for a tile that exists.
 #define KIND(kind, name, Name)                                                                                         \
   GpuGrid name##GpuGrid(mlir::plan::KernelOp op, int64_t shardRows);                                                   \
   mlir::LogicalResult emitBlock##Name(BlockKernel &kernel);
 #include "dialects/mt/KernelKinds.def"
-mlir::LogicalResult emitBlockElements(BlockKernel &kernel); // rows and single, elements of which need no others
+// rows and single kernels whose elements are computed independently
+mlir::LogicalResult emitBlockElements(BlockKernel &kernel);
 // out = a + b.
 void emitBlockSum(BlockKernel &kernel);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pass plan-library-calls: marks the kernels that a GPU library can compute too (docs/libraries.md). Their body is
-// one contraction of arguments and at most a bias and a ReLU.
+// plan-library-calls: marks the kernels that a GPU library can compute too (docs/libraries.md): one contraction of
+// arguments, with at most a bias and a ReLU.
 #include "compiler/Passes.h"
 #include "compiler/codegen/common/Kernel.h"
 #include "dialects/mt/Compilation.h"
@@ -19,25 +19,25 @@ using mlir::plan::KernelOp;
 
 namespace {
 
-// What follows a contraction, as far as a library has it.
+// The ops after a contraction that libraries support.
 struct Epilogue {
   bool relu = false;
   int64_t bias = -1; // number of the argument
 };
 
-// The number of an argument, -1 for any other value.
+// Number of an argument; -1 for any other value.
 int64_t argumentOf(Value value) {
   auto argument = dyn_cast<mlir::BlockArgument>(value);
   return argument ? static_cast<int64_t>(argument.getArgNumber()) : -1;
 }
 
-// The only operation that uses a value, unless that is the end of the body.
+// The only operation that uses a value; null if it has several or if it is the terminator.
 mlir::Operation *onlyUser(Value value) {
   mlir::Operation *user = value.hasOneUse() ? *value.user_begin() : nullptr;
   return user && !user->hasTrait<mlir::OpTrait::IsTerminator>() ? user : nullptr;
 }
 
-// A bias of a number for each column, then a ReLU, each of which may be missing; false if there is more.
+// Reads an optional bias with one number per column, then an optional ReLU; false if there are other ops.
 bool readEpilogue(Value product, Epilogue &epilogue) {
   mlir::Block *body = product.getParentBlock();
   mlir::OperandRange yields = body->getTerminator()->getOperands();
@@ -117,7 +117,7 @@ plan::LibraryCallAttr makeConvolution(KernelOp op, CallKind kind, Op convolution
   return makeCall(op, kind, left, right, epilogue, {}, sizes);
 }
 
-// The call that computes what a kernel does, null if there is none.
+// The library call that computes a kernel; null if there is none.
 plan::LibraryCallAttr libraryCallOf(KernelOp op) {
   for (mlir::Operation &inner : op.getBody().front()) {
     if (auto product = dyn_cast<ops::MatmulOp>(inner)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels as llvm.funcs; with nvvm ops in place of gpu ops.
+// Lowers kernels to llvm.funcs, with nvvm ops instead of gpu ops.
 #include "compiler/codegen/gpu/Gpu.h"
 #include "compiler/codegen/gpu/GpuTarget.h"
 #include "compiler/codegen/gpu/Lowering.h"
@@ -30,7 +30,8 @@ public:
     return NVVM::BlockIdYOp::create(builder, builder.getI32Type());
   }
   Value memory(ImplicitLocOpBuilder &builder, MemRefType type) override {
-    // More than what every GPU gives is given by the launch. wgmma counts from multiples of 1024 bytes.
+    // The launch allocates workgroup memory that is larger than the static limit. wgmma needs an alignment of 1024
+    // bytes.
     bool given = type.getDimSize(0) > maxSharedBytes;
     auto array = LLVM::LLVMArrayType::get(type.getElementType(), given ? 0 : type.getDimSize(0));
     int64_t alignment = type.getDimSize(0) < 1024 ? 16 : 1024;
@@ -96,8 +97,8 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.shuffle(shuffle);
   if (auto vote = dyn_cast<NVVM::VoteSyncOp>(op))
     return lowering.vote(vote);
-  if (auto meet = dyn_cast<NVVM::SyncWarpOp>(op))
-    return lowering.meet(meet);
+  if (auto warpBarrier = dyn_cast<NVVM::SyncWarpOp>(op))
+    return lowering.warpBarrier(warpBarrier);
   if (isa<NVVM::ConvertF32x2ToBF16x2Op, NVVM::ConvertF32x2ToF16x2Op>(op))
     return lowering.pack(op, cast<VectorType>(op->getResult(0).getType()).getElementType());
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op); call && call.getIntrin() == approximateExp2Name)
@@ -130,7 +131,7 @@ static LLVM::LLVMFuncOp lowerFunction(gpu::GPUFuncOp from, OpBuilder &builder, L
   return made;
 }
 
-// The tables and functions that `op` refers to, where the part does not have them yet.
+// Adds the tables and functions to which `op` refers, unless the part has them already.
 static void addReferred(Operation *op, SymbolTable &kernels, ModuleOp part) {
   std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(op);
   for (SymbolTable::SymbolUse use : *uses) {
@@ -146,7 +147,7 @@ KernelModules mtc::lowerKernels(ModuleOp kernels, llvm::function_ref<std::unique
   auto device = *kernels.getOps<gpu::GPUModuleOp>().begin();
   SymbolTable symbols(device);
   KernelModules parts;
-  constexpr int64_t opsOfPart = 2500; // fewer would spend more on what each part has of its own
+  constexpr int64_t opsOfPart = 2500; // with fewer, the code that every part repeats would cost more
   int64_t ops = opsOfPart;
   for (auto function : device.getOps<gpu::GPUFuncOp>()) {
     if (ops >= opsOfPart) {

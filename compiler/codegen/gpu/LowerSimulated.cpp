@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels for the host: fields and calls of mt_sim_thread in place of gpu ops and of what a warp does together.
+// Lowers kernels for the host: fields and calls of mt_sim_thread instead of gpu ops and warp operations.
 #include "compiler/codegen/gpu/Gpu.h"
 #include "compiler/codegen/gpu/GpuTarget.h"
 #include "compiler/codegen/gpu/Lowering.h"
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mtc;
 
 namespace {
-// Fields of mt_sim_thread, by bytes.
+// Offsets of the fields of mt_sim_thread, in bytes.
 class SimulatedLowering : public Lowering {
 public:
   SmallVector<Type> arguments(OpBuilder &builder) override {
@@ -29,12 +29,12 @@ public:
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {thread.getType()});
     LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 24), thread});
   }
-  // The host has one kind of memory.
+  // The host has one address space.
   void cast(LLVM::AddrSpaceCastOp op) override {
     if (auto inner = op.getArg().getDefiningOp<LLVM::AddrSpaceCastOp>())
       op.replaceAllUsesWith(inner.getArg());
   }
-  // What NVPTX builds on: adjacent elements of a buffer that begins there become one access.
+  // Checks an alignment that NVPTX assumes, in order to merge accesses to adjacent elements.
   void assume(LLVM::AssumeOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
     APInt alignment;
@@ -43,7 +43,7 @@ public:
       checkAddress(builder, bundle[0], alignment.getZExtValue());
     op.erase();
   }
-  // The host has no trap of its own for most of these.
+  // Checks the alignment of an access, because the host traps on few of them.
   void access(Operation *op, Value address, Type type, std::optional<uint64_t> alignment) override {
     ImplicitLocOpBuilder builder(op->getLoc(), op);
     uint64_t bytes = 8;
@@ -55,7 +55,7 @@ public:
       checkAddress(builder, address, bytes);
   }
 
-  // Ten words in memory: four of the left side, two of the right one, four sums, in whose place the results come.
+  // Ten words in memory: four of the left operand, two of the right operand, four sums, which the results replace.
   void multiply(NVVM::MmaOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
     Value words = wordsOf(op, 10);
@@ -69,7 +69,7 @@ public:
     }
     replace(builder, op, words, 6, 4, builder.getF32Type());
   }
-  // The sums in memory, then the numbers of the form. A fence does nothing, nor does a wait for sums.
+  // Passes the sums in memory, then the numbers of the form. A fence does nothing, nor does a wait for sums.
   void assembly(LLVM::InlineAsmOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
     auto form = op->getAttrOfType<DenseI64ArrayAttr>(WarpgroupForm::name);
@@ -100,7 +100,7 @@ public:
     call(builder, 64, {row, number(builder, count), number(builder, op.getLayout() == NVVM::MMALayout::col), words});
     replace(builder, op, words, 0, count, builder.getI32Type());
   }
-  // At once.
+  // Copies immediately.
   void copy(NVVM::CpAsyncOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
     auto bytes = static_cast<int64_t>(op.getSize());
@@ -115,7 +115,7 @@ public:
     op.erase();
   }
   void orderCopies(Operation *op) override { op->erase(); }
-  // To the nearest, ties away from zero; what is not finite stays.
+  // Rounds to nearest, ties away from zero; keeps infinities and NaN.
   void round(NVVM::ConvertFloatToTF32Op op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
     auto constant = [&](int64_t value) { return number(builder, value); };
@@ -136,7 +136,7 @@ public:
     op.replaceAllUsesWith(isFloat ? Value(LLVM::BitcastOp::create(builder, op.getType(), found)) : found);
     op.erase();
   }
-  // A thread has its own bit, then those of 2, 4 ... 32 threads.
+  // Starts with the thread's own bit, then combines the bits of 2, 4 ... 32 threads.
   void vote(NVVM::VoteSyncOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
     Value lane = LLVM::AndOp::create(builder, threadId(builder), number(builder, warpThreads - 1));
@@ -147,14 +147,14 @@ public:
     op.replaceAllUsesWith(bits);
     op.erase();
   }
-  // Each thread gets a number of its own.
-  void meet(NVVM::SyncWarpOp op) override {
+  // An exchange in which each thread receives its own number.
+  void warpBarrier(NVVM::SyncWarpOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
     Value zero = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(0));
     exchange(builder, zero, zero);
     op.erase();
   }
-  // The bits of two numbers that are rounded as others are; `op` takes the higher one first.
+  // The bits of two numbers, rounded like other casts; the first operand of `op` is the upper half.
   void pack(Operation *op, Type half) override {
     ImplicitLocOpBuilder builder(op->getLoc(), op);
     Value result = LLVM::PoisonOp::create(builder, op->getResult(0).getType());
@@ -186,13 +186,13 @@ private:
   Value number(ImplicitLocOpBuilder &builder, int64_t value) {
     return LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
   }
-  // Of a cast between address spaces, which the host has not.
+  // The operand of casts between address spaces, which the host does not have.
   static Value sourceOf(Value pointer) {
     while (auto cast = pointer.getDefiningOp<LLVM::AddrSpaceCastOp>())
       pointer = cast.getArg();
     return pointer;
   }
-  // Words of 32 bits on the stack.
+  // Allocates words of 32 bits on the stack.
   Value wordsOf(Operation *op, int32_t count) {
     ImplicitLocOpBuilder builder(op->getLoc(), op);
     builder.setInsertionPointToStart(&op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front());
@@ -201,7 +201,7 @@ private:
   Value wordAt(ImplicitLocOpBuilder &builder, Value words, int32_t index) {
     return LLVM::GEPOp::create(builder, thread.getType(), builder.getI32Type(), words, ArrayRef<LLVM::GEPArg>{index});
   }
-  // The function in the field at `byte`, of the thread and more.
+  // Calls the function in the field at offset `byte`, with the thread and more arguments.
   void call(ImplicitLocOpBuilder &builder, int32_t byte, ValueRange more) {
     SmallVector<Value> arguments{field(builder, thread.getType(), byte), thread};
     arguments.append(more.begin(), more.end());
@@ -211,7 +211,7 @@ private:
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), types);
     LLVM::CallOp::create(builder, type, arguments);
   }
-  // The op's result is what `count` words hold.
+  // Replaces the result of the op by the value of `count` words.
   void replace(ImplicitLocOpBuilder &builder, Operation *op, Value words, int32_t first, int32_t count, Type word) {
     Type type = op->getResult(0).getType();
     Value result;

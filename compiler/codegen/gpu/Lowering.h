@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the two lowerings of kernels have in common.
+// Code that the two lowerings of kernels share.
 #ifndef COMPILER_CODEGEN_GPU_LOWERING_H
 #define COMPILER_CODEGEN_GPU_LOWERING_H
 
@@ -13,14 +13,14 @@
 
 namespace mtc {
 
-// What stands in place of the gpu ops of one kernel.
+// Replacements for the gpu and nvvm ops of one kernel.
 class Lowering {
 public:
   virtual ~Lowering() = default;
-  // Arguments after params and segments.
+  // Arguments after `params` and `segments`.
   virtual llvm::SmallVector<mlir::Type> arguments(mlir::OpBuilder &builder) { return {}; }
   virtual void begin(mlir::LLVM::LLVMFuncOp function, mlir::gpu::GPUFuncOp from) = 0;
-  // An i32.
+  // The thread's index in the block, an i32.
   virtual mlir::Value threadId(mlir::ImplicitLocOpBuilder &builder) = 0;
   virtual mlir::Value blockId(mlir::ImplicitLocOpBuilder &builder, mlir::gpu::Dimension dimension) = 0;
   virtual mlir::Value memory(mlir::ImplicitLocOpBuilder &builder, mlir::MemRefType type) = 0;
@@ -36,12 +36,12 @@ public:
   virtual void round(mlir::NVVM::ConvertFloatToTF32Op op) {}
   virtual void shuffle(mlir::NVVM::ShflOp op) {}
   virtual void vote(mlir::NVVM::VoteSyncOp op) {}
-  virtual void meet(mlir::NVVM::SyncWarpOp op) {}
+  virtual void warpBarrier(mlir::NVVM::SyncWarpOp op) {}
   virtual void pack(mlir::Operation *op, mlir::Type half) {}
   virtual void approximateExp2(mlir::LLVM::CallIntrinsicOp op) {}
 };
 
-// llvm.funcs in place of the gpu.funcs, each by a lowering of its own.
+// Lowers gpu.funcs to llvm.funcs, each with a Lowering of its own.
 KernelModules lowerKernels(mlir::ModuleOp kernels, llvm::function_ref<std::unique_ptr<Lowering>()> lowering);
 
 } // namespace mtc

@@ -10,7 +10,7 @@ using namespace mtc;
 
 static mt::MatmulOp productOf(plan::KernelOp op) { return cast<mt::MatmulOp>(mt::productOf(op.getBody().front())); }
 
-// Coordinates of a product's element: of a matrix its row and column, else what its row is of a sample.
+// Coordinates of an element of a product: row and column of a matrix, else the coordinates in a sample.
 static Emitter::Values coordinatesOf(BlockKernel &kernel, Value product, Value index, Value row, Value column) {
   Emitter &emit = kernel.emit;
   if (tensorOf(product).getRank() == 2)
@@ -23,16 +23,16 @@ static Emitter::Values coordinatesOf(BlockKernel &kernel, Value product, Value i
   return at;
 }
 
-// Whether reading an operand once for each tile of rows is to be avoided: it is more than a cache of a GPU keeps beside
-// what else a kernel reads (50 MiB of an H100).
+// Whether an operand should not be read once per row of tiles, because it is larger than the part of the cache that
+// other reads leave (an H100 has 50 MiB).
 static bool isLarge(Value operand) {
   constexpr int64_t kept = 16 << 20;
   return !isSplit(operand) && innerCount(operand) * Emitter::bytes(elementOf(operand)) > kept;
 }
 
-// Row and column of a tile among all. There are `down` rows of tiles of a sample, or of some samples. Blocks that run
-// at the same time are adjacent tiles, which share a side: rows of the left one, or columns of the right one if it is
-// large.
+// Row and column of a tile in the grid of tiles. A sample, or several samples, has `down` rows of tiles. Blocks that
+// run at the same time are adjacent tiles, which share a side: rows of the left side, or columns of the right side if
+// it is large.
 static std::pair<Value, Value> tilePosition(Emitter &emit, Value tile, int64_t down, int64_t across, bool isLarge) {
   if (!isLarge || down == 1)
     return {emit.div(tile, emit.integer(across)), emit.rem(tile, emit.integer(across))};
@@ -55,7 +55,7 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
   Value firstRow = emit.mul(block, tile.rows);
   if (isSplit(left)) {
     Value sample = emit.mul(emit.div(block, emit.integer(down)), kernel.gpu.rowsPerTile);
-    Value end = emit.least(emit.add(sample, kernel.gpu.rowsPerTile), kernel.rows());
+    Value end = emit.min(emit.add(sample, kernel.gpu.rowsPerTile), kernel.rows());
     firstRow = emit.add(emit.mul(sample, lines), emit.mul(emit.rem(block, emit.integer(down)), tile.rows));
     rows = emit.mul(end, lines);
   }
@@ -67,7 +67,7 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
     ProductBlock panels(kernel, tile, elementOf(left));
     Emitter::Values sums =
         panels.add(leftSide, rightSide, panelsOf(emit, tile, emit.integer(0), emit.integer(depth)), panels.zeros());
-    panels.finish(sums, storedTogether(columns), [&](Value line, Value across, ValueRange numbers) {
+    panels.finish(sums, storedWidth(columns), [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, rows), emit.less(column, emit.integer(columns)));
       row = arith::SelectOp::create(emit, there, row, firstRow);

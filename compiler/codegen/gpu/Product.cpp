@@ -6,13 +6,13 @@
 using namespace mlir;
 using namespace mtc;
 
-// Positions of k of a line that adjacent threads load: the 32 bytes that device memory gives at least. What a warp
-// then stores of 16 lines at once goes to different banks.
+// Positions of k that adjacent threads load from one row: 32 bytes, the granularity of device memory. A warp's stores
+// of 16 rows then go to different banks.
 constexpr int64_t adjacentDepth = 8;
-// A warp's threads along rows and columns of its sums: near a square, they read the fewest words.
+// A warp's threads along rows and columns of its sums: a nearly square shape reads the fewest words.
 constexpr int64_t lanesDown = 4, lanesAcross = 8;
 
-// As in memory.
+// Loads elements of the type in memory.
 static Value loadStored(Emitter &emit, Type element, Value address, int64_t count) {
   Type stored = emit.stored(element), type = count == 1 ? stored : Type(VectorType::get({count}, stored));
   return LLVM::LoadOp::create(emit, type, address, emit.bytes(element) * count);
@@ -34,7 +34,7 @@ void mtc::storeChunk(Emitter &emit, ValueRange values, Value address) {
   LLVM::StoreOp::create(emit, vector, address, 4 * values.size());
 }
 
-// Whether wgmma takes such a tile.
+// Whether wgmma supports the tile.
 static bool isWarpgroupTile(const BlockKernel &kernel, const ProductTile &tile, Type element) {
   return kernel.warpgroups && kernel.precision == Precision::tensor && Emitter::isHalf(element) &&
          tile.rows % warpgroupLines == 0 && tile.columns % warpgroupLines == 0;
@@ -59,8 +59,8 @@ ProductBlock::ProductBlock(BlockKernel &kernel, const ProductTile &tile, Type el
   divideAmongThreads();
 }
 
-// FMAs: which sums a thread has. A read of 16 bytes by a warp takes half the time if lanes that differ in their lowest
-// bit alone, or in the one above it, read the same; so one of these bits counts columns, and the other rows.
+// FMAs: selects the sums of each thread. A 16-byte read by a warp takes half the time if lanes that differ only in the
+// lowest bit, or in the next one, read the same address; so one of these bits counts columns and the other rows.
 void ProductBlock::divideAmongThreads() {
   Value lane = emit.rem(kernel.thread, emit.integer(warpThreads));
   Value warp = emit.div(kernel.thread, emit.integer(warpThreads));
@@ -71,13 +71,13 @@ void ProductBlock::divideAmongThreads() {
   Value inRows = emit.add(bits(2, 2), emit.mul(bits(16, 2), 2));
   Value across = emit.integer(tile.columns / tile.perColumn / lanesAcross);
   Value down = emit.div(warp, across), right = emit.rem(warp, across);
-  row = emit.mul(emit.add(emit.mul(down, lanesDown), inRows), together(tile.perRow));
-  column = emit.mul(emit.add(emit.mul(right, lanesAcross), inColumns), together(tile.perColumn));
+  row = emit.mul(emit.add(emit.mul(down, lanesDown), inRows), vectorWidth(tile.perRow));
+  column = emit.mul(emit.add(emit.mul(right, lanesAcross), inColumns), vectorWidth(tile.perColumn));
 }
 
 Emitter::Values ProductBlock::zeros() { return Emitter::Values(count(), emit.zeros(emit.getF32Type())); }
 
-// Line and k of the thread's chunk of this number.
+// Row and k of the thread's chunk with this number.
 std::pair<Value, Value> ProductBlock::chunkPosition(const ProductSide &side, bool left, int64_t number) {
   int64_t depth = isTensor() ? tile.depth : adjacentDepth, along = (side.deep ? depth : lines(left)) / side.chunk;
   Value index = emit.add(kernel.thread, number * tile.threads());
@@ -100,8 +100,8 @@ ProductBlock::Kept ProductBlock::prepare(const ProductSide &side, bool left) {
   return kept;
 }
 
-// Of each of the thread's chunks what lies in memory, and whether it is there. A thread waits for a load where anything
-// is computed of it.
+// Loads the thread's chunks, with whether each exists. A thread waits for a load only when a computation uses its
+// result.
 Emitter::Values ProductBlock::fetch(const ProductSide &side, const Kept &kept, ValueRange position) {
   Emitter::Values fetched;
   for (const Emitter::Values &chunk : kept) {
@@ -146,11 +146,11 @@ void ProductBlock::store(const ProductSide &side, bool left, ValueRange fetched,
   }
 }
 
-// The thread's elements of one k of a panel. Volatile where they are read ahead: else LLVM makes one load at the start
-// of each turn of the two whose results meet there.
+// The thread's elements of one k of a panel. The loads are volatile if they are one iteration ahead; otherwise LLVM
+// would merge the loads of two iterations at the start of the later one.
 Emitter::Values ProductBlock::fragment(Value panels, int64_t each, int64_t threads) {
   Type f32 = emit.getF32Type();
-  int64_t count = together(each);
+  int64_t count = vectorWidth(each);
   Emitter::Values elements;
   for (int64_t i = 0; i < each; i += count) {
     Value from = emit.address(panels, f32, offset(i, each, threads));
@@ -162,7 +162,7 @@ Emitter::Values ProductBlock::fragment(Value panels, int64_t each, int64_t threa
   return elements;
 }
 
-// Those of step `step` of a turn that begins at `k`: the left side's, then the right side's.
+// Fragments of step `step` of an iteration that begins at `k`: of the left side, then of the right side.
 Emitter::Values ProductBlock::fragments(Value panels, Value k, int64_t step) {
   Type f32 = emit.getF32Type();
   Value left = emit.address(panels, f32, emit.add(emit.mul(k, stride(true)), row));
@@ -182,7 +182,7 @@ Emitter::Values ProductBlock::multiply(Value panels, ValueRange sums) {
   Value depth = emit.integer(tile.depth);
   Emitter::Values results = emit.loop(emit.integer(0), depth, steps, carried, [&](Value k, ValueRange now) {
     Emitter::Values next(now.take_front(count())), ahead;
-    Value further = emit.add(k, steps); // in the last turn any that is there
+    Value further = emit.add(k, steps); // in the last iteration, any valid k
     further = arith::SelectOp::create(emit, emit.less(further, depth), further, emit.integer(0));
     for (int64_t step = 0; step < steps; ++step) {
       Emitter::Values elements =
@@ -205,7 +205,7 @@ Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &ri
     return addPieces(left, right, panels, sums);
   Type f32 = emit.getF32Type();
   Kept keptLeft = prepare(left, true), keptRight = prepare(right, false);
-  // What a thread fetches of both sides; the left side's comes first.
+  // Loads the thread's chunks of both sides, the left side's first.
   auto load = [&](ValueRange position) {
     Emitter::Values fetched = fetch(left, keptLeft, position);
     fetched.append(fetch(right, keptRight, position));
@@ -225,8 +225,8 @@ Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &ri
   carried.append(position);
   Emitter::Values results = emit.loop(emit.integer(0), panels.count, 1, carried, [&](Value, ValueRange now) {
     Value current = now[count()], other = emit.sub(emit.integer(panel()), current);
-    // The panel that follows leaves the registers before the one after it comes there, which then has as long as a
-    // panel is multiplied.
+    // The next panel moves from registers to workgroup memory before the loads of the panel after it are issued, so
+    // that these have the time of one multiplication to arrive.
     put(now.slice(count() + 1, waiting.size()), emit.address(memory, f32, other));
     Emitter::Values position = panels.following(now.drop_front(count() + 1 + waiting.size())), fetched = load(position);
     Emitter::Values next = multiply(emit.address(memory, f32, current), now.take_front(count()));
@@ -240,7 +240,7 @@ Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &ri
   return results;
 }
 
-// Puts sums of rows [firstRow, firstRow + rows) of the tile into workgroup memory.
+// Stores the sums of rows [firstRow, firstRow + rows) of the tile to workgroup memory.
 void ProductBlock::stage(ValueRange sums, int64_t firstRow, int64_t rows) {
   if (isTensor())
     return stagePieces(sums, firstRow, rows);
@@ -249,13 +249,13 @@ void ProductBlock::stage(ValueRange sums, int64_t firstRow, int64_t rows) {
   for (int64_t i = firstRow / down; i < (firstRow + rows) / down; ++i) {
     Value line = emit.add(row, offset(i, tile.perRow, down) - firstRow);
     Value to = emit.address(memory, f32, emit.add(emit.mul(line, stagedStride()), column));
-    for (int64_t j = 0; j < tile.perColumn; j += together(tile.perColumn))
-      storeChunk(emit, sums.slice(i * tile.perColumn + j, together(tile.perColumn)),
+    for (int64_t j = 0; j < tile.perColumn; j += vectorWidth(tile.perColumn))
+      storeChunk(emit, sums.slice(i * tile.perColumn + j, vectorWidth(tile.perColumn)),
                  emit.address(to, f32, offset(j, tile.perColumn, across)));
   }
 }
 
-// With tensor cores a warp stores eight rows at once: the padding puts them into other banks.
+// With tensor cores a warp stores eight rows at once; the padding puts them into different banks.
 int64_t ProductBlock::stagedStride() const { return tile.columns + (isTensor() ? 8 : 0); }
 int64_t ProductBlock::stagedBytes() const {
   return isByWarpgroup() ? stages() * stageBytes() : maxStagedBytes + (isTensor() ? 4 * 8 * tile.rows : 0);
@@ -269,17 +269,17 @@ SmallVector<BlockStore> mtc::storesOf(Emitter &emit, ValueRange values, Value ad
   return stores;
 }
 
-// How many results a thread reads for before it stores the first. Where its registers are limited, those that wait for
-// the next pass, and what the epilogue reads for a column or for each result, leave room for fewer.
-int64_t ProductBlock::resultsTogether(int64_t all, int64_t together) {
-  int64_t columns = 0, each = 0; // operands
+// Number of results for which a thread loads operands before it stores the first. If registers are limited, sums that
+// wait for the next pass, and the operands of the epilogue per column and per result, leave registers for fewer.
+int64_t ProductBlock::resultsPerLoad(int64_t all, int64_t vectorWidth) {
+  int64_t columns = 0, each = 0; // operands per column, and per result
   for (BlockArgument argument : kernel.body().getArguments())
     if (llvm::any_of(argument.getUsers(), llvm::IsaPred<mt::ElementwiseOpInterface>))
       ++(innerCount(argument) == innerCount(kernel.yields().front()) ? each : columns);
   int64_t waiting = count() - count() / passes();
-  int64_t registers = together * std::max<int64_t>(1 + each, kernel.yields().size());
+  int64_t registers = vectorWidth * std::max<int64_t>(1 + each, kernel.yields().size());
   auto fits = [&](int64_t results) {
-    return !kernel.residentBlocks || waiting + together * columns + results * registers <= maxFinishRegisters;
+    return !kernel.residentBlocks || waiting + vectorWidth * columns + results * registers <= maxFinishRegisters;
   };
   int64_t results = all % (resultsAtOnce * tile.threads()) ? 1 : resultsAtOnce;
   while (results > 1 && !fits(results))
@@ -287,7 +287,7 @@ int64_t ProductBlock::resultsTogether(int64_t all, int64_t together) {
   return results;
 }
 
-void ProductBlock::finish(ValueRange sums, int64_t together,
+void ProductBlock::finish(ValueRange sums, int64_t vectorWidth,
                           llvm::function_ref<ProductResult(Value, Value, ValueRange)> each) {
   Type f32 = emit.getF32Type();
   int64_t rows = tile.rows / passes();
@@ -296,24 +296,24 @@ void ProductBlock::finish(ValueRange sums, int64_t together,
       kernel.barrier();
     stage(sums, firstRow, rows);
     kernel.barrier();
-    int64_t across = tile.columns / together;
+    int64_t across = tile.columns / vectorWidth;
     auto resultAt = [&](Value index) {
       Value line = emit.div(index, emit.integer(across)), column = emit.rem(index, emit.integer(across));
-      column = emit.mul(column, together);
-      Value chunk =
-          loadChunk(emit, f32, emit.address(memory, f32, emit.add(emit.mul(line, stagedStride()), column)), together);
+      column = emit.mul(column, vectorWidth);
+      Value chunk = loadChunk(emit, f32, emit.address(memory, f32, emit.add(emit.mul(line, stagedStride()), column)),
+                              vectorWidth);
       Emitter::Values elements;
-      for (int64_t i = 0; i < together; ++i)
-        elements.push_back(together == 1 ? chunk : emit.extract(chunk, i));
+      for (int64_t i = 0; i < vectorWidth; ++i)
+        elements.push_back(vectorWidth == 1 ? chunk : emit.extract(chunk, i));
       return each(emit.add(line, firstRow), column, elements);
     };
-    int64_t all = rows * across, atOnce = resultsTogether(all, together);
+    int64_t all = rows * across, atOnce = resultsPerLoad(all, vectorWidth);
     emit.loop(kernel.thread, emit.integer(all), atOnce * tile.threads(), [&](Value index) {
       SmallVector<ProductResult> results;
       for (int64_t i = 0; i < atOnce; ++i)
         results.push_back(resultAt(emit.add(index, i * tile.threads())));
       for (const ProductResult &result : results)
-        emit.when(result.there, [&] { storeTogether(emit, result.stores, together); });
+        emit.when(result.there, [&] { storeAdjacent(emit, result.stores, vectorWidth); });
     });
   }
 }
@@ -322,7 +322,7 @@ Value mtc::orZero(Emitter &emit, Value there, Value value) {
   return arith::SelectOp::create(emit, there, value, emit.zeros(value.getType()));
 }
 
-// Small buffers may lie anywhere; others begin on a boundary of 64 bytes.
+// Small buffers may have any alignment; other buffers are aligned to 64 bytes.
 int64_t mtc::chunkOf(const BlockKernel &kernel, Value operand, int64_t run) {
   int64_t each = Emitter::bytes(elementOf(operand)), bytes = each * innerCount(operand);
   if (!isSplit(operand) && bytes < 64)
@@ -336,14 +336,14 @@ int64_t mtc::chunkOf(const BlockKernel &kernel, Value operand, int64_t run) {
 }
 
 namespace {
-// Where a matrix lies: elements of an argument from `from` on, rows `stride` elements apart.
+// A matrix in an argument: its first element, and the stride of its rows in elements.
 struct PartOfArgument {
   Value argument;
   int64_t from, stride;
 };
 } // namespace
 
-// `stride`: of a matrix that is no part of another.
+// `stride`: of a matrix that is not a slice of another matrix.
 static PartOfArgument partOf(Value matrix, int64_t stride) {
   auto slice = matrix.getDefiningOp<mt::SliceOp>();
   if (!slice)
@@ -357,7 +357,7 @@ static Value addressOf(BlockKernel &kernel, const PartOfArgument &part) {
   return part.from ? kernel.emit.address(base, elementOf(part.argument), part.from) : base;
 }
 
-// What is not there is read from an address that is, and dropped: loads have no branches.
+// A chunk that does not exist is loaded from a valid address and discarded, so that loads need no branches.
 ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, Lines lines, Value end) {
   Emitter &emit = kernel.emit;
   Type element = elementOf(matrix);
@@ -380,7 +380,7 @@ ProductSide mtc::matrixAlong(BlockKernel &kernel, Value matrix, int64_t depth, L
   Type element = elementOf(matrix);
   PartOfArgument part = partOf(matrix, depth);
   Value base = addressOf(kernel, part);
-  // A chunk ends where the depth does: what lies behind it in the row would count.
+  // Chunks end at the depth, because elements after it in the row must not count.
   int64_t run = std::gcd(std::gcd(part.stride, part.from), depth), stride = part.stride;
   int64_t chunk = chunkOf(kernel, part.argument, run);
   auto prepare = [&emit, element, base, stride, lines](Value line, Value k) -> Emitter::Values {

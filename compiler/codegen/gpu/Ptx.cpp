@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From llvm.funcs with nvvm ops to PTX. Nothing may be contracted or approximated: docs/gpu-code.md.
+// Compiles llvm.funcs with nvvm ops to PTX. Floating-point operations must not be contracted or approximated
+// (docs/gpu-code.md).
 #include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "runtime/support/gpu_architecture.h"
@@ -70,7 +71,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  // What tells device memory from workgroup memory, and how it is aligned, is gone after the first simplification.
+  // The first simplification would remove the casts and assumptions that state address spaces and alignment.
   builder.registerPipelineStartEPCallback([](llvm::ModulePassManager &passes, llvm::OptimizationLevel) {
     llvm::FunctionPassManager memory;
     memory.addPass(llvm::InferAddressSpacesPass());
@@ -80,10 +81,10 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
-// The assembler unrolls loops of any size four times, which takes its time. It is left those that are short and wait
-// for memory: sums. The size is a choice for the time of ptxas, and changes no bits.
+// The assembler unrolls loops of any size four times, which takes long. It may unroll only short loops that wait for
+// memory, which are sums. The limit is a choice for the time of ptxas and changes no bits.
 static void keepLoops(llvm::Module &module) {
-  constexpr size_t longest = 40; // instructions of a loop that may be unrolled
+  constexpr size_t longest = 40; // largest number of instructions of a loop that may be unrolled
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
@@ -102,7 +103,8 @@ static void keepLoops(llvm::Module &module) {
   }
 }
 
-// Parts have tables and functions of the same names, which one text may not have. No kernel has a $ in its name.
+// Parts have tables and functions of the same names, which one text must not contain twice. No kernel has a $ in its
+// name.
 static void renameInternal(llvm::Module &code, size_t part) {
   auto rename = [&](llvm::GlobalValue &value) {
     if (value.hasLocalLinkage() && part > 0)
@@ -141,7 +143,7 @@ static llvm::Expected<std::string> compilePart(ModuleOp module, size_t part, Str
   return std::string(text.begin(), text.end());
 }
 
-// Up to here each part says the same: its version, its architecture.
+// The header, equal in all parts: version and architecture.
 constexpr StringLiteral endOfHeader = ".address_size 64\n";
 
 llvm::Expected<std::string> mtc::compilePtx(ArrayRef<OwningOpRef<ModuleOp>> modules, StringRef architecture,

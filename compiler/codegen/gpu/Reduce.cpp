@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of operands over the samples. A shard is cut into slices of fixed rows; a warp sums a slice of some columns, and
-// the block's first warp adds the slices of a shard in order, then the shards along the reduction tree.
+// Sums of operands over the samples. A shard is divided into slices of a fixed number of rows. A warp sums a slice of
+// some columns. The block's first warp adds the slices of a shard in order, then the shards along the reduction tree.
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace mtc;
 
 namespace {
-// Of a shard: rows of a slice, and slices; none where shards are so many that they are slices enough.
+// Rows of a slice, and slices of a shard; none if there are so many shards that they are slices enough.
 struct Slices {
   int64_t rows = 0, count = 0;
 };
@@ -36,16 +36,17 @@ private:
   Slices slices;
   Value lane, warp;
   SmallVector<Type> types; // of operands
-  // Of the block's result: the numbers of its buffers, its columns, its first tile, which of `types` its operand has.
+  // For the result of the block: numbers of its buffers, its columns, its first tile, and the index of its operand's
+  // type in `types`.
   Value operand, result, count, firstTile, kind;
-  Value column, from; // the thread's column; where the operand lies
-  Value sums;         // of slices, in workgroup memory
+  Value column, from; // the thread's column; address of the operand
+  Value sums;         // sums of slices, in workgroup memory
 };
 } // namespace
 
 static Slices slicesOf(const Kernel &kernel) {
   int64_t shards = mt::Compilation(kernel.op).getShards(), rows = kernel.shardRows;
-  if (kernel.fast) { // all that a device may have is one shard
+  if (kernel.fast) { // the samples of a device are one shard
     rows *= shards;
     shards = 1;
   }
@@ -60,13 +61,13 @@ BlockReduce::BlockReduce(BlockKernel &kernel)
       lane(emit.rem(kernel.thread, emit.integer(reduceColumns))),
       warp(emit.div(kernel.thread, emit.integer(reduceColumns))) {
   chooseResult();
-  // Threads behind the last column sum that one too: they take part in barriers.
+  // Threads after the last column sum the last column too, because they take part in barriers.
   Value first = emit.mul(emit.sub(kernel.tile, firstTile), reduceColumns);
-  column = emit.least(emit.add(first, lane), emit.add(count, -1));
+  column = emit.min(emit.add(first, lane), emit.add(count, -1));
   from = kernel.pointer(operand, /*isNumber=*/false);
 }
 
-// Which result a tile is of is found first, so that many results have one code, but for types of operands.
+// The result of a tile is selected first, so that all results share code, except for the types of operands.
 void BlockReduce::chooseResult() {
   int64_t tiles = 0, arguments = kernel.body().getNumArguments();
   for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
@@ -88,15 +89,15 @@ void BlockReduce::chooseResult() {
   }
 }
 
-// A chain from +0 of the thread's column. Rows are loaded before the first of them is added, so that memory is waited
-// for once. What is loaded in place of a row behind the last counts as +0, which changes no such chain.
+// A chain from +0 over the thread's column. Several rows are loaded before the first of them is added, so that memory
+// latency is paid once. A row after the last counts as +0, which does not change the chain.
 Value BlockReduce::sumRows(Type element, Value begin, Value end) {
   Value zero = emit.zeros(f32), last = emit.add(end, -1);
   return emit.loop(begin, end, rowsAtOnce, zero, [&](Value first, ValueRange carried) {
     Emitter::Values loaded;
     for (int64_t i = 0; i < rowsAtOnce; ++i) {
       Value row = emit.add(first, i), there = emit.less(row, end);
-      Value index = emit.add(emit.mul(emit.least(row, last), count), column);
+      Value index = emit.add(emit.mul(emit.min(row, last), count), column);
       Value value = emit.load(element, emit.address(from, element, index));
       loaded.push_back(arith::SelectOp::create(emit, there, value, zero));
     }
@@ -118,7 +119,7 @@ Value BlockReduce::sumRows(Value begin, Value end) {
   return sum;
 }
 
-// Where the thread's sum of a slice lies; slices are counted over all shards.
+// Address of the thread's sum of a slice; slices are numbered over all shards.
 Value BlockReduce::sliceAt(Value number) {
   return emit.address(sums, f32, emit.add(emit.mul(number, reduceColumns), lane));
 }
@@ -130,13 +131,13 @@ void BlockReduce::sumSlices() {
   emit.loop(warp, emit.mul(shards.count, slices.count), reduceWarps, [&](Value number) {
     Value first = emit.mul(emit.div(number, perShard), shards.size);
     Value begin = emit.add(first, emit.mul(emit.rem(number, perShard), slices.rows));
-    Value end = emit.least(emit.add(first, shards.size), shards.rows);
-    emit.store(sumRows(begin, emit.least(emit.add(begin, slices.rows), end)), sliceAt(number));
+    Value end = emit.min(emit.add(first, shards.size), shards.rows);
+    emit.store(sumRows(begin, emit.min(emit.add(begin, slices.rows), end)), sliceAt(number));
   });
   kernel.barrier();
 }
 
-// The slices of a shard that have rows, in order.
+// Adds the slices of a shard that have rows, in order.
 Value BlockReduce::addSlices(Value begin, Value end) {
   Value first = emit.mul(emit.div(begin, shards.size), slices.count);
   Value behind = emit.add(first, emit.ceilDiv(emit.sub(end, begin), slices.rows));

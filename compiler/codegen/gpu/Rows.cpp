@@ -8,7 +8,8 @@
 using namespace mlir;
 using namespace mtc;
 
-// A value of one element that all threads have; a result's buffer may be an operand's that others still read.
+// Defines a value of one element that all threads have. A result's buffer may be the buffer of an operand that other
+// threads still read, hence the barrier.
 void BlockRows::define(Value value, Value scalar) {
   scalars[value] = scalar;
   if (Value pointer = targets.lookup(value)) {
@@ -17,8 +18,8 @@ void BlockRows::define(Value value, Value scalar) {
   }
 }
 
-// Whether one loop alone reads a value, and each of its elements for the result at the same index: the loop computes
-// it once. Not a sum: what it adds may be written over behind its statement.
+// Whether only one loop reads a value, and reads each element for the result at the same index, so that the loop can
+// compute it. Not for a sum, whose operands may be overwritten after its statement.
 static bool isReadByOneLoop(ArrayRef<RowStatement> statements, Value value) {
   if (value.getDefiningOp<mt::ReduceOp>())
     return false;
@@ -31,8 +32,9 @@ static bool isReadByOneLoop(ArrayRef<RowStatement> statements, Value value) {
   });
 }
 
-// Rows whose values are many keep none that can be computed again where it is read; products are, where nothing else
-// makes the rest fit, and then whatever a loop reads once, at any cost of an element.
+// If the values of a row need too much memory, values that can be computed again where they are read get no memory. If
+// that does not suffice, products are computed again too, and then all values that a loop reads once, whatever an
+// element costs.
 void BlockRows::chooseComputed(ArrayRef<RowStatement> statements) {
   auto forValues = [&](llvm::function_ref<void(Value, bool read)> each) {
     for (const RowStatement &statement : statements)
@@ -49,15 +51,16 @@ void BlockRows::chooseComputed(ArrayRef<RowStatement> statements) {
     return sum;
   };
   constexpr int64_t all = maxSharedBytes - maxFoldedBytes;
-  for (auto [most, products, once] : {std::tuple(maxKeptBytes / (kernel.gpu.threads / kernel.together()), false, false),
-                                      std::tuple(all, true, false), std::tuple(all, true, true)}) {
+  for (auto [most, products, once] :
+       {std::tuple(maxKeptBytes / (kernel.gpu.threads / kernel.groupThreads()), false, false),
+        std::tuple(all, true, false), std::tuple(all, true, true)}) {
     if (bytes() <= most)
       return;
     computed.clear();
     llvm::DenseSet<Value> kept;
     auto isKept = [&](Value value) { return innerCount(value) == 1 || direct.contains(value) || kept.contains(value); };
     forValues([&, products = products, once = once](Value value, bool read) {
-      // A result that is stored at the end may lie over what it would be computed from.
+      // A result that is stored at the end may overwrite the values from which it would be computed.
       bool isResult = llvm::any_of(kernel.yields(), [&](Value yield) { return resolve(yield) == value; });
       if (!isResult && (isComputable(value, isKept, products) || (once && isReadByOneLoop(statements, value))))
         computed.insert(value);
@@ -67,7 +70,7 @@ void BlockRows::chooseComputed(ArrayRef<RowStatement> statements) {
   }
 }
 
-// Memory for the values of a statement that are read after it.
+// Allocates memory for the values of a statement that are read after it.
 void BlockRows::allocate(const RowStatement &statement) {
   for (Operation *op : statement.operations) {
     Value value = op->getResult(0);
@@ -113,15 +116,16 @@ LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
       Value scalar = scalarOf(yield);
       kernel.firstThread([&] { emit.store(elementOf(yield), scalar, to); });
     } else {
-      int64_t count = innerCount(yield), together = count % elementsPerThread == 0 ? elementsPerThread : 1;
-      emit.loop(emit.mul(kernel.thread, together), emit.integer(count), together * kernel.together(),
-                [&](Value first) { storeYields(yield, to, first, together); });
+      int64_t count = innerCount(yield), vectorWidth = count % elementsPerThread == 0 ? elementsPerThread : 1;
+      emit.loop(emit.mul(kernel.thread, vectorWidth), emit.integer(count), vectorWidth * kernel.groupThreads(),
+                [&](Value first) { storeYields(yield, to, first, vectorWidth); });
     }
   }
   return status();
 }
 
-// One element of every operation of a loop that is wanted. `sums` holds the accumulators of its reductions, in order.
+// Emits one element of every operation of a loop that is needed. `sums` are the accumulators of its reductions, in
+// order.
 void BlockRows::runElement(const RowStatement &statement, Position position, MutableArrayRef<Value> sums,
                            SmallVectorImpl<BlockStore> &stores) {
   VectorBody body = bodyAt(position);
@@ -148,8 +152,8 @@ static SmallVector<mt::ReduceOp> reductionsOf(const RowStatement &statement) {
   return reductions;
 }
 
-// Element `inner` of every `stride`-th period from `first` on. Sums over the first axes start anew and are given to
-// `finish`, those of all elements go on from `sums` and are returned.
+// Processes element `inner` of every `stride`-th period from `first` on. Sums over the first axes start at their
+// initial value and are passed to `finish`; sums of all elements continue from `sums` and are returned.
 Emitter::Values BlockRows::runInner(const RowStatement &statement, Value inner, Value first, int64_t stride,
                                     ValueRange sums, llvm::function_ref<void(mt::ReduceOp, Value)> finish) {
   Emitter::Values start, full;
@@ -162,7 +166,7 @@ Emitter::Values BlockRows::runInner(const RowStatement &statement, Value inner, 
         Value index = emit.add(emit.mul(pixel, statement.period), inner);
         SmallVector<BlockStore> stores;
         runElement(statement, {index, statement.count, inner, statement.period}, values, stores);
-        storeTogether(stores, 1);
+        storeAdjacent(stores, 1);
         return values;
       });
   for (auto [reduce, end] : llvm::zip_equal(reductionsOf(statement), ends))
@@ -173,8 +177,8 @@ Emitter::Values BlockRows::runInner(const RowStatement &statement, Value inner, 
   return full;
 }
 
-// A thread takes elements of the period. Where threads are left, groups of them share out the periods, and the groups'
-// sums over the first axes fold by halves.
+// Each thread has elements of the period. If there are more threads, groups of them share the periods, and the groups'
+// sums over the first axes are reduced by halves.
 Emitter::Values BlockRows::runPeriods(const RowStatement &statement, ValueRange sums) {
   int64_t period = statement.period, threads = kernel.gpu.threads, periods = statement.count / period;
   int64_t groups = std::min(llvm::bit_ceil(static_cast<uint64_t>(periods)),
@@ -189,7 +193,7 @@ Emitter::Values BlockRows::runPeriods(const RowStatement &statement, ValueRange 
     });
   Value group = emit.div(kernel.thread, emit.integer(period)), inner = emit.rem(kernel.thread, emit.integer(period));
   Value first = arith::SelectOp::create(emit, emit.less(group, emit.integer(groups)), group, emit.integer(periods));
-  SmallVector<std::pair<mt::ReduceOp, Value>> lines; // a sum a thread
+  SmallVector<std::pair<mt::ReduceOp, Value>> lines; // one sum per thread
   Emitter::Values full = runInner(statement, inner, first, groups, sums, [&](mt::ReduceOp reduce, Value sum) {
     Type element = elementOf(reduce.getResult());
     Value line = emit.address(kernel.allocateShared(element, threads), element, kernel.thread);
@@ -213,23 +217,23 @@ Emitter::Values BlockRows::runPeriods(const RowStatement &statement, ValueRange 
   return full;
 }
 
-// A thread takes adjacent elements, whose operands it loads, and whose results it stores, at once.
+// Each thread processes adjacent elements, whose operands it loads at once, and whose results it stores at once.
 Emitter::Values BlockRows::runElements(const RowStatement &statement, ValueRange sums) {
-  int64_t together = statement.count % elementsPerThread == 0 ? elementsPerThread : 1;
-  return emit.loop(emit.mul(kernel.thread, together), emit.integer(statement.count), together * kernel.together(), sums,
-                   [&](Value first, ValueRange carried) {
+  int64_t vectorWidth = statement.count % elementsPerThread == 0 ? elementsPerThread : 1;
+  return emit.loop(emit.mul(kernel.thread, vectorWidth), emit.integer(statement.count),
+                   vectorWidth * kernel.groupThreads(), sums, [&](Value first, ValueRange carried) {
                      Emitter::Values next(carried);
                      SmallVector<BlockStore> stores;
-                     Chunk chunk = chunkAt(first, together);
-                     for (int64_t lane = 0; lane < together; ++lane) {
+                     Chunk chunk = chunkAt(first, vectorWidth);
+                     for (int64_t lane = 0; lane < vectorWidth; ++lane) {
                        Position position{emit.add(first, lane), statement.count};
-                       if (together > 1) {
+                       if (vectorWidth > 1) {
                          position.chunk = &chunk;
                          position.lane = lane;
                        }
                        runElement(statement, position, next, stores);
                      }
-                     storeTogether(stores, together);
+                     storeAdjacent(stores, vectorWidth);
                      return next;
                    });
 }
@@ -242,7 +246,7 @@ void BlockRows::runLoop(const RowStatement &statement) {
       reductions.push_back(reduce);
       sums.push_back(identityOf(emit, reduce));
     }
-  // Numbers that the loop reads are loaded before it.
+  // Single numbers that the loop reads are loaded before it.
   for (Operation *op : statement.operations)
     for (Value operand : op->getOperands()) {
       Value root = resolve(operand);
@@ -255,9 +259,9 @@ void BlockRows::runLoop(const RowStatement &statement) {
     SmallVector<BlockStore> stores;
     runElement(statement, {emit.integer(0), 1}, sums, stores);
     if (!stores.empty()) {
-      // A result's buffer may be an operand's, which other threads still read.
+      // A result's buffer may be the buffer of an operand that other threads still read.
       kernel.barrier();
-      kernel.firstThread([&] { storeTogether(stores, 1); });
+      kernel.firstThread([&] { storeAdjacent(stores, 1); });
     }
   } else if (firstColumn) {
     runColumns(statement);
@@ -270,7 +274,7 @@ void BlockRows::runLoop(const RowStatement &statement) {
     define(reduce.getResult(), sum);
 }
 
-// An element of the result is one thread's.
+// Each thread computes elements of the result.
 void BlockRows::runMove(Operation *op) {
   Value value = op->getResult(0), to = targets.lookup(value);
   auto element = [&](Value index) {
@@ -300,7 +304,7 @@ static LogicalResult emitRow(BlockKernel &kernel, BlockRows &rows, Value row) {
   return rows.run(operationsOf(kernel, /*split=*/true), /*store=*/true);
 }
 
-// Each warp has a row, or a line, of its own; in the last block some may have none.
+// Each warp has a row (or line) of its own; in the last block some warps may have none.
 static LogicalResult emitWarpRows(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   kernel.splitByWarp();
@@ -322,9 +326,9 @@ LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
   BlockRows rows(kernel);
   Value row = kernel.tile;
   if (int64_t columns = columnsOf(kernel.op)) {
-    int64_t together = columnsTogether(columns);
-    Value parts = emit.integer(columns / together);
-    rows.setColumns(emit.mul(emit.rem(row, parts), together), together);
+    int64_t vectorWidth = columnsPerBlock(columns);
+    Value parts = emit.integer(columns / vectorWidth);
+    rows.setColumns(emit.mul(emit.rem(row, parts), vectorWidth), vectorWidth);
     row = emit.div(row, parts);
   }
   return emitRow(kernel, rows, row);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of rows at indices over the batch. A block is one warp, which has some rows of the table and 32 of their
-// columns: a thread has one column. It looks at many ids at once, lists the positions whose ids name its rows, and
-// loads many updates before it adds the first: a chain of additions is then not a chain of accesses to memory.
+// Sums of rows by id over the batch. A block is one warp, which has some rows of the table and 32 of their columns; a
+// thread has one column. The warp reads many ids at once, lists the positions whose ids select its rows, and loads many
+// updates before it adds the first, so that a chain of additions is not a chain of memory accesses.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/gpu/Block.h"
@@ -14,21 +14,21 @@
 using namespace mlir;
 using namespace mtc;
 
-// Ids that a thread loads at once, and a warp; positions that it lists before it adds their updates; updates that it
-// then loads at once, and what is left of a list behind the last of these. Bits depend on none of these numbers.
+// Ids that a thread, and a warp, loads at once; positions that it lists before it adds their updates; updates that it
+// then loads at once, and for the rest of the list. The bits depend on none of these numbers.
 constexpr int64_t idsPerThread = 16, idsAtOnce = idsPerThread * warpThreads, listed = 2 * idsAtOnce;
 constexpr int64_t updatesAtOnce = 2 * warpThreads, fewUpdates = 16;
-// Sums of a warp in workgroup memory, with finished left siblings; warps that are enough for a GPU.
+// Largest size of a warp's sums in workgroup memory, with completed left siblings; number of warps that fill a GPU.
 constexpr int64_t maxSumBytes = 8 << 10, enoughWarps = 8 * usualMultiprocessors;
 
 namespace {
-// How the table is cut. Group g of `groups`, a power of two, has the rows g, g + groups, g + 2 groups ...: ids that are
-// often named are often small, and this way they are different warps' work.
+// Division of the table. Group g of `groups`, a power of two, has rows g, g + groups, g + 2 groups ...: frequent ids
+// are often small, and so they belong to different warps.
 struct ScatterShape {
   int64_t entries, width; // of the table
-  int64_t chunks;         // of a row's columns
-  int64_t levels;         // of the tree where left siblings wait
-  int64_t groups, rows;   // rows: of a group at most
+  int64_t chunks;         // chunks of a row's columns
+  int64_t levels;         // levels of the tree with left siblings
+  int64_t groups, rows;   // rows: largest number of rows of a group
 
   explicit ScatterShape(mt::ScatterAddOp op)
       : entries(op.getType().getDimSize(0)), width(innerCount(op.getResult()) / entries),
@@ -49,7 +49,7 @@ public:
 private:
   Value narrow(Value number) { return arith::TruncIOp::create(emit, i32, number); }
   Value wide(Value number) { return arith::ExtUIOp::create(emit, emit.getI64Type(), number); }
-  // Where the thread's sum of a row of the group lies.
+  // Address of the thread's sum of a row of the group.
   Value sumAt(Value row) { return emit.address(sums, f32, emit.add(emit.mul(row, warpThreads), kernel.thread)); }
   Value siblingAt(Value level, Value row) {
     Value line = emit.add(emit.mul(level, shape.rows), row);
@@ -67,12 +67,12 @@ private:
   BlockKernel &kernel;
   Emitter &emit;
   ScatterShape shape;
-  int64_t each; // ids of a sample
+  int64_t each; // ids per sample
   Type f32, i32;
   Value ids, updates;
-  Value group, own, column; // of the block; of the thread, and the last one where that is behind it
-  Value sums, siblings;     // in workgroup memory, as what follows
-  Value positions, rows;    // that are listed: i32 of the device, below 2^32; i8 of the group
+  Value group, own, column; // of the block; of the thread, and clamped to the last column
+  Value sums, siblings;     // in workgroup memory, as are the next two
+  Value positions, rows;    // listed positions: i32 of the device, below 2^32; listed rows: i8 in the group
 };
 } // namespace
 
@@ -82,19 +82,18 @@ BlockScatter::BlockScatter(BlockKernel &kernel, mt::ScatterAddOp op)
       updates(kernel.argument(cast<BlockArgument>(op.getUpdates()).getArgNumber())),
       group(emit.div(kernel.tile, emit.integer(shape.chunks))),
       own(emit.add(emit.mul(emit.rem(kernel.tile, emit.integer(shape.chunks)), warpThreads), kernel.thread)),
-      column(emit.least(own, emit.integer(shape.width - 1))),
-      sums(kernel.allocateShared(f32, shape.rows * warpThreads)),
+      column(emit.min(own, emit.integer(shape.width - 1))), sums(kernel.allocateShared(f32, shape.rows * warpThreads)),
       siblings(kernel.allocateShared(f32, shape.levels * shape.rows * warpThreads)),
       positions(kernel.allocateShared(i32, listed)), rows(kernel.allocateShared(emit.getI8Type(), listed)) {}
 
-// Appends those of the positions at `first` and behind it, before `end`, whose ids name a row of the group to a list of
-// `count`; returns how many it then has.
+// Appends the positions from `first` on, before `end`, whose ids select a row of the group to a list of `count`
+// positions; returns the new number.
 Value BlockScatter::list(Value first, Value end, Value count) {
   Emitter::Values at, row, named;
   Value last = emit.add(end, -1), any;
   for (int64_t i = 0; i < idsPerThread; ++i) {
     Value position = emit.add(first, emit.add(kernel.thread, i * warpThreads));
-    Value id = emit.load(i32, emit.address(ids, i32, emit.least(position, last)));
+    Value id = emit.load(i32, emit.address(ids, i32, emit.min(position, last)));
     Value entry = entryOf(emit, id, shape.entries), groups = emit.integer(shape.groups);
     at.push_back(position);
     row.push_back(emit.div(entry, groups));
@@ -120,16 +119,17 @@ Value BlockScatter::list(Value first, Value end, Value count) {
   return choose(emit, some, append, count);
 }
 
-// Adds the updates at `some` positions of the list from `first` to the sums, in order: those below `count`.
+// Adds the updates at `some` positions of the list from `first` on to the sums, in order; positions from `count` on are
+// ignored.
 void BlockScatter::addSome(Value first, Value count, int64_t some) {
   Type i8 = emit.getI8Type();
   auto vectors = [&](Value base, Type element) {
-    int64_t together = maxAccessBytes / emit.bytes(element);
+    int64_t vectorWidth = maxAccessBytes / emit.bytes(element);
     Emitter::Values elements;
-    for (int64_t i = 0; i < some; i += together) {
-      Value vector = LLVM::LoadOp::create(emit, VectorType::get({together}, element),
+    for (int64_t i = 0; i < some; i += vectorWidth) {
+      Value vector = LLVM::LoadOp::create(emit, VectorType::get({vectorWidth}, element),
                                           emit.address(base, element, first, i), maxAccessBytes);
-      for (int64_t j = 0; j < together; ++j)
+      for (int64_t j = 0; j < vectorWidth; ++j)
         elements.push_back(emit.extract(vector, j));
     }
     return elements;
@@ -150,7 +150,7 @@ void BlockScatter::addSome(Value first, Value count, int64_t some) {
       emit.when(there[i], [&] { add(i); });
     return;
   }
-  // Where all are of one row, its sum stays in a register.
+  // If all positions select one row, its sum stays in a register.
   Value differs;
   for (int64_t i = 0; i < some; i += warpThreads) {
     Value other = emit.load(i8, emit.address(rows, i8, emit.add(first, kernel.thread), i));
@@ -173,11 +173,11 @@ void BlockScatter::addSome(Value first, Value count, int64_t some) {
 }
 
 void BlockScatter::addListed(Value count) {
-  kernel.warpBarrier(); // the list is written
+  kernel.warpBarrier(); // the list is complete
   Value whole = emit.sub(count, emit.rem(count, emit.integer(updatesAtOnce)));
   emit.loop(emit.integer(0), whole, updatesAtOnce, [&](Value first) { addSome(first, count, updatesAtOnce); });
   emit.loop(whole, count, fewUpdates, [&](Value first) { addSome(first, count, fewUpdates); });
-  kernel.warpBarrier(); // it is read, and may be written again
+  kernel.warpBarrier(); // the list has been read and may be overwritten
 }
 
 void BlockScatter::sumShard(Value from, Value to) {
@@ -216,7 +216,7 @@ void BlockScatter::run() {
       emit.store(arith::AddFOp::create(emit, left, emit.load(f32, sum)), sum);
     });
   };
-  // The root has no sibling to wait for.
+  // The root has no sibling.
   auto push = [&](Value level) {
     emit.when(emit.less(level, emit.integer(shape.levels)),
               [&] { forRows([&](Value row) { emit.store(emit.load(f32, sumAt(row)), siblingAt(level, row)); }); });

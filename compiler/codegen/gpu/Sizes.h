@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes of blocks and tiles, beside those of products (Tiles.cpp, SplitK.cpp). Where no source is named they are
-// choices that have not been tuned by measurement.
+// Sizes of blocks and tiles, except for products (Tiles.cpp, SplitK.cpp). Numbers without a source are choices that
+// have not been tuned by measurement.
 #ifndef COMPILER_CODEGEN_GPU_SIZES_H
 #define COMPILER_CODEGEN_GPU_SIZES_H
 
@@ -9,53 +9,54 @@
 
 namespace mtc {
 
-// Adjacent elements that a thread computes: one access to memory of float32.
+// Adjacent elements that a thread computes: one memory access of float32.
 constexpr int64_t elementsPerThread = maxAccessBytes / 4;
 // Threads of a block. Several blocks fit on a multiprocessor of any architecture.
 constexpr int64_t elementwiseThreads = 8 * warpThreads, transposeThreads = 8 * warpThreads;
 constexpr int64_t convThreads = 4 * warpThreads;
 // Elements of a tile of an elementwise kernel, and of rows that are computed element by element.
 constexpr int64_t elementwiseTile = elementwiseThreads * elementsPerThread, elementTile = elementwiseTile;
-// Arguments of a kernel whose addresses a thread has in registers all the time.
+// Largest number of arguments whose addresses a thread keeps in registers.
 constexpr size_t maxBoundArguments = 40;
-// Taps that the windows of a cell have together at most: a thread has four channels of them in its registers.
+// Largest number of taps of the windows that overlap a cell: a thread has four channels of them in registers.
 constexpr int64_t maxCellTaps = 25;
-// Threads of the block of a row. Bits of sums inside rows depend on them: the threads are folded.
+// Threads of a block for a row. The bits of sums within rows depend on them, because the threads are reduced.
 constexpr int64_t minRowThreads = warpThreads, maxRowThreads = 8 * warpThreads;
-// Rows, or lines of them, of a block that computes one with each warp, and elements that such a row has at most.
+// Rows (or lines) of a block with one row per warp, and the largest number of elements of such a row.
 constexpr int64_t rowWarps = 4, maxWarpElements = 1024;
-// Columns of a row are summed by blocks if they are a multiple of `columnWidth`; a block has so many of them, or, if it
-// divides them, `maxColumnWidth`.
+// Columns of a row are summed by blocks if their number is a multiple of `columnWidth`. A block has this many columns,
+// or `maxColumnWidth` if that divides the number.
 constexpr int64_t columnWidth = 32, maxColumnWidth = 64;
-// Its threads, and lines of the row that a thread then adds at least. Bits depend on them, as above. Two of the largest
-// blocks fit with 64 registers a thread.
+// Threads of such a block, and smallest number of lines per thread. The bits depend on them. Two of the largest blocks
+// fit with 64 registers per thread.
 constexpr int64_t minColumnThreads = 8 * warpThreads, maxColumnThreads = 16 * warpThreads, minColumnLines = 32;
-// Bytes that a thread there has on their way at once, if they are not of more pixels: a multiprocessor needs 20 to 40
-// KiB, and has at least 512 such threads.
+// Bytes that such a thread has in flight, up to a number of pixels: a multiprocessor needs 20 to 40 KiB in flight, and
+// has at least 512 such threads.
 constexpr int64_t bytesInFlight = 64, maxPixelsAtOnce = 8;
-// Bytes of values of a row in workgroup memory, so that four blocks fit on the multiprocessor that has least of it;
-// where it would be more, those are computed again that can be.
-constexpr int64_t maxKeptBytes = leastSharedBytes() / 4;
-// What sums of a row may take of it beside the values: two for each thread of the largest block.
+// Largest size of the values of a row in workgroup memory, so that four blocks fit on the multiprocessor with the
+// least. Beyond that, values that can be computed again are not stored.
+constexpr int64_t maxKeptBytes = minSharedBytes() / 4;
+// Workgroup memory for the sums of a row: two for each thread of the largest block.
 constexpr int64_t maxFoldedBytes = 2 * maxBlockThreads * 4;
-// Bytes of a product's tile that pass through workgroup memory at once, so that two blocks fit.
-constexpr int64_t maxStagedBytes = leastSharedBytes() / 2;
-// With tensor cores: bytes of successive k of a line that a panel holds, with wgmma as many as its widest swizzle, and
-// the most panels that are in workgroup memory or on their way there.
+// Bytes of a product's tile that pass through workgroup memory at a time, so that two blocks fit.
+constexpr int64_t maxStagedBytes = minSharedBytes() / 2;
+// With tensor cores: bytes of successive k of a row in a panel, for wgmma the width of its widest swizzle; largest
+// number of panels in workgroup memory or in flight.
 constexpr int64_t panelRowBytes = 64, warpgroupRowBytes = 128, maxStages = 4;
-// Threads of such products, and of cells of images, on a multiprocessor: 128 of its 65536 registers for each.
+// Threads of tensor core products, and of cells of images, on a multiprocessor: 128 of its 65536 registers for each.
 constexpr int64_t residentThreads = 512;
-// Runs of adjacent results that a thread of a product reads for at once at most: a read from device memory takes longer
-// than all that is computed for one. Numbers that it then holds, of its 128 registers: with more, ptxas spills.
+// Largest number of runs of adjacent results for which a thread of a product loads operands at once: a load from device
+// memory takes longer than the computation of one run. And the numbers that it then holds, of its 128 registers; with
+// more, ptxas spills.
 constexpr int64_t resultsAtOnce = 4, maxFinishRegisters = 44;
-// Workgroup memory that their blocks share with wgmma, of the 228 KiB of sm_90, of which each block takes 1 KiB more.
+// Workgroup memory that blocks with wgmma share, of the 228 KiB of sm_90; the system takes 1 KiB more per block.
 constexpr int64_t warpgroupSharedBytes = 224 << 10;
-// Columns of a block of a sum over the batch, adjacent ones a warp's, and its warps.
+// Columns of a block of a sum over the batch, adjacent ones in a warp, and its warps.
 constexpr int64_t reduceColumns = warpThreads, reduceWarps = 16;
-// Rows of a slice of such a sum, and slices of all shards at most: their sums lie in workgroup memory. Bits depend on
-// them, and not on how many rows a thread loads before it adds the first.
+// Rows of a slice of such a sum, and largest number of slices of all shards, whose sums are in workgroup memory. The
+// bits depend on these two, and not on the number of rows that a thread loads at once.
 constexpr int64_t reduceSliceRows = 32, maxReduceSlices = 128, rowsAtOnce = 16;
-// Rows and columns of a block of a transposition: a warp reads or writes adjacent elements both ways.
+// Rows and columns of a block of a transposition: a warp reads and writes adjacent elements.
 constexpr int64_t transposeSide = warpThreads;
 
 } // namespace mtc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products summed over the batch by blocks that share a tile of the result.
+// Products summed over the batch, in which several blocks share a tile of the result.
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
 #include "dialects/mt/Compilation.h"
@@ -9,18 +9,19 @@
 using namespace mlir;
 using namespace mtc;
 
-// The shards of the most shards whose partial sums are worth their memory, positions of a sum that may be worth several
-// blocks, and the fewest of a block: of FMAs, and of tensor cores. Positions of a slice are a multiple of sliceUnit:
-// whole panels of any type. Bits of sums over the batch depend on all these numbers and on chooseSlices, so they are
-// the same for every architecture.
+// Largest number of shards whose partial sums are worth their memory; length of a sum that may be worth several blocks;
+// smallest length for a block, with FMAs and with tensor cores. The length of a slice is a multiple of sliceUnit, which
+// is full panels of any type. The bits of sums over the batch depend on all these numbers and on chooseSlices, so they
+// are the same for every architecture.
 constexpr int64_t maxShards = 32, longSum = 512, minPositions = 128, minTensorPositions = 1024, sliceUnit = 32;
 
 static int64_t shardsOfAll(plan::KernelOp op) { return mt::Compilation(op).getShards(); }
 
 namespace {
-// What a block's work costs, in the time of one position of k: its start and end, its partial sums in device memory,
-// and for the last block of a shard to add those of one slice. From step times of an H100: sums of 128 x 128 pass in 19
-// ns a position on tensor cores in 16 bits, in twice that in TF32 and in 13 times that in float32.
+// Costs of a block in units of the time of one position of k: start and end; writing its partial sums to device memory;
+// and, for the last block of a shard, adding the partial sums of one slice. Derived from step times of an H100, where
+// sums of 128 x 128 take 19 ns per position on tensor cores in 16 bits, twice that in TF32, and 13 times that in
+// float32.
 struct BlockCosts {
   int64_t start, partials, slice;
 };
@@ -32,8 +33,8 @@ static BlockCosts costsOf(StringRef precision) {
   return precision == "tf32" ? BlockCosts{32, 192, 12} : BlockCosts{64, 384, 24};
 }
 
-// Into how many slices each shard of `all` positions is cut: as many as take an H100 that has all shards the least
-// time, whose blocks run in rounds. 0: a block sums all shards.
+// Number of slices of each shard of `all` positions: the number for which an H100 with all shards, whose blocks run in
+// rounds, takes the least time. 0: a block sums all shards.
 static int64_t chooseSlices(int64_t tiles, const ProductTile &tile, int64_t shards, int64_t all, int64_t most,
                             const BlockCosts &costs) {
   int64_t slots = usualMultiprocessors * residentThreads / tile.threads();
@@ -81,7 +82,7 @@ Value mtc::resultTile(BlockKernel &kernel, const ProductTree &tree) {
 }
 
 namespace {
-// What blocks of one tile of the result leave for one another.
+// Communication between the blocks of one tile of the result.
 class Partials {
 public:
   Partials(BlockKernel &kernel, ProductBlock &block, const ProductTree &tree, Value tile)
@@ -104,8 +105,8 @@ public:
     }
     return sums;
   }
-  // Whether this block is the last of `expected` that come to a counter, which is 0 again then. What the others stored
-  // before can be read.
+  // Whether this block is the last of `expected` to increment a counter, which is then reset to 0. Stores of the other
+  // blocks before their increment are visible.
   Value isLast(Value counter, Value expected);
 
 private:
@@ -116,8 +117,8 @@ private:
   int64_t count;
   Value flag;
 
-  // A thread's sums in fours, those of adjacent threads side by side. Where they begin is loaded anew each time: no
-  // register waits for it while the block adds.
+  // Address of a thread's sums, in groups of four; those of adjacent threads are adjacent. The base is loaded again
+  // each time, so that it occupies no register while the block adds.
   Value addressOf(Value shard, Value slice) {
     Value number = emit.add(emit.mul(emit.add(emit.mul(shard, tree.cut.slices), slice), tree.tiles), tile);
     Value first =
@@ -132,9 +133,9 @@ Value Partials::isLast(Value counter, Value expected) {
   Type i32 = emit.getI32Type();
   Value address = emit.address(kernel.counters(), i32, emit.add(emit.mul(counter, tree.tiles), tile));
   auto number = [&](int32_t value) { return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(value)); };
-  // The barrier orders what the block's threads stored before the first thread's fence, which releases it to who adds
-  // to the counter later; its second fence acquires what those released that added before, for all threads behind the
-  // next barrier. One fence for each thread instead orders nothing by the letter of PTX' memory model.
+  // The barrier orders the stores of the block's threads before the first thread's fence, which releases them to blocks
+  // that increment the counter later. The second fence acquires the stores of blocks that incremented it before, for
+  // all threads after the next barrier. By PTX' memory model, one fence per thread instead would order nothing.
   kernel.barrier();
   kernel.firstThread([&] {
     fence();
@@ -147,7 +148,7 @@ Value Partials::isLast(Value counter, Value expected) {
   });
   kernel.barrier();
   Value isLast = emit.equal(emit.load(i32, flag), number(1));
-  kernel.barrier(); // the flag lies where sums come next
+  kernel.barrier(); // sums overwrite the flag next
   return isLast;
 }
 
@@ -163,11 +164,11 @@ void mtc::emitProductTree(BlockKernel &kernel, ProductBlock &block, const Produc
   Value shard = emit.div(kernel.tile, emit.integer(inner)), zero = emit.integer(0), rows = kernel.rows();
   Value slice = emit.div(emit.rem(kernel.tile, emit.integer(inner)), emit.integer(tree.tiles));
   Value sample = emit.mul(shard, kernel.shardRows), begin = emit.mul(sample, tree.lines);
-  Value end = emit.mul(emit.least(emit.add(sample, kernel.shardRows), rows), tree.lines);
+  Value end = emit.mul(emit.min(emit.add(sample, kernel.shardRows), rows), tree.lines);
   Value from = emit.add(begin, emit.mul(slice, tree.cut.positions));
   emit.when(emit.less(from, end), [&] {
     Partials partials(kernel, block, tree, resultTile(kernel, tree));
-    partials.store(shard, slice, sum(sample, from, emit.least(emit.add(from, tree.cut.positions), end)));
+    partials.store(shard, slice, sum(sample, from, emit.min(emit.add(from, tree.cut.positions), end)));
     Value slices = emit.ceilDiv(emit.sub(end, begin), tree.cut.positions);
     emit.when(partials.isLast(shard, slices), [&] {
       Emitter::Values whole =

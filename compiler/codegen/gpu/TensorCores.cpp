@@ -36,11 +36,11 @@ Emitter::Values mtc::multiplySingles(Emitter &emit, ValueRange a, ValueRange b, 
 static Value inSpace(Emitter &emit, Value pointer, unsigned space) {
   return LLVM::AddrSpaceCastOp::create(emit, LLVM::LLVMPointerType::get(emit.getContext(), space), pointer);
 }
-constexpr unsigned deviceSpace = 1, workgroupSpace = 3; // of NVPTX
+constexpr unsigned deviceSpace = 1, workgroupSpace = 3; // address spaces of NVPTX
 
 static WarpgroupForm formOf(const WarpgroupProduct &product) {
-  // Matrix descriptors (PTX ISA, wgmma, matrix descriptor): in units of 16 bytes, from bit 16 the distance of 64 lines
-  // where a side is across, from bit 32 that of 8 rows; bit 62: the swizzle of 128 bytes.
+  // Matrix descriptors (PTX ISA, wgmma, matrix descriptor) are in units of 16 bytes. Bits from 16 on: distance of 64
+  // rows if the side is `across`. Bits from 32 on: distance of 8 rows. Bit 62: swizzle of 128 bytes.
   constexpr int64_t rowBytes = 128, unit = 16;
   int64_t lines = product.depth * rowBytes;
   auto low = [&](bool across) { return (across ? lines / unit : 1) << 16; };
@@ -60,7 +60,7 @@ static WarpgroupForm formOf(const WarpgroupProduct &product) {
 }
 
 static std::string textOf(const WarpgroupForm &form) {
-  int64_t each = form.columns / 2, all = form.blocks * each; // sums of 64 rows, of all
+  int64_t each = form.columns / 2, all = form.blocks * each; // number of sums for 64 rows, and for all
   auto operand = [](int64_t number) { return "$" + std::to_string(number); };
   auto text = [](auto number) { return std::to_string(number); };
   std::string code = "{\n.reg .b32 address;\n.reg .b64 left, right, a, b;\n";
@@ -88,7 +88,7 @@ static LLVM::InlineAsmOp assembly(Emitter &emit, Type type, ValueRange operands,
                                    ArrayAttr());
 }
 
-// Assembly that changes the sums in their registers, and takes more operands.
+// Inline assembly that changes the sums in their registers, and takes more operands.
 static LLVM::InlineAsmOp assemblyOn(Emitter &emit, ValueRange sums, ValueRange more, const std::string &text) {
   SmallVector<Value> operands(sums);
   operands.append(more.begin(), more.end());
@@ -148,7 +148,7 @@ void mtc::copyAsync(Emitter &emit, Value to, Value from, Value there, int64_t by
     return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(value)));
   };
   Value size = arith::SelectOp::create(emit, there, number(bytes), number(0));
-  // 16 bytes go past the L1 cache; less cannot.
+  // A copy of 16 bytes can bypass the L1 cache; smaller ones cannot.
   auto cache = bytes == 16 ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
   NVVM::CpAsyncOp::create(emit, inSpace(emit, to, workgroupSpace), inSpace(emit, from, deviceSpace),
                           static_cast<uint32_t>(bytes), cache, size);

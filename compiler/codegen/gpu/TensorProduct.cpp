@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of panels by tensor cores: pieces of 16 x 8 sums, by 16 positions of k of 16-bit numbers (m16n8k16) or 8 of
-// TF32 (m16n8k8), or 64 lines by four warps together (wgmma). A panel holds 64 bytes of k of every line, 128 for wgmma.
-// Several panels are in workgroup memory or on their way there, copied without passing through registers.
+// TF32 (m16n8k8), or 64 rows by four warps (wgmma). A panel has 64 bytes of k of every row, or 128 for wgmma. Several
+// panels are in workgroup memory or in flight, copied without passing through registers.
 //
-// A side lies in a panel as in memory: rows of successive k (deep), or of successive lines. The 16-byte parts of a row
-// are swapped with one another by the row's number, so that what a warp reads at once lies in different banks: eight
-// parts at one position in eight rows for ldmatrix, or words of four rows for TF32 sides that are not deep (ldmatrix
-// transposes numbers of 16 bits alone). wgmma has the same order with rows of 128 bytes: a side that is not deep is cut
-// into panels of 64 lines, one behind the other.
+// A side has the layout of memory in a panel: rows of successive k (deep), or of successive rows of the side. The
+// 16-byte parts of a row are permuted by the row's number, so that the parts that a warp reads at once are in different
+// banks: eight parts at the same position in eight rows for ldmatrix, or words of four rows for TF32 sides that are not
+// deep (ldmatrix transposes only 16-bit numbers). wgmma has the same permutation with rows of 128 bytes; a side that is
+// not deep is divided into panels of 64 rows, one after the other.
 #include "compiler/codegen/gpu/Product.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/TensorCores.h"
@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// The shape of the instruction (PTX ISA, mma), and bytes of k that it takes of a line.
+// Shape of the instruction (PTX ISA, mma), and bytes of k per row.
 constexpr int64_t pieceRows = 16, pieceColumns = 8, pieceBytes = 32;
 constexpr int64_t partBytes = 16;
 
@@ -41,13 +41,13 @@ void ProductBlock::divideAmongWarps() {
   pairInWarp = emit.rem(lane, emit.integer(4));
 }
 
-// Whether a side's fragments come word by word.
+// Whether the fragments of a side are loaded word by word.
 static bool isByWord(bool deep, int64_t elementBytes) { return !deep && elementBytes == 4; }
 
-// Where byte `byte` of row `row` lies in a side's panel.
+// Offset of byte `byte` of row `row` in the panel of a side.
 Value ProductBlock::offsetOf(bool deep, bool left, Value row, Value byte) {
   int64_t pitch = rowBytes(deep, left);
-  Value panel = emit.integer(0); // of 64 lines
+  Value panel = emit.integer(0); // of 64 rows
   if (isByWarpgroup() && !deep) {
     pitch = warpgroupRowBytes;
     panel = emit.mul(emit.div(byte, emit.integer(pitch)), tile.depth * pitch);
@@ -61,7 +61,7 @@ Value ProductBlock::offsetOf(bool deep, bool left, Value row, Value byte) {
   return emit.add(panel, emit.add(emit.mul(row, pitch), inRow));
 }
 
-// Of the thread's chunks.
+// Offsets of the thread's chunks.
 Emitter::Values ProductBlock::offsetsOf(const ProductSide &side, bool left) {
   Emitter::Values offsets;
   for (int64_t i = 0, end = chunks(side, left); i < end; ++i) {
@@ -71,7 +71,7 @@ Emitter::Values ProductBlock::offsetsOf(const ProductSide &side, bool left) {
   return offsets;
 }
 
-// Starts to copy the thread's chunks of a panel; zeros where it is not `wanted`.
+// Starts to copy the thread's chunks of a panel; copies zeros if `wanted` is false.
 void ProductBlock::copy(const ProductSide &side, bool left, const Kept &kept, ValueRange offsets, ValueRange position,
                         Value stage, Value wanted) {
   for (auto [i, chunk] : llvm::enumerate(kept)) {
@@ -85,7 +85,7 @@ void ProductBlock::copy(const ProductSide &side, bool left, const Kept &kept, Va
   }
 }
 
-// The same for chunks that are too small for it, through registers.
+// Stores chunks that are too small to be copied asynchronously, from registers.
 void ProductBlock::put(const ProductSide &side, bool left, ValueRange loaded, ValueRange offsets, Value stage) {
   for (auto [i, chunk] : llvm::enumerate(loaded)) {
     Value to = emit.address(stage, emit.getI8Type(), offsets[i]), taken = chunk;
@@ -97,8 +97,8 @@ void ProductBlock::put(const ProductSide &side, bool left, ValueRange loaded, Va
   }
 }
 
-// Where the lane finds the fragments of a side in a panel, those of the first step of k: for ldmatrix of a deep side
-// one offset per step, for all pieces; else one per 16 lines, or, word by word, one per 8 lines.
+// Offsets of the lane's fragments of a side in a panel, for the first step of k: for ldmatrix of a deep side, one per
+// step for all pieces; else one per 16 rows or, word by word, one per 8 rows.
 Emitter::Values ProductBlock::fragmentOffsets(bool deep, bool left) {
   Emitter::Values offsets;
   Value first = left ? row : column;
@@ -108,7 +108,8 @@ Emitter::Values ProductBlock::fragmentOffsets(bool deep, bool left) {
       offsets.push_back(offsetOf(deep, left, pairInWarp, emit.mul(emit.add(emit.add(first, line), lineInWarp), each)));
     return offsets;
   }
-  // Lanes 8 to 15 have the second matrix, 16 to 23 the third: which of them are 8 lines further, and which 8 (or 4) k.
+  // Lanes 8 to 15 address the second matrix, lanes 16 to 23 the third; either is 8 rows, or 8 (or 4) k, after the
+  // first.
   Value inMatrix = emit.rem(lane, emit.integer(8)), odd = emit.rem(emit.div(lane, emit.integer(8)), emit.integer(2)),
         high = emit.div(lane, emit.integer(16));
   Value further = emit.mul(left == deep ? odd : high, 8), part = left == deep ? high : odd;
@@ -125,15 +126,15 @@ Emitter::Values ProductBlock::fragmentOffsets(bool deep, bool left) {
   return offsets;
 }
 
-// A word as the tensor cores will take it.
+// A word rounded as an operand of tensor cores.
 static Value rounded(Emitter &emit, Value word) {
   Value number = arith::BitcastOp::create(emit, emit.getF32Type(), word);
   return NVVM::ConvertFloatToTF32Op::create(emit, emit.getI32Type(), number, NVVM::FPRoundingMode::RNA,
                                             NVVM::SaturationMode::NONE, /*relu=*/false);
 }
 
-// Words of lines [16 number, 16 number + 16) of the warp's at a step of k: the left side of a piece, or the right sides
-// of two.
+// Words of rows [16 number, 16 number + 16) of the warp at a step of k: the left operand of a piece, or the right
+// operands of two pieces.
 Emitter::Values ProductBlock::operand(bool deep, bool left, Value panel, ValueRange offsets, int64_t number,
                                       int64_t step) {
   Type i8 = emit.getI8Type();
@@ -157,7 +158,7 @@ Emitter::Values ProductBlock::operand(bool deep, bool left, Value panel, ValueRa
   return words;
 }
 
-// sums + what the panels of a stage add.
+// sums + the product of the panels of a stage.
 Emitter::Values ProductBlock::multiplyPieces(bool leftDeep, bool rightDeep, Value stage, ValueRange leftOffsets,
                                              ValueRange rightOffsets, ValueRange sums) {
   int64_t down = warpRows() / pieceRows, across = warpColumns() / pieceColumns;
@@ -193,11 +194,12 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
   }
   int64_t ahead = stages() - 1, all = stages() * stageBytes();
   auto isCopied = [&](const ProductSide &side) { return side.chunk * elementBytes() >= 4; };
-  // The epilogue, which runs once, must not take registers from the blocks beside; chunks on their way need them.
+  // The epilogue, which runs once, must not reduce the number of resident blocks. (Chunks that pass through registers
+  // need more registers.)
   if (isCopied(left) && isCopied(right))
     kernel.residentBlocks = residentThreads / tile.threads();
   auto rightOf = [&](Value stage) { return emit.address(stage, i8, panelBytes(true)); };
-  // What goes to a stage: copies, which are then a group, and loads that `store` puts there.
+  // Starts to load a stage: copies, which form a group, and loads that `store` writes to it.
   auto start = [&](ValueRange position, Value stage, Value wanted) {
     std::pair<Emitter::Values, Emitter::Values> loaded;
     if (isCopied(left))
@@ -231,14 +233,15 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
   Emitter::Values results = emit.loop(emit.integer(0), panels.count, 1, carried, [&](Value number, ValueRange now) {
     Value current = now[count()], free = now[count() + 1];
     ValueRange position = now.drop_front(count() + 2);
-    // The panel is there for all threads, and all are done with the one before it, whose stage is free now.
+    // The panel is complete for all threads, and all threads have finished with the previous panel, whose stage is free
+    // now.
     awaitCopies(emit, ahead - 1);
     if (isByWarpgroup())
       showToWarpgroups(emit);
     kernel.barrier();
     Value to = emit.address(memory, i8, free), stage = emit.address(memory, i8, current);
     Emitter::Values next(now.take_front(count()));
-    if (isByWarpgroup()) // it goes on while the copies are started
+    if (isByWarpgroup()) // it continues while the copies are started
       next = startByWarpgroup(left.deep, right.deep, stage, next);
     auto loaded = start(position, to, emit.less(emit.add(number, ahead), panels.count));
     next = isByWarpgroup() ? awaitWarpgroup(emit, next)
@@ -254,7 +257,7 @@ Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSi
   return results;
 }
 
-// Starts sums + what the panels of a stage add, by warpgroups that are each given some of the tile's rows.
+// Starts sums + the product of the panels of a stage, by warpgroups that each have some of the tile's rows.
 Emitter::Values ProductBlock::startByWarpgroup(bool leftDeep, bool rightDeep, Value stage, ValueRange sums) {
   Value group = emit.div(kernel.thread, emit.integer(4 * warpThreads));
   int64_t lineBytes = tile.depth * elementBytes();
@@ -264,12 +267,12 @@ Emitter::Values ProductBlock::startByWarpgroup(bool leftDeep, bool rightDeep, Va
   return mtc::startByWarpgroup(emit, product, left, right, sums);
 }
 
-// Of the warp's first row: the first row of a piece, in order of the sums.
+// First row of a piece, relative to the warp's first row, in the order of the sums.
 int64_t ProductBlock::pieceRow(int64_t piece) const {
   return piece / (warpColumns() / pieceColumns) * (isByWarpgroup() ? warpgroupLines : pieceRows);
 }
 
-// All rows of a warp, or none.
+// Stores all rows of a warp, or none.
 void ProductBlock::stagePieces(ValueRange sums, int64_t firstRow, int64_t rows) {
   Type f32 = emit.getF32Type();
   int64_t across = warpColumns() / pieceColumns;

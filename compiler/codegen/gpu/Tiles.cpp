@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of contractions: the largest that make enough blocks for a GPU. Grids are the same on all devices, so they are
-// chosen for one that has a shard's share of the batch.
+// Tiles of contractions: the largest tiles of which there are enough to fill a GPU. Grids are the same on all devices,
+// so they are chosen for a device that has one shard.
 #include "compiler/codegen/gpu/Image.h"
 #include "dialects/mt/Compilation.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// How many tiles are enough of results that are not sums over the batch. With 96, one of eight devices still has tiles
-// of 128 x 128 in the layers of ResNet-50 at batch 256 (docs/gpu-code.md): fewer than the multiprocessors of an
-// H100, but they load the least from memory. This number changes no bits.
+// Number of tiles that is enough for results that are not sums over the batch. With 96, each of eight devices still has
+// tiles of 128 x 128 in the layers of ResNet-50 at batch 256 (docs/gpu-code.md). That is less than the number of
+// multiprocessors of an H100, but such tiles load the least from memory. This number changes no bits.
 constexpr int64_t minTiles = 96;
 static_assert(minTiles <= usualMultiprocessors);
 
-// Of `count` results [rows, columns], so that there are `enough` tiles. With 8 x 8 elements per thread, nearly all
-// tiles take 120 to 128 of the 255 registers that a thread can have, so two blocks of 256 threads share the 65536 of a
-// multiprocessor (docs/gpu-code.md). Panels of FMAs are the deeper the fewer sums a thread has: a panel on its way to
-// registers has as long as one is multiplied.
+// Tile of `count` results [rows, columns], such that there are `enough` tiles. With 8 x 8 elements per thread, nearly
+// all tiles take 120 to 128 of the 255 registers that a thread can have, so two blocks of 256 threads share the 65536
+// registers of a multiprocessor (docs/gpu-code.md). Panels of FMAs are deeper if a thread has fewer sums: a panel in
+// flight has the time of one multiplication to arrive.
 static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int64_t enough = minTiles) {
   constexpr ProductTile tiles[] = {{128, 128, 8, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 16, 8, 4}};
   if (columns <= 16)
@@ -29,7 +29,7 @@ static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int
 }
 
 static int64_t shardRows(plan::KernelOp op) {
-  constexpr int64_t usualRows = 32; // of text that is no compilation: a batch of Keras' default size
+  constexpr int64_t usualRows = 32; // for text without a compilation: Keras' default batch size
   mt::Compilation compilation(op);
   std::optional<int64_t> batch = compilation.findBatch();
   return batch && compilation.findShards() ? ceilDiv(*batch, compilation.getShards()) : usualRows;
@@ -41,9 +41,9 @@ ProductTile mtc::matmulTile(plan::KernelOp op) {
   return tileFor(rows, tensorOf(result).getShape().back());
 }
 
-// A multiprocessor should have two blocks of long sums at once; where tiles of 64 x 64 are too few, shards are cut
-// (SplitK). Tensor cores want large tiles, which load less: those are cut first. The tiles decide where shards are cut,
-// and so do bits: the number is the same for every architecture.
+// A multiprocessor should have two blocks of long sums at a time. If there are too few tiles of 64 x 64, shards are
+// divided (SplitK). Tensor cores need large tiles, which load less, so for them shards are divided first. Tiles
+// determine where shards are divided, and thus the bits, so the number is the same for every architecture.
 ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong, int64_t blocksPerTile) {
   if (!isLong)
     return tileFor(rows, columns, count);
@@ -55,7 +55,7 @@ ProductTile mtc::imageTile(plan::KernelOp op, const ImageProduct &product) {
   return tileFor(product.pixels() * product.residues() * shardRows(op), product.columns, product.groups);
 }
 
-// So many samples together that 95 of 100 rows of their tiles are used.
+// The smallest number of samples that use 95 of 100 rows of their tiles.
 int64_t mtc::imageSamples(const ProductTile &tile, int64_t pixels) {
   int64_t samples = 1;
   while (20 * samples * pixels < 19 * ceilDiv(samples * pixels, tile.rows) * tile.rows)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transposition of a matrix, 32 x 32 elements through workgroup memory, so that adjacent threads read and write
+// Transposes a matrix in blocks of 32 x 32 elements through workgroup memory, so that adjacent threads read and write
 // adjacent elements.
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
@@ -16,7 +16,7 @@ LogicalResult mtc::emitBlockTranspose(BlockKernel &kernel) {
   int64_t across = (columns + size - 1) / size;
   Value firstRow = emit.mul(emit.div(kernel.tile, emit.integer(across)), size);
   Value firstColumn = emit.mul(emit.rem(kernel.tile, emit.integer(across)), size);
-  // A line is one longer, so that adjacent lines lie in different banks.
+  // One extra element per row puts adjacent rows into different banks.
   Value memory = kernel.allocateShared(element, size * (size + 1));
   auto forElements = [&](int64_t height, int64_t width, Value top, Value first,
                          llvm::function_ref<void(Value, Value, Value)> each) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over the samples: weight gradients, sums of operands over the rows.
+// Sums over the samples: weight gradients, and sums of operands over the rows.
 #include "compiler/codegen/gpu/Tree.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Product.h"
@@ -19,14 +19,14 @@ int64_t mtc::siblingLevels(plan::KernelOp op, bool fast) {
 }
 
 namespace {
-// Where a thread keeps finished left siblings: element `i` of a level `step` elements after element i - 1.
+// Memory of a thread's completed left siblings: element `i` of a level is `step` elements after element i - 1.
 struct SiblingStack {
   Value base;
   int64_t level, step;
 };
 } // namespace
 
-// In workgroup memory where there is room, else in the thread's own.
+// In workgroup memory if there is room, else in the thread's local memory.
 static SiblingStack stackOf(BlockKernel &kernel, int64_t sums, int64_t levels) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
@@ -52,7 +52,7 @@ void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, const Shards &shards,
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   SiblingStack stack = stackOf(kernel, sums, std::max<int64_t>(1, shards.levels - 1));
-  // A thread reads what it wrote itself.
+  // A thread reads only what it has written.
   auto levelAt = [&](Value level) { return emit.address(stack.base, f32, emit.mul(level, stack.level)); };
   auto add = [&](Value level, ValueRange values) {
     Value left = levelAt(level);
@@ -108,8 +108,8 @@ LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
   };
   emitProductTree(kernel, block, tree, sum, [&](ValueRange root) {
     Value result = kernel.resultLoadedHere(0);
-    int64_t together = storedTogether(std::gcd(std::gcd(batch.first, batch.stride), columns));
-    block.finish(root, together, [&](Value line, Value across, ValueRange sums) {
+    int64_t vectorWidth = storedWidth(std::gcd(std::gcd(batch.first, batch.stride), columns));
+    block.finish(root, vectorWidth, [&](Value line, Value across, ValueRange sums) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(columns)));
       Value at = emit.add(emit.add(emit.mul(row, batch.stride), column), batch.first);
