@@ -16,8 +16,8 @@
 namespace mtc::keras {
 namespace {
 
-constexpr rlim_t childSeconds = 120; // of processor time
-// Beside three times the archive: the file, the library's copy, a tensor.
+constexpr rlim_t childSeconds = 120; // limit of processor time
+// Memory in addition to three times the size of the archive: the file, the library's copy and a tensor.
 constexpr uint64_t childMemory = uint64_t{1} << 30;
 
 void limit(int resource, rlim_t value) {
@@ -35,7 +35,7 @@ uint64_t addressSpace() {
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// What the child does; it ends without destructors or handlers of the parent's.
+// Runs in the child, which exits without destructors and handlers of the parent.
 [[noreturn]] void runChild(const std::string &path, int output, uint64_t memory) {
   limit(RLIMIT_CPU, childSeconds);
   limit(RLIMIT_AS, memory);
@@ -56,13 +56,13 @@ uint64_t addressSpace() {
   _exit(0);
 }
 
-// The parent's end of the pipe. Nothing that comes through it is trusted.
+// The parent's end of the pipe. It validates everything that it reads.
 class RecordReader {
 public:
   RecordReader(int descriptor, uint64_t budget, Archive &archive)
       : descriptor(descriptor), budget(budget), archive(archive) {}
 
-  // Empty when the stream ended as it should.
+  // Returns an empty text if the stream ended correctly.
   std::string run() {
     for (uint64_t count = 0; count <= maxTensors; ++count) {
       RecordHeader header;
@@ -164,7 +164,7 @@ std::string readArchive(const std::string &path, Archive &archive) {
     runChild(path, ends[1], memory);
   }
   close(ends[1]);
-  // Members may be deflated, up to a hundredfold.
+  // Members may be compressed, by a factor of up to 100.
   std::string problem;
   try {
     problem = RecordReader(ends[0], 128 * size + 4096, archive).run();

@@ -2,9 +2,9 @@
 //
 // A `.keras` file: a zip archive of metadata.json, config.json and model.weights.h5.
 //
-// Archives come from anywhere. A child process with limits of its own opens them (ArchiveReader.h) and sends what it
-// finds through a pipe, in a format that is trivial to check; a fault of a library's parser ends the child and is an
-// error here.
+// Archives may come from untrusted sources. A child process with limits of its own opens them (ArchiveReader.h) and
+// sends their contents through a pipe, in a format that is trivial to validate. A fault in a library's parser ends only
+// the child, and is reported as an error.
 #ifndef FRONTEND_KERAS_ARCHIVE_H
 #define FRONTEND_KERAS_ARCHIVE_H
 
@@ -17,12 +17,12 @@ namespace mtc::keras {
 
 struct Archive {
   std::string metadata, config;               // JSON
-  std::string comment;                        // of the zip archive: mtrun's, JSON too, or another program's
+  std::string comment;                        // comment of the zip archive: JSON if MTC wrote the archive
   std::map<std::string, NamedTensor> weights; // by path in the HDF5 file: "layers/dense/vars/0"; f32 or i64
 };
 
-// Empty on success, else what is wrong with the file, without its name. Forks: the caller's other threads are not
-// disturbed.
+// Returns an empty text on success, else the error without the file's name. Forks, and is safe to call while other
+// threads run.
 std::string readArchive(const std::string &path, Archive &archive);
 
 } // namespace mtc::keras

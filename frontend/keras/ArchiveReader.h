@@ -12,13 +12,13 @@
 
 namespace mtc::keras {
 
-constexpr uint64_t maxConfigBytes = uint64_t{1} << 26; // constants of a graph are numbers in it
+constexpr uint64_t maxConfigBytes = uint64_t{1} << 26; // includes constants of a graph, which are numbers in the JSON
 constexpr uint64_t maxWeightBytes = uint64_t{1} << 36;
 constexpr uint64_t maxTensors = 1 << 20;
 constexpr uint64_t maxTensorName = 4096;
 constexpr uint64_t maxTensorRank = 8;
 
-// A record: this header, `name_bytes` of name, `rank` times int64 sizes, `bytes` of contents. A stream ends with `End`.
+// A record: this header, `name_bytes` of name, `rank` int64 sizes, `bytes` of contents. A stream ends with `End`.
 enum class RecordKind : uint32_t { Text = 1, Floats = 2, Integers = 3, Error = 4, End = 5 };
 struct RecordHeader {
   RecordKind kind;
@@ -28,7 +28,7 @@ struct RecordHeader {
   uint64_t bytes;
 };
 
-// What is wrong with an archive.
+// An invalid archive; the text is the error.
 struct ArchiveError : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -47,7 +47,7 @@ private:
 
 // Reads the archive and writes its records. Throws ArchiveError.
 void readZip(const std::string &path, RecordWriter &writer);
-// The data sets of an HDF5 file in memory.
+// Reads the data sets of an HDF5 file in memory.
 void readWeights(std::vector<uint8_t> file, RecordWriter &writer);
 
 } // namespace mtc::keras

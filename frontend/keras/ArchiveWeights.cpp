@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the child: the HDF5 file of weights. Groups and plain data sets are read; everything that could lead out of the
-// file (links, external and virtual storage) or claims more than the file holds is refused before memory is asked for.
+// Runs in the child: reads the HDF5 file of weights. Only groups and plain data sets are read. Anything that could
+// refer to other files (links, external and virtual storage), or that claims more data than the file has, is rejected
+// before memory is allocated.
 #include "frontend/keras/ArchiveReader.h"
 #include "frontend/keras/Hdf5Handle.h"
 
@@ -65,7 +66,7 @@ private:
     readDataset(group, name, child);
   }
 
-  // The sizes of the axes, and their product; at most `maxWeightBytes` elements.
+  // Reads the sizes of the axes, and returns their product, at most `maxWeightBytes` elements.
   static uint64_t readShape(hid_t dataset, const std::string &path, std::vector<int64_t> &shape) {
     Handle<H5Sclose> space(H5Dget_space(dataset), path);
     int rank = H5Sget_simple_extent_ndims(space);
@@ -124,12 +125,12 @@ private:
 void readWeights(std::vector<uint8_t> file, RecordWriter &writer) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   Handle<H5Pclose> access(H5Pcreate(H5P_FILE_ACCESS), "the library");
-  // The file lies in memory and grows nowhere.
+  // The file is in memory and is not extended.
   if (H5Pset_fapl_core(access, size_t{1} << 16, false) < 0 || H5Pset_file_image(access, file.data(), file.size()) < 0)
     throw ArchiveError("model.weights.h5: expected a file of HDF5, found another");
-  // HDF5 refuses the image of a file where a file has its name: no file has this one.
+  // HDF5 rejects a file image if a file with its name exists; no file can have this name.
   Handle<H5Fclose> opened(H5Fopen("/dev/null/model.weights.h5", H5F_ACC_RDONLY, access), "the HDF5 file");
-  std::vector<uint8_t>().swap(file); // the library has its copy
+  std::vector<uint8_t>().swap(file); // the library has a copy
   Handle<H5Gclose> root(H5Gopen2(opened, "/", H5P_DEFAULT), "the root group");
   WeightsReader(writer).readGroup(root, "", 0);
 }

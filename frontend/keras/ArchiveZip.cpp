@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the child: the zip archive. Nothing is ever unpacked to disk, so a name can lead nowhere; bad ones are refused all
-// the same.
+// Runs in the child: reads the zip archive. Nothing is unpacked to disk, so member names cannot refer to other files;
+// invalid names are rejected all the same.
 #include "frontend/keras/ArchiveReader.h"
 
 #include "frontend/Formats.h"
@@ -18,7 +18,7 @@ namespace mtc::keras {
 namespace {
 
 constexpr zip_int64_t maxEntries = 10000;
-// A member that grows by more than this, and beyond a size that could be no harm, is a bomb.
+// A member whose size grows by more than this factor, beyond a harmless size, is rejected as a zip bomb.
 constexpr uint64_t maxGrowth = 100, harmlessBytes = uint64_t{1} << 26;
 
 struct CloseArchive {
@@ -34,7 +34,7 @@ void checkName(const std::string &name) {
     throw ArchiveError("expected member names inside the archive, found '" + name + "'");
 }
 
-// The directory of the archive: names, links, sizes.
+// Checks the directory of the archive: names, links and sizes.
 void checkMembers(zip_t *archive) {
   zip_int64_t count = zip_get_num_entries(archive, 0);
   if (count > maxEntries)
@@ -55,7 +55,7 @@ void checkMembers(zip_t *archive) {
   }
 }
 
-// After checkMembers.
+// To be called after checkMembers.
 std::vector<std::string> namesOf(zip_t *archive) {
   std::vector<std::string> names;
   for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i)
@@ -81,7 +81,7 @@ std::vector<uint8_t> readMember(zip_t *archive, const char *name, uint64_t limit
     throw ArchiveError(place + zip_strerror(archive));
   std::vector<uint8_t> bytes(stat.size + 1);
   uint64_t size = 0;
-  // One byte more than promised is asked for: the checksum is only looked at behind the last one.
+  // Reads one byte more than the stated size, because the checksum is verified only after the last byte.
   while (size < bytes.size()) {
     zip_int64_t got = zip_fread(member.get(), bytes.data() + size, bytes.size() - size);
     if (got < 0)
@@ -106,7 +106,7 @@ void RecordWriter::writeAll(const void *bytes, uint64_t size) {
     if (done < 0 && errno == EINTR)
       continue;
     if (done < 0)
-      _exit(1); // nobody listens any more
+      _exit(1); // the parent has closed the pipe
     at += done;
     size -= static_cast<uint64_t>(done);
   }

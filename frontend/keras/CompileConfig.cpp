@@ -8,13 +8,13 @@ using namespace training;
 
 namespace {
 
-// {"class_name": "adam", "config": {...}} with Keras' own name of the class, in the grammar that Keras reads.
+// {"class_name": "adam", "config": {...}} with Keras' own class name, in Keras' serialization format.
 Json keep(const std::string &text, const char *module, std::string (*className)(llvm::StringRef)) {
   Json object;
-  parseObject(text, object); // has been read before
+  parseObject(text, object); // the text was validated before
   Json config = object["config"];
   for (auto &[key, value] :
-       config.items()) // whole numbers where Keras takes no other, floats where it takes no whole ones
+       config.items()) // integers for options that Keras accepts only as integers, floats for all others
     if (value.is_number() && key != "ema_overwrite_frequency")
       value = value.get<double>();
   return {{"module", module},

@@ -10,7 +10,7 @@ using namespace mlir;
 namespace mtc::keras {
 namespace {
 
-// Of a model that came as JSON.
+// Metadata for a model that was imported from JSON.
 constexpr llvm::StringLiteral noMetadata = R"({"keras_version": "3.0.0", "date_saved": "1980-01-01@00:00:00"})";
 
 NamedTensor tensorOf(const FileVariable &variable) {
@@ -30,7 +30,7 @@ std::vector<StoredTensor> listTensors(const FileVariables &variables, const Arch
     for (const FileVariable &variable : list)
       if (!variable.name.empty())
         tensors.push_back({variable.path, true, tensorOf(variable)});
-      else if (!archive || !archive->weights.count(variable.path)) // of nothing yet
+      else if (!archive || !archive->weights.count(variable.path)) // the file has no value for it
         tensors.push_back({variable.path, false, zeros(variable)});
   if (archive)
     for (const auto &[path, tensor] : archive->weights)
@@ -53,7 +53,7 @@ std::string makeExport(const std::string &config, const Json &parsed, const Trai
     text = replaced.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   std::string known = archive ? archive->metadata : noMetadata.str();
-  // Keras reads nothing of this member, and so passes over a key that it does not know.
+  // Keras reads nothing from this member, so it ignores an unknown key.
   if (Json object; !classNames.empty() && parseJson(known, object).empty() && object.is_object()) {
     object["class_names"] = classNames;
     known = object.dump();

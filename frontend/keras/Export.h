@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The .keras file that a trained model is written back as: the model's own config, and every variable of its layers and
-// of its optimizer.
+// The .keras file to which a trained model is exported: the model's own config, and every variable of its layers and of
+// its optimizer.
 #ifndef FRONTEND_KERAS_EXPORT_H
 #define FRONTEND_KERAS_EXPORT_H
 
@@ -11,14 +11,14 @@
 
 namespace mtc::keras {
 
-// `config` is the model's JSON, as text and parsed. Its compile_config says what the options replace. `archive`, after
-// matchWeights, has what the model does without; null for a model that came as JSON. `classNames` go to the metadata,
-// which Keras does not read. Empty on success, else what went wrong.
+// `config` is the model's JSON as text, and `parsed` the same parsed. `options` replace settings of its compile_config.
+// `archive`, after matchWeights, has the tensors that the model does not use; null for a model from JSON. `classNames`
+// are added to the metadata, which Keras does not read. Returns an empty text, or the error.
 std::string makeExport(const std::string &config, const Json &parsed, const TrainingOptions &options,
                        const Archive *archive, const FileVariables &variables,
                        const std::vector<std::string> &classNames, ExportArchive &result);
 
-// The compile_config of Keras with what the options replace, as objects that Keras makes again.
+// Replaces settings in Keras' compile_config by those of the options, as objects that Keras can deserialize.
 void replaceTraining(const TrainingOptions &options, Json &model);
 
 } // namespace mtc::keras

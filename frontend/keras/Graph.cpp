@@ -12,7 +12,7 @@ using llvm::StringRef;
 constexpr unsigned maxModelDepth = 16;
 constexpr size_t maxLayers = 100000;
 
-// Thrown and caught in this file: what is wrong.
+// An error; thrown and caught in this file.
 struct Problem {
   std::string text;
 };
@@ -22,8 +22,8 @@ struct Problem {
 bool upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool lower(char c) { return c >= 'a' && c <= 'z'; }
 
-// Keras' naming.to_snake_case: an underscore before a capital with small letters behind it, and between small and
-// capital.
+// Keras' naming.to_snake_case: an underscore before a capital that is followed by lower case, and between lower case
+// and a capital.
 std::string snakeCase(StringRef name) {
   std::string words;
   for (size_t i = 0; i < name.size();) {
@@ -48,7 +48,7 @@ class GraphReader {
 public:
   GraphReader(Graph &graph, unsigned depth) : graph(graph), depth(depth) {}
 
-  // `scope` begins the names of variables, `weights` their paths in the file.
+  // `scope` is a prefix of the names of variables, `weights` of their paths in the file.
   void read(const Json &object, const std::string &scope, const std::string &weights, bool frozen);
 
 private:
@@ -77,7 +77,7 @@ void GraphReader::read(const Json &object, const std::string &scope, const std::
     fail("expected models nested at most " + std::to_string(maxModelDepth) + " deep, found more");
   std::string className = textMember(object, "class_name");
   const Json *config = member(object, "config");
-  // The oldest Sequential models have their list of layers here.
+  // The oldest Sequential models have the list of layers as config.
   const Json *layers = config && config->is_array() ? config : config ? member(*config, "layers") : nullptr;
   if (!isSequential(className) && !isFunctional(className))
     fail(className.empty()
@@ -115,7 +115,7 @@ void GraphReader::readLayer(const Json &object, const std::string &scope, const 
   layer.config = member(object, "config");
   if (layer.className.empty() || !layer.config)
     fail("expected a layer with class_name and config, found " + describe(object));
-  // A functional model names a layer beside its config.
+  // A functional model has the layer's name outside of its config.
   layer.name = textMember(object, "name");
   if (layer.name.empty())
     layer.name = textMember(*layer.config, "name");
@@ -126,7 +126,7 @@ void GraphReader::readLayer(const Json &object, const std::string &scope, const 
   const Json *trainable = member(*layer.config, "trainable");
   layer.frozen = frozen || (trainable && *trainable == false);
   layer.scope = scope;
-  // A folder has the name of the Python class, which one layer does not have outside Keras.
+  // The path contains the name of the Python class, which differs from the serialized name for one layer.
   std::string snake = snakeCase(layer.className == "GroupQueryAttention" ? "GroupedQueryAttention" : layer.className);
   unsigned number = classes[snake]++;
   layer.weights = weights + snake + (number ? "_" + std::to_string(number) : "");
@@ -139,8 +139,8 @@ void GraphReader::readLayer(const Json &object, const std::string &scope, const 
   graph.layers.push_back(std::move(layer));
 }
 
-// At each step of a sequence the same layer: one that works along the last axis does that by itself, in place of the
-// wrapper.
+// A TimeDistributed layer applies a layer to each step of a sequence. A layer that works along the last axis does the
+// same by itself, so it replaces the wrapper.
 void GraphReader::unwrap(Layer &layer) {
   static constexpr const char *alongLast[] = {"Dense",
                                               "Embedding",
@@ -173,8 +173,8 @@ void GraphReader::unwrap(Layer &layer) {
     layer.frozen = true;
 }
 
-// A Sequential model: each layer is called once, with the result of the one before it. Without an InputLayer its input
-// has the shape that the model was built with.
+// Links the layers of a Sequential model: each layer is called once, with the result of the previous one. Without an
+// InputLayer, the input has the shape with which the model was built.
 void GraphReader::chain(const Json &config) {
   if (graph.inputs.size() > 1 || (graph.inputs.size() == 1 && graph.inputs[0] != 0))
     fail("expected an InputLayer first in the Sequential model '" + graph.name + "', found one elsewhere");
@@ -184,7 +184,7 @@ void GraphReader::chain(const Json &config) {
     Layer input;
     input.className = "InputLayer";
     input.name = graph.name + "_input";
-    // `build_input_shape`, or the shape that the first layer was given.
+    // `build_input_shape`, or the input shape of the first layer.
     input.config = member(config, "build_input_shape") ? &config : graph.layers[0].config;
     graph.layers.insert(graph.layers.begin(), std::move(input));
     graph.inputs.push_back(0);
@@ -213,7 +213,7 @@ void GraphReader::readCalls(const Json &object, Layer &layer) {
     layer.calls.push_back(node.is_array() ? readLegacyCall(node, layer.name) : readCall(node, layer.name));
 }
 
-// {"args": [...], "kwargs": {...}}
+// Reads a call of the form {"args": [...], "kwargs": {...}}.
 Call GraphReader::readCall(const Json &node, const std::string &layer) {
   const Json *args = member(node, "args"), *kwargs = member(node, "kwargs");
   if (!args || !args->is_array())
@@ -227,12 +227,12 @@ Call GraphReader::readCall(const Json &node, const std::string &layer) {
   return call;
 }
 
-// [["layer", node, tensor, {kwargs}], ...]: one tensor, or a list of several.
+// Reads a call of the form [["layer", node, tensor, {kwargs}], ...]: one tensor, or a list of several.
 Call GraphReader::readLegacyCall(const Json &node, const std::string &layer) {
   Call call;
   Argument list;
   list.kind = Argument::Kind::List;
-  // A single triple may stand without its list.
+  // A single reference may be without the enclosing list.
   bool bare = !node.empty() && node[0].is_string();
   for (const Json &entry : bare ? Json::array({node}) : node) {
     Argument &argument = list.list.emplace_back();
@@ -292,8 +292,9 @@ void visitRefs(Argument &argument, llvm::function_ref<void(TensorRef &)> visit) 
     visitRefs(item, visit);
 }
 
-// A nested functional model owns a node before those of its calls. Some versions count it where layers refer to a call,
-// some do not: every call is used, so a reference to number 0 or to the number of calls tells which.
+// A nested functional model has a node of its own before the nodes of its calls. Some versions of Keras count it in
+// references to calls, others do not. Every call is referred to, so a reference to number 0, or to the number of calls,
+// shows which is the case.
 void GraphReader::countCallsFromZero() {
   auto forEachRef = [&](llvm::function_ref<void(TensorRef &)> visit) {
     for (Layer &layer : graph.layers)
@@ -316,7 +317,7 @@ void GraphReader::countCallsFromZero() {
   });
 }
 
-// ["name", 0, 0], or a list or object of such.
+// Reads ["name", 0, 0], or a list or object of such references.
 void GraphReader::readEnds(const Json *ends, bool inputs) {
   std::string what = inputs ? "input_layers" : "output_layers";
   if (!ends || !ends->is_structured() || ends->empty())
@@ -324,7 +325,7 @@ void GraphReader::readEnds(const Json *ends, bool inputs) {
   auto add = [&](const Json &triple, const std::string &key) {
     TensorRef ref = readRef(triple, what);
     const Layer &layer = graph.layers[ref.layer];
-    // Here the node of its own is always counted.
+    // These references always count the model's own node.
     if (layer.model && !isSequential(layer.className) && ref.node > 0)
       --ref.node;
     (inputs ? graph.inputNames : graph.outputNames).push_back(key.empty() ? layer.name : key);

@@ -7,7 +7,7 @@
 
 namespace mtc::keras {
 
-// An HDF5 handle that closes itself. Throws `Error` with `message` where the library gave none.
+// An HDF5 handle that closes itself. The constructor throws `Error` with `message` if the handle is invalid.
 template <herr_t (*Close)(hid_t), typename Error> class Hdf5Handle {
 public:
   Hdf5Handle(hid_t id, const std::string &message) : id(id) {

@@ -12,7 +12,7 @@ using namespace mlir;
 
 namespace mtc::keras {
 
-// Shared models that hold shared models can multiply; a real model has a few thousand calls.
+// Nested shared models can multiply the number of calls; a real model has a few thousand.
 static constexpr size_t maxCalls = 200000;
 static constexpr int64_t maxElements = int64_t{1} << 40;
 
@@ -53,11 +53,11 @@ LogicalResult Importer::checkLayers() {
   return error;
 }
 
-// A dtype of Keras for inputs.
+// Element type of an input, from Keras' dtype.
 static Type elementType(OpBuilder &builder, const std::string &dtype) {
   if (dtype == "float32" || dtype == "float64")
     return builder.getF32Type();
-  // Whole numbers of any size come as int32.
+  // Integers of any size are imported as int32.
   return dtype.starts_with("int") || dtype.starts_with("uint") ? builder.getI32Type() : Type();
 }
 
@@ -117,7 +117,7 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
   return sizes;
 }
 
-// Every shape that is given is one of an input.
+// Checks that every shape of the options belongs to an input.
 LogicalResult Importer::checkShapes() const {
   for (const auto &[name, shape] : shapes) {
     std::string names;
@@ -249,7 +249,7 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
 
 LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Tensor> inputs, SmallVectorImpl<Tensor> &outputs) {
   Results results(graph.layers.size());
-  // Calls in the order of their layers, as far as what they read allows.
+  // Evaluates calls in the order of their layers, as far as dependencies allow.
   using Key = std::pair<size_t, size_t>;
   std::priority_queue<Key, std::vector<Key>, std::greater<Key>> ready;
   std::map<Key, std::vector<Key>> readers;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The forward pass: evaluates a graph of layers, each call by its layer's builder.
+// Builds the forward pass: evaluates a graph of layers, each call by the builder of its layer.
 #ifndef FRONTEND_KERAS_IMPORTER_H
 #define FRONTEND_KERAS_IMPORTER_H
 
@@ -13,7 +13,7 @@ namespace mtc::keras {
 
 using training::Output;
 
-// What a layer returned.
+// A result of a layer.
 struct Tensor {
   mlir::Value value, mask;
 };
@@ -22,24 +22,25 @@ class Importer {
 public:
   using Shapes = std::map<std::string, std::vector<int64_t>>;
 
-  // `shapes` are of inputs that have axes of any size; "": of the only one.
-  // `length` is the size of an axis of any size behind the batch axis; 0: not known.
+  // `shapes` are the shapes of inputs with axes of unknown size; "": of the only input. `length` is the size of an
+  // unknown second axis; 0: unknown.
   Importer(mlir::OpBuilder &builder, Graph &graph, bool hasWeights, const Shapes &shapes, int64_t length)
       : builder(builder), graph(graph), hasWeights(hasWeights), shapes(shapes), length(length) {}
 
-  // Layers of classes that are not in the table: one error that lists them all.
+  // Emits one error that lists all layers whose classes are not in the table.
   llvm::LogicalResult checkLayers();
-  // Makes the inputs, and ops for every call. Errors are at the layers.
+  // Builds the inputs, and ops for every call. Errors are emitted at the layers.
   llvm::LogicalResult run(std::vector<Output> &outputs);
 
 private:
-  using Results = std::vector<std::vector<llvm::SmallVector<Tensor>>>; // by layer, call, output
+  using Results = std::vector<std::vector<llvm::SmallVector<Tensor>>>; // by layer, call and output
 
   llvm::LogicalResult evaluate(Graph &graph, llvm::ArrayRef<Tensor> inputs, llvm::SmallVectorImpl<Tensor> &outputs);
   llvm::LogicalResult evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &graph,
                                    llvm::SmallVectorImpl<Tensor> &values);
   mlir::Value makeInput(const Layer &layer);
-  // Behind the batch axis; an error at the config where one is missing or another is given.
+  // Sizes of the axes after the batch axis. Emits an error at the config if a size is missing or differs from the
+  // option.
   llvm::SmallVector<int64_t> readSizes(const Layer &layer, Config &config) const;
   llvm::LogicalResult checkShapes() const;
   Tensor find(const TensorRef &ref, const Results &results) const;
@@ -50,8 +51,8 @@ private:
   bool hasWeights;
   const Shapes &shapes;
   int64_t length;
-  size_t calls = 0;        // evaluated, over all nested models
-  bool keepsMasks = false; // of tensors that Keras takes them from
+  size_t calls = 0;        // evaluated calls, over all nested models
+  bool keepsMasks = false; // tensors keep the masks that Keras attaches to them
 };
 
 } // namespace mtc::keras

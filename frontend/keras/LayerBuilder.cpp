@@ -16,7 +16,7 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand
       hasWeights(hasWeights), args(std::move(args)), kwargs(std::move(kwargs)) {
   if (!layer.inner.empty())
     partName = layer.inner + "/";
-  // Where a layer stands in its model, and what was known when it was built: all of it is known here already.
+  // Names and shapes of the layer, which the graph already has.
   config.ignore(
       {"name", "trainable", "build_input_shape", "batch_input_shape", "batch_shape", "input_shape", "is_quantized"});
   config.expectAbsent({"kernel_constraint", "bias_constraint", "quantization_config", "lora_rank", "gptq_config"});
@@ -25,7 +25,7 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand
     std::string name = dtype->is_string() ? dtype->get<std::string>()
                        : policy           ? textMember(*policy, "name")
                                           : describe(*dtype);
-    if (name.empty()) // of a kind of policy that has none
+    if (name.empty()) // a policy of a kind without a name
       name = "a " + textMember(*dtype, "class_name");
     precision = precisionOf(name);
     if (precision.empty())
@@ -42,12 +42,12 @@ Value LayerBuilder::fail(const std::string &message) {
 bool LayerBuilder::finish(Value result) {
   if (result)
     penalize(result, "activity_regularizer");
-  // What a builder did not come to read after an error is none itself.
+  // After an error, options that the builder did not read are not reported.
   if (result || !config.failed())
     config.finish();
-  // Keras writes the defaults of a call; anything else there would change the result.
+  // Keras serializes the defaults of a call's arguments. Other values would change the result.
   for (const auto &[name, operand] : kwargs)
-    // A model's own training flag takes the place of what a call was traced with.
+    // The model sets the training flag, whatever value the call was traced with.
     if (name == "training" && operand.constant && operand.constant->is_boolean())
       continue;
     else if (operand.tensor || !operand.list.empty() || !operand.constant || !operand.constant->is_null())
@@ -57,7 +57,7 @@ bool LayerBuilder::finish(Value result) {
 }
 
 Value LayerBuilder::input(int64_t rank) {
-  // Some layers take their one tensor in a list.
+  // Some layers take their single tensor in a list.
   const Operand *operand = args.size() == 1 ? &args[0] : nullptr;
   if (operand && !operand->tensor && operand->list.size() == 1)
     operand = &operand->list[0];
@@ -85,7 +85,7 @@ const Operand *LayerBuilder::keyword(llvm::StringRef name) {
   for (auto &[key, operand] : kwargs)
     if (key == name) {
       static const Json null;
-      named.push_back(std::move(operand)); // kept, and no longer among those that nobody read
+      named.push_back(std::move(operand)); // kept alive, and no longer counted as unread
       operand = Operand{{}, {}, &null};
       return named.back().constant && named.back().constant->is_null() ? nullptr : &named.back();
     }
@@ -96,7 +96,7 @@ Value LayerBuilder::inputMask() {
   if (mask)
     return *mask;
   mask = Value();
-  // What a call was traced with is null in the file where the mask came with the tensor.
+  // The file has null for a mask that came with the tensor.
   const Operand *given = keyword("mask");
   maskGiven = given && given->tensor;
   if (maskGiven)
@@ -120,7 +120,7 @@ SmallVector<Value> LayerBuilder::masks() const {
 
 InnerConfig::InnerConfig(LayerBuilder &layer, const Json &config)
     : layer(layer), outer(layer.config), frozen(layer.layer.frozen) {
-  // The text of an error names the layer as a whole.
+  // Errors are reported with the name of the outer layer.
   Config *reported = &outer;
   layer.config = Config(config, [reported](const std::string &message) { reported->error(message); });
   layer.config.ignore({"name", "dtype", "build_input_shape", "batch_input_shape"});
@@ -189,7 +189,7 @@ std::pair<mt::InitKind, std::optional<float>> LayerBuilder::readInitializer(llvm
   if (name == "Constant")
     if (const Json *number = options ? member(*options, "value") : nullptr; number && number->is_number())
       return {mt::InitKind::constant, number->get<float>()};
-  // Only a model without weights needs it.
+  // An initializer is needed only for a model without weights.
   if (!hasWeights)
     fail("expected " + key.str() +
          " to be one of Zeros, Ones, Constant, GlorotUniform, GlorotNormal, HeUniform, HeNormal, "
@@ -206,7 +206,7 @@ Value LayerBuilder::variable(llvm::StringRef name, ArrayRef<int64_t> shape, llvm
   llvm::StringRef stem = initializer;
   if (stem.consume_back("_initializer")) {
     std::string key = (stem + "_regularizer").str();
-    // One regularizer a variable, however often its layer is called; none where it does not train.
+    // One regularizer per variable, even if the layer is called several times; none if the layer is frozen.
     if (first && result && !layer.frozen)
       penalize(result, key);
     else
@@ -319,7 +319,7 @@ bool LayerBuilder::isArray(const Operand &operand) {
   return name == "__numpy__" || name == "__tensor__";
 }
 
-// Nested lists of equal lengths, flat.
+// Flattens nested lists of equal lengths.
 static bool readElements(const Json &value, size_t depth, SmallVectorImpl<int64_t> &shape,
                          std::vector<float> &elements) {
   constexpr size_t maxAxes = 8, maxElements = size_t{1} << 24;

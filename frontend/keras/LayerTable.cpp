@@ -8,7 +8,7 @@ static bool isKerasLayer(llvm::StringRef module) {
          module.starts_with("keras.src.layers");
 }
 
-// keras.ops: their classes share names with layers but take their tensors one by one.
+// Functions of keras.ops: their classes have the names of layers, but take their tensors as separate arguments.
 static bool isOperator(llvm::StringRef module) {
   return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
 }

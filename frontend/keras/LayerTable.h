@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The closed table: which layers are known, and what builds them.
+// The table of all supported layers and their builders.
 #ifndef FRONTEND_KERAS_LAYERTABLE_H
 #define FRONTEND_KERAS_LAYERTABLE_H
 
@@ -15,7 +15,7 @@ struct LayerEntry {
   BuildLayer build;
 };
 
-// Each family's part of the table, in layers/.
+// The part of the table for each family, in layers/.
 llvm::ArrayRef<LayerEntry> activationLayers();
 llvm::ArrayRef<LayerEntry> attentionLayers();
 llvm::ArrayRef<LayerEntry> augmentationLayers();
@@ -30,33 +30,34 @@ llvm::ArrayRef<LayerEntry> recurrentLayers();
 llvm::ArrayRef<LayerEntry> resizingLayers();
 llvm::ArrayRef<LayerEntry> scalingLayers();
 llvm::ArrayRef<LayerEntry> shapeLayers();
-// Functions on tensors (keras.ops), which appear in models as layers do.
+// Functions on tensors (keras.ops), which are layers in a saved model.
 llvm::ArrayRef<LayerEntry> operatorLayers();
 llvm::ArrayRef<LayerEntry> functionLayers();
 llvm::ArrayRef<LayerEntry> tensorPartLayers();
 llvm::ArrayRef<LayerEntry> attentionFunctions();
 
-// Null where the class is not known.
+// Null if the class is unknown.
 BuildLayer findLayer(const Layer &layer);
-// Why a class is not in the table and what to do instead; empty: nothing more to say.
+// Advice for a class that is not in the table; empty: none.
 std::string adviceFor(const Layer &layer);
 
-// Gives the result of a call the mask that it has in Keras, where its builder has not read the mask itself; an error at
-// a layer that computes something else with a mask.
+// Gives the result of a call the mask that it has in Keras, unless the builder has read the mask itself. Emits an error
+// at a layer whose result depends on the mask.
 void passMask(LayerBuilder &layer);
 
-// Applies the activation that a key of the layer's config has, by its Keras name or as a layer; the value itself where
-// it has none, null and an error for one that is not known.
+// Applies the activation under a key of the layer's config, which is a Keras name or a layer. Returns the value itself
+// if there is none; emits an error and returns null if it is unknown.
 mlir::Value activate(LayerBuilder &layer, mlir::Value value, llvm::StringRef key = "activation");
 
-// The layer that joins tensors along `axis`.
+// The layer that concatenates tensors along `axis`.
 mlir::Value buildConcatenate(LayerBuilder &layer);
-// Softmax over axes of x, counted from the end where negative.
+// Softmax over axes of x; negative axes count from the end.
 mlir::Value softmaxOver(LayerBuilder &layer, mlir::Value x, llvm::SmallVector<int64_t> axes);
-// `axis` of a config, one or several; `otherwise` where it is null, which for functions is all axes, the batch too.
+// The option `axis`, one or several axes; `otherwise` if it is null, which for functions means all axes including the
+// batch axis.
 llvm::SmallVector<int64_t> readAxes(LayerBuilder &layer, int64_t otherwise = 0);
-// Axes of x, counted from the end where negative, in order; an error where one is the batch axis, is none of x, or
-// stands twice.
+// Sorted axes of x; negative axes count from the end. Emits an error if an axis is the batch axis, is out of range, or
+// occurs twice.
 std::optional<llvm::SmallVector<int64_t>> sampleAxes(LayerBuilder &layer, mlir::Value x, llvm::ArrayRef<int64_t> axes);
 
 } // namespace mtc::keras

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which steps of a sequence are there: what becomes of a mask behind a layer, as in Keras.
+// Masks of sequences: which mask the result of a layer has, as in Keras.
 #include "frontend/keras/LayerTable.h"
 
 using namespace mlir;
@@ -11,7 +11,7 @@ static bool isOneOf(llvm::StringRef className, ArrayRef<llvm::StringRef> names) 
   return llvm::is_contained(names, className);
 }
 
-// Their result has the mask of what they are called with.
+// Layers whose result has the mask of their input.
 static constexpr llvm::StringRef passing[] = {"Activation",
                                               "ActivityRegularization",
                                               "Dense",
@@ -32,11 +32,11 @@ static constexpr llvm::StringRef passing[] = {"Activation",
                                               "UnitNormalization",
                                               "MultiHeadAttention",
                                               "GroupQueryAttention"};
-// What they compute depends on it.
+// Layers whose result depends on the mask.
 static constexpr llvm::StringRef depending[] = {"BatchNormalization", "Softmax", "Concatenate", "TimeDistributed"};
 static constexpr llvm::StringRef merging[] = {"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"};
 
-// A step is there where it is there in one of the tensors; without a mask where one of them has none.
+// A step exists if it exists in one of the tensors; no mask if one of them has none.
 static Value either(LayerBuilder &layer, ArrayRef<Value> masks) {
   Value result = masks[0];
   for (Value mask : masks) {
@@ -56,7 +56,7 @@ void passMask(LayerBuilder &layer) {
     return;
   llvm::StringRef className = layer.layer.className;
   bool isLayer = llvm::StringRef(layer.layer.module).contains("layers") || layer.layer.module.empty();
-  if (!isLayer && isOneOf(className, merging)) // x + y
+  if (!isLayer && isOneOf(className, merging)) // an operator such as x + y
     emitWarning(layer.location) << "an operator passes no mask on, and what follows does not see which steps are "
                                    "masked, as in Keras; keras.layers."
                                 << className << " does";

@@ -25,7 +25,7 @@ void markPrecision(Block &block, Operation *last, llvm::StringRef precision) {
 }
 
 LogicalResult settlePrecision(ModuleOp module) {
-  Operation *first = nullptr; // of 16 bits
+  Operation *first = nullptr; // the first op of 16 bits
   LogicalResult result = success();
   module.walk([&](Operation *op) {
     StringAttr precision = mt::precisionOf(op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keras' dtype policies: what a model computes in (docs/precision.md).
+// Keras' dtype policies: the precision of a model (docs/precision.md).
 #ifndef FRONTEND_KERAS_PRECISION_H
 #define FRONTEND_KERAS_PRECISION_H
 
@@ -8,12 +8,12 @@
 
 namespace mtc::keras {
 
-// "f32", "bf16" or "f16" of the policy float32, mixed_bfloat16 or mixed_float16; "" of any other.
+// "f32", "bf16" or "f16" for the policies float32, mixed_bfloat16 and mixed_float16; "" for any other.
 llvm::StringRef precisionOf(llvm::StringRef policy);
-// Gives the contractions behind `last` (null: all) of a block the precision of the layer that they are of.
+// Sets the precision of the contractions after `last` (null: all) in a block to that of their layer.
 void markPrecision(mlir::Block &block, mlir::Operation *last, llvm::StringRef precision);
-// The module's `mt.precision` from those of its contractions; f32 stays on those alone that differ from it. A model of
-// both 16-bit policies is an error.
+// Derives the module's precision from the precisions of its contractions; contractions in f32 keep their attribute if
+// the module's precision differs. Fails for a model with both 16-bit policies.
 mlir::LogicalResult settlePrecision(mlir::ModuleOp module);
 
 } // namespace mtc::keras

@@ -22,8 +22,7 @@ bool isKerasArchive(llvm::StringRef start) {
 }
 bool isKerasJson(llvm::StringRef start) { return start.ltrim().starts_with("{") && !start.ltrim().starts_with("{-#"); }
 
-// What a file that was written here keeps in its comment, or beside Keras' own metadata; none where it is something
-// else.
+// Class names in the comment of an archive that MTC wrote, or next to Keras' own metadata; empty if the text has none.
 static std::vector<std::string> classNamesOf(const std::string &text) {
   Json json;
   const Json *list = parseJson(text, json).empty() ? member(json, "class_names") : nullptr;
@@ -35,12 +34,13 @@ static std::vector<std::string> classNamesOf(const std::string &text) {
   return checkClassNames(names).empty() ? names : std::vector<std::string>();
 }
 
-// A file has a model's configuration; a trace has whatever the model computes, so it takes more.
+// A file has only the configuration of a model, a trace has all of its computations, so more models can be traced than
+// read.
 static void adviseTrace(const std::string &name, DiagnosticLines &diagnostics) {
   if (!llvm::StringRef(diagnostics.errors()).contains("docs/keras-traces.md"))
-    diagnostics.addError(name + ": note: a trace takes more layers, options, losses and metrics than a file: where the "
-                                "model is made, mtc.fit and mtc.compile(model, by=\"trace\") trace it "
-                                "(docs/keras-traces.md)");
+    diagnostics.addError(name + ": note: a trace supports more layers, options, losses and metrics than a file: to "
+                                "trace the model, call mtc.fit or mtc.compile(model, by=\"trace\") in the program that "
+                                "builds it (docs/keras-traces.md)");
 }
 
 static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::string &name, int64_t batch,
@@ -76,7 +76,7 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   }
   if (failed(settlePrecision(*module)))
     return {};
-  // Sizes are bounded before any verifier computes with them.
+  // Sizes are checked before any verifier computes with them.
   if (failed(checkLimits(*module, batch)) || failed(verify(*module)))
     return {};
   FileVariables variables = listVariables(graph, model);
@@ -85,7 +85,7 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   if (failed(freezeVariables(model, options.frozen, frozen)))
     return {};
   variables.dropSlots(frozen);
-  // Keras wraps the optimizer of a float16 model, so its variables are others: it starts anew.
+  // Keras wraps the optimizer of a float16 model in another one with other variables, so the optimizer starts anew.
   bool keeps = training.keepsOptimizer() && mt::Compilation(*module).getPrecision() != "f16";
   if (archive && failed(matchWeights(*archive, variables, location, keeps, weights)))
     return {};
@@ -96,7 +96,7 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
     names = classNamesOf(archive->metadata);
   if (!names.empty() && (!options.classNames.empty() || fitsClasses(model, names.size())))
     setStrings(*module, classNamesAttribute, names);
-  // Keras 3 reads no file in the older grammar, whose objects have no modules.
+  // Keras 3 cannot read the older serialization format, whose objects have no modules.
   if (exported && json.contains("module"))
     if (std::string problem = makeExport(text.str(), json, options, archive, variables, names, *exported);
         !problem.empty())

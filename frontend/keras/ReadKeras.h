@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Keras model, as a `.keras` archive or the JSON of `model.to_json()`, to a module with one mt.model.
+// Reads a Keras model, a `.keras` archive or the JSON of `model.to_json()`, to a module with one mt.model.
 #ifndef FRONTEND_KERAS_READKERAS_H
 #define FRONTEND_KERAS_READKERAS_H
 
@@ -17,13 +17,13 @@
 
 namespace mtc {
 
-// The formats told apart by a file's first bytes.
+// Formats by the first bytes of a file.
 bool isKerasArchive(llvm::StringRef start); // a zip file
-bool isKerasJson(llvm::StringRef start);    // an object
+bool isKerasJson(llvm::StringRef start);    // a JSON object
 
-// Null with lines in `diagnostics` on errors. `batch` is what limits take for `?`. `weights` receives the values of the
-// file's variables and of its optimizer's; none for JSON. `exported`, if not null, receives what the trained model is
-// written back as.
+// Return null, with errors in `diagnostics`, if the file is invalid. `batch` is the size of `?` for limits. `weights`
+// receives the values of the variables and of the optimizer's variables in the file; JSON has none. `exported`, if not
+// null, receives the format for exporting the trained model.
 mlir::OwningOpRef<mlir::ModuleOp> readKerasArchive(const std::string &path, int64_t batch,
                                                    const TrainingOptions &options, mlir::MLIRContext &context,
                                                    DiagnosticLines &diagnostics, std::vector<NamedTensor> &weights,

@@ -38,8 +38,8 @@ public:
     }
   }
 
-  // In Keras' order: iteration, learning_rate (unless a schedule gives it), averages, then the slots variable by
-  // variable, of RMSprop and amsgrad's last one slot by slot; the optimizer's own scalars.
+  // Keras' order: iteration, learning_rate (unless a schedule computes it), averages, then the slots variable by
+  // variable (the last slot of RMSprop and of amsgrad: slot by slot), then other scalars of the optimizer.
   void listOptimizer() {
     auto optimizer = *model.getBody().getOps<mt::OptimizerOpInterface>().begin();
     Builder builder(model.getContext());
@@ -129,15 +129,15 @@ public:
     return success();
   }
 
-  // Nothing of the file may be left over but what the importer does without.
+  // Checks that all other tensors of the file are ones that the importer ignores.
   LogicalResult finish(Location location, bool optimizer) {
     LogicalResult result = success();
     for (auto next = archive.weights.begin(); next != archive.weights.end();) {
       auto at = next++;
       llvm::StringRef name = at->first;
-      if (!optimizer && name.starts_with("optimizer/")) // one that is replaced is not read
+      if (!optimizer && name.starts_with("optimizer/")) // a replaced optimizer is not read
         archive.weights.erase(at);
-      else if (!name.contains("seed_generator/") && !ignored.count(at->first)) // random state is Keras' own
+      else if (!name.contains("seed_generator/") && !ignored.count(at->first)) // random state belongs to Keras
         result = emitError(location) << "expected only the variables of the model's layers, found " << name
                                      << " in model.weights.h5";
     }
@@ -166,7 +166,7 @@ private:
     return success();
   }
 
-  // Integers come as i64.
+  // Integers are stored as i64.
   static LogicalResult narrow(Location location, NamedTensor &tensor) {
     if (tensor.dtype != MT_I64)
       return emitError(location) << "expected variable " << tensor.name

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tensors of an archive as the values of a model's variables.
+// Matches the tensors of an archive with the variables of a model.
 #ifndef FRONTEND_KERAS_WEIGHTS_H
 #define FRONTEND_KERAS_WEIGHTS_H
 
@@ -11,28 +11,28 @@
 
 namespace mtc::keras {
 
-// A tensor of Keras' file of weights.
+// A tensor of Keras' weights file.
 struct FileVariable {
   mlir::Location location;
-  std::string path; // in the file: "layers/dense/vars/0"
-  std::string name; // of the variable; empty: Keras has it, and the model does without
+  std::string path; // path in the file: "layers/dense/vars/0"
+  std::string name; // name of the variable; empty: the model does not use the tensor
   mlir::RankedTensorType type;
-  std::string owner = {}; // of a slot: the variable that it belongs to
+  std::string owner = {}; // for a slot, the name of its variable
 };
 
-// All of them in Keras' order: the layers', then the optimizer's.
+// All tensors in Keras' order: of the layers, then of the optimizer.
 struct FileVariables {
   std::vector<FileVariable> layers, optimizer;
-  size_t optimizerScalars; // what an optimizer has that has not made a step
+  size_t optimizerScalars; // number of variables of an optimizer that has not made a step
 
-  // The model does without the slots of these variables.
+  // Marks the slots of these variables as unused.
   void dropSlots(const std::vector<std::string> &frozen);
 };
 FileVariables listVariables(const Graph &graph, mlir::mt::ModelOp model);
 
-// Fits every tensor of the archive to a variable of the graph or, with `optimizer`, to one of its slots, and takes it
-// out of the archive. Missing, misshapen and superfluous tensors are errors at the layer. What is left is Keras' own:
-// random state, counts.
+// Matches every tensor of the archive with a variable of the graph or, with `optimizer`, with a variable of the
+// optimizer, and removes it from the archive. Missing, misshapen and superfluous tensors are errors at the layer.
+// Keras' own tensors (random state, counts) stay.
 llvm::LogicalResult matchWeights(Archive &archive, const FileVariables &variables, mlir::Location location,
                                  bool optimizer, std::vector<NamedTensor> &weights);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The library writes into a file in memory. Data sets get their offsets when they are made and are never written, so
-// that the file has holes there, which cost nothing, and the rest of it is what surrounds the variables.
+// The library writes to a file in memory. Offsets of data sets are allocated when they are created, but their contents
+// are never written, so the file has holes, which take no memory, and consists otherwise of metadata.
 #include "frontend/keras/WeightsFile.h"
 #include "frontend/keras/Hdf5Handle.h"
 
@@ -32,7 +32,7 @@ struct Place { // of a variable in the file
   const std::string *name;
 };
 
-// Made in the folder of temporary files, for the time of this.
+// A file in the folder of temporary files, deleted by the destructor.
 class TemporaryFile {
 public:
   TemporaryFile() {
@@ -103,7 +103,7 @@ std::vector<Place> writeFile(const std::string &path, const std::vector<StoredTe
 } // namespace
 
 std::string layOutWeights(const std::vector<StoredTensor> &tensors, std::vector<ExportPiece> &pieces) {
-  static std::mutex library; // which is not made for threads
+  static std::mutex library; // the library is not thread-safe
   std::lock_guard<std::mutex> lock(library);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HDF5 file of a model's weights, as Keras lays it out, with room for the variables' values.
+// The HDF5 file of a model's weights in Keras' layout, with gaps for the values of variables.
 #ifndef FRONTEND_KERAS_WEIGHTSFILE_H
 #define FRONTEND_KERAS_WEIGHTSFILE_H
 
@@ -9,15 +9,15 @@
 
 namespace mtc::keras {
 
-// A data set: of a variable's values, or of bytes that stay as they are.
+// A data set: values of a variable, or constant bytes.
 struct StoredTensor {
   std::string path; // "layers/dense/vars/0"
   bool isVariable;
-  NamedTensor tensor; // a variable's has no bytes
+  NamedTensor tensor; // without bytes for a variable
 };
 
-// Empty on success, else what went wrong. The same tensors give the same pieces: Bytes and Variable. Takes memory for
-// the metadata alone.
+// Returns an empty text, or the error. The pieces (Bytes and Variable) depend only on the tensors. Memory is allocated
+// for the metadata alone.
 std::string layOutWeights(const std::vector<StoredTensor> &tensors, std::vector<ExportPiece> &pieces);
 
 } // namespace mtc::keras

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sliding windows of convolutions and pools: Keras' options as the attributes of mt ops. Sequences [?, L, C] are images
-// of height 1.
+// Windows of convolutions and pools: converts Keras' options to attributes of mt ops. Sequences [?, L, C] are images of
+// height 1.
 #ifndef FRONTEND_KERAS_WINDOW_H
 #define FRONTEND_KERAS_WINDOW_H
 
@@ -14,7 +14,7 @@ struct Geometry {
   bool same = false, causal = false;
 };
 
-// The layer's one input as [?, H, W, C]; null after an error.
+// The layer's single input as [?, H, W, C]; null after an error.
 template <int64_t axes> mlir::Value imagesOf(LayerBuilder &layer) {
   mlir::Value x = layer.toFloat(layer.input(axes + 2));
   layer.expectChannelsLast();
@@ -23,7 +23,7 @@ template <int64_t axes> mlir::Value imagesOf(LayerBuilder &layer) {
   return layer.reshape(x, {mlir::ShapedType::kDynamic, 1, layer.shapeOf(x)[1], layer.shapeOf(x)[2]});
 }
 
-// Back to the layer's own axes.
+// Reshapes images to the layer's own axes.
 template <int64_t axes> mlir::Value fromImages(LayerBuilder &layer, mlir::Value y) {
   return !y || axes == 2 ? y : layer.reshape(y, {mlir::ShapedType::kDynamic, layer.shapeOf(y)[2], layer.shapeOf(y)[3]});
 }
@@ -33,7 +33,7 @@ template <int64_t axes> Geometry readGeometry(LayerBuilder &layer, llvm::StringR
   return readGeometry(layer, window, axes);
 }
 
-// [top, bottom, left, right] for images; nothing after an error: a window that does not fit.
+// [top, bottom, left, right] for images; emits an error and returns nullopt if the window does not fit.
 std::optional<llvm::SmallVector<int64_t>> paddingOf(LayerBuilder &layer, mlir::Value images, const Geometry &geometry);
 
 } // namespace mtc::keras

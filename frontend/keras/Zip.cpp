@@ -6,10 +6,10 @@ namespace {
 
 constexpr uint64_t narrowLimit = 0xffffffff;
 constexpr uint16_t plainVersion = 20, wideVersion = 45, madeOnUnix = 3 << 8;
-constexpr uint32_t ownersFile = 0100600u << 16; // as Python's zipfile says it
-constexpr uint16_t firstDay = 1 << 5 | 1;       // January 1, 1980: the same members, the same bytes
+constexpr uint32_t ownersFile = 0100600u << 16; // the value that Python's zipfile writes
+constexpr uint16_t firstDay = 1 << 5 | 1;       // January 1, 1980, so that the same members give the same bytes
 
-// Numbers, little endian.
+// A record of little-endian numbers.
 class Record {
 public:
   Record &u16(uint64_t value) { return add(value, 2); }
@@ -19,7 +19,7 @@ public:
     bytes += value;
     return *this;
   }
-  // Of what does not fit the 32-bit field, which is all ones then.
+  // A 32-bit field, with all bits set if the value does not fit.
   Record &narrow(uint64_t value) { return u32(std::min(value, narrowLimit)); }
   std::string bytes;
 
@@ -33,7 +33,7 @@ private:
 
 struct Entry {
   std::string name;
-  uint64_t header, begin, size; // where the header and the contents begin; bytes of the contents
+  uint64_t header, begin, size; // offsets of the header and of the contents; bytes of the contents
   bool wideSize() const { return size >= narrowLimit; }
   bool wideHeader() const { return header >= narrowLimit; }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layout of a zip archive whose members are stored as they are. Written here and not by a library, because members
-// have gaps that are filled later: their checksums are pieces of their own.
+// Layout of a zip archive whose members are not compressed. No library is used, because members have gaps that are
+// filled later: their checksums are pieces of their own.
 #ifndef FRONTEND_KERAS_ZIP_H
 #define FRONTEND_KERAS_ZIP_H
 
@@ -14,8 +14,8 @@ struct ZipMember {
   std::vector<ExportPiece> pieces; // Bytes and Variable
 };
 
-// Local headers, members, directory; with the 64-bit fields where a size or an offset needs them. The same members give
-// the same bytes.
+// Returns local headers, members and the directory, with 64-bit fields if a size or an offset needs them. The bytes
+// depend only on the members.
 std::vector<ExportPiece> layOutZip(std::vector<ZipMember> members);
 
 } // namespace mtc::keras

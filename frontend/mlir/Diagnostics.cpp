@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace mtc {
 
-// After so many errors the rest says nothing new.
+// Further errors after this many are not printed.
 static constexpr unsigned maxErrors = 20;
 
 static FileLineColLoc findFile(Location location) {
@@ -24,14 +24,14 @@ static FileLineColLoc findFile(Location location) {
   return result;
 }
 
-// The text between the last two apostrophes after `from`.
+// The text between the first two apostrophes after `from`.
 static std::string quoted(llvm::StringRef message, size_t from) {
   size_t begin = message.find('\'', from);
   size_t end = begin == llvm::StringRef::npos ? begin : message.find('\'', begin + 1);
   return end == llvm::StringRef::npos ? std::string() : message.slice(begin, end + 1).str();
 }
 
-// "'mt.softmaxx'; did you mean mt.softmax?"
+// Adds a suggestion: "'mt.softmaxx'; did you mean mt.softmax?"
 static std::string withSuggestion(const std::string &name, MLIRContext &context) {
   std::vector<std::string> known;
   for (RegisteredOperationName op : context.getRegisteredOperationsByDialect(mt::MtDialect::getDialectNamespace()))
@@ -39,7 +39,8 @@ static std::string withSuggestion(const std::string &name, MLIRContext &context)
   return name + mtrun::didYouMean(llvm::StringRef(name).trim('\'').str(), known);
 }
 
-// The parser's own words for an op that it does not know tell of its switches; say what a model may hold instead.
+// Replaces the parser's message for an unknown op, which suggests flags of mlir-opt, by one that names the dialect of
+// models.
 static std::string reword(std::string message, MLIRContext &context) {
   llvm::StringRef text = message;
   if (text.starts_with("operation being parsed with an unregistered dialect"))
@@ -88,7 +89,7 @@ std::string DiagnosticLines::format(Diagnostic &diagnostic) const {
     return result;
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string noteText = note.str();
-    // A verifier's note that repeats the op helps who debugs a pass, not who wrote the model.
+    // The verifier's note that prints the op helps to debug a pass, but not to correct a model.
     if (llvm::StringRef(noteText).starts_with("see current operation"))
       continue;
     result += "\n" + place(note.getLocation()) + ": note: " + reword(noteText, context);

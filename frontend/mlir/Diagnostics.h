@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnostics as lines of text: "file:line:column: error: message", notes below what they belong to.
+// Diagnostics as lines of text: "file:line:column: error: message", each followed by its notes.
 #ifndef FRONTEND_MLIR_DIAGNOSTICS_H
 #define FRONTEND_MLIR_DIAGNOSTICS_H
 
@@ -11,16 +11,17 @@
 
 namespace mtc {
 
-// While it lives, nothing of the context's diagnostics is printed: errors are kept, warnings and remarks are handed on.
+// While an object of this class lives, the context prints no diagnostics: errors are collected, warnings and remarks
+// are passed to `sink`.
 class DiagnosticLines {
 public:
   using Sink = std::function<void(mlir::DiagnosticSeverity severity, const std::string &lines)>;
 
-  // `name` stands for locations that have no file. `sink` may be null.
+  // `name` is printed for locations without a file. `sink` may be null.
   DiagnosticLines(mlir::MLIRContext &context, std::string name, Sink sink);
 
   void addError(const std::string &line);
-  // All errors so far, a line each, no newline at the end.
+  // All errors so far, one per line, without a newline at the end.
   const std::string &errors() const { return lines; }
 
 private:
@@ -31,7 +32,7 @@ private:
   Sink sink;
   std::string lines;
   unsigned count = 0;
-  mlir::ScopedDiagnosticHandler handler; // last: it uses the others
+  mlir::ScopedDiagnosticHandler handler; // declared last, because it uses the other members
 };
 
 } // namespace mtc

@@ -35,7 +35,7 @@ static StringRef layerOf(Operation &op) {
   return layer.empty() ? op.getName().stripDialect() : layer;
 }
 
-// What the model's outputs are computed from, and the outputs.
+// Adds to `reached` the ops and all ops on which they depend.
 static void reach(ArrayRef<Operation *> ends, llvm::SmallSetVector<Operation *, 32> &reached) {
   reached.insert(ends.begin(), ends.end());
   for (size_t i = 0; i < reached.size(); ++i)
@@ -52,7 +52,7 @@ static void nameModel(mt::ModelOp model) {
     outputs.push_back(output);
   llvm::SmallSetVector<Operation *, 32> forward;
   reach(outputs, forward);
-  llvm::DenseMap<Operation *, StringRef> goals; // ops that a loss or metric alone reads
+  llvm::DenseMap<Operation *, StringRef> goals; // for ops that only a loss or metric reads, its name
   for (Operation &op : body) {
     StringRef name = isa<mt::LossOp, mt::MetricOp>(op) ? op.getAttrOfType<StringAttr>("name").getValue() : StringRef();
     if (name.empty() || forward.empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers of a model that came as text: reports tell of them, as they tell of a Keras model's.
+// Names of layers for models from text, so that reports list their layers as those of Keras models.
 #ifndef FRONTEND_MLIR_NAMELAYERS_H
 #define FRONTEND_MLIR_NAMELAYERS_H
 
@@ -8,9 +8,9 @@
 
 namespace mtc {
 
-// Gives ops of the module's models that have no named location (`loc("dense")`) the name of their layer, around the
-// location they have: what comes before the last slash of the name of the variable they read, else the layer of their
-// first operand. What only losses and metrics read is named as these; optimizers and ops of nobody as the op.
+// Names the layer of each op that has no named location (`loc("dense")`), around its location: the part before the last
+// slash of the name of the variable that the op reads, or else the layer of its first operand. An op that only a loss
+// or metric reads gets the name of the loss or metric. Optimizers, and ops without a layer, get the name of the op.
 void nameLayers(mlir::ModuleOp module);
 
 } // namespace mtc

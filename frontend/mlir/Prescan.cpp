@@ -44,7 +44,7 @@ private:
     ++at;
   }
 
-  // An identifier, a number, or a name with a sigil: #map, !alias, %value, @symbol, ^block.
+  // Scans an identifier, a number, or a name with a sigil: #map, !alias, %value, @symbol, ^block.
   void word() {
     size_t begin = at;
     for (++at; at < text.size() && (llvm::isAlnum(text[at]) || StringRef("_$.-").contains(text[at])); ++at)
@@ -63,17 +63,17 @@ private:
     at = problem.empty() ? begin + token.size() : at;
   }
 
-  // %value, @symbol, ^block: what follows is a name.
+  // Scans %value, @symbol or ^block: a name follows the sigil.
   void sigil() {
     for (++at; at < text.size() && (llvm::isAlnum(text[at]) || StringRef("_$.-").contains(text[at])); ++at)
       if (text[at] == '-' && next() == '>')
         break;
   }
 
-  // What MLIR's parser and printer take for granted, and end the process where it is not so: arrays of elements whose
-  // size is known, integers of 1 bit or more, attributes of these two kinds alone. No model has the others.
+  // MLIR's parser and printer abort the process for arrays of elements of unknown size, integers of 0 bits, and
+  // attributes of these two kinds. No model needs them.
   void checkAttribute(StringRef token, StringRef rest) {
-    if (rest.starts_with("=") && !rest.starts_with("==")) // the name of one
+    if (rest.starts_with("=") && !rest.starts_with("==")) // the name of an attribute
       return;
     bool holds = rest.starts_with("<") || rest.starts_with("[");
     if (holds && (token == "distinct" || token == "dense_resource" || token == "sparse"))
@@ -84,7 +84,7 @@ private:
     if (token.starts_with("#builtin") || token.starts_with("!builtin"))
       return fail("expected types and attributes as a model has them, found " + token);
     llvm::SmallVector<StringRef> parts = {token};
-    if (at > 0 && StringRef("?*]0123456789").contains(text[at - 1])) // of ?x4xf32
+    if (at > 0 && StringRef("?*]0123456789").contains(text[at - 1])) // as in ?x4xf32
       token.split(parts, 'x');
     for (StringRef part : parts) {
       part.consume_front("s") || part.consume_front("u");
@@ -95,7 +95,7 @@ private:
     }
   }
 
-  // A number, or a shape up to its element type: 1.5e-3, 0x7fc00000, 4x3x.
+  // Scans a number, or a shape up to its element type: 1.5e-3, 0x7fc00000, 4x3x.
   void number() {
     size_t begin = at;
     auto isSign = [&] {
@@ -141,7 +141,7 @@ private:
       return fail("expected no resources in a model, found {-#");
     if (llvm::isAlpha(c) || c == '_' || c == '#' || c == '!')
       return word();
-    // Arrows and comparisons hold no brackets.
+    // The angles of arrows and comparisons are not brackets.
     if ((c == '-' && next() == '>') || ((c == '<' || c == '>') && next() == '=')) {
       at += 2;
       return;
@@ -159,7 +159,7 @@ private:
 
   StringRef text, name;
   size_t at = 0;
-  unsigned round = 0, angle = 0; // apart, so that a stray '>' cannot hide a level of the others
+  unsigned round = 0, angle = 0; // counted separately, so that a stray '>' does not hide a level of round brackets
   std::string problem;
 };
 

@@ -16,8 +16,8 @@ namespace mtc {
 
 static constexpr llvm::StringRef openLength = "{length}";
 
-// The number in the place of each {length}, with spaces as wide as what it replaces, so that messages keep their
-// columns.
+// Replaces each {length} by the number, padded with spaces to the same width, so that columns in messages stay the
+// same.
 static std::string withLength(llvm::StringRef text, int64_t length) {
   std::string number = std::to_string(length), filled = text.str();
   number.resize(std::max(number.size(), openLength.size()), ' ');
@@ -26,7 +26,7 @@ static std::string withLength(llvm::StringRef text, int64_t length) {
   return filled;
 }
 
-// Whether a line begins as a model does in MLIR text, or as a module of several models; or all lines are comments.
+// Whether a line starts a model in MLIR text, or a module of several models, or all lines are comments.
 static bool mayBeModel(llvm::StringRef text) {
   bool commentsAlone = true;
   while (!text.empty()) {
@@ -65,7 +65,7 @@ OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int6
   }
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name), llvm::SMLoc());
-  // Sizes are bounded before any verifier computes with them.
+  // Sizes are checked before any verifier computes with them.
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!module || failed(checkLimits(*module, batch)) || failed(verify(*module)))
     return {};

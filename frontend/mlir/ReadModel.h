@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MLIR text to a module with one mt.model.
+// Reads MLIR text to a module with one mt.model.
 #ifndef FRONTEND_MLIR_READMODEL_H
 #define FRONTEND_MLIR_READMODEL_H
 
@@ -11,9 +11,9 @@
 
 namespace mtc {
 
-// Reads and verifies text from any source. `context` should know the mt dialect and no other, so that nothing else
-// parses. Null with lines in `diagnostics` on errors. `batch` is what limits take for `?`, and `length` takes the place
-// of each {length} in the text; 0: there must be none.
+// Parses and verifies text. `context` should have only the mt dialect loaded, so that other dialects do not parse.
+// Returns null, with errors in `diagnostics`, if the text is invalid. `batch` is the size of `?` for limits. `length`
+// replaces each {length} in the text; 0: the text must not contain it.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int64_t batch,
                                             mlir::MLIRContext &context, DiagnosticLines &diagnostics,
                                             int64_t length = 0);

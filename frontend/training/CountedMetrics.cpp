@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metrics that count what is predicted and true: precision, recall, F1, areas under curves.
+// Metrics that count true and false predictions: precision, recall, F1, areas under curves.
 #include "frontend/training/Criteria.h"
 
 using namespace mlir;
@@ -14,7 +14,7 @@ constexpr double epsilon = 1e-7; // keras.config.epsilon()
 
 Expr predictionsOf(Criterion &c) { return Expr(c.builder, c.location, c.predictions); }
 
-// 1 where the target is not 0.
+// 1 if the target is not 0, else 0.
 Expr actual(Criterion &c) { return toFloat(!(Expr(c.builder, c.location, c.targets) == 0.0)); }
 
 Expr row(Criterion &c, ArrayRef<float> values) {
@@ -27,7 +27,7 @@ Expr reshape(const Expr &a, ArrayRef<int64_t> shape) {
   return a.make(mt::ReshapeOp::create(a.getBuilder(), a.getLocation(), a.type().clone(shape), a.value()));
 }
 
-// Above the threshold; without one, the largest of the classes.
+// 1 if the prediction is above the threshold or, without a threshold, the largest of the classes.
 std::optional<Expr> predicted(Criterion &c) {
   Expr p = predictionsOf(c);
   const Json *threshold = c.config.find("threshold");
@@ -40,7 +40,7 @@ std::optional<Expr> predicted(Criterion &c) {
   return toFloat(p > threshold->get<double>());
 }
 
-// Precision or recall, of one threshold or of each of a list.
+// Precision or recall, for one threshold or for each of a list.
 SmallVector<Measure> buildRate(Criterion &c, bool precision) {
   c.config.expectAbsent({"top_k", "class_id"});
   const Json *given = c.config.find("thresholds");
@@ -49,7 +49,8 @@ SmallVector<Measure> buildRate(Criterion &c, bool precision) {
     c.config.error("expected thresholds to be numbers or none, found " + describe(*given));
     return {};
   }
-  bool even = thresholds.size() > 2; // Keras then counts by intervals, and 0 itself as above 0
+  // Keras then counts by intervals, and a prediction of 0 counts as above the threshold 0
+  bool even = thresholds.size() > 2;
   for (auto [i, threshold] : llvm::enumerate(thresholds))
     even &= std::abs(threshold.get<double>() - double(i) / double(thresholds.size() - 1)) < epsilon;
   if (even) {
@@ -66,7 +67,7 @@ SmallVector<Measure> buildRate(Criterion &c, bool precision) {
   return measures;
 }
 
-// (1 + b^2) tp / (predicted + b^2 actual) of a class, or of all together: a mean with these weights.
+// (1 + b^2) tp / (predicted + b^2 actual) of one class, or of all classes: a mean with these weights.
 Measure fBetaOf(const Expr &p, const Expr &y, double beta, std::string part = "") {
   Expr actual = beta == 1 ? y : y * (beta * beta);
   return {(p * y).value(), (p + actual).value(), mt::Finalizer::mean, std::move(part)};
@@ -86,7 +87,7 @@ SmallVector<Measure> buildFBeta(Criterion &c, bool isF1) {
     return {};
   }
   int64_t classes = p->type().getShape().back(), rows = p->type().getShape().front();
-  if (average == "none") { // a metric a class
+  if (average == "none") { // one metric per class
     SmallVector<Measure> measures;
     for (int64_t i = 0; i < classes; ++i) {
       auto column = [&](const Expr &all) {
@@ -114,7 +115,7 @@ SmallVector<Measure> buildFBeta(Criterion &c, bool isF1) {
   return {{counts, Value(), average == "macro" ? mt::Finalizer::f1_macro : mt::Finalizer::f1_weighted, ""}};
 }
 
-// The thresholds between the first, below all predictions, and the last, above all.
+// The thresholds without the first, which is below all predictions, and the last, which is above all.
 std::optional<SmallVector<double>> innerThresholds(Criterion &c) {
   const Json *thresholds = c.config.find("thresholds");
   int64_t count = c.config.integer("num_thresholds", 200);
@@ -139,8 +140,8 @@ std::optional<SmallVector<double>> innerThresholds(Criterion &c) {
   return inner;
 }
 
-// 1 where a prediction, [?, E, 1], is above a threshold: [?, E, T]. Equally spaced ones are compared as Keras does it,
-// by the number of the interval, to which a threshold itself belongs.
+// 1 if a prediction, [?, E, 1], is above a threshold: [?, E, T]. For equally spaced thresholds, Keras compares the
+// number of the interval, to which the threshold itself belongs.
 Expr above(Criterion &c, const Expr &p, ArrayRef<double> inner) {
   auto last = static_cast<double>(inner.size() + 1);
   bool even = true;

@@ -8,7 +8,8 @@ using llvm::StringRef;
 
 namespace mtc::training {
 
-// "SparseCategoricalCrossentropy" and "sparse_categorical_crossentropy" are one name.
+// Lower case without underscores, so that "SparseCategoricalCrossentropy" and "sparse_categorical_crossentropy" are the
+// same name.
 std::string plainName(StringRef name) {
   std::string plain;
   for (char c : name)
@@ -29,7 +30,7 @@ std::string objectName(const Json &object) {
 bool isCustom(const Json &object) {
   const Json *module = object.is_object() ? member(object, "module") : nullptr;
   if (!module || textMember(object, "class_name") == "function")
-    return false; // files of older versions name no modules, and no version those of functions
+    return false; // files of older versions have no modules; functions have none in any version
   StringRef name = module->is_string() ? StringRef(module->get_ref<const std::string &>()) : StringRef();
   return name != "keras" && !name.starts_with("keras.");
 }

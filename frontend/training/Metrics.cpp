@@ -14,7 +14,7 @@ namespace {
 
 constexpr StringLiteral rootName = "root_mean_squared_error";
 
-// 1 where an element is its target: what the class Accuracy counts. The text "accuracy" is another metric.
+// 1 if a prediction equals its target, else 0: Keras' class Accuracy. The text "accuracy" selects another metric.
 Value buildEqual(Criterion &c) {
   Expr equal = toFloat(Expr(c.builder, c.location, c.predictions) == Expr(c.builder, c.location, c.targets));
   auto last = static_cast<double>(equal.type().getShape().back());
@@ -24,7 +24,7 @@ constexpr CriterionEntry equality = {{"accuracy"}, "accuracy", false, false, bui
 
 bool isClass(const Json &metric) { return metric.is_object() && textMember(metric, "class_name") != "function"; }
 
-// Weights of samples beside values of more axes.
+// Multiplies weights, which may have more axes, by the weights of samples.
 Value weighSamples(OpBuilder &builder, Location location, Value weights, Value samples) {
   Expr s(builder, location, samples);
   while (s.type().getRank() < cast<RankedTensorType>(weights.getType()).getRank())
@@ -50,7 +50,7 @@ Measure buildMean(const CriterionEntry &entry, Criterion &c, mt::Finalizer final
     c.number = c.config.real(entry.number, 1);
   Value values = entry.build(c);
   bool higher = &entry == &equality || findCriterion(accuracies(), entry.names[0]);
-  // As a loss, and as the function that is one, it is the negative.
+  // As a metric class it has the opposite sign of the loss and of the loss function.
   if (StringRef(entry.metric) == "cosine_similarity" && !c.negative) {
     values = (-Expr(c.builder, c.location, values)).value();
     higher = true;
@@ -64,9 +64,9 @@ const CriterionEntry *Training::resolveMetric(const Goal &goal, const std::strin
   if (isClass && name == "accuracy")
     return &equality;
   if (isClass && (name == "acc" || name == "crossentropy" || name == "ce"))
-    return nullptr; // texts, and no classes
+    return nullptr; // these are only texts, not classes
   int64_t width = cast<RankedTensorType>(goal.output->value.getType()).getShape().back();
-  // These two are resolved by the shapes.
+  // The shapes determine which metric these two names select.
   if (name == "accuracy" || name == "acc")
     return &accuracies()[width == 1 ? 2 : goal.isSparse() ? 0 : 1];
   if (name == "crossentropy" || name == "ce")
@@ -132,7 +132,7 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   config.finish();
   if (config.failed())
     return failure();
-  if (weighted && names[goal.prefix + title]) // as Keras names the second one
+  if (weighted && names[goal.prefix + title]) // Keras' name of the second metric
     title = "weighted_" + title;
   title = goal.prefix + title;
   if (unsigned count = names[title]++)

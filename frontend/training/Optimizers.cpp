@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keras' optimizers by name. Their modules differ by back end, so only the class counts.
+// Keras' optimizers by name. Their modules differ between back ends, so only the class name counts.
 #include "frontend/training/Criteria.h"
 #include "frontend/training/Training.h"
 #include "runtime/support/suggest.h"
@@ -12,7 +12,7 @@ using namespace mlir;
 namespace mtc::training {
 namespace {
 
-// A class of Keras' and the op of the same meaning. The options have the same names and defaults in both.
+// A class of Keras and its mt op. Options have the same names and defaults in both.
 struct Entry {
   const char *className, *op;
   const char *numbers[6];
@@ -30,7 +30,7 @@ constexpr Entry optimizers[] = {
     {"Adadelta", "mt.adadelta", {"rho", "epsilon"}, {}},
     {"Lion", "mt.lion", {"beta_1", "beta_2"}, {}},
 };
-// Of every optimizer.
+// Options of every optimizer.
 constexpr const char *shared[] = {"weight_decay", "clipnorm", "global_clipnorm", "clipvalue"};
 // Schedules of the learning rate.
 constexpr Entry schedules[] = {
@@ -71,7 +71,7 @@ void addPieces(OpBuilder &builder, OperationState &state, Config &config) {
   state.addAttribute("values", builder.getDenseF32ArrayAttr(values));
 }
 
-// The learning rate of a step as a value; null after an error.
+// Builds the learning rate of a step; null after an error.
 Value buildSchedule(OpBuilder &builder, Location location, const Json &object) {
   std::string name = textMember(object, "class_name");
   const Json *settings = member(object, "config");
@@ -110,7 +110,7 @@ LogicalResult build(OpBuilder &builder, Location location, const Entry &entry, C
   }
   addOptions(builder, state, config, entry.numbers, entry.flags);
   addOptions(builder, state, config, shared, {});
-  // Without momentum there is nothing to look ahead with.
+  // Nesterov momentum needs a momentum.
   if (state.attributes.get("nesterov") && (!config.find("momentum") || config.real("momentum") == 0))
     state.attributes.erase("nesterov");
   if (!state.attributes.get("amsgrad"))
@@ -145,7 +145,7 @@ LogicalResult buildOptimizer(OpBuilder &builder, Location location, const Json &
   std::string name = object.is_string() ? object.get<std::string>() : textMember(object, "class_name");
   const Json *settings = member(object, "config");
   Config config(settings ? *settings : empty, [&](const std::string &message) { emitError(location) << message; });
-  // The name is the class's in ours; the momentum of averages is used by none that does not ask for them.
+  // The op's name is that of the class. ema_momentum has an effect only with use_ema.
   config.ignore({"name", "ema_momentum", "ema_overwrite_frequency", "jit_compile", "is_legacy_optimizer"});
   std::vector<std::string> names;
   for (const Entry &entry : optimizers) {

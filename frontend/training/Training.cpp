@@ -21,13 +21,13 @@ Value makeTarget(OpBuilder &builder, const Output &output, StringRef name, bool 
   return mt::TargetOp::create(builder, named(builder, output.name), wanted, name, IntegerAttr());
 }
 
-// As Keras warns: a loss of logits takes softmax, or sigmoid, once more.
+// Keras has the same warning: a loss from logits applies softmax or sigmoid, so the model must not.
 void warnOfProbabilities(Location place, Value output) {
   Operation *op = output.getDefiningOp();
   if (isa_and_nonnull<mt::SoftmaxOp, mt::SigmoidOp>(op))
-    emitWarning(place) << "from_logits=True says that the output has logits, and it is one of "
+    emitWarning(place) << "from_logits=True expects an output of logits, found one of "
                        << (isa<mt::SoftmaxOp>(op) ? "softmax" : "sigmoid")
-                       << ", which the loss takes again: leave out the activation, or say from_logits=False";
+                       << ", which the loss applies again: remove the activation, or set from_logits=False";
 }
 
 // (1 - s) t + s / classes
@@ -48,9 +48,9 @@ std::string parseObject(StringRef text, Json &object) {
     int64_t whole;
     if (key.empty() || value.empty())
       return "expected NAME,key=value,..., found '" + text.str() + "'";
-    if (key == "lr") // as older Keras and PyTorch call it
+    if (key == "lr") // the name in PyTorch and in older versions of Keras
       key = "learning_rate";
-    if (value.equals_insensitive("true") || value.equals_insensitive("false")) // Python's True too
+    if (value.equals_insensitive("true") || value.equals_insensitive("false")) // also Python's True
       config[key.str()] = value.equals_insensitive("true");
     else if (!value.getAsInteger(10, whole))
       config[key.str()] = whole;
@@ -123,14 +123,14 @@ const Json *Training::partFor(const Json *all, size_t index, ArrayRef<Output> ou
     return member(*all, outputs[index].name);
   if (!all->is_array())
     return all;
-  // A list of losses has one for each output; metrics are a list for each output where the items are lists, and else
-  // one list for all.
+  // A list of losses has one item per output. A list of metrics whose items are lists has one item per output;
+  // otherwise all items are for every output.
   if (isMetrics && !llvm::any_of(*all, [](const Json &item) { return item.is_array(); }))
     return outputs.size() == 1 || all->size() != outputs.size() ? all : &(*all)[index];
   return index < all->size() ? &(*all)[index] : nullptr;
 }
 
-// Parts by name are those of outputs; a list of losses or weights has one for each.
+// Names of parts must be names of outputs; a list of losses or weights must have one item per output.
 LogicalResult Training::checkParts(ArrayRef<Output> outputs) {
   LogicalResult result = success();
   for (auto [what, all] : {std::pair("loss", &loss),
@@ -216,7 +216,7 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   config.expect("axis", -1);
   std::string reduction = config.text("reduction", "sum_over_batch_size");
   bool sum = reduction == "sum";
-  // Without weights of samples the two means are one.
+  // Without sample weights the two means are equal.
   bool mean = reduction == "sum_over_batch_size" || reduction == "mean" || reduction == "auto" ||
               (reduction == "mean_with_sample_weight" && !options.sampleWeights);
   if (!sum && !mean)
@@ -235,7 +235,7 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   if (criterion.fromLogits)
     warnOfProbabilities(place, output.value);
   Value values = entry->build(criterion);
-  if (sum) { // what is divided by the samples
+  if (sum) { // the divisor is the number of samples
     auto count = mt::BatchSizeOp::create(builder, place, RankedTensorType::get({}, builder.getF32Type()));
     values = (mt::Expr(builder, place, values) * mt::Expr(builder, place, count)).value();
   }
@@ -245,7 +245,7 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
                                    only ? "sample_weight" : output.name + "_sample_weight");
   mt::Divisor divisor = sum ? mt::Divisor::samples : mt::Divisor::elements;
   Value weights = goal.sampleWeights;
-  // A mean over the steps that the mask shows.
+  // The mean is over the steps that the mask selects.
   if (output.mask) {
     if (options.sampleWeights ||
         cast<RankedTensorType>(values.getType()).getShape() != cast<RankedTensorType>(output.mask.getType()).getShape())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the caller trains a model whose file does not say it, or says it otherwise.
+// Training settings of the caller, which add to the settings of the model's file or replace them.
 #ifndef FRONTEND_TRAINING_TRAININGOPTIONS_H
 #define FRONTEND_TRAINING_TRAININGOPTIONS_H
 
@@ -12,19 +12,20 @@
 
 namespace mtc {
 
-// What a model that was not compiled lacks, and what replaces what it has. Empty: as the file says.
+// An empty option keeps the setting of the file.
 struct TrainingOptions {
-  std::string loss;      // "mse", "sparse_categorical_crossentropy,from_logits=true": for every output
+  std::string loss;      // for every output: "mse", "sparse_categorical_crossentropy,from_logits=true"
   std::string optimizer; // "adam", "sgd,learning_rate=0.1,momentum=0.9"
   std::string metrics;   // "accuracy", "accuracy+mae"; "none"
   bool dropUnsupportedMetrics = false;
-  bool sampleWeights = false; // losses and weighted metrics have weights of samples, an input that may be absent
+  bool sampleWeights = false; // losses and weighted metrics have sample weights, an input that may be missing
   FreezeOptions frozen;
-  bool freezeBatchNorm = false;                            // it computes as in prediction
-  std::string noWeightDecay;                               // patterns as those of `frozen`
-  std::vector<std::string> classNames;                     // of the labels; the file's own are those of its metadata
-  std::map<std::string, std::vector<int64_t>> inputShapes; // by input; "": of the only one. For axes of any size
-  int64_t length = 0; // of sequences: of an axis of any size behind the batch axis; 0: not known
+  bool freezeBatchNorm = false;        // batch normalization computes as in prediction
+  std::string noWeightDecay;           // patterns, as in `frozen`
+  std::vector<std::string> classNames; // names of labels; the file's metadata may have others
+  // shapes of inputs with axes of unknown size, by name; "": of the only input
+  std::map<std::string, std::vector<int64_t>> inputShapes;
+  int64_t length = 0; // length of sequences, the size of an unknown second axis; 0: unknown
 };
 
 } // namespace mtc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations by name, and the layers that are one.
+// Activations by name, and layers that are activations.
 #include "frontend/keras/LayerTable.h"
 
 using namespace mlir;
@@ -37,7 +37,7 @@ template <typename Op> Value slope(LayerBuilder &layer, Value x, llvm::StringRef
 }
 Value elu(LayerBuilder &layer, Value x) { return slope<mt::EluOp>(layer, x, "alpha", 1); }
 Value celu(LayerBuilder &layer, Value x) { return slope<mt::CeluOp>(layer, x, "alpha", 1); }
-// As a function; the layer has a slope of its own.
+// The function; the layer has another default slope.
 Value leakyRelu(LayerBuilder &layer, Value x) { return slope<mt::LeakyReluOp>(layer, x, "negative_slope", 0.2); }
 
 struct Activation {
@@ -76,8 +76,8 @@ constexpr Activation activations[] = {
 
 Value buildActivationLayer(LayerBuilder &layer) { return activate(layer, layer.toFloat(layer.input())); }
 
-// f(x) = max_value above it; slope (x - threshold) below the threshold and at it; x between. In Keras' own parts, whose
-// gradients it has at kinks.
+// f(x) = max_value above max_value, slope (x - threshold) up to the threshold, x between. Built of the same parts as in
+// Keras, to get the same gradients at kinks.
 Value buildRelu(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   double below = layer.config.real("negative_slope", 0), threshold = layer.config.real("threshold", 0);
@@ -102,7 +102,7 @@ Value buildRelu(LayerBuilder &layer) {
 
 Value buildLeakyRelu(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
-  // Its older name is alpha.
+  // The older name of the option is alpha.
   double most = layer.config.find("alpha") ? layer.config.real("alpha") : layer.config.real("negative_slope", 0.3);
   return x ? slope<mt::LeakyReluOp>(layer, x, "negative_slope", most) : x;
 }
@@ -123,18 +123,18 @@ Value buildSoftmax(LayerBuilder &layer) {
 
 Value buildIdentity(LayerBuilder &layer) { return layer.input(); }
 
-// Leaves its input as it is, and adds a regularizer to the loss.
+// Returns its input, and adds a regularizer to the loss.
 Value buildActivityRegularization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   NamedAttribute amounts[] = {layer.number("l1", layer.config.real("l1", 0)),
                               layer.number("l2", layer.config.real("l2", 0))};
-  layer.config.ignore({"activity_regularizer"}); // the same again
+  layer.config.ignore({"activity_regularizer"}); // the same regularizer again
   if (x)
     mt::RegularizerOp::create(layer.builder, layer.location, TypeRange(), ValueRange(x), amounts);
   return x;
 }
 
-// A slope for each element, or for each along the axes that are not shared.
+// One slope per element, or per index of the axes that are not shared.
 Value buildPRelu(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   if (!x)
@@ -151,7 +151,7 @@ Value buildPRelu(LayerBuilder &layer) {
   Value alpha = layer.variable("alpha", shape, "alpha_initializer");
   if (!alpha)
     return {};
-  // As Keras writes it: at 0 the gradient is that of both relus, 0.
+  // Keras' formula: at 0 the gradient is that of both relus, 0.
   Value above = unary<mt::ReluOp>(layer, x), below = unary<mt::ReluOp>(layer, (-layer.expr(x)).value());
   return (layer.expr(above) - layer.expr(alpha) * layer.expr(below)).value();
 }
@@ -168,7 +168,7 @@ static Value applyByName(LayerBuilder &layer, Value value, const std::string &na
   return layer.fail("expected an activation of " + names + ", found '" + name + "'");
 }
 
-// A layer without variables that stands where an activation's name is expected.
+// Applies a layer without variables that is used as an activation.
 static Value applyLayer(LayerBuilder &layer, Value value, const Json &object) {
   Layer inner;
   inner.name = layer.layer.name;
@@ -188,7 +188,7 @@ Value activate(LayerBuilder &layer, Value value, llvm::StringRef key) {
   const Json *activation = layer.config.find(key);
   if (!activation || !value)
     return value;
-  // A name, or a function's or a layer's object.
+  // A name, or the object of a function or a layer.
   std::string name = activation->is_string() ? activation->get<std::string>() : textMember(*activation, "class_name");
   if (name == "function")
     name = textMember(*activation, "config");
@@ -202,7 +202,7 @@ Value softmaxOver(LayerBuilder &layer, Value x, SmallVector<int64_t> axes) {
   std::optional<SmallVector<int64_t>> sorted = sampleAxes(layer, x, axes);
   if (!sorted)
     return {};
-  // These axes last, and as one.
+  // Moves these axes to the end and joins them.
   SmallVector<int64_t> order, back, shape;
   int64_t rank = layer.typeOf(x).getRank(), count = 1;
   for (int64_t axis = 0; axis < rank; ++axis)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of two tensors of a sample: attention, dot products.
+// Products of two tensors of a sample: attention and dot products.
 #include "frontend/keras/LayerTable.h"
 #include "frontend/keras/layers/AttendedAxes.h"
 
@@ -10,7 +10,7 @@ using mlir::mt::Expr;
 namespace mtc::keras {
 namespace {
 
-// The product of all sizes; at most 2^40 in a tensor that exists.
+// The product of all sizes, at most 2^40 for an existing tensor.
 int64_t countOf(ArrayRef<int64_t> sizes) {
   int64_t count = 1;
   for (int64_t size : sizes)
@@ -18,8 +18,8 @@ int64_t countOf(ArrayRef<int64_t> sizes) {
   return count;
 }
 
-// A dense layer of its own inside the attention: over the last axes of x, `from` altogether; new axes `to`, which the
-// kernel and the bias have.
+// A dense layer inside of the attention: contracts the last axes of x, of sizes `from`, and adds new axes `to`, which
+// the kernel and the bias have.
 Value project(LayerBuilder &layer, Value x, llvm::StringRef name, llvm::StringRef weights, ArrayRef<int64_t> from,
               ArrayRef<int64_t> to) {
   layer.part(name, weights);
@@ -34,7 +34,7 @@ Value project(LayerBuilder &layer, Value x, llvm::StringRef name, llvm::StringRe
   return bias ? layer.binary<mt::AddOp>(product, layer.reshape(bias, {countOf(to)})) : product;
 }
 
-// The call's attention_mask, [?, T, S] or [?, heads or 1, T, S], as booleans of four axes; null without one.
+// The call's attention_mask, [?, T, S] or [?, heads or 1, T, S], as booleans of four axes; null if there is none.
 Value givenMask(LayerBuilder &layer, const Operand *operand) {
   if (!operand)
     return {};
@@ -91,7 +91,7 @@ Value argument(LayerBuilder &layer, size_t index, llvm::StringRef name) {
   return index < layer.arguments().size() ? layer.arguments()[index].tensor : Value();
 }
 
-// Which steps of a tensor that the layer is called with are there, [?, S]; null: all.
+// Mask of the existing steps of a tensor of the call, [?, S]; null: all steps.
 Value stepMask(LayerBuilder &layer, size_t index, const std::string &name) {
   if (const Operand *given = layer.keyword(name + "_mask"); given && given->tensor)
     return given->tensor;
@@ -100,8 +100,8 @@ Value stepMask(LayerBuilder &layer, size_t index, const std::string &name) {
   return index < layer.arguments().size() ? layer.arguments()[index].mask : Value();
 }
 
-// A mask of scores, or null, and the masks of values and keys, which no query sees where they are not there. A query
-// that is not there itself may see the others: nothing reads its result.
+// Combines a mask of scores, which may be null, with the masks of values and keys: no query attends to a step that does
+// not exist. The mask of the query is ignored, because nothing reads the result of a query that does not exist.
 Value withStepMasks(LayerBuilder &layer, Value mask) {
   Value value = stepMask(layer, 1, "value"), key = stepMask(layer, 2, "key");
   for (Value steps : {value, key == value ? Value() : key}) {
@@ -116,15 +116,15 @@ Value withStepMasks(LayerBuilder &layer, Value mask) {
   return mask;
 }
 
-// What a layer of attention is configured to be.
+// Configuration of an attention layer.
 struct Options {
   int64_t heads, keyHeads, keySize, valueSize;
   double rate = 0;
-  int64_t window = 0; // 0: none
+  int64_t window = 0; // 0: no window
   bool gated = false, causal = false;
 };
 
-// With the flags of the call.
+// Adds the options and the flags of the call.
 Options readOptions(LayerBuilder &layer, Options options) {
   options.rate = layer.config.real("dropout", 0);
   if (options.rate < 0 || options.rate >= 1)
@@ -141,7 +141,7 @@ Options readOptions(LayerBuilder &layer, Options options) {
   return options;
 }
 
-// mt.attention; null after an error at the layer.
+// Builds mt.attention; null after an error at the layer.
 Value attend(LayerBuilder &layer, const Options &options, Value query, Value key, Value value, Value mask) {
   OpBuilder &builder = layer.builder;
   auto number = [&](int64_t count) { return builder.getI64IntegerAttr(count); };
@@ -170,8 +170,8 @@ Value attend(LayerBuilder &layer, const Options &options, Value query, Value key
   return builder.create(state)->getResult(0);
 }
 
-// The layer between its inputs, [?, T, C] or [?, F, T, C] each, and its output of axes `output`. `prefix` is how its
-// dense layers begin in a file of weights.
+// Builds the layer from its inputs, [?, T, C] or [?, F, T, C] each, to its output with axes `output`. `prefix` is the
+// common prefix of its dense layers in a weights file.
 Value buildHeads(LayerBuilder &layer, const Options &options, ArrayRef<Value> inputs, Value mask,
                  ArrayRef<int64_t> output, const std::string &prefix) {
   Value query = inputs[0], key = inputs[1], value = inputs[2];
@@ -193,7 +193,7 @@ Value buildHeads(LayerBuilder &layer, const Options &options, ArrayRef<Value> in
 }
 
 Value buildAttention(LayerBuilder &layer) {
-  // Keywords first: reading one moves it behind the arguments.
+  // Keyword arguments come first, because reading one changes the list of arguments.
   Value query = argument(layer, 0, "query"), value = argument(layer, 1, "value"), key = argument(layer, 2, "key");
   if (!query || !value)
     return layer.fail("expected a call with a query and a value");
@@ -224,7 +224,7 @@ Value buildAttention(LayerBuilder &layer) {
   return result ? attended->restore(layer, result, output) : result;
 }
 
-// Heads of the queries share those of the keys.
+// Several heads of the queries share a head of the keys.
 Value buildGroupedAttention(LayerBuilder &layer) {
   Value query = argument(layer, 0, "query"), value = argument(layer, 1, "value"), key = argument(layer, 2, "key");
   if (!query || !value)
@@ -246,7 +246,7 @@ Value buildGroupedAttention(LayerBuilder &layer) {
                     layer.shapeOf(query).back(), "_");
 }
 
-// A bias of scores: a tensor of the samples, or an array that all of them share; null without one, and after an error.
+// A bias of scores: a tensor, or an array that all samples share; null if there is none, and after an error.
 Value scoreBias(LayerBuilder &layer, const Operand *operand) {
   if (!operand)
     return {};
@@ -258,7 +258,7 @@ Value scoreBias(LayerBuilder &layer, const Operand *operand) {
   return bias;
 }
 
-// Attention whose scores have a bias, by products and softmax; [?, T, H, D] each, with as many heads of keys.
+// Attention whose scores have a bias, by products and a softmax. Inputs are [?, T, H, D] with equal numbers of heads.
 Value attendWithBias(LayerBuilder &layer, ArrayRef<Value> inputs, Value bias, Value mask, double scale, bool causal) {
   auto byHead = [&](Value x) {
     return mt::TransposeOp::create(layer.builder, layer.location, x, ArrayRef<int64_t>{0, 2, 1, 3}).getResult();
@@ -327,7 +327,7 @@ Value buildDotProductAttention(LayerBuilder &layer) {
   return seen ? layer.reshape(seen, {batch, query[1], query[2], value[3]}) : seen;
 }
 
-// Axis `from` moved to index `to`.
+// Moves axis `from` to index `to`.
 Value moveAxis(LayerBuilder &layer, Value x, int64_t from, int64_t to) {
   SmallVector<int64_t> order;
   for (int64_t axis = 0; axis < layer.typeOf(x).getRank(); ++axis)
@@ -337,7 +337,7 @@ Value moveAxis(LayerBuilder &layer, Value x, int64_t from, int64_t to) {
   return llvm::is_sorted(order) ? x : mt::TransposeOp::create(layer.builder, layer.location, x, order).getResult();
 }
 
-// Sums of products along an axis of each.
+// Sums of products along one axis of each tensor.
 Value buildDot(LayerBuilder &layer) {
   SmallVector<Value> tensors = layer.inputs(2);
   if (tensors.size() != 2)
@@ -353,7 +353,7 @@ Value buildDot(LayerBuilder &layer) {
       return layer.fail("expected axes from 1 to " + std::to_string(rank - 1) + ", found " + std::to_string(axis));
     tensor = layer.toFloat(tensor);
     Expr x = layer.expr(tensor);
-    constexpr double epsilon = 1e-14; // of the sum of squares
+    constexpr double epsilon = 1e-14; // added to the sum of squares
     if (normalize)
       tensor = (x / sqrt(maximum(sumOver(square(x), {axis}), epsilon))).value();
   }

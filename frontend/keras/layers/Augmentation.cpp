@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random changes of images while training; outside training they stay as they are. Numbers are drawn for each sample by
-// its index in the global batch, and are ours (Philox). Points outside an image and interpolation are as Keras has them
-// on JAX.
+// Random augmentation of images during training; otherwise the images are unchanged. Random numbers are drawn for each
+// sample by its index in the global batch, with Philox, so they differ from Keras'. Points outside of an image, and
+// interpolation, are as in Keras with JAX.
 #include "frontend/keras/LayerTable.h"
 #include "frontend/keras/layers/Resizing.h"
 
@@ -19,7 +19,7 @@ Expr toInteger(const Expr &x) {
 
 class Augmentation {
 public:
-  // The layer's images; images() is null after an error.
+  // images() is the layer's input; null after an error.
   explicit Augmentation(LayerBuilder &layer) : layer(layer), x(layer.toFloat(layer.input(4))), stream(layer.stream()) {
     layer.expectChannelsLast();
     layer.config.ignore({"seed"});
@@ -29,8 +29,8 @@ public:
   int64_t height() const { return layer.shapeOf(x)[1]; }
   int64_t width() const { return layer.shapeOf(x)[2]; }
 
-  // A number from `low` to `high` for each sample, [?, 1, 1, 1] without the axes that `rank` lacks; for the whole step,
-  // [1], where rank is 0.
+  // A random number from `low` to `high` per sample, [?, 1, 1, 1] with `rank` axes; or, if rank is 0, one number for
+  // the step, [1].
   Expr draw(llvm::StringRef what, double low, double high, size_t rank) {
     SmallVector<int64_t> shape(std::max<size_t>(rank, 1), 1);
     if (rank)
@@ -43,7 +43,7 @@ public:
     return u * (high - low) + low;
   }
 
-  // `changed` in training, the images as they are otherwise.
+  // `changed` during training, otherwise the images.
   Value finish(Value changed) { return finish(changed, x); }
   Value finish(Value changed, Value otherwise) {
     return changed && otherwise ? layer.made<mt::WhileTrainingOp>({changed, otherwise}, {}, changed.getType())
@@ -74,7 +74,7 @@ std::pair<double, double> readRange(LayerBuilder &layer, llvm::StringRef key, do
   return range;
 }
 
-// How images are read between and beyond their pixels.
+// Interpolation between pixels, and values of points outside of the image.
 struct Sampling {
   std::string mode;
   double fill = 0;
@@ -93,7 +93,7 @@ Sampling readSampling(LayerBuilder &layer) {
   return sampling;
 }
 
-// Whole numbers beyond 0 .. size - 1 come back by the mode; those that do not are for mt.take to clamp.
+// Maps integers outside of 0 .. size - 1 back by the mode; mt.take clamps indices of the other modes.
 Expr comeBack(const Expr &i, int64_t size, const std::string &mode) {
   double n = double(size);
   if (mode == "wrap")
@@ -104,20 +104,20 @@ Expr comeBack(const Expr &i, int64_t size, const std::string &mode) {
   return select(turn < n, turn, 2 * n - 1 - turn);
 }
 
-// Whole numbers, half a step away from 0.
+// Rounds to integers, halves away from 0.
 Expr roundAway(const Expr &x) {
   Expr low = floor(x), rest = x - low;
   return select(select(x < 0.0, toFloat(rest > 0.5), toFloat(rest >= 0.5)) > 0.5, low + 1.0, low);
 }
 
-// Pixels [?, H, W, C] of the images at positions (row, column), both [?, H, W] or of sizes 1.
+// Pixels [?, H, W, C] of the images at positions (row, column), both [?, H, W] or with axes of size 1.
 Value sampleAt(Augmentation &a, const Sampling &sampling, const Expr &row, const Expr &column) {
   LayerBuilder &layer = a.layer;
   int64_t height = a.height(), width = a.width(), channels = layer.shapeOf(a.x).back();
   Value pixels = layer.reshape(a.x, {batch, height * width, channels});
   auto plane = RankedTensorType::get({batch, height, width}, layer.builder.getF32Type());
   auto inside = [](const Expr &i, int64_t size) { return toFloat(i >= 0.0) * toFloat(i <= double(size - 1)); };
-  // Pixels at whole positions.
+  // Pixels at integer positions.
   auto read = [&](const Expr &r, const Expr &c) {
     auto clamped = [](const Expr &i, int64_t size) { return minimum(maximum(i, 0.0), double(size - 1)); };
     Expr id = broadcastTo(clamped(comeBack(r, height, sampling.mode), height) * double(width) +
@@ -139,8 +139,8 @@ Value sampleAt(Augmentation &a, const Sampling &sampling, const Expr &row, const
   return (upper * (1.0 - down) + lower * down).value();
 }
 
-// 0, 1, 2 ... along an axis of size n of three.
-Expr places(LayerBuilder &layer, size_t axis, int64_t n) {
+// 0, 1, 2 ... along one of three axes, of size n.
+Expr indicesAlong(LayerBuilder &layer, size_t axis, int64_t n) {
   SmallVector<int64_t> shape(2, 1);
   shape[axis - 1] = n;
   auto type = RankedTensorType::get(shape, layer.builder.getI32Type());
@@ -170,8 +170,8 @@ Value buildTranslation(LayerBuilder &layer) {
   Sampling sampling = readSampling(layer);
   if (!a.images() || layer.config.failed())
     return {};
-  Expr row = places(layer, 1, a.height()) - a.draw("height", up, down, 3) * double(a.height());
-  Expr column = places(layer, 2, a.width()) - a.draw("width", left, right, 3) * double(a.width());
+  Expr row = indicesAlong(layer, 1, a.height()) - a.draw("height", up, down, 3) * double(a.height());
+  Expr column = indicesAlong(layer, 2, a.width()) - a.draw("width", left, right, 3) * double(a.width());
   return a.finish(sampleAt(a, sampling, row, column));
 }
 
@@ -186,12 +186,12 @@ Value buildZoom(LayerBuilder &layer) {
     return {};
   Expr y = a.draw("height", 1 + vertical.first, 1 + vertical.second, 3);
   Expr x = apart ? a.draw("width", 1 + horizontal.first, 1 + horizontal.second, 3) : y;
-  Expr row = places(layer, 1, a.height()) * y + (1.0 - y) * (double(a.height() - 1) / 2);
-  Expr column = places(layer, 2, a.width()) * x + (1.0 - x) * (double(a.width() - 1) / 2);
+  Expr row = indicesAlong(layer, 1, a.height()) * y + (1.0 - y) * (double(a.height() - 1) / 2);
+  Expr column = indicesAlong(layer, 2, a.width()) * x + (1.0 - x) * (double(a.width() - 1) / 2);
   return a.finish(sampleAt(a, sampling, row, column));
 }
 
-// About the middle; the factor is of a whole turn.
+// Rotation about the center; the factor is a fraction of a full turn.
 Value buildRotation(LayerBuilder &layer) {
   Augmentation a(layer);
   auto [low, high] = readRange(layer, "factor", -1, 1);
@@ -199,15 +199,15 @@ Value buildRotation(LayerBuilder &layer) {
   if (!a.images() || layer.config.failed())
     return {};
   Expr angle = a.draw("angle", low * 2 * M_PI, high * 2 * M_PI, 3), c = cos(angle), s = sin(angle);
-  Expr y = places(layer, 1, a.height()), x = places(layer, 2, a.width());
+  Expr y = indicesAlong(layer, 1, a.height()), x = indicesAlong(layer, 2, a.width());
   double middleX = double(a.width() - 1) / 2, middleY = double(a.height() - 1) / 2;
   Expr row = y * c + x * s + (middleY - s * middleX - c * middleY);
   Expr column = x * c - y * s + (middleX - c * middleX + s * middleY);
   return a.finish(sampleAt(a, sampling, row, column));
 }
 
-// One box a step, the same for all samples; outside training the middle, resized. Images that are no larger are resized
-// always.
+// One box per step, the same for all samples; outside of training, the center, resized. Images that are not larger than
+// the box are always resized.
 Value buildCrop(LayerBuilder &layer) {
   Augmentation a(layer);
   int64_t height = layer.size("height", maxFactor), width = layer.size("width", maxFactor);
@@ -225,7 +225,7 @@ Value buildCrop(LayerBuilder &layer) {
   return a.finish(take(take(a.x, "height", 1, height), "width", 2, width), middle);
 }
 
-// Away from or towards the mean of each channel of an image.
+// Moves the pixels away from, or towards, the mean of each channel of an image.
 Value buildContrast(LayerBuilder &layer) {
   Augmentation a(layer);
   auto [low, high] = readRange(layer, "factor", -1, 1);

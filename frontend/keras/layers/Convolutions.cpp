@@ -8,7 +8,7 @@ using namespace mlir;
 namespace mtc::keras {
 namespace {
 
-// A convolution of images by the geometry; the kernel is [KH, KW, C / groups, F].
+// Convolution of images with this geometry; the kernel is [KH, KW, C / groups, F].
 Value convolve(LayerBuilder &layer, Value x, Value kernel, const Geometry &g, int64_t groups) {
   std::optional<SmallVector<int64_t>> padding = paddingOf(layer, x, g);
   if (!padding || !kernel)
@@ -48,7 +48,7 @@ template <int64_t axes> Value buildConv(LayerBuilder &layer) {
   return activate(layer, fromImages<axes>(layer, layer.addBias(convolve(layer, x, kernel, g, groups), filters)));
 }
 
-// [KH, KW, C, m]: each channel by itself, m results each.
+// Depthwise convolution with a kernel [KH, KW, C, m]: m results for each channel.
 template <int64_t axes>
 Value depthwise(LayerBuilder &layer, Value x, const Geometry &g, llvm::StringRef name, llvm::StringRef initializer) {
   int64_t channels = layer.shapeOf(x).back(),
@@ -97,7 +97,8 @@ template <int64_t axes> Value buildSeparable(LayerBuilder &layer) {
   return activate(layer, fromImages<axes>(layer, layer.addBias(y, filters)));
 }
 
-// The gradient of a convolution of larger images: sizes as Keras has them on JAX and TensorFlow.
+// Transposed convolution: the gradient of a convolution of larger images, with the sizes of Keras with JAX and
+// TensorFlow.
 Value buildTransposed(LayerBuilder &layer) {
   Value x = imagesOf<2>(layer);
   if (!x)
@@ -117,7 +118,7 @@ Value buildTransposed(LayerBuilder &layer) {
             size = layer.shapeOf(x)[axis + 1];
     int64_t total = g.same ? std::max<int64_t>(reach - stride, 0) : 0;
     if (!more.empty()) {
-      // Keras' own base size, and so many elements more behind it; "same" pads by half of the kernel.
+      // Keras' base size plus the output padding at the end; "same" pads by half of the kernel.
       int64_t wanted = more[static_cast<size_t>(axis)], odd = g.same ? reach % 2 : reach;
       if (wanted >= stride)
         return layer.fail("expected output_padding of less than the stride " + std::to_string(stride) + ", found " +
@@ -128,7 +129,7 @@ Value buildTransposed(LayerBuilder &layer) {
       padding.append({reach - 1 - before, g.same ? std::max<int64_t>(reach - 1 - (around - before), 0) : 0});
       continue;
     }
-    // "same" gives size * stride; "valid" reaches on by what the kernel has beyond the stride.
+    // "same" results in size * stride; "valid" adds the part of the kernel that exceeds the stride.
     sizes.push_back(g.same ? size * stride : size * stride + std::max<int64_t>(reach - stride, 0));
     padding.append({total / 2, total - total / 2});
   }

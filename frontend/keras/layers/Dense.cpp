@@ -5,7 +5,7 @@ using namespace mlir;
 
 namespace mtc::keras {
 
-// Over the last axis of an input of any rank.
+// Contracts the last axis of an input of any rank.
 static Value buildDense(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   if (!x)

@@ -22,7 +22,7 @@ int64_t countOver(LayerBuilder &layer, Value x, ArrayRef<int64_t> axes) {
   return count;
 }
 
-// Axes stay, with size 1.
+// Reduces axes, which are kept with size 1.
 template <mt::Reduction kind> Value reduce(LayerBuilder &layer, Value x, ArrayRef<int64_t> axes) {
   SmallVector<int64_t> shape(layer.shapeOf(x));
   for (int64_t axis : axes)
@@ -64,7 +64,7 @@ Value buildSoftmaxFunction(LayerBuilder &layer) {
   return x && !layer.config.failed() ? softmaxOver(layer, x, axes) : Value();
 }
 
-// ---- element by element, with options
+// ---- element-wise, with options
 
 template <mt::Compare kind> Value buildCompare(LayerBuilder &layer) {
   if (layer.arguments().size() != 2)
@@ -88,11 +88,11 @@ Value buildWhere(LayerBuilder &layer) {
                                                              : Value();
 }
 
-// The same number in the shape of a tensor, as float32.
+// A constant in the shape of a tensor, as float32.
 Value filledLike(LayerBuilder &layer, double number) {
   Value x = layer.toFloat(layer.input());
   layer.config.ignore({"dtype"});
-  return x ? select(layer.expr(x) >= layer.expr(x), number, number).value() : x; // of any x, NaN too
+  return x ? select(layer.expr(x) >= layer.expr(x), number, number).value() : x; // for every x, also NaN
 }
 Value buildZerosLike(LayerBuilder &layer) { return filledLike(layer, 0); }
 Value buildOnesLike(LayerBuilder &layer) { return filledLike(layer, 1); }
@@ -103,7 +103,7 @@ Value buildClip(LayerBuilder &layer) {
   return x ? minimum(maximum(layer.expr(x), least), most).value() : x;
 }
 
-// Whole exponents by products, as negative bases need it.
+// Integer exponents are products, which also work for negative bases.
 Value buildPower(LayerBuilder &layer) {
   if (layer.arguments().size() != 2 || !layer.arguments()[0].tensor)
     return layer.fail("expected a tensor and an exponent");
@@ -147,9 +147,9 @@ Value buildReciprocal(LayerBuilder &layer) {
   return x ? (Expr(1.0) / layer.expr(x)).value() : x;
 }
 
-// ---- flags
+// ---- booleans
 
-// A tensor of flags; numbers are true where they are not 0. Null after an error.
+// A tensor of booleans; numbers are true if they are not 0. Null after an error.
 Value flags(LayerBuilder &layer, const Operand &operand) {
   if (!operand.tensor)
     return layer.fail("expected tensors, found something else");
@@ -157,7 +157,7 @@ Value flags(LayerBuilder &layer, const Operand &operand) {
   return flag ? operand.tensor : (!(layer.expr(layer.toFloat(operand.tensor)) == 0.0)).value();
 }
 
-// Both, or with `either` not neither.
+// Logical and, or with `either` logical or.
 template <bool either> Value buildLogical(LayerBuilder &layer) {
   if (layer.arguments().size() != 2)
     return layer.fail("expected 2 operands, found " + std::to_string(layer.arguments().size()));
@@ -174,7 +174,7 @@ Value buildLogicalNot(LayerBuilder &layer) {
   return x ? (!layer.expr(x)).value() : x;
 }
 
-// Whether one is set, or all are.
+// Whether any element, or all elements, are true.
 template <mt::Reduction kind> Value buildAnyFlag(LayerBuilder &layer) {
   Value x = layer.arguments().size() == 1 ? flags(layer, layer.arguments()[0]) : layer.fail("expected 1 operand");
   bool keep = layer.config.boolean("keepdims", false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers that pad, cut, join or enlarge samples, and lookup by index.
+// Layers that pad, crop, join or enlarge samples, and lookup by id.
 #include "frontend/keras/LayerTable.h"
 #include "frontend/keras/layers/Resizing.h"
 
@@ -9,7 +9,7 @@ using namespace mlir;
 namespace mtc::keras {
 namespace {
 
-// Pairs for each axis: [[1, 2], [3, 4]], or [1, 2] where there is one axis, or a number for all.
+// One pair per axis: [[1, 2], [3, 4]], or [1, 2] for a single axis, or one number for all.
 std::optional<SmallVector<std::pair<int64_t, int64_t>>> readPairs(LayerBuilder &layer, llvm::StringRef key,
                                                                   size_t axes) {
   const Json *value = layer.config.find(key);
@@ -74,7 +74,7 @@ template <int64_t axes> Value buildCropping(LayerBuilder &layer) {
   return layer.inferred<mt::SliceOp>({x}, {layer.integers("starts", starts), layer.integers("sizes", sizes)});
 }
 
-// Each element repeated: a new axis behind each enlarged one, broadcast, and taken in again.
+// Repeats each element: adds a new axis after each enlarged axis, broadcasts it, and joins the two.
 Value enlarge(LayerBuilder &layer, Value x, ArrayRef<int64_t> factors) {
   SmallVector<int64_t> open = {ShapedType::kDynamic}, full = open, joined = open;
   for (auto [axis, factor] : llvm::enumerate(factors)) {
@@ -119,13 +119,13 @@ Value buildEmbedding(LayerBuilder &layer) {
   auto type = layer.typeOf(ids).clone(layer.builder.getI32Type());
   if (ids.getType() != type)
     ids = mt::CastOp::create(layer.builder, layer.location, type, ids);
-  layer.inputMask(); // of another layer: it ends here
+  layer.inputMask(); // the mask of the previous layer is not passed on
   if (layer.config.boolean("mask_zero", false))
     layer.outputMask = (!(layer.expr(ids) == 0.0)).value();
   return layer.inferred<mt::GatherOp>({table, ids}, {});
 }
 
-// With reverse = True the products of vectors and all rows of the same table: logits.
+// With reverse = True, the products of vectors and all rows of the table: logits.
 Value buildReversibleEmbedding(LayerBuilder &layer) {
   layer.config.expect("tie_weights", true);
   layer.config.expectAbsent({"reverse_dtype"});

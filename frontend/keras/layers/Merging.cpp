@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers that merge several tensors of broadcasting shapes.
+// Layers that merge several tensors whose shapes broadcast.
 #include "frontend/keras/LayerTable.h"
 
 using namespace mlir;

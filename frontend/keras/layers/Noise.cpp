@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers that act while training only. Their random numbers are ours (Philox), so Keras' bits cannot be met.
+// Layers that change values only during training. Random numbers are drawn with Philox, so they differ from Keras'.
 #include "frontend/keras/LayerTable.h"
 
 using namespace mlir;
@@ -17,7 +17,7 @@ Value make(LayerBuilder &layer, Value x, llvm::StringRef amount, double value, A
   return layer.made<Op>({x}, attributes, x.getType());
 }
 
-// A rate from 0 to less than 1.
+// Reads a rate in [0, 1).
 bool readRate(LayerBuilder &layer, double &rate) {
   rate = layer.config.real("rate");
   layer.config.ignore({"seed"});
@@ -27,8 +27,8 @@ bool readRate(LayerBuilder &layer, double &rate) {
   return false;
 }
 
-// The axes of 1 in `noise_shape`, whose elements are dropped together: [null, 1, 1, 1] drops whole samples. False after
-// an error.
+// Reads the axes of size 1 in `noise_shape`, along which elements are dropped or kept as a whole: [null, 1, 1, 1] drops
+// whole samples. False after an error.
 bool readShared(LayerBuilder &layer, Value x, SmallVector<int64_t> &shared) {
   const Json *noise = layer.config.find("noise_shape");
   if (!noise)

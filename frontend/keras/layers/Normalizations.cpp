@@ -8,7 +8,7 @@ namespace {
 
 constexpr llvm::StringRef unsupported[] = {"beta_constraint", "gamma_constraint"};
 
-// The order of axes that puts the `axis` option's one last; none after an error.
+// The order of axes that moves the axis of the option `axis` to the end; nullopt after an error.
 std::optional<SmallVector<int64_t>> channelsLast(LayerBuilder &layer, Value x) {
   std::optional<SmallVector<int64_t>> sorted = sampleAxes(layer, x, readAxes(layer, -1));
   if (!sorted)
@@ -30,7 +30,7 @@ Value ordered(LayerBuilder &layer, Value x, ArrayRef<int64_t> order) {
                                       : mt::TransposeOp::create(layer.builder, layer.location, x, order).getResult();
 }
 
-// Builds over the last axis what is asked for over another: moved there, and back.
+// Builds a layer for another axis than the last: moves the axis to the end, and back.
 template <Value (*build)(LayerBuilder &, Value)> Value overAxis(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   std::optional<SmallVector<int64_t>> order = x ? channelsLast(layer, x) : std::nullopt;
@@ -42,7 +42,7 @@ template <Value (*build)(LayerBuilder &, Value)> Value overAxis(LayerBuilder &la
   return ordered(layer, build(layer, ordered(layer, x, *order)), back);
 }
 
-// A variable of the layer, or a constant where an option leaves it out.
+// A variable of the layer, or a constant if an option disables the variable.
 Value scaleOrConstant(LayerBuilder &layer, llvm::StringRef option, llvm::StringRef name, ArrayRef<int64_t> shape,
                       float value) {
   std::string initializer = name.str() + "_initializer";
@@ -57,7 +57,7 @@ Value buildBatchNormalization(LayerBuilder &layer, Value x) {
   layer.config.expectAbsent(unsupported);
   layer.config.expectAbsent({"virtual_batch_size", "renorm_clipping"});
   layer.config.expect("renorm", false);
-  // Statistics are those of the global batch, as `synchronized` asks.
+  // Statistics are always those of the global batch, as with `synchronized`.
   layer.config.ignore(
       {"synchronized", "fused", "renorm_momentum", "moving_mean_initializer", "moving_variance_initializer"});
   SmallVector<int64_t> shape = {layer.shapeOf(x).back()};
@@ -79,7 +79,7 @@ Value normalize(LayerBuilder &layer, Value x, ArrayRef<int64_t> dims) {
       {x}, {layer.integers("dims", dims), layer.number("epsilon", layer.config.real("epsilon", 1e-3))}, x.getType());
 }
 
-// y gamma + beta, where the layer has them.
+// y gamma + beta, as far as the layer has them.
 Value scaled(LayerBuilder &layer, Value y, ArrayRef<int64_t> shape) {
   for (auto [option, name] : {std::pair("scale", "gamma"), std::pair("center", "beta")}) {
     std::string initializer = std::string(name) + "_initializer";
@@ -93,8 +93,8 @@ Value scaled(LayerBuilder &layer, Value y, ArrayRef<int64_t> shape) {
   return y;
 }
 
-// The axes of a normalisation, in order, whose sizes its variables have: the last ones, so that these stand beside the
-// input. None after an error.
+// The axes of a normalization, sorted, which are also the axes of its variables: the last axes, so that the variables
+// broadcast to the input. Nullopt after an error.
 std::optional<SmallVector<int64_t>> lastAxes(LayerBuilder &layer, Value x) {
   std::optional<SmallVector<int64_t>> dims = sampleAxes(layer, x, readAxes(layer, -1));
   if (!dims)
@@ -119,7 +119,7 @@ Value buildLayerNormalization(LayerBuilder &layer) {
   return scaled(layer, normalize(layer, x, *dims), layer.shapeOf(x).take_back(dims->size()));
 }
 
-// x / sqrt(the mean of x^2 + epsilon), scaled.
+// x / sqrt(mean of x^2 + epsilon), scaled.
 Value buildRmsNormalization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   std::optional<SmallVector<int64_t>> dims = x ? lastAxes(layer, x) : std::nullopt;

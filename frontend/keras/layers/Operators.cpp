@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators on tensors: x + y, x * 2.0 and their like are layers of the module keras.src.ops in a saved model.
+// Operators on tensors such as x + y and x * 2.0, which a saved model has as layers of the module keras.src.ops.
 #include "frontend/keras/LayerTable.h"
 
 using namespace mlir;

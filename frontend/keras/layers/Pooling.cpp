@@ -15,7 +15,7 @@ Value pool(LayerBuilder &layer, Value x, const Geometry &g, ArrayRef<int64_t> pa
   return layer.inferred<mt::PoolOp>({x}, attributes);
 }
 
-// Along one axis, for each output, how many of the window's taps lie in the image.
+// For each output along one axis, the number of the window's taps that are inside the image.
 SmallVector<int64_t> tapsInside(int64_t inputs, int64_t outputs, int64_t taps, int64_t stride, int64_t low) {
   SmallVector<int64_t> counts;
   for (int64_t o = 0; o < outputs; ++o) {
@@ -36,7 +36,7 @@ template <int64_t axes, bool average> Value buildPool(LayerBuilder &layer) {
   Value y = padding ? pool(layer, x, g, *padding, average ? mt::Reduction::sum : mt::Reduction::max) : Value();
   if (!y || !average)
     return fromImages<axes>(layer, y);
-  // The padding does not count: 1 / taps inside, [OH, OW, 1].
+  // The padding does not count: multiplies by 1 / (number of taps inside), [OH, OW, 1].
   ArrayRef<int64_t> from = layer.shapeOf(x), to = layer.shapeOf(y);
   if (to[1] * to[2] > maxFactor * 64)
     return layer.fail("expected at most 2^26 windows, found " + std::to_string(to[1] * to[2]));
@@ -66,7 +66,7 @@ template <int64_t axes, bool average> Value buildGlobal(LayerBuilder &layer) {
     dims.push_back(axis);
     count *= layer.shapeOf(x)[axis];
   }
-  // The average is of the steps that a mask shows.
+  // The average is over the steps that a mask selects.
   Value mask = average && axes == 1 ? layer.inputMask() : Value();
   if (mask)
     x = select(unsqueezeLast(layer.expr(mask)), layer.expr(x), 0.0).value();

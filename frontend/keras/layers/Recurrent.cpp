@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recurrent layers: which cells run over which steps, and what is returned of them.
+// Recurrent layers: the cells, the order of the steps, and the results.
 #include "frontend/keras/LayerTable.h"
 #include "frontend/keras/layers/RecurrentCell.h"
 
@@ -18,7 +18,7 @@ StepOrder readOrder(LayerBuilder &layer) {
           layer.config.boolean("go_backwards", false), layer.config.boolean("zero_output_for_mask", false)};
 }
 
-// Tensors of the keyword argument or of the second argument `initial_state`: one, a list, or none.
+// Tensors of the argument `initial_state`, by keyword or as the second argument: one, a list, or none.
 SmallVector<Value> initialStates(LayerBuilder &layer) {
   const Operand *initial = layer.keyword("initial_state");
   SmallVector<Value> states;
@@ -34,14 +34,14 @@ SmallVector<Value> initialStates(LayerBuilder &layer) {
   return states;
 }
 
-// The mask of the steps. A layer that is called with states as tensors sees no mask but the argument `mask`: Keras then
-// looks for arguments of other names.
+// The mask of the steps. If a layer is called with states as tensors, only the argument `mask` counts, because Keras
+// then looks for arguments of other names.
 Value stepMask(LayerBuilder &layer, ArrayRef<Value> states) {
   Value mask = layer.inputMask();
   return states.empty() || layer.isMaskGiven() ? mask : Value();
 }
 
-// Cells of one layer, each of which reads what the one before it has computed.
+// Runs the cells of one layer, each of which reads the output of the previous one.
 StepResult runCells(LayerBuilder &layer, const Json &object, const std::string &name, const std::string &weights,
                     StepOrder order, Value mask, Value x, ArrayRef<Value> states) {
   std::string className = textMember(object, "class_name");
@@ -86,14 +86,14 @@ StepResult runCells(LayerBuilder &layer, const Json &object, const std::string &
   return result;
 }
 
-// The layer's own config has the cell's options too.
+// Runs a layer whose own config has the options of its cell.
 StepResult runLayer(LayerBuilder &layer, const CellClass &cell, const std::string &name, const std::string &weights,
                     StepOrder order, Value mask, Value x, ArrayRef<Value> states) {
   layer.part(name + cell.cellName, weights + "cell");
   return runCell(layer, cell, order, mask, x, SmallVector<Value>(states));
 }
 
-// What the layer returns of it.
+// The results of the layer.
 Value returned(LayerBuilder &layer, const StepResult &result, StepOrder order) {
   if (!result.last)
     return {};
@@ -132,7 +132,7 @@ Value buildRnn(LayerBuilder &layer) {
       order);
 }
 
-// One direction of a Bidirectional layer.
+// Runs one direction of a Bidirectional layer.
 StepResult runDirection(LayerBuilder &layer, const Json &object, const std::string &folder, Value x,
                         ArrayRef<Value> states, StepOrder &order) {
   const Json *own = member(object, "config");
@@ -190,7 +190,8 @@ Value buildBidirectional(LayerBuilder &layer) {
     return {};
   if (order.backward == back.backward || order.sequences != back.sequences || order.state != back.state)
     return layer.fail("expected layers of two directions that return the same, found others");
-  // What goes backwards is turned twice: once by its layer, and back by this one, whichever of the two it is.
+  // The outputs of the backward direction are reversed twice: by its layer, and by this layer, whichever of the two
+  // directions it is.
   Value a = order.sequences ? one.outputs : one.last, b = order.sequences ? other.outputs : other.last;
   if (order.sequences && order.backward)
     for (Value *turned : {&a, &b})
@@ -206,11 +207,11 @@ Value buildBidirectional(LayerBuilder &layer) {
   return result;
 }
 
-// Steps all of whose numbers are mask_value are zeros, and masked.
+// Steps whose elements all equal mask_value become zeros, and are masked.
 Value buildMasking(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   double hidden = layer.config.real("mask_value", 0);
-  layer.inputMask(); // of another layer: it ends here
+  layer.inputMask(); // the mask of the previous layer is not passed on
   if (!x || layer.typeOf(x).getRank() < 3)
     return x ? layer.fail("expected an input of 3 axes with the batch, found " +
                           std::to_string(layer.typeOf(x).getRank()))

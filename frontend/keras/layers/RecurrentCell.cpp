@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The product of all inputs with the kernel stands before the loop, as one product; the loop is an mt.scan over what is
-// left of a cell: the product of the state with the recurrent kernel, and the gates.
+// The product of all inputs with the kernel is one product before the loop. The loop is an mt.scan over the rest of the
+// cell: the product of the state with the recurrent kernel, and the gates.
 #include "frontend/keras/layers/RecurrentCell.h"
 #include "frontend/keras/LayerTable.h"
 
@@ -19,25 +19,25 @@ const CellClass *findCell(llvm::StringRef name) {
 
 namespace {
 
-// One cell over all steps of its input. The layer's config is the cell's.
+// One cell over all steps of its input. The config of the layer is that of the cell.
 class Loop {
 public:
   Loop(LayerBuilder &layer, const CellClass &cell, StepOrder order, Value mask)
       : layer(layer), cell(cell), order(order), mask(mask) {}
 
-  // x [?, T, C]; `states`: before the first step, none for zeros. No outputs after an error.
+  // x [?, T, C]; `states` are the states before the first step, empty for zeros. Returns no outputs after an error.
   StepResult run(Value x, SmallVector<Value> states);
 
 private:
   LayerBuilder &layer;
   const CellClass &cell;
   const StepOrder order;
-  const Value mask; // [?, T], or null
+  const Value mask; // [?, T]; null: no mask
   int64_t units = 0;
   bool resetAfter = true;
   double dropout = 0, recurrentDropout = 0;
-  Value recurrent, recurrentBias;  // the bias that a product with the state has: GRU with reset_after
-  SmallVector<Value> dropoutMasks; // of the state, of each gate: what recurrent_dropout multiplies it by
+  Value recurrent, recurrentBias;  // bias of the product with the state, which GRU with reset_after has
+  SmallVector<Value> dropoutMasks; // factors of the state for recurrent_dropout, per gate
 
   bool readOptions();
   Value project(Value x);
@@ -51,7 +51,7 @@ private:
     Value one = mt::ConstantOp::create(layer.builder, layer.location, static_cast<float>(value));
     return expr(mt::BroadcastOp::create(layer.builder, layer.location, type, one));
   }
-  // Of a value [?, gates * units], or of a matrix or vector with such a last axis.
+  // Slice of gates of a value [?, gates * units], or of a matrix or vector with this last axis.
   Value gate(Value value, int64_t first, int64_t count = 1) {
     ArrayRef<int64_t> shape = layer.shapeOf(value).drop_front(mt::isSplit(value.getType()));
     SmallVector<int64_t> starts(shape.size(), 0), sizes(shape);
@@ -86,7 +86,7 @@ bool Loop::readOptions() {
   return !layer.config.failed();
 }
 
-// The input's part of all gates at all steps, with its bias.
+// The product of the inputs of all steps with the kernels of all gates, with the bias.
 Value Loop::project(Value x) {
   int64_t all = cell.gates * units;
   Value kernel = layer.variable("kernel", {layer.shapeOf(x).back(), all}, "kernel_initializer");
@@ -113,7 +113,7 @@ Value Loop::project(Value x) {
   };
   Value projected;
   if (dropout > 0 && recurrentDropout > 0 && cell.gates > 1) {
-    // Keras then drops for each gate by itself.
+    // Keras then has separate dropout for each gate.
     SmallVector<Value> parts;
     for (int64_t i = 0; i < cell.gates; ++i)
       parts.push_back(product(dropped(x, dropout, {1}), gate(kernel, i)));
@@ -121,7 +121,7 @@ Value Loop::project(Value x) {
   } else {
     projected = product(dropout > 0 ? dropped(x, dropout, {1}) : x, kernel);
   }
-  // Elements are dropped alike at all steps.
+  // The same elements are dropped at all steps.
   for (int64_t i = 0; recurrentDropout > 0 && i < cell.gates; ++i)
     dropoutMasks.push_back(dropped(filled(rowType(units), 1).value(), recurrentDropout, {}));
   return bias ? layer.binary<mt::AddOp>(projected, bias) : projected;
@@ -172,7 +172,7 @@ SmallVector<Value> Loop::step(Value x, ArrayRef<Value> states) {
   return {(expr(update) * expr(before) + (1.0 - expr(update)) * expr(next)).value()};
 }
 
-// The loop. Where the mask is false the states stay as they are.
+// Builds the loop. The states do not change at steps for which the mask is false.
 Value Loop::scanned(Value x, ArrayRef<Value> before, SmallVectorImpl<Value> &results) {
   OpBuilder &builder = layer.builder;
   SmallVector<Value> inputs{x};

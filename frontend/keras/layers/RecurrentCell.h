@@ -20,22 +20,22 @@ inline constexpr CellClass cellClasses[] = {{"SimpleRNN", "SimpleRNNCell", "simp
                                             {"LSTM", "LSTMCell", "lstm_cell", CellKind::Lstm, 4, 2},
                                             {"GRU", "GRUCell", "gru_cell", CellKind::Gru, 3, 1}};
 
-// By the name of the cell or the layer; null where there is none.
+// Finds a class by the name of the cell or the layer; null if there is none.
 const CellClass *findCell(llvm::StringRef name);
 
-// What a recurrent layer does with its steps, beside the cell.
+// Options of a recurrent layer that concern the steps.
 struct StepOrder {
   bool sequences, state, backward, zeroMasked;
 };
 
-// Of all steps, where they stand in the input; after the last step of the loop.
+// `outputs` of all steps, in the order of the input; `last` and `states` after the last step of the loop.
 struct StepResult {
   mlir::Value outputs, last;
   mlir::SmallVector<mlir::Value> states;
 };
 
-// The layer's config is the cell's. x [?, T, C]; `mask` [?, T], or null; `states`: before the first step, none for
-// zeros. No `last` after an error.
+// Runs a cell; the config of the layer is that of the cell. x [?, T, C]; `mask` [?, T] or null; `states` before the
+// first step, empty for zeros. `last` is null after an error.
 StepResult runCell(LayerBuilder &layer, const CellClass &cell, StepOrder order, mlir::Value mask, mlir::Value x,
                    mlir::SmallVector<mlir::Value> states);
 

@@ -11,7 +11,7 @@ using mlir::mt::Expr;
 namespace mtc::keras {
 namespace {
 
-// What of the input an output along an axis is made of: for tap t, slice ids[t][o] times weights[t][o].
+// The weighted inputs of each output along an axis: for tap t, slice ids[t][o] times weights[t][o].
 struct Taps {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<float>> weights;
@@ -24,7 +24,7 @@ struct Kernel {
   const char *name;
   double (*weight)(double distance);
 };
-// Cubic: Keys' with a = -1/2.
+// The cubic kernel is that of Keys with a = -1/2.
 constexpr Kernel kernels[] = {
     {"bilinear", [](double x) { return std::max(0.0, 1 - x); }},
     {"bicubic",
@@ -42,7 +42,7 @@ Taps nearestTaps(int64_t from, int64_t to) {
   return taps;
 }
 
-// Weights outside the image are left out and the others divided by their sum.
+// Weights outside of the image are left out, and the others are divided by their sum.
 Taps kernelTaps(const Kernel &kernel, int64_t from, int64_t to, bool antialias) {
   double step = double(from) / double(to), spread = antialias ? std::max(step, 1.0) : 1;
   std::vector<std::vector<std::pair<int64_t, double>>> tapLists(static_cast<size_t>(to));
@@ -73,7 +73,7 @@ Taps kernelTaps(const Kernel &kernel, int64_t from, int64_t to, bool antialias) 
   return taps;
 }
 
-// Along axis 1 or 2.
+// Resizes axis 1 or 2.
 Value resizeAxis(LayerBuilder &layer, Value x, int64_t axis, int64_t to, const Kernel *kernel, bool antialias) {
   int64_t from = layer.shapeOf(x)[axis];
   if (from == to)
@@ -96,14 +96,14 @@ Value resizeAxis(LayerBuilder &layer, Value x, int64_t axis, int64_t to, const K
   return sum;
 }
 
-// Half of what `whole` has more than `part`.
+// Half of the difference of two sizes.
 int64_t margin(int64_t whole, int64_t part) { return (whole - part) / 2; }
-// Keras computes these in double and cuts.
+// Keras computes this in double precision and truncates.
 int64_t proportional(int64_t size, int64_t numerator, int64_t denominator) {
   return static_cast<int64_t>(double(size * numerator) / double(denominator));
 }
 
-// Surrounded by a value up to the proportions.
+// Pads with a value to the aspect ratio height / width.
 Value padToAspect(LayerBuilder &layer, Value x, int64_t height, int64_t width, double fill) {
   int64_t h = layer.shapeOf(x)[1], w = layer.shapeOf(x)[2];
   int64_t top = margin(std::max(h, proportional(w, height, width)), h),

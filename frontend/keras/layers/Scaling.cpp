@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Preprocessing with fixed numbers.
+// Preprocessing with constants.
 #include "frontend/keras/LayerTable.h"
 
 using namespace mlir;
 
 namespace mtc::keras {
 
-// A number or a nested list of numbers, flat.
+// Reads a number, or flattens a nested list of numbers.
 static bool readNumbers(const Json &value, SmallVector<float> &numbers) {
   if (value.is_number()) {
     numbers.push_back(value.get<float>());
@@ -16,7 +16,7 @@ static bool readNumbers(const Json &value, SmallVector<float> &numbers) {
   return value.is_array() && llvm::all_of(value, [&](const Json &item) { return readNumbers(item, numbers); });
 }
 
-// An option that is a scalar or a vector over the last axis.
+// Reads an option that is a scalar, or a vector over the last axis.
 static Value readVector(LayerBuilder &layer, llvm::StringRef key, double fallback, int64_t channels) {
   SmallVector<float> numbers;
   const Json *value = layer.config.find(key);
@@ -41,7 +41,8 @@ static Value buildRescaling(LayerBuilder &layer) {
   return layer.binary<mt::AddOp>(layer.binary<mt::MulOp>(x, scale), offset);
 }
 
-// (x - mean) / max(sqrt(variance), epsilon), per element of the axes; numbers in the config are those of the last.
+// (x - mean) / max(sqrt(variance), epsilon), per element of the axes; numbers in the config are per element of the last
+// axis.
 static Value buildNormalization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   if (!x)
@@ -64,7 +65,7 @@ static Value buildNormalization(LayerBuilder &layer) {
     SmallVector<int64_t> shape, beside;
     for (int64_t axis : *ownAxes)
       shape.push_back(layer.shapeOf(x)[axis]);
-    // From the first of them on, as they stand beside a sample.
+    // Shape that broadcasts to a sample: sizes from the first of the axes on.
     for (int64_t axis = ownAxes->empty() ? rank : ownAxes->front(); axis < rank; ++axis)
       beside.push_back(llvm::is_contained(*ownAxes, axis) ? layer.shapeOf(x)[axis] : 1);
     mean = layer.variable("mean", shape, "", false);
@@ -73,7 +74,7 @@ static Value buildNormalization(LayerBuilder &layer) {
       return {};
     mean = layer.reshape(mean, beside);
     variance = layer.reshape(variance, beside);
-    layer.skipVariable(); // how many samples they are of
+    layer.skipVariable(); // the number of samples of the statistics
     layer.config.ignore({"variance"});
   }
   bool invert = layer.config.boolean("invert", false);

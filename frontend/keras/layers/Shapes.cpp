@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace mtc::keras {
 
-// Elements of a sample; at most 2^40 in a tensor that exists.
+// Number of elements of a sample, at most 2^40 for an existing tensor.
 static int64_t sampleSize(Value value) {
   int64_t size = 1;
   for (int64_t extent : LayerBuilder::shapeOf(value).drop_front())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of keras.ops that move elements: other shapes, parts; and products.
+// Functions of keras.ops that move elements (reshaping, slicing), and products.
 #include "frontend/keras/LayerTable.h"
 
 using namespace mlir;
@@ -14,7 +14,7 @@ Value transpose(LayerBuilder &layer, Value x, ArrayRef<int64_t> order) {
   return llvm::is_sorted(order) ? x : mt::TransposeOp::create(layer.builder, layer.location, x, order).getResult();
 }
 
-// Tensors alone.
+// The operands that are tensors.
 SmallVector<Value> operands(LayerBuilder &layer, size_t count) {
   SmallVector<Value> tensors;
   for (const Operand &operand : layer.arguments())
@@ -26,9 +26,8 @@ SmallVector<Value> operands(LayerBuilder &layer, size_t count) {
   return {};
 }
 
-// A tensor of rank `rank` - 1 lacks the rows or columns of a product: Keras' matmul takes vectors, one a sample, only
-// as matrices.
-// A matrix of constants is one for all samples.
+// Both tensors need rows and columns in each sample: a vector per sample must be a matrix of one row or column. A
+// constant matrix is shared by all samples.
 Value buildMatmul(LayerBuilder &layer) {
   llvm::ArrayRef<Operand> arguments = layer.arguments();
   if (arguments.size() == 2 && arguments[0].tensor && layer.isArray(arguments[1])) {
@@ -171,10 +170,10 @@ Value buildFlip(LayerBuilder &layer) {
 // ---- parts
 
 struct Part {
-  SmallVector<int64_t> starts, sizes, strides, shape; // without the batch axis; the shape with it
+  SmallVector<int64_t> starts, sizes, strides, shape; // without the batch axis, except for `shape`
 };
 
-// A whole number of a slice, from the end where negative, cut to 0 .. size.
+// An integer of a slice, counted from the end if negative, clamped to 0 .. size.
 int64_t bound(const Json *value, int64_t size, int64_t otherwise) {
   if (!value || !value->is_number_integer())
     return otherwise;
@@ -222,7 +221,7 @@ Value buildGetItem(LayerBuilder &layer) {
   std::vector<Json> keys = argument.is_array() ? argument.get<std::vector<Json>>() : std::vector<Json>{argument};
   auto isEllipsis = [](const Json &key) { return textMember(key, "class_name") == "__ellipsis__"; };
   static const Json whole = {{"class_name", "__slice__"}, {"config", Json::object()}};
-  // An ellipsis, or the end, stands for all axes that are not named.
+  // An ellipsis, or the end of the keys, stands for all axes without a key.
   auto named =
       std::count_if(keys.begin(), keys.end(), [&](const Json &key) { return !key.is_null() && !isEllipsis(key); });
   auto place = std::find_if(keys.begin(), keys.end(), isEllipsis);
@@ -249,7 +248,7 @@ Value buildGetItem(LayerBuilder &layer) {
   return slice ? layer.reshape(slice, part.shape) : slice;
 }
 
-// Equal parts, or parts that begin at given places.
+// Splits into equal parts, or at the given indices.
 Value buildSplit(LayerBuilder &layer) {
   Value x = layer.input();
   std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, readAxes(layer)) : std::nullopt;
