@@ -117,20 +117,20 @@ AcyclicGraph::Walk AcyclicGraph::walk(unsigned first, unsigned last) const {
 bool AcyclicGraph::haveIndirectPath(unsigned a, unsigned b) const {
   if (nodes[b].position < nodes[a].position)
     std::swap(a, b);
-  return walk(a, b).meet;
+  return walk(a, b).connected;
 }
 
 bool AcyclicGraph::havePath(unsigned from, unsigned to) const {
   if (from == to || nodes[from].after.contains(to))
     return true;
-  return nodes[from].position < nodes[to].position && walk(from, to).meet;
+  return nodes[from].position < nodes[to].position && walk(from, to).connected;
 }
 
-// Makes two nodes adjacent in the order: moves the nodes that depend on `first` behind `last`, or the nodes on which
-// `last` depends in front of `first`. `middle` replaces both nodes.
+// Makes two nodes adjacent in the order: moves the nodes that depend on `first` after `last`, or the nodes on which
+// `last` depends before `first`. `middle` replaces both nodes.
 void AcyclicGraph::makeAdjacent(unsigned first, unsigned last, llvm::ArrayRef<unsigned> middle) {
   Walk moved = walk(first, last);
-  assert(!moved.meet && "expected no path through a third node");
+  assert(!moved.connected && "expected no path through a third node");
   llvm::sort(moved.found, [&](unsigned a, unsigned b) { return nodes[a].position < nodes[b].position; });
   llvm::for_each(moved.found, [&](unsigned node) { remove(node); });
   moved.found.insert(moved.forward ? moved.found.begin() : moved.found.end(), middle.begin(), middle.end());

@@ -50,8 +50,8 @@ private:
     mutable uint64_t seen = 0; // number of the last search that visited the node
   };
   struct Walk {
-    bool meet = false, forward = false; // forward: the search from the first node has ended
-    llvm::SmallVector<unsigned> found;  // nodes that the ended search visited, without its first node
+    bool connected = false, forward = false; // forward: the search from the first node has ended
+    llvm::SmallVector<unsigned> found;       // nodes that the ended search visited, without its first node
   };
   Walk walk(unsigned first, unsigned last) const;
   void makeAdjacent(unsigned first, unsigned last, llvm::ArrayRef<unsigned> middle);

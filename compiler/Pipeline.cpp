@@ -103,12 +103,12 @@ constexpr Stage table[] = {
     {"fuse", "group ops into kernels", buildFuse, checkFuse},
     // Every computation is inside of an mt.kernel that satisfies the contract of its kind. Assigned values are results
     // of elementwise kernels.
-    {"recompute", "under a memory limit, run cheap kernels a second time instead of keeping their results",
-     buildRecompute, checkFuse},
+    {"recompute", "under a memory limit, repeat cheap kernels instead of keeping their results", buildRecompute,
+     checkFuse},
     // The same as before; some kernels occur twice.
     {"schedule", "order kernels and all-reduces, and set barriers", buildSchedule, checkSchedule},
-    // Program order is the order of execution. `wait` and all-reduces order every two kernels of which one depends on
-    // the other.
+    // Program order is the order of execution. `wait` and all-reduces order two kernels if one of them depends on the
+    // other.
     {"allocate", "assign buffers, with one arena layout per number of shards", buildAllocate, checkAllocate},
     // Only the plan dialect is left. Conflicting accesses to a byte are ordered, in every variant (plan-check).
     {"codegen", "generate machine code of every kernel for each target", buildCodegen, checkCodegen},

@@ -84,7 +84,7 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, ArrayRef<mt
              0);
     return failure();
   }
-  // Of N devices, the device with most shards has R / 2^floor(log2 N).
+  // With N devices, the device with most shards has R / 2^floor(log2 N).
   int64_t devices = int64_t(1) << (variants - variant);
   mlir::mt::Compilation(module).setMinDevices(devices);
   if (devices > 1)

@@ -54,11 +54,11 @@ static Packing packImproved(std::span<const LiveBuffer> buffers, Order order, in
   constexpr int attempts = 40; // more attempts gain little
   Packing last = packInOrder(buffers, order), best = last;
   for (int attempt = 0; attempt < attempts && best.bytes > bound; ++attempt) {
-    for (size_t place = 1; place < order.size(); ++place) {
-      size_t index = order[place];
-      auto at = order.begin() + static_cast<std::ptrdiff_t>(place);
+    for (size_t position = 1; position < order.size(); ++position) {
+      size_t index = order[position];
+      auto at = order.begin() + static_cast<std::ptrdiff_t>(position);
       if (last.offsets[index] + buffers[index].bytes > bound)
-        std::rotate(order.begin() + static_cast<std::ptrdiff_t>(place / 2), at, at + 1);
+        std::rotate(order.begin() + static_cast<std::ptrdiff_t>(position / 2), at, at + 1);
     }
     last = packInOrder(buffers, order);
     if (last.bytes < best.bytes)
@@ -77,14 +77,14 @@ static Packing packBySearch(std::span<const LiveBuffer> buffers, Order order, in
   size_t attempts = comparisons / (buffers.size() * buffers.size());
   for (size_t attempt = 0; attempt < attempts && isFar(best, bound); ++attempt) {
     Order above; // positions in the order
-    for (size_t place = 1; place < order.size(); ++place)
-      if (best.offsets[order[place]] + buffers[order[place]].bytes > bound)
-        above.push_back(place);
+    for (size_t position = 1; position < order.size(); ++position)
+      if (best.offsets[order[position]] + buffers[order[position]].bytes > bound)
+        above.push_back(position);
     if (above.empty())
       break;
     size_t from = above[random() % above.size()], to = random() % from;
     Order changed = order;
-    auto at = [&](size_t place) { return changed.begin() + static_cast<std::ptrdiff_t>(place); };
+    auto at = [&](size_t position) { return changed.begin() + static_cast<std::ptrdiff_t>(position); };
     std::rotate(at(to), at(from), at(from + 1));
     Packing packing = packInOrder(buffers, changed);
     if (packing.bytes <= best.bytes) {

@@ -59,11 +59,11 @@ static bool haveConflict(plan::KernelOp kernel, ArrayRef<Access> accesses) {
   // for each memory, the writes by their first byte; they do not overlap
   llvm::StringMap<std::map<int64_t, const Access *>> writes;
   auto conflicts = [&](const Access &access, auto accepts) {
-    auto &those = writes[access.bytes.memory];
-    auto at = those.upper_bound(access.bytes.begin);
-    if (at != those.begin())
+    auto &sameMemory = writes[access.bytes.memory];
+    auto at = sameMemory.upper_bound(access.bytes.begin);
+    if (at != sameMemory.begin())
       --at;
-    for (; at != those.end() && at->first < access.bytes.end; ++at)
+    for (; at != sameMemory.end() && at->first < access.bytes.end; ++at)
       if (access.bytes.overlaps(at->second->bytes) && !accepts(*at->second))
         return true;
     return false;
@@ -97,7 +97,7 @@ static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTa
              << describe(write.bytes) << ", found none at " << describe(step, index);
     if (llvm::none_of(step.accesses, [&](const Access &read) { return keepsRest(kernel, read, write); }))
       return launch.emitOpError("expected a part of ")
-             << describe(write.bytes) << " to be written in place, found the rest elsewhere at "
+             << describe(write.bytes) << " to be written in place, found the rest in another buffer at "
              << describe(step, index);
     for (const Access &other : others)
       if (&other != &write && other.bytes.overlaps(write.bytes) && !isInPlace(kernel, other, write))
@@ -197,7 +197,7 @@ static LogicalResult reportConflict(ArrayRef<CheckedStep> steps, size_t index, s
 }
 
 LogicalResult checkOrder(ArrayRef<CheckedStep> steps, SymbolTable &symbols, bool alone) {
-  size_t deviceBarrier = 0, allBarrier = 0; // the last step with such a barrier before it
+  size_t deviceBarrier = 0, allBarrier = 0; // the last step with a barrier of the device, or of all devices, before it
   LastAccesses accesses;
   for (auto [index, step] : llvm::enumerate(steps)) {
     if (step.before != Barrier::none)

@@ -60,7 +60,7 @@ mlir::LogicalResult setGrids(mlir::ModuleOp module);
 // threads of a pool.
 struct CodeTask {
   std::function<llvm::Expected<std::vector<TargetCode>>(llvm::ThreadPoolInterface &pool)> run;
-  bool assembles = false; // the task starts a child process, so its parts run before those of other tasks
+  bool assembles = false; // the task starts a child process, so its parts run before the parts of other tasks
 };
 
 // One task per CPU target, in the order of the options, which generates code for all kernels and `mt_sum`. The bytes

@@ -154,7 +154,8 @@ std::optional<Parts> Blocking::productsOf(mt::MatmulOp product, Value whole, con
   return products;
 }
 
-// For a slice of all parts, of which the last one may be shorter (it contains padded classes): the parts of the slice.
+// For a slice of all parts: the parts of the slice. Its last part may be shorter, if the last part contains padded
+// classes.
 std::optional<Parts> Blocking::firstParts(mt::SliceOp slice, const Parts &parts) {
   RankedTensorType all = tensorOf(slice.getOperand()), some = tensorOf(slice.getResult());
   int64_t last = tensorOf(parts.values.back()).getDimSize(parts.axis);

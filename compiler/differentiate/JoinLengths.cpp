@@ -58,7 +58,7 @@ static LogicalResult checkEntries(mt::ProgramOp program, int64_t largest, mt::Pr
                                            << ", found \"" << found.name << "\" at length " << length;
     if (entry.type != found.type && !haveLength(entry.type, largest, found.type, length))
       return emitError(found.op->getLoc())
-             << "expected \"" << entry.name << "\" to have the length on the first axis behind the batch alone, found "
+             << "expected \"" << entry.name << "\" to have the length as the size of its second axis only, found "
              << entry.type << " at length " << largest << " and " << found.type << " at length " << length;
   }
   return success();
@@ -112,8 +112,9 @@ LogicalResult checkLengthInputs(ModuleOp module, int64_t largest, int64_t other,
     }
     if (names.empty())
       return emitError(program.getLoc())
-             << "expected an input of any length for --lengths, found none: a Keras model says it as "
-                "keras.Input((None,)), an ONNX model as an axis with a name, MLIR text as tensor<?x{length}xi32>";
+             << "expected an input with an axis of unknown length for --lengths, found none: write "
+                "keras.Input((None,)) in a "
+                "Keras model, a named axis in an ONNX model, and tensor<?x{length}xi32> in MLIR text";
     if (!found)
       return emitError(program.getLoc()) << "expected the length input to be one of " << names << ", found " << input;
   }

@@ -5,7 +5,7 @@
 //
 //   parts of a value     mt.pads with zeros, adjacent to each other: one concatenation
 //   a matrix             products `transpose_a` of two split values: one product, summed over the batch. Its operands
-//                        are the left and the right operands of the terms, stacked as rows of a sample
+//                        are the left and the right operands of the terms, stacked as rows in each sample
 //   a vector             sums over the batch: one sum over the stacked values
 //
 // So one sum over the batch, with one all-reduce, replaces many. The rows of a sample are in the order of the parts to
@@ -108,23 +108,23 @@ private:
   // list.
   SmallVector<size_t> knownOrder(ArrayRef<Value> values) {
     SmallVector<size_t> known = llvm::to_vector(llvm::seq<size_t>(0, values.size()));
-    DenseMap<Value, size_t> places;
+    DenseMap<Value, size_t> positions;
     for (auto [i, value] : llvm::enumerate(values))
-      places[value] = i;
+      positions[value] = i;
     mt::ConcatOp first;
     for (Operation *user : values[0].getUsers()) {
       auto concat = dyn_cast<mt::ConcatOp>(user);
-      bool same = concat && places.size() == values.size() && concat.getOperands().size() == values.size() &&
-                  llvm::all_of(concat.getOperands(), [&](Value operand) { return places.contains(operand); });
+      bool same = concat && positions.size() == values.size() && concat.getOperands().size() == values.size() &&
+                  llvm::all_of(concat.getOperands(), [&](Value operand) { return positions.contains(operand); });
       if (same && (!first || concat->isBeforeInBlock(first)))
         first = concat;
     }
     if (first)
-      known = llvm::map_to_vector(first.getOperands(), [&](Value operand) { return places.lookup(operand); });
+      known = llvm::map_to_vector(first.getOperands(), [&](Value operand) { return positions.lookup(operand); });
     return known;
   }
   static SmallVector<Value> ordered(ArrayRef<Value> values, ArrayRef<size_t> order) {
-    return llvm::map_to_vector(order, [&](size_t place) { return values[place]; });
+    return llvm::map_to_vector(order, [&](size_t position) { return values[position]; });
   }
 
   // Each replaces several terms by one term.

@@ -124,7 +124,7 @@ Value Rounding::withBias(Value result) {
   return mt::isSplit(other.getType()) ? result : add.getResult();
 }
 
-// Whether the value is a product of a block of classes, or a sum of such products.
+// Whether the value is a product of a block of classes, or a sum of products of blocks.
 static bool isSumOfBlocks(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto add = dyn_cast<mt::AddOp>(op))

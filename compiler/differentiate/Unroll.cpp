@@ -71,7 +71,7 @@ private:
   Value reshape(Value value, RankedTensorType type) {
     return value.getType() == type ? value : mt::ReshapeOp::create(builder, scan.getLoc(), type, value).getResult();
   }
-  // The type reshaped to one axis, besides the batch axis of a split type.
+  // The type reshaped to one axis, after the batch axis if there is one.
   static RankedTensorType rowType(RankedTensorType type) {
     int64_t size = mt::elementsPerRow(type);
     return mt::isSplit(type) ? type.clone({ShapedType::kDynamic, size}) : type.clone({size});

@@ -28,7 +28,7 @@ public:
   mlir::Value readIteration(mlir::OpBuilder &builder);
 
   // Assigns the trainable variables and the variables of the optimizer, except for the loss scale. `values` and
-  // `gradients` are those of the trainable variables. `rate` is the result of the schedule; null: the variable of the
+  // `gradients` belong to the trainable variables. `rate` is the result of the schedule; null: the variable of the
   // learning rate.
   void buildStep(mlir::OpBuilder &builder, llvm::MutableArrayRef<mlir::mt::VariableOp> trainable,
                  llvm::ArrayRef<mlir::Value> values, llvm::SmallVector<mlir::Value> gradients, mlir::Value rate);

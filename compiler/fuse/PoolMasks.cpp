@@ -2,8 +2,7 @@
 //
 // A max pool after a relu. The gradient of the pool is nonzero only at elements that are the maximum of their window.
 // At these elements the mask of the relu equals the mask of the pool's result. So the mask can be applied to the
-// gradient of the pool's result instead. That value is smaller, and the convolution that computes it has it in
-// registers.
+// gradient of the pool's result instead, which is smaller, and which the convolution that computes it has in registers.
 #include "compiler/fuse/Computations.h"
 #include "compiler/fuse/Prepare.h"
 

@@ -170,10 +170,10 @@ static void placeOperands(Operation &op, const RecomputedValues &recomputed, llv
   for (OpOperand &operand : op.getOpOperands()) {
     if (!recomputed.contains(operand.get()))
       continue;
-    Value &place = placed[operand.get()];
-    if (!place)
-      place = mt::ReshapeOp::create(builder, op.getLoc(), operand.get().getType(), operand.get());
-    operand.set(place);
+    Value &copy = placed[operand.get()];
+    if (!copy)
+      copy = mt::ReshapeOp::create(builder, op.getLoc(), operand.get().getType(), operand.get());
+    operand.set(copy);
   }
 }
 

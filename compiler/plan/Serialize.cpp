@@ -149,7 +149,7 @@ static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp mo
   if (!initial.empty() && tensors.size() == initial.size())
     return mlir::emitError(module.getLoc())
            << "expected weights of the model's variables, found \"" << initial[0].name << "\"";
-  if (!tensors.empty()) { // tensors that no variable matches, such as those of another optimizer
+  if (!tensors.empty()) { // tensors that no variable matches, such as slots of another optimizer
     constexpr size_t most = 10;
     std::string names;
     size_t count = 0;

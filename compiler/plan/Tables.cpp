@@ -90,9 +90,9 @@ static uint64_t callWorkspaceBytes(const tables::PlanT &plan, bool limited) {
   return limited ? least : std::max(least, arena / part / unit * unit);
 }
 
-// Adds all operands, then all results, including those that the kernel does not access. The body of an elementwise
-// kernel is written for one number of elements; an operand of rank 0, such as a learning rate, is shared by all
-// elements if the results have a higher rank.
+// Adds all operands, then all results, including operands and results that the kernel does not access. The body of an
+// elementwise kernel is written for one number of elements; an operand of rank 0, such as a learning rate, is shared by
+// all elements if the results have a higher rank.
 static void addArguments(mlir::plan::KernelOp op, tables::KernelT &kernel) {
   mlir::Block &body = op.getBody().front();
   bool isElementwise = kernel.kind == tables::KernelKind::Elementwise;

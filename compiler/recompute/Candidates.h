@@ -11,7 +11,7 @@
 
 namespace mtc {
 
-// The phase in which each kernel runs. A phase is an interval between barriers: its kernels run concurrently.
+// The phase of each kernel. A phase is an interval between barriers: its kernels run concurrently.
 using Phases = llvm::DenseMap<mlir::Operation *, int64_t>;
 
 // Maps a result of a kernel to the same result of the kernel's second run.

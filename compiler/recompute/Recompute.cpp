@@ -6,9 +6,9 @@
 // Each round schedules and allocates a copy of the program, which yields the memory of the step and its peak phase.
 // Then it chooses, of the kernels whose results are live at the peak without being used there, the kernels that save
 // the most bytes per FLOP. The second run of a kernel reads the second runs of its operands if they have one. The
-// length of such chains is limited, and the operands of a chain stay in memory: without a limit everything would be
-// computed again from the inputs at once, which raises the peak. Chains of length 1 are tried first; longer chains are
-// tried only if the step does not fit. A second run computes the same bits.
+// length of a chain of second runs is limited, and the operands of a chain stay in memory: without a limit everything
+// would be computed again from the inputs at once, which raises the peak. Chains of length 1 are tried first; longer
+// chains are tried only if the step does not fit. A second run computes the same bits.
 #include "compiler/Passes.h"
 #include "compiler/recompute/Candidates.h"
 #include "dialects/mt/Compilation.h"

@@ -20,7 +20,7 @@ struct Node {
   llvm::SmallSetVector<unsigned, 8> before; // nodes that must be complete before this node starts
   bool share = false;                       // the kernel writes memory that devices share
   unsigned level = 0;                       // one more than the highest level of the nodes in `before`
-  bool beside = false;                      // the kernel runs concurrently with the all-reduce of the previous level
+  bool concurrent = false;                  // the kernel runs concurrently with the all-reduce of the previous level
   bool isCollective() const;
   mlir::mt::KernelOp kernel() const { return llvm::dyn_cast<mlir::mt::KernelOp>(ops.front()); }
 };

@@ -8,7 +8,7 @@
 // (transposes of weights, Adam's scalars) move to the level before their first reader, or to the last level if there is
 // no reader, so that the step counter changes with the other variables. Kernels that run a second time (mt-recompute)
 // do the same, or they would save no memory. A kernel on which neither the next all-reduce nor a reader of the
-// all-reduce depends (a weight gradient) moves behind that all-reduce, to the start of the next level, so that a device
+// all-reduce depends (a weight gradient) moves after that all-reduce, to the start of the next level, so that a device
 // has work while it waits. Kernels with a turn do not move, because a block of logits waits for them.
 //
 // The wait of a kernel is `all` if it depends on a kernel and one of the two writes memory that devices share, else
@@ -71,7 +71,7 @@ void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
   }
 }
 
-// Moves kernels that can wait, to run concurrently with the next all-reduce (Node::beside).
+// Moves kernels that can wait, to run concurrently with the next all-reduce (Node::concurrent).
 void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
   constexpr unsigned never = std::numeric_limits<unsigned>::max();
   unsigned end = 1;
@@ -94,17 +94,17 @@ void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
         readsOnlyLasting(current.kernel()))
       continue;
     current.level = next + 1;
-    current.beside = true;
+    current.concurrent = true;
   }
 }
 
-// Order within a level: kernels that are concurrent with an all-reduce; other kernels in program order, of which second
-// runs come last; then all-reduces, which wait for everything before them.
+// Order within a level: first kernels that are concurrent with an all-reduce; then other kernels in program order,
+// second runs last; then all-reduces, which wait for everything before them.
 void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
   llvm::sort(order, [&](unsigned a, unsigned b) {
     auto key = [&](unsigned node) {
       const Node &of = graph.nodes[node];
-      return std::tuple(of.level, of.isCollective(), !of.beside, !of.isCollective() && of.kernel().getRecomputed(),
+      return std::tuple(of.level, of.isCollective(), !of.concurrent, !of.isCollective() && of.kernel().getRecomputed(),
                         node);
     };
     return key(a) < key(b);

@@ -93,7 +93,7 @@ private:
     value.replaceAllUsesExcept(annotation.getResult(), annotation);
   }
 
-  // Each program has one shard.sharding of each kind: the one that mt-annotate created, or a new one.
+  // Each program has one shard.sharding of each kind, which mt-annotate or this function creates.
   Value shardingFor(bool split) {
     Value &known = split ? splitSharding : replicatedSharding;
     if (known)

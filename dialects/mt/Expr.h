@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Formulas of mt ops, such as `dy * (1.0 - y * y)`, for gradients, optimizers and decompositions. An Expr is a value or
-// a literal. A literal becomes an mt.constant of rank 0 and of the other operand's element type. Operands broadcast as
-// those of the ops do.
+// a literal. A literal becomes an mt.constant of rank 0 and of the other operand's element type. Operands broadcast by
+// the rules of the ops.
 #ifndef DIALECTS_MT_EXPR_H
 #define DIALECTS_MT_EXPR_H
 

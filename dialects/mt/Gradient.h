@@ -13,8 +13,8 @@ namespace mlir::mt {
 // Adds to `active` the floating-point results of `ops`, in program order, that depend on a value in `active`.
 void addDependents(ArrayRef<Operation *> ops, DenseSet<Value> &active);
 
-// Differentiates `ops`, which are in program order: extends `gradients` from their results to those operands that are
-// `active`. Fails, with an error at the op, if an op between active values has no gradient.
+// Differentiates `ops`, which are in program order: extends `gradients` from their results to their `active` operands.
+// Fails, with an error at the op, if an op between active values has no gradient.
 LogicalResult backpropagate(OpBuilder &builder, ArrayRef<Operation *> ops, const DenseSet<Value> &active,
                             DenseMap<Value, Value> &gradients);
 

@@ -55,7 +55,7 @@ BatchProduct batchProductOf(Value result);
 bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result);
 
 // The ops that read elements of `operand`, directly or after element-wise ops, at the index of their own result or in a
-// sum. Readers of the result of `except` are not followed. Fails if any other op reads such an element.
+// sum. Readers of the result of `except` are not followed. Fails if any other op reads an element in this way.
 FailureOr<SmallVector<Operation *>> elementReaders(Value operand, Operation *except);
 
 } // namespace mlir::mt

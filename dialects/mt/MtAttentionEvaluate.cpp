@@ -15,13 +15,13 @@ struct Head {
   int64_t index, head; // the index of these axes, linearized
   int64_t sample, group;
 
-  const double *line(const Tensor &tensor, int64_t places, int64_t place, bool ofKeys, int64_t size) const {
+  const double *line(const Tensor &tensor, int64_t positions, int64_t position, bool ofKeys, int64_t size) const {
     int64_t heads = ofKeys ? form.keyHeads : form.heads;
     int64_t number = ofKeys ? head / (form.heads / form.keyHeads) : head;
-    return tensor.data.data() + ((index * places + place) * heads + number) * size;
+    return tensor.data.data() + ((index * positions + position) * heads + number) * size;
   }
-  double *line(Tensor &tensor, int64_t places, int64_t place, bool ofKeys, int64_t size) const {
-    return const_cast<double *>(line(std::as_const(tensor), places, place, ofKeys, size));
+  double *line(Tensor &tensor, int64_t positions, int64_t position, bool ofKeys, int64_t size) const {
+    return const_cast<double *>(line(std::as_const(tensor), positions, position, ofKeys, size));
   }
   const double *query(const Tensor &q, int64_t t) const { return line(q, form.queries, t, false, form.keySize); }
   const double *key(const Tensor &k, int64_t s) const { return line(k, form.keys, s, true, form.keySize); }

@@ -70,7 +70,8 @@ def Mt_Rounds : NativeOpTrait<"Rounds"> { let cppNamespace = "::mlir::mt"; }
 // with the discardable attribute mt.precision = "f32" keeps f32.
 def Mt_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::mlir::mt"; }
 // All floating-point operands and results have one element type: f32, bf16 or f16. The op computes in f32 and rounds
-// its result. Results with Mt_StaysFloat32 are always f32, and so are operands that are such results.
+// its result. Results with Mt_StaysFloat32 are always f32, and so are operands that another op with Mt_StaysFloat32
+// computes.
 def Mt_SameFloats : NativeOpTrait<"SameFloats"> { let cppNamespace = "::mlir::mt"; }
 def Mt_StaysFloat32 : NativeOpTrait<"StaysFloat32"> { let cppNamespace = "::mlir::mt"; }
 // Each element of the result is an element of an operand at another index, or a fill value: 0, or the value of mt.pad.
@@ -84,7 +85,7 @@ def Mt_Generates : NativeOpTrait<"Generates"> { let cppNamespace = "::mlir::mt";
 // No kernel computes the op: it is an input, an output or an access to a variable of a program, or a constant.
 def Mt_Boundary : NativeOpTrait<"Boundary"> { let cppNamespace = "::mlir::mt"; }
 class Mt_OwnKernel<list<string> answers = []> : DeclareOpInterfaceMethods<KernelOpInterface, answers>;
-// Of two means of a loss or error the lower one is better; of two means of an accuracy the higher one.
+// The lower of two means of a loss or error is better, or the higher of two means of an accuracy.
 def Mt_LowerIsBetter : NativeOpTrait<"LowerIsBetter"> { let cppNamespace = "::mlir::mt"; }
 def Mt_HigherIsBetter : NativeOpTrait<"HigherIsBetter"> { let cppNamespace = "::mlir::mt"; }
 

@@ -34,8 +34,8 @@ LogicalResult CumsumOp::interpret(const EvalContext &, ArrayRef<Tensor> operands
     inner *= sum.shape[axis];
   for (int64_t i = 0; i < sum.size(); ++i) {
     // Forward, or backward with `reverse`.
-    int64_t at = getReverse() ? sum.size() - 1 - i : i, place = at / inner % size;
-    if (place != (getReverse() ? size - 1 : 0))
+    int64_t at = getReverse() ? sum.size() - 1 - i : i, position = at / inner % size;
+    if (position != (getReverse() ? size - 1 : 0))
       sum.data[at] = wrapped(getType().getElementType(), sum.data[at] + sum.data[at + (getReverse() ? inner : -inner)]);
   }
   results.push_back(std::move(sum));

@@ -53,7 +53,7 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 bool MatmulOp::readsBuffers() { return tensorOf(getRhs()).getRank() == 2; }
 bool MatmulOp::takesEpilogue() { return true; }
 
-// A multiplication and an addition count two. If the batch axis is contracted, the FLOPs are those of one sample.
+// A multiplication and an addition count two. If the batch axis is contracted, the FLOPs are per sample.
 int64_t MatmulOp::getFlops() {
   int64_t inner = tensorOf(getLhs()).getDimSize(axesOf(*this).aInner);
   return 2 * elementsPerRow(getType()) * (ShapedType::isDynamic(inner) ? 1 : inner);

@@ -91,8 +91,8 @@ static void forEachMove(ArrayRef<int64_t> loops, AffineMap map, ArrayRef<int64_t
     for (size_t axis = 0; axis < loops.size(); ++axis)
       at.push_back(index[axis]);
     int64_t offset = 0;
-    for (auto [axis, place] : llvm::enumerate(map.compose(at)))
-      offset = offset * there[axis] + place;
+    for (auto [axis, coordinate] : llvm::enumerate(map.compose(at)))
+      offset = offset * there[axis] + coordinate;
     use(here++, offset);
   }
 }

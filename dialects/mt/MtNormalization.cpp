@@ -109,8 +109,8 @@ private:
   Value ids() const {
     OpBuilder &builder = x.getBuilder();
     Type batch = x.type().clone({x.type().getShape().front()});
-    Expr place = x.make(IotaOp::create(builder, x.getLocation(), batch, 0));
-    Expr shard = floor((place + 0.5) * (1.0 / double(shardRows)));
+    Expr sample = x.make(IotaOp::create(builder, x.getLocation(), batch, 0));
+    Expr shard = floor((sample + 0.5) * (1.0 / double(shardRows)));
     return CastOp::create(builder, x.getLocation(), cast<RankedTensorType>(batch).clone(builder.getI32Type()),
                           shard.value());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizers and schedules of the learning rate. Defaults and formulas are those of Keras 3; attributes select formulas
+// Optimizers and schedules of the learning rate, with the defaults and formulas of Keras 3; attributes select formulas
 // of PyTorch and optax that differ.
 #ifndef MT_OPTIMIZERS_TD
 #define MT_OPTIMIZERS_TD

@@ -79,11 +79,11 @@ struct Bindings {
       if (parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
           parser.parseOperand(operands.emplace_back()))
         return failure();
-      SMLoc place = parser.getCurrentLocation();
+      SMLoc typeLoc = parser.getCurrentLocation();
       if (parser.parseColonType(types.emplace_back()))
         return failure();
       if (!isa<RankedTensorType>(types.back()))
-        return parser.emitError(place, "expected a tensor, found ") << types.back();
+        return parser.emitError(typeLoc, "expected a tensor, found ") << types.back();
       return success();
     });
   }
@@ -134,8 +134,8 @@ ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &result) {
 
 LogicalResult ScanOp::verify() {
   if (getInputs().empty() != getSteps().has_value())
-    return emitOpError("expected `steps` in a loop without inputs alone, found ")
-           << getInputs().size() << " inputs and " << (getSteps() ? "steps" : "none");
+    return emitOpError("expected either inputs or `steps`, found ")
+           << getInputs().size() << " inputs and " << (getSteps() ? "steps" : "no steps");
   for (Value input : getInputs())
     if (!hasSteps(tensorOf(input)))
       return emitOpError("expected an input with an axis of steps, found ") << input.getType();
@@ -167,8 +167,8 @@ LogicalResult ScanOp::verifyRegions() {
       return op.emitOpError("expected a computation inside mt.scan, found this");
   Operation *yield = body.getTerminator();
   if (yield->getNumOperands() < getCarries().size() || yield->getNumOperands() == 0)
-    return yield->emitOpError("expected the ")
-           << getCarries().size() << " carries and what is stacked, found " << yield->getNumOperands() << " values";
+    return yield->emitOpError("expected the ") << getCarries().size() << " carries and the outputs of a step, found "
+                                               << yield->getNumOperands() << " values";
   for (auto [carry, after] : llvm::zip(getCarries(), yield->getOperands()))
     if (carry.getType() != after.getType())
       return yield->emitOpError("expected a carry of type ") << carry.getType() << ", found " << after.getType();

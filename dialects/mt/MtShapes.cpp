@@ -49,9 +49,9 @@ SmallVector<Move> BroadcastOp::getMoves() {
   ArrayRef<int64_t> from = sampleShape(getOperand().getType()), to = sampleShape(getResult().getType());
   SmallVector<int64_t> strides = stridesOf(from);
   Move move{getOperand()};
-  for (size_t behind = to.size(); behind > 0; --behind) {
-    bool repeated = behind > from.size() || from[from.size() - behind] == 1;
-    move.axes.push_back({to[to.size() - behind], repeated ? 0 : strides[from.size() - behind]});
+  for (size_t fromEnd = to.size(); fromEnd > 0; --fromEnd) {
+    bool repeated = fromEnd > from.size() || from[from.size() - fromEnd] == 1;
+    move.axes.push_back({to[to.size() - fromEnd], repeated ? 0 : strides[from.size() - fromEnd]});
   }
   return {move};
 }
@@ -64,7 +64,7 @@ LogicalResult ReshapeOp::verify() {
   if (isSplit(from) != isSplit(to))
     return emitOpError("expected the batch axis first in both or in none, found ") << from << " and " << to;
   if (elementsPerRow(from) != elementsPerRow(to))
-    return emitOpError("expected ") << elementsPerRow(from) << (isSplit(from) ? " elements a row" : " elements")
+    return emitOpError("expected ") << elementsPerRow(from) << (isSplit(from) ? " elements per row" : " elements")
                                     << " in the result, found " << elementsPerRow(to);
   return success();
 }

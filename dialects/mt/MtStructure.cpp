@@ -20,7 +20,8 @@ static LogicalResult verifyBatchAxis(Operation *op, Type type) {
 
 LogicalResult DeclareOp::verify() {
   if ((getRole() == VariableRole::average) != getOf().has_value())
-    return emitOpError("expected `of` with the role average alone, found ") << (getOf() ? "another role" : "none");
+    return emitOpError("expected `of` with the role average, and with no other role, found ")
+           << (getOf() ? "another role" : "none");
   return success();
 }
 
@@ -99,7 +100,7 @@ LogicalResult MetricOp::verify() {
     return failure();
   if (!findBetter())
     return emitOpError(
-        "expected \"better higher\" or \"better lower\" for the mean of values that do not say it, found neither");
+        "expected \"better higher\" or \"better lower\", which the op of the values does not imply, found neither");
   if (!isOfSums(getFinalizer()))
     return success();
   if (getWeights())
@@ -140,7 +141,7 @@ static LogicalResult verifyText(Operation *op, StringRef name) {
            << unsigned(static_cast<unsigned char>(*control));
   if (size_t valid = validPrefix(name); valid != name.size())
     return op->emitOpError("expected a name in UTF-8, found byte ")
-           << unsigned(static_cast<unsigned char>(name[valid])) << " after " << valid << " bytes of it";
+           << unsigned(static_cast<unsigned char>(name[valid])) << " after " << valid << " valid bytes";
   return success();
 }
 
@@ -150,13 +151,12 @@ static LogicalResult verifyModelName(ModelOp model) {
   if (failed(verifyText(model, name)))
     return failure();
   if (name.contains('/') || name.find_first_not_of('.') == StringRef::npos)
-    return model.emitOpError("expected a name that files can have, without '/' and not of dots alone, found \"")
-           << name << "\"";
+    return model.emitOpError("expected a valid file name, without '/' and not only dots, found \"") << name << "\"";
   return success();
 }
 
-// Checks that no earlier op of `place`, the set of names, has the op's name.
-static LogicalResult verifyName(Operation *op, StringRef place, llvm::StringMap<Operation *> &seen) {
+// Checks that no earlier op of `set`, the set of names, has the op's name.
+static LogicalResult verifyName(Operation *op, StringRef set, llvm::StringMap<Operation *> &seen) {
   StringRef name = op->getAttrOfType<StringAttr>("name").getValue();
   if (failed(verifyText(op, name)))
     return failure();
@@ -164,7 +164,7 @@ static LogicalResult verifyName(Operation *op, StringRef place, llvm::StringMap<
   if (isNew)
     return success();
   InFlightDiagnostic error = op->emitOpError("expected ")
-                             << place << " of different names, found a second \"" << name << "\"";
+                             << set << " of different names, found a second \"" << name << "\"";
   error.attachNote(entry->second->getLoc()) << "the first is here";
   return error;
 }

@@ -7,13 +7,13 @@ using namespace mlir::mt;
 // Parses `init(zeros)` or `init(constant = 0.5)`.
 ParseResult mlir::mt::parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value) {
   StringRef kind;
-  SMLoc place;
-  if (parser.parseKeyword("init") || parser.parseLParen() || parser.getCurrentLocation(&place) ||
+  SMLoc kindLoc;
+  if (parser.parseKeyword("init") || parser.parseLParen() || parser.getCurrentLocation(&kindLoc) ||
       parser.parseKeyword(&kind))
     return failure();
   std::optional<InitKind> known = symbolizeInitKind(kind);
   if (!known)
-    return parser.emitError(place) << "expected the name of an initialiser, found " << kind;
+    return parser.emitError(kindLoc) << "expected the name of an initialiser, found " << kind;
   init = InitKindAttr::get(parser.getContext(), *known);
   if (succeeded(parser.parseOptionalEqual()) && parser.parseAttribute(value, parser.getBuilder().getF32Type()))
     return failure();

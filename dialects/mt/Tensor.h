@@ -25,7 +25,7 @@ struct Tensor {
   int64_t size() const { return data.size(); }
 };
 
-// Context of an evaluation, besides the operands.
+// Context of an evaluation, in addition to the operands.
 struct EvalContext {
   int64_t rows = 0;     // number of valid rows, the size of every `?`
   int64_t firstRow = 0; // index of the first row in the global batch

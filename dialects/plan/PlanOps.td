@@ -60,7 +60,7 @@ def Plan_VariableKind : Plan_MtEnum<"VariableKind", "an mt.variable_kind">;
 def Plan_VariableRole : Plan_MtEnum<"VariableRole", "an mt.variable_role">;
 def Plan_WaitAttr : EnumAttr<Plan_Dialect, Plan_Wait, "wait"> { let assemblyFormat = "$value"; }
 
-// Calls of GPU libraries. The numbers of the enums are those in plan.fbs, which describes the values.
+// Calls of GPU libraries. The enums have the numbers of plan.fbs, which describes the values.
 def Plan_CallKind : Plan_I32Enum<"CallKind", "kind of a library call", [
   I32EnumAttrCase<"product", 0>, I32EnumAttrCase<"product_tree", 1>, I32EnumAttrCase<"convolution", 2>,
   I32EnumAttrCase<"convolution_input", 3>, I32EnumAttrCase<"convolution_tree", 4>]>;

@@ -77,7 +77,7 @@ public:
   }
 
 private:
-  static std::string damaged() { return "cannot be read: its reader sent what it should not"; }
+  static std::string damaged() { return "cannot be read: the process that reads it sent invalid data"; }
 
   bool readAll(void *bytes, uint64_t size) {
     char *at = static_cast<char *>(bytes);

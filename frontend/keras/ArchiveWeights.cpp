@@ -51,9 +51,9 @@ private:
     if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0)
       refuse(child, "the link cannot be read");
     if (link.type != H5L_TYPE_HARD)
-      refuse(child, "expected data in the file, found a link that leads elsewhere");
+      refuse(child, "expected data in the file, found a link to another file or path");
     if (!visited.insert(link.u.address).second)
-      refuse(child, "expected a place of its own in the file, found one that is taken");
+      refuse(child, "expected each object of the file once, found it a second time");
     H5O_info_t object;
     if (H5Oget_info_by_name(group, name.c_str(), &object, H5P_DEFAULT) < 0)
       refuse(child, "the object cannot be read");

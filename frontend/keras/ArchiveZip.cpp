@@ -67,31 +67,31 @@ bool hasMember(zip_t *archive, const char *name) { return zip_name_locate(archiv
 
 std::vector<uint8_t> readMember(zip_t *archive, const char *name, uint64_t limit) {
   zip_stat_t stat;
-  std::string place = "member " + std::string(name) + ": ";
+  std::string prefix = "member " + std::string(name) + ": ";
   if (zip_stat(archive, name, 0, &stat) != 0 || !(stat.valid & ZIP_STAT_SIZE) || !(stat.valid & ZIP_STAT_COMP_SIZE))
     throw ArchiveError("expected a member " + std::string(name) + ", found none");
   if (stat.size > limit)
-    throw ArchiveError(place + "expected at most " + std::to_string(limit) + " bytes, found " +
+    throw ArchiveError(prefix + "expected at most " + std::to_string(limit) + " bytes, found " +
                        std::to_string(stat.size));
   if (stat.size > harmlessBytes && stat.size / maxGrowth > stat.comp_size)
-    throw ArchiveError(place + "expected at most " + std::to_string(maxGrowth) + " bytes for a stored byte, found " +
+    throw ArchiveError(prefix + "expected at most " + std::to_string(maxGrowth) + " bytes for a stored byte, found " +
                        std::to_string(stat.size) + " bytes in " + std::to_string(stat.comp_size));
   std::unique_ptr<zip_file_t, CloseMember> member(zip_fopen(archive, name, 0));
   if (!member)
-    throw ArchiveError(place + zip_strerror(archive));
+    throw ArchiveError(prefix + zip_strerror(archive));
   std::vector<uint8_t> bytes(stat.size + 1);
   uint64_t size = 0;
   // Reads one byte more than the stated size, because the checksum is verified only after the last byte.
   while (size < bytes.size()) {
     zip_int64_t got = zip_fread(member.get(), bytes.data() + size, bytes.size() - size);
     if (got < 0)
-      throw ArchiveError(place + zip_file_strerror(member.get()));
+      throw ArchiveError(prefix + zip_file_strerror(member.get()));
     if (got == 0)
       break;
     size += static_cast<uint64_t>(got);
   }
   if (size != stat.size)
-    throw ArchiveError(place + "expected " + std::to_string(stat.size) + " bytes, found " +
+    throw ArchiveError(prefix + "expected " + std::to_string(stat.size) + " bytes, found " +
                        (size < stat.size ? "fewer" : "more"));
   bytes.resize(size);
   return bytes;

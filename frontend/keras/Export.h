@@ -18,7 +18,7 @@ std::string makeExport(const std::string &config, const Json &parsed, const Trai
                        const Archive *archive, const FileVariables &variables,
                        const std::vector<std::string> &classNames, ExportArchive &result);
 
-// Replaces settings in Keras' compile_config by those of the options, as objects that Keras can deserialize.
+// Replaces settings in Keras' compile_config by the settings of the options, as objects that Keras can deserialize.
 void replaceTraining(const TrainingOptions &options, Json &model);
 
 } // namespace mtc::keras

@@ -93,9 +93,9 @@ void GraphReader::read(const Json &object, const std::string &scope, const std::
     fail("expected at most " + std::to_string(maxLayers) + " layers, found " + std::to_string(layers->size()));
   graph.layers.reserve(layers->size() + 1);
   std::string inner = isSequential(className) ? scope + graph.name + "/" : scope;
-  std::string place = weights.empty() ? "layers/" : weights + "/layers/";
+  std::string folder = weights.empty() ? "layers/" : weights + "/layers/";
   for (const Json &layer : *layers)
-    readLayer(layer, inner, place, frozen);
+    readLayer(layer, inner, folder, frozen);
   for (size_t i = 0; i < graph.layers.size(); ++i)
     if (graph.layers[i].className == "InputLayer" && isSequential(className))
       graph.inputs.push_back(i);
@@ -317,7 +317,7 @@ void GraphReader::countCallsFromZero() {
   });
 }
 
-// Reads ["name", 0, 0], or a list or object of such references.
+// Reads ["name", 0, 0], or a list or object of references of this form.
 void GraphReader::readEnds(const Json *ends, bool inputs) {
   std::string what = inputs ? "input_layers" : "output_layers";
   if (!ends || !ends->is_structured() || ends->empty())

@@ -98,14 +98,14 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
       continue;
     }
     if (open && !has) {
-      config.error("expected sizes behind the batch axis, found " + shape->dump() +
-                   ", null being any size: give them here, as --input-shape 224,224,3, or to keras.Input" +
+      config.error("expected sizes of all axes but the batch axis, found " + shape->dump() +
+                   ": set the sizes that are null, as --input-shape 224,224,3, or in keras.Input" +
                    (i == 1 && shape->size() == 2 ? "; sequences of several lengths: --lengths 64,128" : ""));
       return {};
     }
     if (!open && (!size.is_number_unsigned() || size.get<uint64_t>() < 1 ||
                   size.get<uint64_t>() > static_cast<uint64_t>(maxUnits))) {
-      config.error("expected sizes from 1 to " + std::to_string(maxUnits) + " behind the batch axis, found " +
+      config.error("expected sizes from 1 to " + std::to_string(maxUnits) + " after the batch axis, found " +
                    describe(size));
       return {};
     }
@@ -240,7 +240,7 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
   int64_t elements = 1;
   for (int64_t size : LayerBuilder::shapeOf(value))
     if (!ShapedType::isDynamic(size) && (__builtin_mul_overflow(elements, size, &elements) || elements > maxElements))
-      return emitError(location) << "expected at most 2^40 elements a sample, found " << value.getType();
+      return emitError(location) << "expected at most 2^40 elements per sample, found " << value.getType();
   values.push_back({value, built.outputMask});
   for (Value other : built.others)
     values.push_back({other, Value()});
@@ -331,8 +331,8 @@ LogicalResult Importer::run(std::vector<Output> &outputs) {
   if (failed(evaluate(graph, inputs, values)))
     return failure();
   if (keepsMasks)
-    emitWarning(builder.getUnknownLoc()) << "tensors keep their masks behind MultiHeadAttention here; Keras takes them "
-                                            "away from what it is called with, and may then count padding in the loss";
+    emitWarning(builder.getUnknownLoc()) << "a mask of the input of MultiHeadAttention is still used after the layer, "
+                                            "where Keras drops it and may count padding in the loss";
   llvm::StringSet<> usedNames;
   for (size_t index : graph.inputs)
     usedNames.insert(graph.layers[index].name);

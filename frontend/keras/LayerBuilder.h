@@ -156,8 +156,8 @@ private:
   bool maskGiven = false;
 };
 
-// While an object of this class lives, the builder reads the config of a layer or cell inside of its layer. Options
-// that nobody has read at its end are an error.
+// While an object of this class lives, the builder reads the config of a layer or cell inside of its layer. The
+// destructor emits an error for options that were not read.
 class InnerConfig {
 public:
   InnerConfig(LayerBuilder &layer, const Json &config);

@@ -69,7 +69,7 @@ std::string adviceFor(const Layer &layer) {
       {"EinsumDense", "use Dense, with Reshape and Permute around it"},
       {"TimeDistributed", "of layers along the last axis (Dense, Embedding, activations, LayerNormalization, Dropout) "
                           "it is compiled; others take "
-                          "the steps as samples, as data of one step a sample"},
+                          "the steps as samples, as data of one step per sample"},
   };
   for (auto [name, words] : advice)
     if (layer.className == name)

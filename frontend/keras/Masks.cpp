@@ -57,9 +57,10 @@ void passMask(LayerBuilder &layer) {
   llvm::StringRef className = layer.layer.className;
   bool isLayer = llvm::StringRef(layer.layer.module).contains("layers") || layer.layer.module.empty();
   if (!isLayer && isOneOf(className, merging)) // an operator such as x + y
-    emitWarning(layer.location) << "an operator passes no mask on, and what follows does not see which steps are "
-                                   "masked, as in Keras; keras.layers."
-                                << className << " does";
+    emitWarning(layer.location)
+        << "an operator drops the mask of its operands, as in Keras, so the layers after it use "
+           "all steps; keras.layers."
+        << className << " keeps the mask";
   else if (isOneOf(className, passing))
     layer.outputMask = masks[0];
   else if (isOneOf(className, merging))
@@ -69,8 +70,7 @@ void passMask(LayerBuilder &layer) {
                "which is not supported here");
   else if (isLayer)
     emitWarning(layer.location) << "a layer of class " << className
-                                << " knows no masks, and what follows does not see which steps are masked, as in "
-                                   "Keras";
+                                << " drops the mask of its input, as in Keras, so the layers after it use all steps";
 }
 
 } // namespace mtc::keras

@@ -85,7 +85,7 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   if (failed(freezeVariables(model, options.frozen, frozen)))
     return {};
   variables.dropSlots(frozen);
-  // Keras wraps the optimizer of a float16 model in another one with other variables, so the optimizer starts anew.
+  // Keras wraps the optimizer of a float16 model in another one with other variables, so the optimizer starts again.
   bool keeps = training.keepsOptimizer() && mt::Compilation(*module).getPrecision() != "f16";
   if (archive && failed(matchWeights(*archive, variables, location, keeps, weights)))
     return {};

@@ -53,13 +53,13 @@ public:
     if (std::optional<Attribute> average = optimizer->getInherentAttr("ema_momentum"); average && *average)
       addSlots({"average"});
     SmallVector<llvm::StringRef> names = optimizer.getSlotNames();
-    bool apart = isa<mt::RmspropOp>(optimizer);
-    if (apart)
+    bool bySlot = isa<mt::RmspropOp>(optimizer);
+    if (bySlot)
       for (llvm::StringRef name : names)
         addSlots({name});
     else
       addSlots(ArrayRef(names).take_front(2));
-    if (!apart && names.size() > 2)
+    if (!bySlot && names.size() > 2)
       addSlots(ArrayRef(names).drop_front(2));
     for (auto [name, start] : optimizer.getState())
       add(name.str(), scalar);

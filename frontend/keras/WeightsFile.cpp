@@ -27,7 +27,7 @@ void expect(bool good, const char *what) {
     throw std::runtime_error(what);
 }
 
-struct Place { // of a variable in the file
+struct Range { // of a variable in the file
   uint64_t begin, size;
   const std::string *name;
 };
@@ -78,8 +78,8 @@ hid_t makeSpace(const std::vector<int64_t> &shape) {
                        : H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr);
 }
 
-std::vector<Place> writeFile(const std::string &path, const std::vector<StoredTensor> &tensors) {
-  std::vector<Place> places;
+std::vector<Range> writeFile(const std::string &path, const std::vector<StoredTensor> &tensors) {
+  std::vector<Range> ranges;
   WrittenHandle<H5Fclose> file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   WrittenHandle<H5Pclose> links(H5Pcreate(H5P_LINK_CREATE)), creation(H5Pcreate(H5P_DATASET_CREATE));
   expect(H5Pset_create_intermediate_group(links, 1) >= 0 && H5Pset_layout(creation, H5D_CONTIGUOUS) >= 0 &&
@@ -95,9 +95,9 @@ std::vector<Place> writeFile(const std::string &path, const std::vector<StoredTe
                       stored.tensor.bytes.data()) >= 0,
              "HDF5 does not write a data set");
     else if (uint64_t size = H5Dget_storage_size(dataset))
-      places.push_back({H5Dget_offset(dataset), size, &stored.tensor.name});
+      ranges.push_back({H5Dget_offset(dataset), size, &stored.tensor.name});
   }
-  return places;
+  return ranges;
 }
 
 } // namespace
@@ -108,16 +108,16 @@ std::string layOutWeights(const std::vector<StoredTensor> &tensors, std::vector<
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   try {
     TemporaryFile file;
-    std::vector<Place> places = writeFile(file.path(), tensors);
-    std::sort(places.begin(), places.end(), [](const Place &a, const Place &b) { return a.begin < b.begin; });
+    std::vector<Range> ranges = writeFile(file.path(), tensors);
+    std::sort(ranges.begin(), ranges.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
     uint64_t at = 0, end = file.size();
-    for (const Place &place : places) {
-      expect(place.begin >= at && place.begin <= end && place.size <= end - place.begin,
-             "HDF5 gives data sets places that overlap");
-      if (place.begin > at)
-        pieces.push_back(ExportPiece::bytes(file.read(at, place.begin)));
-      pieces.push_back(ExportPiece::variable(*place.name, place.size));
-      at = place.begin + place.size;
+    for (const Range &range : ranges) {
+      expect(range.begin >= at && range.begin <= end && range.size <= end - range.begin,
+             "HDF5 assigns overlapping offsets to data sets");
+      if (range.begin > at)
+        pieces.push_back(ExportPiece::bytes(file.read(at, range.begin)));
+      pieces.push_back(ExportPiece::variable(*range.name, range.size));
+      at = range.begin + range.size;
     }
     if (end > at)
       pieces.push_back(ExportPiece::bytes(file.read(at, end)));

@@ -70,7 +70,7 @@ void DiagnosticLines::addError(const std::string &line) {
   lines += (lines.empty() ? "" : "\n") + line;
 }
 
-std::string DiagnosticLines::place(Location location) const {
+std::string DiagnosticLines::locationText(Location location) const {
   if (FileLineColLoc file = findFile(location))
     return file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn());
   if (auto layer = dyn_cast<NameLoc>(location))
@@ -83,8 +83,8 @@ std::string DiagnosticLines::format(Diagnostic &diagnostic) const {
   std::string message = diagnostic.str();
   MLIRContext &context = *diagnostic.getLocation().getContext();
   std::string text = reword(message, context);
-  std::string result =
-      place(diagnostic.getLocation()) + ": " + severities[static_cast<int>(diagnostic.getSeverity())] + ": " + text;
+  std::string result = locationText(diagnostic.getLocation()) + ": " +
+                       severities[static_cast<int>(diagnostic.getSeverity())] + ": " + text;
   if (llvm::StringRef(message).starts_with("Dialect `"))
     return result;
   for (Diagnostic &note : diagnostic.getNotes()) {
@@ -92,7 +92,7 @@ std::string DiagnosticLines::format(Diagnostic &diagnostic) const {
     // The verifier's note that prints the op helps to debug a pass, but not to correct a model.
     if (llvm::StringRef(noteText).starts_with("see current operation"))
       continue;
-    result += "\n" + place(note.getLocation()) + ": note: " + reword(noteText, context);
+    result += "\n" + locationText(note.getLocation()) + ": note: " + reword(noteText, context);
   }
   return result;
 }

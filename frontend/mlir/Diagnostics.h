@@ -26,7 +26,7 @@ public:
 
 private:
   std::string format(mlir::Diagnostic &diagnostic) const;
-  std::string place(mlir::Location location) const;
+  std::string locationText(mlir::Location location) const;
 
   std::string name;
   Sink sink;

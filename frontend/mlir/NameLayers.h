@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of layers for models from text, so that reports list their layers as those of Keras models.
+// Names of layers for models from text, so that reports list layers as they do for Keras models.
 #ifndef FRONTEND_MLIR_NAMELAYERS_H
 #define FRONTEND_MLIR_NAMELAYERS_H
 

@@ -54,7 +54,7 @@ SmallVector<Measure> buildRate(Criterion &c, bool precision) {
   for (auto [i, threshold] : llvm::enumerate(thresholds))
     even &= std::abs(threshold.get<double>() - double(i) / double(thresholds.size() - 1)) < epsilon;
   if (even) {
-    c.config.error("expected thresholds other than evenly spaced ones from 0 to 1, found " + describe(*given));
+    c.config.error("expected thresholds that are not evenly spaced from 0 to 1, found " + describe(*given));
     return {};
   }
   Expr y = actual(c);

@@ -86,7 +86,7 @@ LogicalResult Training::buildMetrics(Goal &goal, const Json &part, bool weighted
 }
 
 LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighted) {
-  Location place = NameLoc::get(builder.getStringAttr(goal.output->name));
+  Location outputLocation = NameLoc::get(builder.getStringAttr(goal.output->name));
   std::string name = objectName(metric),
               shown = metric.is_string() ? metric.get<std::string>() : textMember(metric, "class_name");
   const CriterionEntry *entry = resolveMetric(goal, name, isClass(metric));
@@ -96,25 +96,28 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   bool counts = isCounted(name) && !isCustom(metric);
   bool fits = entry ? entry->sparse == goal.isSparse() : counts && !goal.isSparse();
   if (!fits && options.dropUnsupportedMetrics) {
-    emitWarning(place) << "the metric " << shown << " is dropped";
+    emitWarning(outputLocation) << "the metric " << shown << " is dropped";
     return success();
   }
   if (!fits && (entry || counts))
-    return emitError(place) << "expected a metric of the loss's targets, "
-                            << (goal.isSparse() ? "labels" : "values of the output's shape") << ", found " << shown;
+    return emitError(outputLocation) << "expected a metric of the loss's targets, "
+                                     << (goal.isSparse() ? "labels" : "values of the output's shape") << ", found "
+                                     << shown;
   if (isCustom(metric))
-    return emitError(place) << customText("a metric", metric);
+    return emitError(outputLocation) << customText("a metric", metric);
   if (!fits) {
     std::vector<std::string> known = {"accuracy"};
     auto add = [&](const CriterionEntry &each) { known.push_back(each.metric); };
     llvm::for_each(accuracies(), add);
     known.insert(known.end(), {"precision", "recall", "f1_score", "fbeta_score", "auc", rootName.str()});
     llvm::for_each(losses(), add);
-    return emitError(place) << "expected a metric of " << llvm::join(known, ", ") << ", found " << shown
-                            << ": --drop-unsupported-metrics compiles without it" << mtrun::didYouMean(shown, known);
+    return emitError(outputLocation) << "expected a metric of " << llvm::join(known, ", ") << ", found " << shown
+                                     << ": --drop-unsupported-metrics compiles without it"
+                                     << mtrun::didYouMean(shown, known);
   }
-  Config config(objectConfig(metric),
-                [&](const std::string &message) { emitError(place) << "metric " << shown << ": " << message; });
+  Config config(objectConfig(metric), [&](const std::string &message) {
+    emitError(outputLocation) << "metric " << shown << ": " << message;
+  });
   bool root = name == plainName(rootName);
   bool shortName = metric.is_string() || (entry && !root && plainName(entry->metric) != name);
   std::string title = config.text("name", shortName || !entry ? shown : root ? rootName.str() : entry->metric);
@@ -122,7 +125,7 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
     config.expect("dtype", "float32");
   if (const Json *dtype = config.find("dtype"); dtype && dtype->is_object())
     config.ignore({"dtype"});
-  Criterion criterion = {builder, place, goal.output->value, goal.target, config};
+  Criterion criterion = {builder, outputLocation, goal.output->value, goal.target, config};
   criterion.negative = textMember(metric, "class_name") == "function";
   SmallVector<Measure> measures;
   if (counts)
@@ -139,13 +142,14 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
     title += "_" + std::to_string(count);
   for (Measure &measure : measures) {
     if (goal.mask && (counts || measure.weights))
-      return emitError(place) << "expected a metric that is a mean over the steps that a mask shows, found " << shown;
+      return emitError(outputLocation) << "expected a metric that is a mean over the steps that a mask shows, found "
+                                       << shown;
     if (goal.mask)
       measure.weights = goal.mask;
     if (weighted && goal.sampleWeights)
-      weighMeasure(builder, place, measure, goal.sampleWeights);
-    mt::MetricOp::create(builder, place, title + measure.part, measure.values, measure.weights, measure.finalizer,
-                         mt::BetterAttr::get(builder.getContext(), measure.better));
+      weighMeasure(builder, outputLocation, measure, goal.sampleWeights);
+    mt::MetricOp::create(builder, outputLocation, title + measure.part, measure.values, measure.weights,
+                         measure.finalizer, mt::BetterAttr::get(builder.getContext(), measure.better));
   }
   return success();
 }

@@ -22,12 +22,12 @@ Value makeTarget(OpBuilder &builder, const Output &output, StringRef name, bool 
 }
 
 // Keras has the same warning: a loss from logits applies softmax or sigmoid, so the model must not.
-void warnOfProbabilities(Location place, Value output) {
+void warnOfProbabilities(Location outputLocation, Value output) {
   Operation *op = output.getDefiningOp();
   if (isa_and_nonnull<mt::SoftmaxOp, mt::SigmoidOp>(op))
-    emitWarning(place) << "from_logits=True expects an output of logits, found one of "
-                       << (isa<mt::SoftmaxOp>(op) ? "softmax" : "sigmoid")
-                       << ", which the loss applies again: remove the activation, or set from_logits=False";
+    emitWarning(outputLocation) << "from_logits=True expects an output of logits, found one of "
+                                << (isa<mt::SoftmaxOp>(op) ? "softmax" : "sigmoid")
+                                << ", which the loss applies again: remove the activation, or set from_logits=False";
 }
 
 // (1 - s) t + s / classes
@@ -191,22 +191,23 @@ LogicalResult Training::build(ArrayRef<Output> outputs) {
 
 LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, bool only) {
   const Output &output = *goal.output;
-  Location place = named(builder, output.name);
+  Location outputLocation = named(builder, output.name);
   if (isCustom(object))
-    return emitError(place) << customText("a loss", object);
+    return emitError(outputLocation) << customText("a loss", object);
   const CriterionEntry *entry = findCriterion(losses(), objectName(object));
   if (!entry) {
     std::string name = object.is_string() ? object.get<std::string>() : textMember(object, "class_name");
     std::vector<std::string> known;
     for (const CriterionEntry &each : losses())
       known.push_back(each.metric);
-    return emitError(place) << "expected a loss of " << namesOf(losses()) << ", found " << name
-                            << mtrun::didYouMean(name, known);
+    return emitError(outputLocation) << "expected a loss of " << namesOf(losses()) << ", found " << name
+                                     << mtrun::didYouMean(name, known);
   }
   auto type = cast<RankedTensorType>(output.value.getType());
   if (type.getRank() < 2 || !type.getElementType().isF32())
-    return emitError(place) << "expected an output of floats of 2 axes or more with the batch, found " << type;
-  Config config(objectConfig(object), [&](const std::string &message) { emitError(place) << "loss: " << message; });
+    return emitError(outputLocation) << "expected an output of floats of 2 axes or more with the batch, found " << type;
+  Config config(objectConfig(object),
+                [&](const std::string &message) { emitError(outputLocation) << "loss: " << message; });
   config.ignore({"name"});
   if (const Json *dtype = config.find("dtype"); dtype && *dtype != "float64")
     config.expect("dtype", "float32");
@@ -223,7 +224,7 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
     config.error("expected the reduction sum_over_batch_size or sum, found " + reduction);
   goal.target = makeTarget(builder, output, only ? "target" : output.name + "_target", entry->sparse);
   goal.lossKind = entry->metric;
-  Criterion criterion = {builder, place, output.value, goal.target, config};
+  Criterion criterion = {builder, outputLocation, output.value, goal.target, config};
   criterion.fromLogits = entry->logits && config.boolean("from_logits", false);
   if (entry->number)
     criterion.number = config.real(entry->number, 1);
@@ -233,29 +234,30 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   if (config.failed())
     return failure();
   if (criterion.fromLogits)
-    warnOfProbabilities(place, output.value);
+    warnOfProbabilities(outputLocation, output.value);
   Value values = entry->build(criterion);
   if (sum) { // the divisor is the number of samples
-    auto count = mt::BatchSizeOp::create(builder, place, RankedTensorType::get({}, builder.getF32Type()));
-    values = (mt::Expr(builder, place, values) * mt::Expr(builder, place, count)).value();
+    auto count = mt::BatchSizeOp::create(builder, outputLocation, RankedTensorType::get({}, builder.getF32Type()));
+    values = (mt::Expr(builder, outputLocation, values) * mt::Expr(builder, outputLocation, count)).value();
   }
   if (options.sampleWeights)
-    goal.sampleWeights =
-        mt::SampleWeightOp::create(builder, place, RankedTensorType::get({ShapedType::kDynamic}, builder.getF32Type()),
-                                   only ? "sample_weight" : output.name + "_sample_weight");
+    goal.sampleWeights = mt::SampleWeightOp::create(builder, outputLocation,
+                                                    RankedTensorType::get({ShapedType::kDynamic}, builder.getF32Type()),
+                                                    only ? "sample_weight" : output.name + "_sample_weight");
   mt::Divisor divisor = sum ? mt::Divisor::samples : mt::Divisor::elements;
   Value weights = goal.sampleWeights;
   // The mean is over the steps that the mask selects.
   if (output.mask) {
     if (options.sampleWeights ||
         cast<RankedTensorType>(values.getType()).getShape() != cast<RankedTensorType>(output.mask.getType()).getShape())
-      return emitError(place) << "expected an output without a mask, found one, of a Masking layer or of an Embedding "
-                                 "with mask_zero, which is not supported with weights of samples, nor for an output "
-                                 "of another shape than steps and classes";
-    weights = goal.mask = toFloat(mt::Expr(builder, place, output.mask)).value();
+      return emitError(outputLocation)
+             << "expected an output without a mask, found one, of a Masking layer or of an Embedding "
+                "with mask_zero, which is not supported with weights of samples, nor for an output "
+                "of another shape than steps and classes";
+    weights = goal.mask = toFloat(mt::Expr(builder, outputLocation, output.mask)).value();
     divisor = sum ? divisor : mt::Divisor::weights;
   }
-  mt::LossOp::create(builder, place, only ? "loss" : output.name + "_loss", values, weights, divisor,
+  mt::LossOp::create(builder, outputLocation, only ? "loss" : output.name + "_loss", values, weights, divisor,
                      llvm::APFloat(static_cast<float>(scale)));
   return success();
 }

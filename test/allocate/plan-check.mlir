@@ -88,7 +88,7 @@ module attributes {mt.compilation = #mt.compilation<shard_rows = 4>} {
     %y = plan.buffer "y" signature [] of "y" : <tensor<?x4xf32>>
     %w = plan.buffer "w" variable [] of "w" : <tensor<8x4xf32>>
     %a = plan.buffer "a" arena [0] : <tensor<8x4xf32>>
-    // expected-error @+1 {{expected a part of bytes 0 to 128 of arena to be written in place, found the rest elsewhere at step 0 (@part)}}
+    // expected-error @+1 {{expected a part of bytes 0 to 128 of arena to be written in place, found the rest in another buffer at step 0 (@part)}}
     plan.launch @part wait none reads(%x, %y, %w : !plan.buffer<tensor<?x2xf32>>, !plan.buffer<tensor<?x4xf32>>, !plan.buffer<tensor<8x4xf32>>) writes(%a : !plan.buffer<tensor<8x4xf32>>) counts [0]
   }
 }

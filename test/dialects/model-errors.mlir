@@ -184,7 +184,7 @@ mt.model @two_optimizers {
 mt.model @no_direction {
   %x = mt.input "x" : tensor<?xf32>
   mt.loss "loss", %x : tensor<?xf32>
-  // expected-error@+1 {{expected "better higher" or "better lower" for the mean of values that do not say it, found neither}}
+  // expected-error@+1 {{expected "better higher" or "better lower", which the op of the values does not imply, found neither}}
   mt.metric "share", %x : tensor<?xf32>
   mt.sgd
 }

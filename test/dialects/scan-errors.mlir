@@ -22,7 +22,7 @@ func.func @lengths(%x: tensor<?x4xf32>, %y: tensor<5xf32>) {
 // -----
 
 func.func @steps(%x: tensor<?x4xf32>) {
-  // expected-error@+1 {{expected `steps` in a loop without inputs alone, found 1 inputs and steps}}
+  // expected-error@+1 {{expected either inputs or `steps`, found 1 inputs and steps}}
   %0 = mt.scan over(%a = %x : tensor<?x4xf32>) steps = 4 {
     mt.yield %a : tensor<?xf32>
   }
@@ -32,7 +32,7 @@ func.func @steps(%x: tensor<?x4xf32>) {
 // -----
 
 func.func @none(%x: tensor<?xf32>) {
-  // expected-error@+1 {{expected `steps` in a loop without inputs alone, found 0 inputs and none}}
+  // expected-error@+1 {{expected either inputs or `steps`, found 0 inputs and no steps}}
   %0 = mt.scan from(%a = %x : tensor<?xf32>) {
     mt.yield %a : tensor<?xf32>
   }
@@ -63,7 +63,7 @@ func.func @carry(%x: tensor<?x4xf32>, %h: tensor<?x3xf32>) {
 
 func.func @nothing(%x: tensor<?x4xf32>) {
   mt.scan over(%a = %x : tensor<?x4xf32>) {
-    // expected-error@+1 {{expected the 0 carries and what is stacked, found 0 values}}
+    // expected-error@+1 {{expected the 0 carries and the outputs of a step, found 0 values}}
     mt.yield
   }
   return

@@ -90,7 +90,7 @@ func.func @no_permutation(%a: tensor<3x4xf32>) {
 // -----
 
 func.func @reshape(%a: tensor<?x6xf32>) {
-  // expected-error@+1 {{expected 6 elements a row in the result, found 8}}
+  // expected-error@+1 {{expected 6 elements per row in the result, found 8}}
   %0 = mt.reshape %a : tensor<?x6xf32> to tensor<?x2x4xf32>
   return
 }

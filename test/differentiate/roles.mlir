@@ -3,7 +3,7 @@
 // optimizer's end.
 // RUN: mt-opt %s --mt-differentiate | FileCheck %s
 // RUN: mt-opt %s --mt-differentiate | sed 's/ of "w" / /' | not mt-opt - 2>&1 | FileCheck %s --check-prefix=OF
-// OF: error: 'mt.declare' op expected `of` with the role average alone, found none
+// OF: error: 'mt.declare' op expected `of` with the role average, and with no other role, found none
 mt.model @line {
   %x = mt.input "x" : tensor<?x2xf32>
   %t = mt.target "t" : tensor<?x1xf32>

@@ -178,7 +178,7 @@ def test_a_file_that_is_refused_says_that_a_trace_takes_more():
     strange.compile("sgd", "mse")
     with pytest.raises(mtc.ModelError, match="over 3 axes(.|\n)*nor is it read as a file") as found:
         mtc.compile(strange, verbose=0)
-    assert "a trace takes more" not in str(found.value)
+    assert "a trace supports more" not in str(found.value)
     given = keras.Input((6,))
     own = type("Own", (keras.Model,), {"compute_loss": lambda self, **_: 0.0})(given, keras.layers.Dense(1)(given))
     own.compile("sgd", "mse")

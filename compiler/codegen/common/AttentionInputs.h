@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs of attention kernels besides queries, keys and values, and the part of them that belongs to one head. CPU and
-// GPU kernels share this code.
+// Inputs of attention kernels in addition to queries, keys and values, and the part of each input that belongs to one
+// head. CPU and GPU kernels share this code.
 #ifndef COMPILER_CODEGEN_COMMON_ATTENTIONINPUTS_H
 #define COMPILER_CODEGEN_COMMON_ATTENTIONINPUTS_H
 

@@ -28,9 +28,9 @@ struct VectorUnit {
   bool isWide() const { return vectors() >= 32; }
 
   // Tile of a product: its number of vectors of 16 columns, and its number of rows for each number of vectors. With 8
-  // vectors in registers, one holds a row of b, one an element of a, and six hold sums. With 32 vectors, the rows are
-  // those that were fastest on Zen 4 and Sapphire Rapids. More than 12 rows gain nothing, because two loads per FMA
-  // unit already keep it busy.
+  // vectors in registers, one holds a row of b, one an element of a, and six hold sums. With 32 vectors, the numbers of
+  // rows are the fastest that were measured on Zen 4 and Sapphire Rapids. More than 12 rows gain nothing, because two
+  // loads per FMA unit already keep it busy.
   int64_t tileVectors() const { return isWide() ? 4 : 1; }
   int64_t tileRows(int64_t vectors) const {
     constexpr int64_t rows[] = {0, 8, 12, 8, 6};

@@ -18,7 +18,7 @@ struct LineForm {
 };
 
 // The smallest number of lines whose values have at most `bytes` each; if there is none, the largest number of lines.
-// One line for a kernel without such axes.
+// The number is 1 for a kernel whose ops are not independent along any axes.
 LineForm lineFormOf(mlir::plan::KernelOp op, int64_t bytes);
 
 // Rewrites the body to compute one line. Every argument of which a line reads a part then has a batch axis. Line `l` of

@@ -143,8 +143,8 @@ std::vector<RowStatement> mtc::splitStatements(ArrayRef<Operation *> operations)
       if (it == definedBy.end())
         continue;
       auto [statement, after] = it->second;
-      bool together = fused && !after && joins(statements[statement], op, count, period);
-      first = std::max(first, together ? statement : statement + 1);
+      bool joined = fused && !after && joins(statements[statement], op, count, period);
+      first = std::max(first, joined ? statement : statement + 1);
     }
     size_t at = first;
     while (at < statements.size() && !(fused && joins(statements[at], op, count, period)))

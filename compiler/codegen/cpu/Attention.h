@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code that the kernels of attention and of its gradients share. Scores are stored transposed, S^T = K (scale Q)^T: a
-// row of vectors for each key, in which each vector element is a query. So the largest score, the sum and the log sum
-// of 16 queries are vectors, which need no horizontal operations. The keys are the left side of the product and need no
+// Code that the kernels of attention and of its gradients share. Scores are stored transposed, S^T = K (scale Q)^T:
+// each key has a row of vectors, whose elements are queries. So the largest score, the sum and the log sum of 16
+// queries are vectors, which need no horizontal operations. The keys are the left side of the product and need no
 // packing.
 //
 // A block of queries is divided into panels of as many queries as the tiles of the CPU are wide. The bits do not depend
@@ -54,13 +54,15 @@ public:
   void zero(mlir::Value to, mlir::Value floats);
   void zero(mlir::Value to, int64_t floats) { zero(to, emit.integer(floats)); }
 
-  // Iterates over the blocks of keys to which some query of the block at `query`, of `count` queries, attends. Calls
-  // load(key, keys) once for each block of keys, then visit(at, key, seen) for each `group` queries, the first of which
-  // has the index `at` in the block, that attend to the first `seen` keys of the block at most.
+  // Iterates over the blocks of keys that some query of the block at `query`, of `count` queries, attends to. Calls
+  // load(key, keys) once for each block of keys, then visit(at, key, seen) for each `group` queries: `at` is the index
+  // of the first query in the block, and `seen` the number of the first keys of the block that the queries may attend
+  // to.
   void walkKeys(mlir::Value query, mlir::Value count, int64_t group,
                 llvm::function_ref<void(mlir::Value key, mlir::Value keys)> load,
                 llvm::function_ref<void(mlir::Value at, mlir::Value key, mlir::Value seen)> visit);
-  // to[rows x panel] = rows of keys (`width` floats each, of which `depth` are channels) times transposed queries.
+  // to[rows x panel] = rows of keys times transposed queries. The rows have `width` floats, the first `depth` of which
+  // are channels.
   void emitScores(mlir::Value lines, int64_t width, int64_t depth, mlir::Value transposed, mlir::Value rows,
                   mlir::Value to);
   // Calls `body` for the keys [first, end) of a block that every query of a panel sees, and for the keys that some

@@ -2,7 +2,7 @@
 //
 // Convolutions and their input gradients, with element-wise operations on the result. A tile of the grid is a block of
 // rows of one sample. A thread packs a small matrix as a whole and processes each block with all its panels, so that
-// memory is read and written once. Of a large matrix it packs one panel at a time and processes all its tiles with the
+// memory is read and written once. It packs a large matrix one panel at a time, and processes all its tiles with the
 // panel.
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Kernels.h"
@@ -141,11 +141,11 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
       emit.loop(emit.integer(0), emit.integer(higher), height + 1, [&](Value j) { tile(j, height + 1); });
     emit.loop(emit.integer(higher), emit.integer(at.columns), height, [&](Value j) { tile(j, height); });
   };
-  int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(residue).rows);
+  int64_t rowsAtOnce = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(residue).rows);
   auto one = [&](Value i) { cut(i, 1); };
-  if (together == 1)
+  if (rowsAtOnce == 1)
     return emit.loop(emit.integer(0), at.rows, 1, one);
-  // The rows for which all taps are inside the image form full tiles.
+  // Rows whose taps are all inside the image form full tiles.
   Value top = emit.integer(0), inner = at.rows;
   if (halo) {
     auto rowsUntil = [&](int64_t position) {
@@ -155,9 +155,9 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
     int64_t inside = std::max<int64_t>(product.source.rows - residue.highRow, 0);
     inner = emit.max(emit.sub(rowsUntil(llvm::divideCeil(inside, residue.rowStep)), top), emit.integer(0));
   }
-  Value whole = emit.add(top, emit.mul(emit.div(inner, emit.integer(together)), together));
+  Value whole = emit.add(top, emit.mul(emit.div(inner, emit.integer(rowsAtOnce)), rowsAtOnce));
   emit.loop(emit.integer(0), top, 1, one);
-  emit.loop(top, whole, together, [&](Value i) { cut(i, together); });
+  emit.loop(top, whole, rowsAtOnce, [&](Value i) { cut(i, rowsAtOnce); });
   emit.loop(whole, at.rows, 1, one);
 }
 

@@ -69,7 +69,7 @@ static void setBounds(Residue &residue) {
 }
 
 // Replaces groups of one channel and one filter by one group of all channels, computed element by element.
-static Product together(Product product) {
+static Product joinGroups(Product product) {
   if (product.groups == 1 || product.source.groupChannels != 1 || product.result.groupChannels != 1)
     return product;
   product.groups = 1;
@@ -100,10 +100,10 @@ Product mtc::forwardProduct(const mt::Convolution &given) {
     for (int64_t kw = 0; kw < columns.taps; ++kw)
       residue.taps.push_back({rows.at(0, kh), columns.at(0, kw), kh * columns.taps + kw});
   setBounds(residue);
-  return together({{rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
-                   {rows.outputs, columns.outputs, convolution.filters, convolution.groupFilters()},
-                   convolution.groups,
-                   {residue}});
+  return joinGroups({{rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
+                     {rows.outputs, columns.outputs, convolution.filters, convolution.groupFilters()},
+                     convolution.groups,
+                     {residue}});
 }
 
 namespace {
@@ -143,7 +143,7 @@ Product mtc::gradientProduct(const mt::Convolution &given) {
       setBounds(residue);
       product.residues.push_back(residue);
     }
-  return together(std::move(product));
+  return joinGroups(std::move(product));
 }
 
 void mtc::forColumnBlocks(Emitter &emit, const Product &product, const Residue &residue,

@@ -9,7 +9,7 @@ int64_t mtc::offsetTileRows(const VectorUnit &unit, int64_t vectors, int64_t tap
   constexpr int64_t rows[] = {0, 14, 12, 8, 6};
   if (taps == 1)
     return unit.isWide() ? rows[vectors] : 6;
-  // Of 32 registers, one holds an element of a, and `taps * vectors` hold rows of b.
+  // With 32 registers, one holds an element of a, and `taps * vectors` hold rows of b.
   return std::min<int64_t>(20, (31 - taps * vectors) / vectors);
 }
 

@@ -101,7 +101,8 @@ void Scatter::forBits(Value bits, llvm::function_ref<void(Value)> each) {
   });
 }
 
-// Which of 16 ids (of those that `valid` selects) select a row of the tile, as bits of an i64.
+// Compares 16 ids with the rows of the tile: bit i of the result, an i64, is set if `valid` (null: all) selects id i
+// and the id selects a row of the tile.
 Value Scatter::namedFrom(Value index, Value valid) {
   Value from = arith::SubIOp::create(emit, emit.loadLanes(i32, emit.address(ids, i32, index), valid), emit.splat(low));
   Value named = arith::CmpIOp::create(emit, arith::CmpIPredicate::ule, from, emit.splat(above));

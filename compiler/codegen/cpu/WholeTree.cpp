@@ -9,9 +9,9 @@ using namespace mlir;
 using namespace mtc;
 
 namespace {
-// A node of such a tree, without branches and loops. Sums of shards stay in registers until their sibling is complete;
-// sums of higher nodes are stored in `slots` by volatile accesses. Left to the register allocator, which would have to
-// spill them, they cost a third more time.
+// A node of an unrolled tree, without branches and loops. Sums of shards stay in registers until their sibling is
+// complete; sums of higher nodes are stored in `slots` by volatile accesses. Left to the register allocator, which
+// would have to spill them, they cost a third more time.
 class WholeNode {
 public:
   WholeNode(Emitter &emit, Value a, Value stride, Value packed, Value slots, int64_t rows, int64_t vectors,

@@ -159,9 +159,9 @@ void WinogradGradient::emitSamples(const Part &part, Value first, Value end) {
   PixelBlock size = product.blockOf(residue);
   int64_t all = residue.rows * residue.columns / 4;
   if (all <= blockTiles) { // one block covers several samples
-    int64_t together = blockTiles / all;
-    emit.loop(first, end, together, [&](Value sample) {
-      Value count = emit.min(emit.integer(together), emit.sub(end, sample)), zero = emit.integer(0);
+    int64_t samplesAtOnce = blockTiles / all;
+    emit.loop(first, end, samplesAtOnce, [&](Value sample) {
+      Value count = emit.min(emit.integer(samplesAtOnce), emit.sub(end, sample)), zero = emit.integer(0);
       emit.loop(zero, count, 1, [&](Value i) {
         emitTiles(part, emit.add(sample, i), zero, emit.integer(residue.rows), {zero, 0}, residue.columns,
                   emit.mul(i, all));

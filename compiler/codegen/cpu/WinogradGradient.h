@@ -36,7 +36,7 @@ private:
   // `packed` is the gradient at the positions of a block; `pixels` and `positions` are transformed.
   mlir::Value haloBuffer, packed, pixels, positions, elementSums, sums;
 
-  // Some channels, for the filters of a wide panel. The window has `channels` channels, of which this part has `used`,
+  // Some channels, for the filters of a wide panel. The window has `channels` channels; this part has `used` of them,
   // from `from` on.
   struct Part {
     mlir::Value column;

@@ -47,13 +47,13 @@ std::pair<Value, Value> AttentionBlock::othersOf(Value own, bool ownIsQuery, int
   // For a query: keys from `window` positions before it on. For a key: queries from its own position on. In the other
   // direction likewise.
   int64_t before = ownIsQuery ? form.window : form.causal ? 1 : form.window;
-  int64_t behind = !ownIsQuery ? form.window : form.causal ? 1 : form.window;
+  int64_t after = !ownIsQuery ? form.window : form.causal ? 1 : form.window;
   if (before) {
     Value seen = emit.max(emit.add(own, 1 - before), first);
     first = emit.mul(emit.div(seen, emit.integer(lines)), lines);
   }
-  if (behind)
-    end = emit.min(end, emit.add(own, attentionLines - 1 + behind));
+  if (after)
+    end = emit.min(end, emit.add(own, attentionLines - 1 + after));
   return {first, end};
 }
 
@@ -105,16 +105,16 @@ Value AttentionBlock::sees(const ScoreTile &block, int64_t half, int64_t column)
   Value distance =
       arith::SubIOp::create(emit, other, narrow(emit.add(emit.add(block.own, warpLine), group))).getResult();
   int64_t more = column - 8 * half;
-  auto behindBelow = [&](int64_t bound) { also(compare(distance, arith::CmpIPredicate::slt, bound - more)); };
-  auto beforeBelow = [&](int64_t bound) { also(compare(distance, arith::CmpIPredicate::sgt, -bound - more)); };
+  auto afterBelow = [&](int64_t bound) { also(compare(distance, arith::CmpIPredicate::slt, bound - more)); };
+  auto beforeAbove = [&](int64_t bound) { also(compare(distance, arith::CmpIPredicate::sgt, -bound - more)); };
   // Bounds of the distance for keys after and before their query.
-  int64_t behind = form.causal ? 1 : form.window, before = form.window;
+  int64_t after = form.causal ? 1 : form.window, before = form.window;
   if (!block.ownIsQuery)
-    std::swap(behind, before);
-  if (behind)
-    behindBelow(behind);
+    std::swap(after, before);
+  if (after)
+    afterBelow(after);
   if (before)
-    beforeBelow(before);
+    beforeAbove(before);
   if (!block.head.mask)
     return seen;
   mt::Attention::MaskSteps steps = form.maskSteps();

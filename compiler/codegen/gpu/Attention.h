@@ -69,7 +69,7 @@ protected:
   const Way way;
   const bool fast;  // exponentials are powers of 2, by the approximation of the hardware
   const float unit; // `exp` computes e^(a / unit)
-  // Of the thread, i64: its lane; lane / 4 and lane % 4; the first row of its warp.
+  // Numbers of the thread, i64: its lane; lane / 4 and lane % 4; the first row of its warp.
   mlir::Value lane, group, pair, warpLine;
 
   // ---- sizes (AttentionMemory.cpp)
@@ -141,7 +141,7 @@ protected:
     return mlir::arith::SelectOp::create(emit, condition, a, b);
   }
   mlir::Value at(mlir::Value base, mlir::Value index) { return emit.address(base, element, index); }
-  mlir::Value bytesBehind(mlir::Value base, int64_t bytes) { return emit.address(base, emit.getI8Type(), bytes); }
+  mlir::Value bytesAfter(mlir::Value base, int64_t bytes) { return emit.address(base, emit.getI8Type(), bytes); }
   // Combines the values of the four lanes that share a row.
   mlir::Value overFour(mlir::Value a, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
   Emitter::Values zeros(int64_t count) { return Emitter::Values(count, emit.zeros(emit.getF32Type())); }

@@ -34,9 +34,9 @@ private:
   void finish(const Head &head, Value query, ValueRange carried);
   LinePanel keysIn(Value buffer) const { return {buffer, form.keySize, strideOf(way, form.keySize)}; }
   LinePanel valuesIn(Value buffer) {
-    Value behind =
+    Value following =
         emit.address(buffer, emit.getI8Type(), step.lines * strideOf(way, form.keySize) * (way == Way::halves ? 2 : 4));
-    return {behind, form.valueSize, strideOf(way, form.valueSize)};
+    return {following, form.valueSize, strideOf(way, form.valueSize)};
   }
   int64_t bufferBytes() const { return step.lines * lineBytes(way); }
 };
@@ -54,7 +54,7 @@ ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::A
   if (way == Way::halves && isPlain(form.keySize) && isPlain(form.valueSize) && !form.mask)
     kernel.residentBlocks = 4; // the kernel needs 128 registers or slightly more
   memory = kernel.allocateShared(emit.getI8Type(), sharedBytes(/*isGradient=*/false));
-  probabilities = bytesBehind(memory, step.buffers * bufferBytes());
+  probabilities = bytesAfter(memory, step.buffers * bufferBytes());
 }
 
 // With a causal mask the last queries have most work, so they come first.
@@ -88,7 +88,7 @@ void ForwardBlock::emitBlock(const Head &head, Value query) {
   OwnLines queries = loadQueries(head, query);
   kernel.barrier();
   for (int64_t buffer = 0; buffer < step.buffers; ++buffer) {
-    Value at = bytesBehind(memory, buffer * bufferBytes());
+    Value at = bytesAfter(memory, buffer * bufferBytes());
     clearPads(keysIn(at), step.lines);
     clearPads(valuesIn(at), step.lines);
   }

@@ -26,12 +26,12 @@ private:
   // Panels of rows: queries or keys, followed by the gradients or values of the same positions.
   LinePanel firstIn(Value from) const { return {from, form.keySize, strideOf(way, form.keySize)}; }
   LinePanel secondIn(Value from, int64_t lines) {
-    Value behind = bytesBehind(from, lines * strideOf(way, form.keySize) * elementBytes());
-    return {behind, form.valueSize, strideOf(way, form.valueSize)};
+    Value following = bytesAfter(from, lines * strideOf(way, form.keySize) * elementBytes());
+    return {following, form.valueSize, strideOf(way, form.valueSize)};
   }
   int64_t bufferBytes() const { return step.lines * (lineBytes(way) + 8); }
   // Numbers of the queries of a buffer: logSumOf, followed by deltaOf.
-  Value numbersIn(Value buffer) { return bytesBehind(buffer, step.lines * lineBytes(way)); }
+  Value numbersIn(Value buffer) { return bytesAfter(buffer, step.lines * lineBytes(way)); }
 
   struct Own {
     OwnLines first, second;
@@ -68,7 +68,7 @@ GradientBlock::GradientBlock(BlockKernel &kernel, mt::AttentionGradientOp any)
     result = kernel.result(static_cast<int64_t>(i));
   }
   memory = kernel.allocateShared(emit.getI8Type(), sharedBytes(/*isGradient=*/true));
-  probabilities = bytesBehind(memory, step.buffers * bufferBytes());
+  probabilities = bytesAfter(memory, step.buffers * bufferBytes());
 }
 
 // Number of tiles for an index of the axes before the positions: blocks of keys of all heads, then blocks of queries.
@@ -107,14 +107,14 @@ void GradientBlock::run() {
 
 void GradientBlock::clearBuffers() {
   for (int64_t buffer = 0; buffer < step.buffers; ++buffer) {
-    Value at = bytesBehind(memory, buffer * bufferBytes());
+    Value at = bytesAfter(memory, buffer * bufferBytes());
     clearPads(firstIn(at), step.lines);
     clearPads(secondIn(at, step.lines), step.lines);
   }
 }
 
 GradientBlock::Own GradientBlock::loadOwn(const HeadLines &first, const HeadLines &second, Value position) {
-  Value panels = bytesBehind(memory, step.buffers * bufferBytes());
+  Value panels = bytesAfter(memory, step.buffers * bufferBytes());
   Own own{{first, position, firstIn(panels), {}}, {second, position, secondIn(panels, attentionLines), {}}};
   if (way != Way::halves)
     return own;
@@ -260,8 +260,8 @@ Emitter::Values GradientBlock::addQueries(const ScoreTile &block, const Own &key
   WarpTile tile = tileOfLines(step.lines);
   int64_t ofKeys = dk ? tileOfSize(form.keySize).count() : 0;
   Value numbers = emit.address(numbersIn(buffer), f32, emit.mul(pair, tile.wide));
-  auto numberOf = [&](int64_t i, int64_t behind) {
-    return emit.load(f32, emit.address(numbers, f32, tile.column(i) + behind));
+  auto numberOf = [&](int64_t i, int64_t following) {
+    return emit.load(f32, emit.address(numbers, f32, tile.column(i) + following));
   };
   LinePanel queries = firstIn(buffer), gradients = secondIn(buffer, step.lines);
   Emitter::Values p =

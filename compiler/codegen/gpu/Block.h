@@ -23,7 +23,7 @@ struct BlockStore {
   mlir::Value value, address;
 };
 // Emits the stores of `vectorWidth` adjacent elements, one access per result. `stores` has the stores of the first
-// element for all results, then those of the next element, and so on.
+// element for all results, then the stores of the next element, and so on.
 void storeAdjacent(Emitter &emit, llvm::ArrayRef<BlockStore> stores, int64_t vectorWidth);
 // How products are computed. `reduced` and `tensor` have the same grid and workgroup memory, so that one plan fits
 // both.
@@ -42,8 +42,8 @@ struct BlockKernel : Kernel {
   bool warpgroups = false;
   // Number of blocks for which the registers of a multiprocessor should suffice; 0: the assembler decides.
   int64_t residentBlocks = 0;
-  // Number of the warp, if each warp works by itself (splitByWarp); else null. groupThreads() is the number of threads
-  // that cooperate, those of the warp or of the block, and `thread` the index among them.
+  // Number of the warp, if each warp works by itself (splitByWarp); else null. The threads that cooperate are the
+  // threads of the warp, or else of the block. groupThreads() is their number, and `thread` the index among them.
   mlir::Value warp;
   int64_t groupThreads() const { return warp ? warpThreads : gpu.threads; }
   mlir::Value thread, tile, segment;       // i64
@@ -127,8 +127,8 @@ mlir::Value flatten(Emitter &emit, mlir::ValueRange coordinates, llvm::ArrayRef<
 // The element of an operand at (row, column) of a product's result, broadcast according to the operand's shape; null
 // for a value that is neither an argument nor a constant with different elements. The `source` of a VectorBody.
 mlir::Value epilogueOperand(BlockKernel &kernel, mlir::Value value, mlir::ValueRange coordinates);
-// Computes the yields at adjacent elements from elements of the product. `coordinates` and `index` are those of the
-// first element. Returns the stores, for storeAdjacent.
+// Computes the yields at adjacent elements from elements of the product. `coordinates` and `index` belong to the first
+// element. Returns the stores, for storeAdjacent.
 llvm::SmallVector<BlockStore> epilogueStores(BlockKernel &kernel, mlir::Value product, mlir::ValueRange numbers,
                                              mlir::ValueRange coordinates, mlir::Value index);
 // Number of adjacent elements that a thread stores at once, for a result with rows of `columns` elements.

@@ -54,8 +54,8 @@ private:
                             int64_t count, int64_t distance, mlir::ValueRange sums);
   void foldColumns(llvm::ArrayRef<mlir::mt::ReduceOp> reductions, mlir::Value inner, int64_t groups,
                    mlir::ValueRange sums);
-  // Reduces the values of all threads (Fold.cpp). `combine` combines the values of two threads, of which the first has
-  // the lower number.
+  // Reduces the values of all threads (Fold.cpp). `combine` combines the values of two threads; the first argument
+  // belongs to the thread with the lower number.
   using Combine = llvm::function_ref<Emitter::Values(mlir::ValueRange low, mlir::ValueRange high)>;
   Emitter::Values fold(mlir::ValueRange values, Combine combine);
   Emitter::Values foldLanes(mlir::ValueRange values, int64_t lanes, Combine combine);

@@ -16,7 +16,7 @@ namespace {
 struct Axis {
   mt::Window window;
   int64_t windows;      // windows that overlap a cell
-  int64_t own, taps;    // taps from the first window's first tap on: those before the cell's own pixels, and all
+  int64_t own, taps;    // number of taps from the first window's first tap to the cell's own pixels, and to the end
   int64_t first, count; // range of cells
   explicit Axis(const mt::Window &window)
       : window(window), windows((window.taps - 1) / window.stride + 1), own((windows - 1) * window.stride),
@@ -128,11 +128,11 @@ static Emitter::Values winnersOf(Emitter &emit, ValueRange taps, ArrayRef<Value>
     winners.push_back(isFirst[i] ? arith::OrIOp::create(emit, isFirst[i], wins).getResult() : wins);
     before = most(before, taps[i]);
   }
-  Value behind;
-  for (size_t i = taps.size(); i-- > 0; behind = most(taps[i], behind))
-    if (behind) {
+  Value after;
+  for (size_t i = taps.size(); i-- > 0; after = most(taps[i], after))
+    if (after) {
       Value isNaN = compare(arith::CmpFPredicate::UNO, taps[i], taps[i]);
-      Value keeps = arith::OrIOp::create(emit, compare(arith::CmpFPredicate::OLE, behind, taps[i]), isNaN);
+      Value keeps = arith::OrIOp::create(emit, compare(arith::CmpFPredicate::OLE, after, taps[i]), isNaN);
       winners[i] = both(emit, winners[i], keeps);
     }
   return winners;

@@ -22,7 +22,7 @@ Reach reachOf(mlir::Operation *op);
 // holds, which is in memory. If `products`, a matrix product counts as a window op.
 bool isComputable(mlir::Value value, llvm::function_ref<bool(mlir::Value)> kept = nullptr, bool products = false);
 
-// The gradient of a max pool that a kernel computes by cells, of which each thread has four channels; null for other
+// The gradient of a max pool that a kernel computes by cells, four channels of a cell per thread; null for other
 // kernels. And the numbers of cells: [along H, along W, channels].
 mlir::mt::WindowGradientOpInterface gradientByCells(mlir::plan::KernelOp op);
 llvm::SmallVector<int64_t> cellsOf(const mlir::mt::Pooling &pool);
@@ -117,7 +117,7 @@ private:
   mlir::Value reduced(mlir::mt::ReduceOp op, mlir::Value index);
   mlir::Value searched(mlir::mt::ArgmaxOp op, mlir::Value index);
   mlir::Value product(mlir::mt::MatmulOp op, mlir::Value index);
-  // Results for `vectorWidth` adjacent channels, of which the first has these coordinates.
+  // Results for `vectorWidth` adjacent channels from these coordinates on.
   Emitter::Values folded(mlir::mt::WindowOpInterface op, mlir::ValueRange at, int64_t vectorWidth);
   Emitter::Values windowGradient(mlir::mt::WindowGradientOpInterface op, mlir::Value index, mlir::ValueRange at,
                                  int64_t vectorWidth);

@@ -39,7 +39,7 @@ using KernelModules = std::vector<mlir::OwningOpRef<mlir::ModuleOp>>;
 KernelModules lowerToNvvm(mlir::ModuleOp kernels);
 KernelModules lowerToSimulated(mlir::ModuleOp kernels);
 
-// Compiles such modules to one PTX text for `architecture` and newer ones.
+// Compiles the modules that lowerToNvvm returns to one PTX text for `architecture` and newer architectures.
 llvm::Expected<std::string> compilePtx(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules,
                                        llvm::StringRef architecture, llvm::ThreadPoolInterface &pool);
 

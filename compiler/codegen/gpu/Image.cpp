@@ -39,8 +39,8 @@ Number narrow(Emitter &emit, Value value) { return {&emit, arith::TruncIOp::crea
 // A coordinate that is outside of every image, whatever tap is added.
 constexpr int64_t nowhere = -(int64_t(1) << 30);
 
-// Along one axis, index i of the result (of its residue) reads index `i * scale + tap * step + base`. There are `taps`
-// such taps, and tap t is tap `firstTap + t * tapStep` of the kernel.
+// Along one axis, index i of the result (of its residue) reads index `i * scale + tap * step + base` for each tap from
+// 0 to `taps` - 1. Tap t is tap `firstTap + t * tapStep` of the kernel.
 struct Reading {
   int64_t scale, step, inputs;
   Number base, taps, firstTap;

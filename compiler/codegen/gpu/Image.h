@@ -25,8 +25,8 @@ struct ImageProduct {
 };
 // Empty if groups are small, if there are both strides and dilation, or if an image has more than 2^31 elements.
 std::optional<ImageProduct> imageProductOf(mlir::Operation *convolution);
-// Whether a kernel gradient is such a product: rows are (tap row, tap column, channel), columns filters, and k is
-// (sample, output row, output column).
+// Whether a kernel gradient is computed as a matrix product: rows are (tap row, tap column, channel), columns filters,
+// and k is (sample, output row, output column).
 bool isKernelProduct(const mlir::mt::Convolution &conv);
 
 ProductTile imageTile(mlir::plan::KernelOp op, const ImageProduct &product);
@@ -56,7 +56,7 @@ ImagePosition imagePosition(BlockKernel &kernel, const ImageBlock &block, mlir::
 ProductSide windowSide(BlockKernel &kernel, const mlir::mt::Convolution &conv, mlir::Value images, mlir::Value first,
                        mlir::Value group, mlir::Value from, mlir::Value end);
 
-// Convolutions that are not such products: each thread computes one element of the result.
+// Convolutions that are not computed as matrix products: each thread computes one element of the result.
 mlir::LogicalResult emitDirectConv(BlockKernel &kernel);
 mlir::LogicalResult emitDirectConvWgrad(BlockKernel &kernel);
 

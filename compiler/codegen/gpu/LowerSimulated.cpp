@@ -147,7 +147,7 @@ public:
     op.replaceAllUsesWith(bits);
     op.erase();
   }
-  // An exchange in which each thread receives its own number.
+  // Each thread exchanges a number with itself, which synchronizes the warp.
   void warpBarrier(NVVM::SyncWarpOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
     Value zero = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(0));

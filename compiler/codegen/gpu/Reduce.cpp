@@ -140,10 +140,11 @@ void BlockReduce::sumSlices() {
 // Adds the slices of a shard that have rows, in order.
 Value BlockReduce::addSlices(Value begin, Value end) {
   Value first = emit.mul(emit.div(begin, shards.size), slices.count);
-  Value behind = emit.add(first, emit.ceilDiv(emit.sub(end, begin), slices.rows));
-  return emit.loop(emit.add(first, 1), behind, 1, emit.load(f32, sliceAt(first)), [&](Value next, ValueRange carried) {
-    return Emitter::Values{arith::AddFOp::create(emit, carried[0], emit.load(f32, sliceAt(next)))};
-  })[0];
+  Value sliceEnd = emit.add(first, emit.ceilDiv(emit.sub(end, begin), slices.rows));
+  return emit.loop(emit.add(first, 1), sliceEnd, 1, emit.load(f32, sliceAt(first)),
+                   [&](Value next, ValueRange carried) {
+                     return Emitter::Values{arith::AddFOp::create(emit, carried[0], emit.load(f32, sliceAt(next)))};
+                   })[0];
 }
 
 void BlockReduce::run() {

@@ -101,19 +101,19 @@ Value BlockScatter::list(Value first, Value end, Value count) {
     any = any ? Value(arith::OrIOp::create(emit, any, named.back())) : named.back();
   }
   auto append = [&] {
-    Value below = narrow(emit.add(arith::ShLIOp::create(emit, emit.integer(1), kernel.thread), -1)), behind = count;
+    Value below = narrow(emit.add(arith::ShLIOp::create(emit, emit.integer(1), kernel.thread), -1)), filled = count;
     for (int64_t i = 0; i < idsPerThread; ++i) {
       Value bits = kernel.ballot(named[i]);
       auto ones = [&](Value bits) { return wide(LLVM::CtPopOp::create(emit, i32, bits)); };
-      Value index = emit.add(behind, ones(arith::AndIOp::create(emit, bits, below)));
+      Value index = emit.add(filled, ones(arith::AndIOp::create(emit, bits, below)));
       emit.when(named[i], [&] {
         emit.store(narrow(at[i]), emit.address(positions, i32, index));
         Type i8 = emit.getI8Type();
         emit.store(arith::TruncIOp::create(emit, i8, row[i]), emit.address(rows, i8, index));
       });
-      behind = emit.add(behind, ones(bits));
+      filled = emit.add(filled, ones(bits));
     }
-    return behind;
+    return filled;
   };
   Value some = arith::CmpIOp::create(emit, arith::CmpIPredicate::ne, kernel.ballot(any), emit.zeros(i32));
   return choose(emit, some, append, count);

@@ -22,16 +22,16 @@ constexpr size_t maxBoundArguments = 40;
 constexpr int64_t maxCellTaps = 25;
 // Threads of a block for a row. The bits of sums within rows depend on them, because the threads are reduced.
 constexpr int64_t minRowThreads = warpThreads, maxRowThreads = 8 * warpThreads;
-// Rows (or lines) of a block with one row per warp, and the largest number of elements of such a row.
+// Rows (or lines) of a block with one row per warp, and the largest number of elements of a row that a warp computes.
 constexpr int64_t rowWarps = 4, maxWarpElements = 1024;
 // Columns of a row are summed by blocks if their number is a multiple of `columnWidth`. A block has this many columns,
 // or `maxColumnWidth` if that divides the number.
 constexpr int64_t columnWidth = 32, maxColumnWidth = 64;
-// Threads of such a block, and smallest number of lines per thread. The bits depend on them. Two of the largest blocks
-// fit with 64 registers per thread.
+// Threads of a block of columns, and smallest number of lines per thread. The bits depend on them. Two of the largest
+// blocks fit with 64 registers per thread.
 constexpr int64_t minColumnThreads = 8 * warpThreads, maxColumnThreads = 16 * warpThreads, minColumnLines = 32;
-// Bytes that such a thread has in flight, up to a number of pixels: a multiprocessor needs 20 to 40 KiB in flight, and
-// has at least 512 such threads.
+// Bytes that a thread of a block of columns has in flight, up to a number of pixels: a multiprocessor needs 20 to 40
+// KiB in flight, and has at least 512 of these threads.
 constexpr int64_t bytesInFlight = 64, maxPixelsAtOnce = 8;
 // Largest size of the values of a row in workgroup memory, so that four blocks fit on the multiprocessor with the
 // least. Beyond that, values that can be computed again are not stored.
@@ -53,8 +53,8 @@ constexpr int64_t resultsAtOnce = 4, maxFinishRegisters = 44;
 constexpr int64_t warpgroupSharedBytes = 224 << 10;
 // Columns of a block of a sum over the batch, adjacent ones in a warp, and its warps.
 constexpr int64_t reduceColumns = warpThreads, reduceWarps = 16;
-// Rows of a slice of such a sum, and largest number of slices of all shards, whose sums are in workgroup memory. The
-// bits depend on these two, and not on the number of rows that a thread loads at once.
+// Rows of a slice of a sum over the batch, and largest number of slices of all shards, whose sums are in workgroup
+// memory. The bits depend on these two, and not on the number of rows that a thread loads at once.
 constexpr int64_t reduceSliceRows = 32, maxReduceSlices = 128, rowsAtOnce = 16;
 // Rows and columns of a block of a transposition: a warp reads and writes adjacent elements.
 constexpr int64_t transposeSide = warpThreads;

@@ -117,8 +117,8 @@ private:
   int64_t count;
   Value flag;
 
-  // Address of a thread's sums, in groups of four; those of adjacent threads are adjacent. The base is loaded again
-  // each time, so that it occupies no register while the block adds.
+  // Address of a thread's sums, in groups of four; adjacent threads have adjacent groups. The base is loaded again each
+  // time, so that it occupies no register while the block adds.
   Value addressOf(Value shard, Value slice) {
     Value number = emit.add(emit.mul(emit.add(emit.mul(shard, tree.cut.slices), slice), tree.tiles), tile);
     Value first =

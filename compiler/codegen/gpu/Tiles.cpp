@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of contractions: the largest tiles of which there are enough to fill a GPU. Grids are the same on all devices,
+// Tiles of contractions: the largest tiles that are numerous enough to fill a GPU. Grids are the same on all devices,
 // so they are chosen for a device that has one shard.
 #include "compiler/codegen/gpu/Image.h"
 #include "dialects/mt/Compilation.h"
@@ -9,15 +9,15 @@ using namespace mlir;
 using namespace mtc;
 
 // Number of tiles that is enough for results that are not sums over the batch. With 96, each of eight devices still has
-// tiles of 128 x 128 in the layers of ResNet-50 at batch 256 (docs/gpu-code.md). That is less than the number of
-// multiprocessors of an H100, but such tiles load the least from memory. This number changes no bits.
+// tiles of 128 x 128 in the layers of ResNet-50 at batch 256 (docs/gpu-code.md). An H100 has more multiprocessors, but
+// large tiles load the least from memory. This number changes no bits.
 constexpr int64_t minTiles = 96;
 static_assert(minTiles <= usualMultiprocessors);
 
-// Tile of `count` results [rows, columns], such that there are `enough` tiles. With 8 x 8 elements per thread, nearly
-// all tiles take 120 to 128 of the 255 registers that a thread can have, so two blocks of 256 threads share the 65536
-// registers of a multiprocessor (docs/gpu-code.md). Panels of FMAs are deeper if a thread has fewer sums: a panel in
-// flight has the time of one multiplication to arrive.
+// Tile of `count` results [rows, columns], chosen so that there are `enough` tiles. With 8 x 8 elements per thread,
+// nearly all tiles take 120 to 128 of the 255 registers that a thread can have, so two blocks of 256 threads share the
+// 65536 registers of a multiprocessor (docs/gpu-code.md). Panels of FMAs are deeper if a thread has fewer sums: a panel
+// in flight has the time of one multiplication to arrive.
 static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int64_t enough = minTiles) {
   constexpr ProductTile tiles[] = {{128, 128, 8, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 16, 8, 4}};
   if (columns <= 16)

@@ -60,7 +60,7 @@ Emitter::Values BlockElements::windowGradient(mt::WindowGradientOpInterface op, 
   Value x = op.getInput();
   ArrayRef<int64_t> images = innerShape(op->getResult(0));
   Emitter::Values own = x ? adjacent(x, index, vectorWidth) : Emitter::Values();
-  // Whether the elements are those that firstLargest would find: larger than all before, and none after is larger.
+  // Whether firstLargest would find the elements: each is larger than all before, and none after is larger.
   auto wins = [&](Value oh, Value ow) {
     auto position = [&](Value kh, Value kw) {
       return Emitter::Values{inputOf(emit, pool.rows, oh, kh), inputOf(emit, pool.columns, ow, kw), at[2]};

@@ -6,13 +6,13 @@ using namespace mlir;
 
 namespace mtc::keras {
 
-SmallVector<int64_t> AttendedAxes::order(int64_t rank, int64_t behind) const {
+SmallVector<int64_t> AttendedAxes::order(int64_t rank, int64_t more) const {
   SmallVector<int64_t> order = {0};
   for (int64_t axis = 1; axis < rank - 1; ++axis)
     if (!llvm::is_contained(axes, axis))
       order.push_back(axis);
   llvm::append_range(order, axes);
-  for (int64_t axis = 0; axis < behind; ++axis)
+  for (int64_t axis = 0; axis < more; ++axis)
     order.push_back(rank - 1 + axis);
   return order;
 }
@@ -48,8 +48,8 @@ std::optional<AttendedAxes> readAttendedAxes(LayerBuilder &layer, Value query, V
     attended.freeShape.push_back(size);
     attended.free *= size;
     if (layer.shapeOf(value)[axis] != size) {
-      layer.fail("expected axes beside attention_axes of equal sizes, found " + std::to_string(size) + " and " +
-                 std::to_string(layer.shapeOf(value)[axis]));
+      layer.fail("expected equal sizes of the axes that are not in attention_axes, found " + std::to_string(size) +
+                 " and " + std::to_string(layer.shapeOf(value)[axis]));
       return std::nullopt;
     }
   }

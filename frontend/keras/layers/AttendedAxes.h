@@ -16,8 +16,8 @@ struct AttendedAxes {
   mlir::SmallVector<int64_t> attendedShape; // of the query
   int64_t free = 1;
 
-  // Order of axes: the batch axis, the free axes, the attended axes, then `behind` more axes.
-  mlir::SmallVector<int64_t> order(int64_t rank, int64_t behind) const;
+  // Order of axes: the batch axis, the free axes, the attended axes, then `more` more axes.
+  mlir::SmallVector<int64_t> order(int64_t rank, int64_t more) const;
   // x as [?, F, T, C], or [?, T, C] if F is 1.
   mlir::Value arrange(LayerBuilder &layer, mlir::Value x) const;
   // Restores the query's axes of [?, F, T, O] or [?, T, O], followed by the axes of the output.

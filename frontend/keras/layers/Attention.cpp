@@ -215,7 +215,7 @@ Value buildAttention(LayerBuilder &layer) {
   bool masked = mask || stepMask(layer, 1, "value") || stepMask(layer, 2, "key");
   if ((masked || options.causal || options.window) && (attended->axes.size() != 1 || attended->free != 1))
     return layer.fail(
-        "expected attention over axis 1 alone where there is a mask or a window, found other attention_axes");
+        "expected attention over axis 1 only, because there is a mask or a window, found other attention_axes");
   Value maskValue = withStepMasks(layer, givenMask(layer, mask));
   SmallVector<int64_t> output = outputShape(layer, layer.shapeOf(query).back());
   if (layer.config.failed())
@@ -277,9 +277,9 @@ Value attendWithBias(LayerBuilder &layer, ArrayRef<Value> inputs, Value bias, Va
   for (int64_t t = 0; causal && t < queries; ++t)
     for (int64_t s = 0; s < keys; ++s)
       seen.push_back(s <= t);
-  auto places = RankedTensorType::get({queries, keys}, layer.builder.getI1Type());
+  auto maskType = RankedTensorType::get({queries, keys}, layer.builder.getI1Type());
   if (causal)
-    scores = select(layer.expr(layer.constant(DenseElementsAttr::get(places, ArrayRef<bool>(seen)))), scores, hidden);
+    scores = select(layer.expr(layer.constant(DenseElementsAttr::get(maskType, ArrayRef<bool>(seen)))), scores, hidden);
   Value p = mt::SoftmaxOp::create(layer.builder, layer.location, product.getType(), scores.value());
   return byHead(mt::MatmulOp::create(layer.builder, layer.location, p, byHead(inputs[2]), false, false));
 }

@@ -178,14 +178,14 @@ Value buildTranslation(LayerBuilder &layer) {
 Value buildZoom(LayerBuilder &layer) {
   Augmentation a(layer);
   auto vertical = readRange(layer, "height_factor", -1, 1), horizontal = vertical;
-  bool apart = layer.config.find("width_factor");
-  if (apart)
+  bool separate = layer.config.find("width_factor");
+  if (separate)
     horizontal = readRange(layer, "width_factor", -1, 1);
   Sampling sampling = readSampling(layer);
   if (!a.images() || layer.config.failed())
     return {};
   Expr y = a.draw("height", 1 + vertical.first, 1 + vertical.second, 3);
-  Expr x = apart ? a.draw("width", 1 + horizontal.first, 1 + horizontal.second, 3) : y;
+  Expr x = separate ? a.draw("width", 1 + horizontal.first, 1 + horizontal.second, 3) : y;
   Expr row = indicesAlong(layer, 1, a.height()) * y + (1.0 - y) * (double(a.height() - 1) / 2);
   Expr column = indicesAlong(layer, 2, a.width()) * x + (1.0 - x) * (double(a.width() - 1) / 2);
   return a.finish(sampleAt(a, sampling, row, column));

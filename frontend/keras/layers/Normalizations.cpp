@@ -57,7 +57,7 @@ Value buildBatchNormalization(LayerBuilder &layer, Value x) {
   layer.config.expectAbsent(unsupported);
   layer.config.expectAbsent({"virtual_batch_size", "renorm_clipping"});
   layer.config.expect("renorm", false);
-  // Statistics are always those of the global batch, as with `synchronized`.
+  // Statistics are always taken over the global batch, as with `synchronized`.
   layer.config.ignore(
       {"synchronized", "fused", "renorm_momentum", "moving_mean_initializer", "moving_variance_initializer"});
   SmallVector<int64_t> shape = {layer.shapeOf(x).back()};

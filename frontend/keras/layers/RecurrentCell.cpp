@@ -81,7 +81,7 @@ bool Loop::readOptions() {
   if (cell.kind == CellKind::Gru)
     resetAfter = layer.config.boolean("reset_after", true);
   if (cell.kind == CellKind::Lstm && layer.config.boolean("unit_forget_bias", true) && !layer.hasWeights)
-    layer.fail("expected the model's weights, which a bias of ones and zeros needs, found none: save the model with "
+    layer.fail("expected the model's weights, because unit_forget_bias needs them, found none: save the model with "
                "its weights, as model.keras");
   return !layer.config.failed();
 }
@@ -140,7 +140,7 @@ Value Loop::productOf(Value state, int64_t firstGate, int64_t gates) {
   return gates == 1 ? parts[0] : mt::ConcatOp::create(layer.builder, layer.location, parts, 1).getResult();
 }
 
-// The states after a step, of which the first is the output. Empty after an error.
+// The states after a step; the first state is the output. Empty after an error.
 SmallVector<Value> Loop::step(Value x, ArrayRef<Value> states) {
   constexpr llvm::StringRef outer = "activation", inner = "recurrent_activation";
   Value before = states[0];

@@ -10,7 +10,7 @@ namespace mtc::keras {
 
 enum class CellKind { Simple, Lstm, Gru };
 
-// A class of cells, or of layers with such a cell.
+// A class of cells, or of layers with one cell of this kind.
 struct CellClass {
   const char *layer, *cell, *cellName;
   CellKind kind;

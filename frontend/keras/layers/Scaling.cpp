@@ -62,18 +62,18 @@ static Value buildNormalization(LayerBuilder &layer) {
     mean = readVector(layer, "mean", 0, channels);
     variance = readVector(layer, "variance", 1, channels);
   } else {
-    SmallVector<int64_t> shape, beside;
+    SmallVector<int64_t> shape, broadcastShape;
     for (int64_t axis : *ownAxes)
       shape.push_back(layer.shapeOf(x)[axis]);
     // Shape that broadcasts to a sample: sizes from the first of the axes on.
     for (int64_t axis = ownAxes->empty() ? rank : ownAxes->front(); axis < rank; ++axis)
-      beside.push_back(llvm::is_contained(*ownAxes, axis) ? layer.shapeOf(x)[axis] : 1);
+      broadcastShape.push_back(llvm::is_contained(*ownAxes, axis) ? layer.shapeOf(x)[axis] : 1);
     mean = layer.variable("mean", shape, "", false);
     variance = layer.constantVariable("variance", shape, 1, false);
     if (!mean || !variance)
       return {};
-    mean = layer.reshape(mean, beside);
-    variance = layer.reshape(variance, beside);
+    mean = layer.reshape(mean, broadcastShape);
+    variance = layer.reshape(variance, broadcastShape);
     layer.skipVariable(); // the number of samples of the statistics
     layer.config.ignore({"variance"});
   }

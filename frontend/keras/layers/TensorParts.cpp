@@ -69,7 +69,7 @@ Value buildReshapeFunction(LayerBuilder &layer) {
   if (open >= 0 && size % known == 0)
     shape[static_cast<size_t>(open)] = size / known;
   if (open >= 0 ? size % known != 0 : size != known)
-    return layer.fail("expected a shape of " + std::to_string(size) + " elements a sample, found " +
+    return layer.fail("expected a shape of " + std::to_string(size) + " elements per sample, found " +
                       std::to_string(known));
   return layer.reshape(x, shape);
 }
@@ -224,14 +224,14 @@ Value buildGetItem(LayerBuilder &layer) {
   // An ellipsis, or the end of the keys, stands for all axes without a key.
   auto named =
       std::count_if(keys.begin(), keys.end(), [&](const Json &key) { return !key.is_null() && !isEllipsis(key); });
-  auto place = std::find_if(keys.begin(), keys.end(), isEllipsis);
+  auto ellipsis = std::find_if(keys.begin(), keys.end(), isEllipsis);
   if (std::count_if(keys.begin(), keys.end(), isEllipsis) > 1 || named > rankOf(x))
     return layer.fail("expected keys for " + std::to_string(rankOf(x)) + " axes, found " + std::to_string(named));
-  if (place != keys.end())
-    place = keys.erase(place);
-  keys.insert(place, static_cast<size_t>(rankOf(x) - named), whole);
+  if (ellipsis != keys.end())
+    ellipsis = keys.erase(ellipsis);
+  keys.insert(ellipsis, static_cast<size_t>(rankOf(x) - named), whole);
   if (!isWholeSlice(keys[0]))
-    return layer.fail("expected the whole batch, found a part of it");
+    return layer.fail("expected a full slice of the batch axis, found a part of the batch");
   Part part;
   part.shape.push_back(batch);
   int64_t axis = 1;
@@ -270,8 +270,8 @@ Value buildSplit(LayerBuilder &layer) {
   int64_t before = 0;
   for (int64_t end : ends) {
     if (end <= before || end > size)
-      return layer.fail("expected places of parts in increasing order from 1 to " + std::to_string(size - 1) +
-                        ", found " + std::to_string(end));
+      return layer.fail("expected increasing indices from 1 to " + std::to_string(size - 1) + ", found " +
+                        std::to_string(end));
     starts[static_cast<size_t>(axis - 1)] = before;
     sizes[static_cast<size_t>(axis - 1)] = end - before;
     layer.others.push_back(mt::SliceOp::create(layer.builder, layer.location, x, starts, sizes));
