@@ -3,9 +3,9 @@
 // mt-join-sums: a value with many readers, such as a variable that all steps of a loop read, has a gradient that is a
 // sum of many terms. Terms of three kinds are joined into one:
 //
-//   parts of a value     mt.pads with zeros, adjacent to each other: one concatenation
+//   parts of a value     mt.pads with zeros, adjacent to each other: one concatenation;
 //   a matrix             products `transpose_a` of two split values: one product, summed over the batch. Its operands
-//                        are the left and the right operands of the terms, stacked as rows in each sample
+//                        are the left and the right operands of the terms, stacked as rows in each sample;
 //   a vector             sums over the batch: one sum over the stacked values
 //
 // So one sum over the batch, with one all-reduce, replaces many. The rows of a sample are in the order of the parts to

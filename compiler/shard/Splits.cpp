@@ -54,7 +54,7 @@ LogicalResult checkMaps(shard::ShardingInterface op, ArrayRef<AffineMap> maps, s
   return success();
 }
 
-// Sets which loops are split, by the operands. A loop that no operand has stays empty.
+// Sets which loops are split, by the operands. Loops that iterate over no axis of an operand stay empty.
 LogicalResult splitByOperands(shard::ShardingInterface op, ArrayRef<AxisSplits> operands, ArrayRef<AffineMap> maps,
                               MutableArrayRef<std::optional<bool>> loops) {
   for (auto [index, splits] : llvm::enumerate(operands)) {

@@ -31,9 +31,10 @@ struct LoopSplits {
   std::optional<mlir::shard::ReductionKind> reduction; // kind of the reduction over the split loop, if it is one
 };
 
-// Propagates the operands' splits (`operands[i]` for operand i) through the op's indexing maps. A loop that no operand
-// has is split if it iterates over a `?` of a result. Fails, with an error at the op, if operands disagree, if an axis
-// that is split cannot be, if two loops would be split, or if a reduction other than a sum is over a split loop.
+// Propagates the operands' splits (`operands[i]` for operand i) through the op's indexing maps. A loop that iterates
+// over no axis of an operand is split if it iterates over a `?` of a result. Fails, with an error at the op, if
+// operands disagree, if an axis that is split cannot be, if two loops would be split, or if a reduction other than a
+// sum is over a split loop.
 mlir::FailureOr<LoopSplits> splitLoops(mlir::shard::ShardingInterface op, llvm::ArrayRef<AxisSplits> operands);
 
 // Whether an op sums over the batch axis of its operands, by their types alone. Does not emit the errors of splitLoops.

@@ -101,8 +101,8 @@ void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value 
   });
 }
 
-// The sums of a node in registers: the chain of a shard, or two nodes of one level less and their sum. A shard has
-// `size` samples. A right child without samples adds nothing.
+// The sums of a node in registers: the chain of a shard, or the sums of two child nodes, added. A shard has `size`
+// samples. A right child without samples adds nothing.
 static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value from, Value end,
                                 llvm::function_ref<Emitter::Values(Value from, Value end)> shard) {
   if (height == 0)

@@ -139,7 +139,7 @@ Value sampleAt(Augmentation &a, const Sampling &sampling, const Expr &row, const
   return (upper * (1.0 - down) + lower * down).value();
 }
 
-// 0, 1, 2 ... along one of three axes, of size n.
+// The indices 0 .. n - 1 along axis `axis` (1: rows, 2: columns) of [?, H, W]; the other axes have size 1.
 Expr indicesAlong(LayerBuilder &layer, size_t axis, int64_t n) {
   SmallVector<int64_t> shape(2, 1);
   shape[axis - 1] = n;
