@@ -240,7 +240,7 @@ def BlockLogits : Pass<"mt-block-logits", "::mlir::ModuleOp"> {
 def CropGradients : Pass<"mt-crop-gradients", "::mlir::ModuleOp"> {
   let summary = "Slice the operands of a product over the batch instead of its result";
   let description = [{
-    If only the first rows or columns of such a product are read, the other rows or columns are not computed.
+    If only the first rows or columns of the product are read, the other rows or columns are not computed.
 
         %p = mt.matmul %a, %b transpose_a : tensor<?x4xf32>, tensor<?x8xf32>
         %s = mt.slice %p starts = [0, 0] sizes = [4, 6] : tensor<4x8xf32>

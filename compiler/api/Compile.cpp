@@ -17,7 +17,8 @@ Status compile(const ModelSource &source, const Options &options, std::vector<ui
       return status;
   if (int32_t microBatches = options.values.max_batch ? 1 : findMicroBatches(source, chosen); microBatches > 1) {
     chosen.values.micro_batches = microBatches;
-    // A model may need the whole batch at once, which its plan tells.
+    // Models whose ops need the whole batch at once (batch normalization) have no plan for micro-batches: their plan
+    // says so, and this compilation fails.
     if (runPipeline(source, chosen, bytes).ok()) {
       std::string limit = bytesText(static_cast<uint64_t>(options.values.device_memory));
       options.say(0, "the whole batch does not fit in " + limit + " on one device; " + std::to_string(microBatches) +
@@ -26,7 +27,7 @@ Status compile(const ModelSource &source, const Options &options, std::vector<ui
     }
     chosen.values.micro_batches = 1;
   }
-  if (!options.values.max_batch) // which was found, and fits, without blocks
+  if (!options.values.max_batch) // findLargestBatch has already found a batch that fits without blocks
     chosen.logitBlocks = findLogitBlocks(source, chosen);
   Status status = runPipeline(source, chosen, bytes);
   if (status.ok() && chosen.logitBlocks)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A compilation as the caller asks for it: the pipeline, after what the options leave to be found was found.
+// Finds what the options leave open (the batch, micro-batches, blocks of logits), then runs the pipeline.
 #ifndef COMPILER_API_COMPILE_H
 #define COMPILER_API_COMPILE_H
 
@@ -11,8 +11,8 @@
 
 namespace mtc {
 
-// The bytes of a plan or, with stopAfter, of MLIR text. Any number of threads may compile at once. A plan that is too
-// large for every number of devices is MT_NO_MEMORY, with advice.
+// Returns the bytes of a plan or, with stopAfter, of MLIR text. Threads may call it concurrently. MT_NO_MEMORY: the
+// plan fits on no number of devices; the message names options that would make it fit.
 mtrun::Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes);
 
 } // namespace mtc

@@ -32,7 +32,7 @@ namespace {
 
 using mtrun::Status;
 
-// For --timing: on a clock, and of the CPUs in all threads.
+// A moment for --timing: the wall clock, and the CPU time of all threads of the process.
 struct Moment {
   std::chrono::steady_clock::time_point wall = std::chrono::steady_clock::now();
   std::clock_t cpu = std::clock();
@@ -97,7 +97,7 @@ public:
       if (std::error_code error = llvm::sys::fs::create_directories(folder))
         return mtrun::ioError("cannot create", folder, error.value());
     size_t count = options.stopAfter < 0 ? stages().size() : static_cast<size_t>(options.stopAfter) + 1;
-    // Reading belongs to the first stage.
+    // The time of the first stage includes the time of reading the model.
     Moment stageStart = start;
     for (size_t i = 0; i < count; ++i, stageStart = Moment())
       if (Status status = runOne(i, *module, stageStart); !status.ok())
@@ -172,7 +172,7 @@ public:
   }
 
 private:
-  // By the importer of the source's format, with the names that the options give.
+  // Reads the source with the importer of its format, and sets the class names and the vocabulary of the options.
   OwningOpRef<ModuleOp> read(ExportArchive *exported) { return read(options.training, compilation.initial, exported); }
 
   OwningOpRef<ModuleOp> read(const TrainingOptions &training, std::vector<NamedTensor> &weights,
@@ -188,7 +188,7 @@ private:
     return mlir::failed(checkNames(*module)) ? OwningOpRef<ModuleOp>() : std::move(module);
   }
 
-  // The model once more at each length but the largest. A file has the same weights at all of them.
+  // Reads the model again at each length but the largest. The weights of the file are the same at all lengths.
   LogicalResult readShorter() {
     llvm::SaveAndRestore again(repeats, true);
     for (size_t i = 0; i + 1 < options.lengths.size(); ++i) {
@@ -206,7 +206,7 @@ private:
     return failure();
   }
 
-  // A stage, on each length's module as long as there are several.
+  // Runs a stage on the module of each length. `differentiate` joins these modules; later stages run on one module.
   LogicalResult runAll(const Stage &stage, ModuleOp module) {
     {
       llvm::SaveAndRestore again(repeats, true);
@@ -230,7 +230,7 @@ private:
     return checkLengthInputs(module, lengths.back(), lengths.front(), options.values.length_input);
   }
 
-  // Values of the file that the options name; they take the place of the model's own of the same names.
+  // Replaces initial values of the model by values of the same names from the file of --weights.
   Status readWeights(ModuleOp module) {
     if (!options.values.weights)
       return {};
@@ -243,26 +243,26 @@ private:
       return status;
     std::vector<std::vector<std::byte>> wide;
     mtrun::widenHalves(tensors, wide);
-    llvm::StringMap<size_t> places; // of the model's own values
+    llvm::StringMap<size_t> indices; // index of each initial value of the model, by name
     for (auto [index, tensor] : llvm::enumerate(compilation.initial))
-      places[tensor.name] = index;
+      indices[tensor.name] = index;
     llvm::StringSet<> valueNames;
     for (const mtrun::SafeTensor &tensor : tensors) {
       auto *begin = reinterpret_cast<const uint8_t *>(tensor.bytes.data());
       NamedTensor value = {tensor.name, tensor.dtype, tensor.shape, {begin, begin + tensor.bytes.size()}};
       valueNames.insert(tensor.name);
-      if (auto found = places.find(tensor.name); found != places.end())
+      if (auto found = indices.find(tensor.name); found != indices.end())
         compilation.initial[found->second] = std::move(value);
       else
         compilation.initial.push_back(std::move(value));
     }
-    if (!sayWeights(module, valueNames, !places.empty()) && !tensors.empty())
+    if (!sayWeights(module, valueNames, !indices.empty()) && !tensors.empty())
       return {MT_INVALID,
               path + ": error: expected weights of the model's variables, found \"" + tensors[0].name + "\""};
     return {};
   }
 
-  // Which variables of the model have a value of the file, and which keep what they had. False: none of them has one.
+  // Reports which variables of the model the file sets, and which keep their values. Returns false if it sets none.
   bool sayWeights(ModuleOp module, const llvm::StringSet<> &valueNames, bool fromFile) {
     std::vector<std::string> set, left;
     for (auto model : module.getOps<mlir::mt::ModelOp>())
@@ -286,7 +286,7 @@ private:
     return !set.empty() || left.empty();
   }
 
-  // The parser is given the language of models alone, so that text of later stages is refused.
+  // The parser knows only the dialect of models, so that it refuses text of later stages.
   static DialectRegistry modelDialects() {
     DialectRegistry registry;
     registry.insert<mlir::mt::MtDialect>();
@@ -313,7 +313,7 @@ private:
     if (options.localStatistics())
       parameters.setLocalStatistics();
     parameters.setKinks(options.values.kinks);
-    if (!options.precision.empty()) // a model may have brought one
+    if (!options.precision.empty()) // else the text of the model may set one
       parameters.setPrecision(options.precision);
     if (options.values.fast)
       parameters.setFast();
@@ -323,7 +323,7 @@ private:
       parameters.setName(model.getSymName());
   }
 
-  // `list`: of --print-ir-before or --print-ir-after.
+  // Checks `list`, the value of --print-ir-before or --print-ir-after: each name in it must be a pass of the pipeline.
   Status checkPasses(const char *list) {
     std::vector<std::string> all = passNames(context, compilation);
     llvm::SmallVector<llvm::StringRef> given;
@@ -362,7 +362,7 @@ private:
     return writeFile(path, printed(module));
   }
 
-  // A plan that does not verify is our mistake; better found here than by whoever loads it.
+  // Verifies the plan: the compiler reports an error of its own here, before a runtime loads the plan.
   Status finish(std::vector<uint8_t> &bytes) {
     bytes = std::move(compilation.plan);
     mtrun::PlanFileView view = mtrun::openPlanFile(bytes);
@@ -390,8 +390,8 @@ private:
   MLIRContext context;
   DiagnosticLines diagnostics;
   Compilation compilation;
-  bool repeats = false;                       // of another length: warnings were there before
-  std::vector<OwningOpRef<ModuleOp>> shorter; // the model at all lengths but the largest, until they are joined
+  bool repeats = false;                       // work on a further length: its warnings repeat the first length's
+  std::vector<OwningOpRef<ModuleOp>> shorter; // the model at all lengths but the largest, until runAll joins them
 };
 
 } // namespace

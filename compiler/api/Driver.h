@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes a text through the pipeline once, by the options as they are.
+// Runs the pipeline once on a model, with the options as they are.
 #ifndef COMPILER_API_DRIVER_H
 #define COMPILER_API_DRIVER_H
 
@@ -13,19 +13,21 @@
 
 namespace mtc {
 
-// The bytes of a plan or, with stopAfter, of MLIR text. A context of its own: any number of threads may do this at
-// once. MT_NO_MEMORY: under the options' limit the plan fits on no number of devices.
+// Returns the bytes of a plan or, with stopAfter, of MLIR text. Each call has a context of its own, so threads may call
+// it concurrently. MT_NO_MEMORY: the plan fits on no number of devices under the limit of the options.
 mtrun::Status runPipeline(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes);
 
-// What a device needs that hosts 1, 2, 4 ... R shards, in bytes: variables and the hungriest program's buffers. By the
-// pipeline up to `allocate`, with recomputation where the options ask for it; a limit is no error here.
+// Returns the bytes that a device needs that computes 1, 2, 4 ... R shards: variables, and the buffers of the program
+// that needs the most. Runs the pipeline up to `allocate`, with recomputation if the options ask for it, and ignores
+// the memory limit.
 mtrun::Status measureMemory(const ModelSource &source, const Options &options, std::vector<int64_t> &bytes);
 
-// The model as MLIR text with its layers as locations, and its weights as a .safetensors file; no bytes if it has none.
+// Returns the model as MLIR text with its layers as locations, and its weights as a .safetensors file, empty if the
+// model has no weights.
 mtrun::Status importModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text,
                           std::vector<uint8_t> &weights);
 
-// The table of the model's layers.
+// Returns the table of the model's layers.
 mtrun::Status summarizeModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text);
 
 } // namespace mtc

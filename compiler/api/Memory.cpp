@@ -14,13 +14,14 @@ static constexpr int64_t maxBatch = int64_t{1} << 30;
 
 namespace {
 
-// What a device needs, as a function of the rows of a shard.
+// Searches for the largest shard, in rows, whose device fits in device_memory.
 class Search {
 public:
-  // `all`: one device hosts all shards; else each has a device of its own.
+  // `all`: one device computes all shards; otherwise each shard has a device of its own.
   Search(const ModelSource &source, const Options &options, bool all) : source(source), options(options), all(all) {}
 
-  // The most rows a shard that fit; 0: not even one. `needed`: by one.
+  // `rows`: the largest number of rows per shard that fits, 0 if not even one row does. `needed`: the bytes for one
+  // row.
   Status run(int64_t &rows, int64_t &needed) {
     if (Status status = measure(1, needed); !status.ok())
       return status;
@@ -33,7 +34,7 @@ public:
     double slope = 0, bytes = static_cast<double>(needed);
     for (int probes = 0; tooMany - rows > 1; ++probes) {
       int64_t next = guess(rows, tooMany, slope, bytes, probes), measured = 0;
-      // An error here is a size out of range: too many.
+      // The measurement fails only if a size is out of range: then the batch is too large.
       bool fits = measure(next, measured).ok() && measured <= options.values.device_memory;
       if (measured > 0)
         slope = (static_cast<double>(measured) - bytes) / static_cast<double>(next - rows);
@@ -48,8 +49,9 @@ public:
   }
 
 private:
-  // Where the line through the last two measurements meets the limit: what a device needs is nearly linear in its rows.
-  // Halves the rest where that does not end soon, as with recomputation.
+  // Returns the next number of rows to measure: where the line through the last two measurements crosses the limit,
+  // since a device's bytes are nearly linear in the rows. After `patience` measurements every second one halves the
+  // interval instead, because with recomputation the bytes can jump.
   int64_t guess(int64_t rows, int64_t tooMany, double slope, double bytes, int probes) const {
     constexpr int patience = 6;
     constexpr int64_t growth = 16;
@@ -79,7 +81,7 @@ std::string onDevices(int64_t devices) {
   return " fits on " + std::to_string(devices) + (devices == 1 ? " device" : " devices");
 }
 
-// The fewest devices that fit, 0: none do.
+// Returns the smallest number of devices on which the plan fits, 0 if it fits on none.
 int64_t minDevices(const ModelSource &source, const Options &options) {
   std::vector<int64_t> needed;
   if (!measureMemory(source, options, needed).ok())
@@ -116,7 +118,7 @@ int32_t findMicroBatches(const ModelSource &source, const Options &requested) {
   for (int32_t count = 1; count <= requested.values.shards; count *= 2) {
     options.values.micro_batches = count;
     std::vector<int64_t> needed;
-    if (!measureMemory(source, options, needed).ok()) // the compilation says why
+    if (!measureMemory(source, options, needed).ok()) // compiling with the same options will report the error
       break;
     if (needed.back() <= options.values.device_memory)
       return count;
@@ -128,13 +130,14 @@ int32_t findLogitBlocks(const ModelSource &source, const Options &requested) {
   if (!requested.values.device_memory || requested.gpus.empty() || requested.stopAfter >= 0)
     return 0;
   Options options = requested;
-  std::vector<int64_t> whole, needed; // for each number of shards on a device; the last: all of them
+  std::vector<int64_t> whole, needed; // bytes of a device with 1, 2, 4 ... R shards
   if (!measureMemory(source, options, whole).ok() || whole.back() <= requested.values.device_memory)
     return 0;
   int32_t onMore = 0;
   for (int32_t count = 2; count <= mlir::mt::mostBlocks; count *= 2) {
     options.logitBlocks = count;
-    if (needed.clear(); !measureMemory(source, options, needed).ok() || needed == whole) // no logits become smaller
+    // more blocks make no logits smaller
+    if (needed.clear(); !measureMemory(source, options, needed).ok() || needed == whole)
       break;
     if (needed.back() <= requested.values.device_memory)
       return count;

@@ -20,12 +20,13 @@ Status readClassNames(const std::string &option, std::vector<std::string> &names
   if (option.find(',') == std::string::npos) {
     std::vector<std::byte> file;
     if (Status status = mtrun::readWholeFile(option, file); !status.ok())
-      return {status.code(), "class names: expected NAME,NAME,... or a file with one a line: " + status.message()};
+      return {status.code(),
+              "class names: expected NAME,NAME,... or a file with one name per line: " + status.message()};
     text.assign(reinterpret_cast<const char *>(file.data()), file.size());
     separator = '\n';
   }
   llvm::StringRef rest = text;
-  rest.consume_front("\xef\xbb\xbf"); // a byte order mark
+  rest.consume_front("\xef\xbb\xbf"); // UTF-8 byte order mark
   if (separator == '\n')
     rest = rest.rtrim("\r\n");
   while (true) {
@@ -44,7 +45,7 @@ Status readVocabulary(const std::string &path, std::vector<std::string> &charact
   if (Status status = mtrun::readWholeFile(path, file); !status.ok())
     return status;
   const auto *at = reinterpret_cast<const llvm::UTF8 *>(file.data()), *begin = at, *end = at + file.size();
-  std::set<std::string> distinct; // the order of bytes is that of the characters' numbers
+  std::set<std::string> distinct; // the order of UTF-8 strings by byte is the order of their code points
   while (at < end) {
     if (*at == 0 || !llvm::isLegalUTF8Sequence(at, end))
       return {MT_INVALID, path + ": expected a text in UTF-8, found byte " + std::to_string(*at) + " at offset " +
@@ -59,7 +60,7 @@ Status readVocabulary(const std::string &path, std::vector<std::string> &charact
   return {};
 }
 
-// The strings of an attribute of the module; none where it is something else.
+// Returns the strings of an array attribute, nullopt if the attribute is anything else.
 static std::optional<std::vector<std::string>> stringsOf(Attribute attribute) {
   auto array = dyn_cast<ArrayAttr>(attribute);
   std::vector<std::string> strings;
@@ -70,7 +71,7 @@ static std::optional<std::vector<std::string>> stringsOf(Attribute attribute) {
   return strings;
 }
 
-// One character each, none twice.
+// Returns an error unless each string is one character and no character occurs twice.
 static std::string checkVocabulary(ArrayRef<std::string> characters) {
   std::set<std::string> seen;
   for (const std::string &text : characters) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Class names and vocabularies that the options of a compilation give.
+// The class names and the vocabulary that the options of a compilation give.
 #ifndef COMPILER_API_NAMES_H
 #define COMPILER_API_NAMES_H
 
@@ -13,13 +13,13 @@
 
 namespace mtc {
 
-// "cat,dog", or the path of a file with one name a line. MT_INVALID, MT_IO.
+// Reads "cat,dog", or a file with one name per line if `option` is the path of a file. MT_INVALID, MT_IO.
 mtrun::Status readClassNames(const std::string &option, std::vector<std::string> &names);
-// The distinct characters of a file of UTF-8, in the order of their numbers. MT_INVALID, MT_IO.
+// Reads the distinct characters of a UTF-8 file, in the order of their code points. MT_INVALID, MT_IO.
 mtrun::Status readVocabulary(const std::string &path, std::vector<std::string> &characters);
 
-// The module's names, of the options or of its text, are strings that its outputs can hold. Emits an error where
-// not.
+// Checks that class names and vocabulary of the module are arrays of valid strings and that the outputs have as many
+// elements. Emits an error if not.
 llvm::LogicalResult checkNames(mlir::ModuleOp module);
 
 } // namespace mtc

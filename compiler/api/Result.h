@@ -15,7 +15,7 @@ struct mtc_result {
 
 namespace mtc {
 
-// Runs `body`, which returns a Status; no exception crosses the C API.
+// Calls `body`, which returns a Status, and turns exceptions into a status: no exception crosses the C API.
 template <typename Body> mt_status *guarded(Body body) {
   try {
     return body().release();

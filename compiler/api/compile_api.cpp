@@ -14,7 +14,7 @@
 
 using mtrun::Status;
 
-// Up to one byte more than a text may have: the reader says that it is too large.
+// Reads at most one byte more than a model's text may have: the parser then reports that the text is too large.
 static Status readFile(const std::string &path, std::string &text) {
   int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
@@ -62,7 +62,7 @@ static Status importSource(const mtc::ModelSource &source, const mtc_options *re
   return {};
 }
 
-// What an importer opens is told by its first bytes and stays on disk; anything else is text.
+// The first bytes of a file say whether an importer reads it from disk; any other file is MLIR text.
 static Status openSource(const std::string &path, std::string &text, mtc::ModelSource &source) {
   source.name = path;
   if (std::string problem = mtc::recognizeFolder(path); !problem.empty())

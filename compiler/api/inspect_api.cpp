@@ -13,7 +13,8 @@ using mtrun::Status;
 
 namespace {
 
-// A plan that is read in place. The caller's bytes may lie anywhere, and tables want eight-byte alignment.
+// Opens a plan in the caller's bytes without copying them, or in a copy if they are not aligned to eight bytes, as
+// FlatBuffers requires.
 struct OpenPlan {
   std::unique_ptr<uint64_t[]> copy;
   mtrun::PlanFileView view;
@@ -53,7 +54,8 @@ Status unknownGpu(const char *gpu) {
 Status readMeasured(const OpenPlan &plan, const mtc_inspect_options &options, mtc::Measured &measured) {
   const mt::plan::Program *program = mtc::mainProgram(*plan.view.tables);
   if (!program || program->name()->string_view() != "train_step")
-    return {MT_INVALID, "expected a plan that trains, which a trace can be of, found one without train_step"};
+    return {MT_INVALID,
+            "expected a plan that trains, since a trace is of a train_step, found a plan without train_step"};
   return mtc::readTrace(*plan.view.tables, *program, {options.trace, options.trace_size}, measured);
 }
 

@@ -43,7 +43,7 @@ public:
 
 private:
   std::vector<AliveValue> valuesOf(int64_t phase) const {
-    std::map<std::pair<uint64_t, uint64_t>, AliveValue> places; // by offset and size
+    std::map<std::pair<uint64_t, uint64_t>, AliveValue> values; // by offset and size
     std::map<int64_t, AliveValue> buckets;
     for (size_t i = 0; i < facts.lifetimes.size(); ++i) {
       const fb::Buffer &buffer = *facts.program->buffers()->Get(static_cast<uint32_t>(i));
@@ -57,20 +57,20 @@ private:
         continue;
       }
       uint64_t bytes = llvm::alignTo(buffer.fixed_bytes() + buffer.row_bytes() * rows, 64);
-      auto [place, fresh] =
-          places.try_emplace({buffer.offset()->Get(alive.variant), bytes},
+      auto [found, fresh] =
+          values.try_emplace({buffer.offset()->Get(alive.variant), bytes},
                              AliveValue{buffer.name()->str(), shapeOf(buffer), life.firstStep, life.lastStep, bytes});
-      if (!fresh) { // computed in place of another
-        place->second.firstStep = std::min(place->second.firstStep, life.firstStep);
-        place->second.lastStep = std::max(place->second.lastStep, life.lastStep);
+      if (!fresh) { // the buffer is computed in the memory of another one
+        found->second.firstStep = std::min(found->second.firstStep, life.firstStep);
+        found->second.lastStep = std::max(found->second.lastStep, life.lastStep);
       }
     }
-    std::vector<AliveValue> values;
-    for (auto &entry : places)
-      values.push_back(std::move(entry.second));
+    std::vector<AliveValue> all;
+    for (auto &entry : values)
+      all.push_back(std::move(entry.second));
     for (auto &entry : buckets)
-      values.push_back(std::move(entry.second));
-    return values;
+      all.push_back(std::move(entry.second));
+    return all;
   }
 
   const ProgramFacts &facts;

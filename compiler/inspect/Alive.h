@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is alive in the arena when: docs/inspect.md has the rule ("The liveness bound, computed again").
+// Which values are live in the arena in each phase: docs/inspect.md has the rule ("The liveness bound, computed
+// again").
 #ifndef COMPILER_INSPECT_ALIVE_H
 #define COMPILER_INSPECT_ALIVE_H
 
@@ -15,11 +16,11 @@ struct AliveValue {
 };
 
 struct AliveFacts {
-  uint32_t variant = 0;                // of the program: as many shards as a lone device computes at once
-  std::vector<uint64_t> bytes;         // of each phase
-  int64_t peak = 0;                    // the phase in which most bytes are alive
-  int64_t firstStep = 0, lastStep = 0; // of that phase
-  std::vector<AliveValue> values;      // alive at the peak, the largest first; values in one place count once
+  uint32_t variant = 0;                // of the program: of a device that computes all shards of a micro-batch
+  std::vector<uint64_t> bytes;         // live bytes of each phase
+  int64_t peak = 0;                    // the phase with the most live bytes
+  int64_t firstStep = 0, lastStep = 0; // first and last step of that phase
+  std::vector<AliveValue> values;      // live at the peak, the largest first; values in the same memory count once
 };
 
 AliveFacts aliveOf(const mt::plan::Plan &plan, const ProgramFacts &facts);

@@ -16,13 +16,13 @@ using llvm::formatv;
 
 namespace {
 
-// One plan's sums.
+// The sums of one plan.
 struct Side {
   const fb::Plan &plan;
   const fb::Program *program;
   uint64_t file;
   ComparedCost step;
-  double memoryFloorUs = 0; // of launches that are bound by memory
+  double memoryFloorUs = 0; // floor of the launches that are bound by memory
   uint64_t parameters = 0, phases = 0, reduces = 0, reduced = 0, code = 0;
   std::map<std::string, ComparedItem> kernels;
   std::vector<LayerFacts> layers;
@@ -118,18 +118,17 @@ void addFacts(Comparison &comparison, const Side &a, const Side &b) {
   addBytes(comparison, "file", a.file, b.file);
   addBytes(comparison, "machine code", a.code, b.code);
   addCount(comparison, "parameters", a.parameters, b.parameters);
-  addCount(comparison, "kernels of a step", a.kernels.size(), b.kernels.size());
-  addCount(comparison, "launches a step", a.step.launches, b.step.launches);
-  addCount(comparison, "phases a step", a.phases, b.phases);
-  addFact(comparison, "arithmetic a step", static_cast<double>(a.step.cost.flops),
+  addCount(comparison, "kernels per step", a.kernels.size(), b.kernels.size());
+  addCount(comparison, "launches per step", a.step.launches, b.step.launches);
+  addCount(comparison, "phases per step", a.phases, b.phases);
+  addFact(comparison, "arithmetic per step", static_cast<double>(a.step.cost.flops),
           static_cast<double>(b.step.cost.flops), flopsText(a.step.cost.flops), flopsText(b.step.cost.flops));
-  addBytes(comparison, "bytes that kernels move a step", a.step.cost.bytes, b.step.cost.bytes);
-  addFact(comparison, "floor of a step", a.step.floorUs, b.step.floorUs, micros(a.step.floorUs),
-          micros(b.step.floorUs));
-  addFact(comparison, "of it bound by memory", a.memoryFloorUs, b.memoryFloorUs, micros(a.memoryFloorUs),
+  addBytes(comparison, "bytes that kernels move per step", a.step.cost.bytes, b.step.cost.bytes);
+  addFact(comparison, "floor per step", a.step.floorUs, b.step.floorUs, micros(a.step.floorUs), micros(b.step.floorUs));
+  addFact(comparison, "part of the floor bound by memory", a.memoryFloorUs, b.memoryFloorUs, micros(a.memoryFloorUs),
           micros(b.memoryFloorUs));
-  addCount(comparison, "all-reduces a step", a.reduces, b.reduces);
-  addBytes(comparison, "bytes of all-reduces a step", a.reduced, b.reduced);
+  addCount(comparison, "all-reduces per step", a.reduces, b.reduces);
+  addBytes(comparison, "bytes of all-reduces per step", a.reduced, b.reduced);
   addMemory(comparison, a.plan, b.plan);
 }
 

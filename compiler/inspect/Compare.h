@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two plans beside each other: what they promise, and where their kernels differ.
+// Compares two plans: their expected costs, and the kernels in which they differ.
 #ifndef COMPILER_INSPECT_COMPARE_H
 #define COMPILER_INSPECT_COMPARE_H
 
@@ -11,7 +11,7 @@
 
 namespace mtc {
 
-// What a kernel or a layer costs in a step of one plan.
+// The cost of a kernel or a layer in a step of one plan.
 struct ComparedCost {
   uint64_t launches = 0;
   LaunchCost cost;
@@ -22,22 +22,22 @@ struct ComparedCost {
 };
 
 struct ComparedItem {
-  std::string name, kind;           // kind: of kernels
-  std::optional<ComparedCost> a, b; // none: the plan has no such
+  std::string name, kind;           // kind: of a kernel; empty for a layer
+  std::optional<ComparedCost> a, b; // none: the plan has no item of this name
   bool isSame() const { return a && b && *a == *b; }
 };
 
 struct ComparedFact {
   std::string what, a, b;
-  double ratio = 0; // of b to a; 0: there is none
+  double ratio = 0; // b divided by a; 0: no ratio
 };
 
 struct Comparison {
-  std::string a, b; // the plans' names
+  std::string a, b; // names of the plans
   std::vector<ComparedFact> facts;
-  std::vector<ComparedItem> layers, kernels; // those that differ most first
+  std::vector<ComparedItem> layers, kernels; // sorted by difference, the largest first
   size_t sameKernels = 0;
-  std::string rates; // that the floors are of
+  std::string rates; // name of the rates that floors are computed with
 };
 
 Comparison comparePlans(const mtrun::PlanFileView &a, const mtrun::PlanFileView &b, const CompareNames &names,

@@ -25,7 +25,7 @@ public:
     out << mtrun::pageHead(comparison.a + " and " + comparison.b, std::string(planStyle) + compareStyle)
         << "<h1>Two plans</h1>\n<p><span class=\"key a\"></span><b>A</b> " << htmlText(comparison.a)
         << "<br><span class=\"key b\"></span><b>B</b> " << htmlText(comparison.b)
-        << "</p>\n<p class=\"muted\">Floors are what the work takes " << htmlText(comparison.rates)
+        << "</p>\n<p class=\"muted\">Floors are the times of the work " << htmlText(comparison.rates)
         << ", whichever is longer for each launch.</p>\n";
     facts();
     items("Layers that differ", comparison.layers, false);
@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  // Two bars, the longer one as wide as the cell.
+  // Writes two bars; the longer bar is as wide as the cell.
   void pair(double a, double b) {
     double most = std::max({a, b, 1e-30});
     out << formatv("<td class=\"pair\"><i class=\"a\" style=\"width:{0:f1}%\"></i><i class=\"b\" "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which device works on which rows of a batch, and what it holds: as text, and as a page.
+// Prints, as text and as a page, which rows of a batch each device computes, how much memory it needs, and lists the
+// variables.
 #include "compiler/inspect/Facts.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/Page.h"
@@ -20,7 +21,7 @@ using mtrun::htmlText;
 
 namespace {
 
-// One device's part of a full batch.
+// The part of a full batch that one device computes.
 struct Part {
   uint64_t firstShard, shards, firstRow, rows, bytes;
 };
@@ -44,14 +45,14 @@ std::string span(uint64_t first, uint64_t count) {
   return count == 1 ? std::to_string(first) : llvm::formatv("{0} to {1}", first, first + count - 1).str();
 }
 
-// A word in the middle of `width` characters, cut if there is no room.
+// Centers a word in `width` characters, and cuts it if it is too long.
 std::string centered(std::string word, size_t width) {
   word.resize(std::min(word.size(), width));
   size_t left = (width - word.size()) / 2;
   return std::string(left, ' ') + word + std::string(width - word.size() - left, ' ');
 }
 
-// A box for each device, as wide as its share of the shards.
+// Draws a box per device, as wide as the device's share of the shards.
 void drawBoxes(const std::vector<Part> &parts, uint64_t shards, llvm::raw_ostream &out) {
   constexpr uint64_t columns = 64;
   uint64_t each = std::max<uint64_t>(columns / shards, 1), group = std::max<uint64_t>(shards / columns, 1);
@@ -96,7 +97,7 @@ std::string inspectDevices(const mtrun::PlanFileView &view, uint32_t devices) {
   return text;
 }
 
-// The box of a device in a row for all of them. Its words are left out where there is no room for them.
+// Writes the box of one device, without its labels if too many devices share the row.
 static void writeBox(const Part &part, size_t device, size_t devices, llvm::raw_ostream &out) {
   constexpr size_t mostWithWord = 4, mostWithRows = 16;
   std::string rows = "rows " + span(part.firstRow, part.rows);
@@ -105,18 +106,18 @@ static void writeBox(const Part &part, size_t device, size_t devices, llvm::raw_
                        span(part.firstShard, part.shards), rows, bytesText(part.bytes));
   if (part.rows > 0 && devices <= mostWithRows)
     out << "<span" << (devices > mostWithWord ? " class=\"o\"" : "") << ">" << part.firstRow << "–"
-        << part.firstRow + part.rows - 1 << "</span>"; // a narrow screen has room for few
+        << part.firstRow + part.rows - 1 << "</span>"; // for narrow screens: the rows without the word
   out << "</span>";
 }
 
 void writeDevices(const PageFacts &facts, llvm::raw_ostream &out) {
   const fb::Plan &plan = facts.plan;
-  constexpr uint32_t all = 8; // numbers of devices up to which each has a row; then powers of two
-  out << "<h2 id=\"devices\">Devices</h2>\n<p class=\"muted\">Who works on which of the " << plan.batch()
-      << " rows of a batch, on 1 to " << plan.shards() << " devices (the bits are the same). "
+  constexpr uint32_t all = 8; // numbers of devices up to 8 have a row each, larger ones only if they are powers of two
+  out << "<h2 id=\"devices\">Devices</h2>\n<p class=\"muted\">Which of the " << plan.batch()
+      << " rows of a batch each device computes, on 1 to " << plan.shards() << " devices (the bits are the same). "
       << htmlText("Every" + variablesLine(plan).substr(strlen("every")))
-      << "; CPU devices share one copy, unless <code>--private-variables</code> is given. Bytes received are those of "
-      << "all-reduces in a step, of the device that receives most, where each has its own copy.</p>\n"
+      << "; CPU devices share one copy, unless <code>--private-variables</code> is given. Bytes received: by the "
+      << "all-reduces of a step, on the device that receives most, if each device has its own copy.</p>\n"
       << "<div class=\"devices\"><div class=\"row head\"><span class=\"num\">N</span><span>rows of device 0, 1, "
          "...</span><span class=\"num o\">"
       << "largest share</span><span class=\"num\">memory</span><span class=\"num o\">received</span></div>\n";

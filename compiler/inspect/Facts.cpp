@@ -41,7 +41,7 @@ static std::vector<int64_t> phasesOf(const fb::Program &program) {
   return phases;
 }
 
-// The collective whose range [begin, begin + partial_bytes) holds the buffer, or -1.
+// Returns the collective whose range [begin, begin + partial_bytes) contains the buffer, or -1.
 static int64_t collectiveOf(const fb::Program &program, const fb::Buffer &buffer) {
   bool partial = buffer.space() == fb::Space::Arena;
   if ((!partial && buffer.space() != fb::Space::Shared) || buffer.row_bytes() != 0)
@@ -57,8 +57,8 @@ static int64_t collectiveOf(const fb::Program &program, const fb::Buffer &buffer
   return -1;
 }
 
-// Memory of the arena is used again, so a buffer inside a bucket's range is a partial sum of it only if it lives up to
-// the all-reduce: what lives in that range later or earlier is something else.
+// Other values may use a bucket's range of the arena before or after its partial sums do. So a buffer in that range is
+// a partial sum only if nothing overwrites it before the all-reduce.
 static void keepPartialsOnly(ProgramFacts &facts) {
   for (size_t i = 0; i < facts.collectives.size(); ++i) {
     int64_t &collective = facts.collectives[i];
@@ -70,7 +70,7 @@ static void keepPartialsOnly(ProgramFacts &facts) {
     for (size_t other = 0; between && other < facts.collectives.size(); ++other) {
       const fb::Buffer &a = *facts.program->buffers()->Get(i), &b = *facts.program->buffers()->Get(other);
       const Lifetime &later = facts.lifetimes[other];
-      // Overwritten before the all-reduce: a temporary that had the memory first.
+      // A later value overwrites the buffer before the all-reduce: the buffer is a temporary.
       if (other != i && b.space() == fb::Space::Arena && later.used() && later.firstStep > life.lastStep &&
           later.firstStep < reduce && a.offset()->Get(0) < b.offset()->Get(0) + b.fixed_bytes() + b.row_bytes() &&
           b.offset()->Get(0) < a.offset()->Get(0) + a.fixed_bytes())
@@ -81,8 +81,8 @@ static void keepPartialsOnly(ProgramFacts &facts) {
   }
 }
 
-// With one device a bucket's results have the addresses of its partial sums, so partial sums live as long as results;
-// all of a bucket's partial sums live as one.
+// With one device a bucket's results have the addresses of its partial sums, so the partial sums live as long as the
+// results; all partial sums of a bucket have one lifetime.
 static void joinBuckets(ProgramFacts &facts) {
   for (size_t collective = 0; collective < facts.reduceSteps.size(); ++collective) {
     Lifetime whole;
@@ -133,7 +133,7 @@ ProgramFacts factsOf(const fb::Program &program) {
       for (uint32_t buffer : each(segment->buffers()))
         facts.lifetimes[buffer].add(i, facts.phases[i]);
   }
-  // The runtime reads metrics when the program is done.
+  // The runtime reads the metrics after the last step.
   for (const fb::Metric *metric : each(program.metrics()))
     for (uint32_t buffer : {metric->value(), metric->weight()})
       if (!facts.phases.empty())
@@ -157,7 +157,7 @@ LaunchCost costOf(const fb::Plan &plan, const fb::Step &step, uint64_t rows) {
 }
 
 BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t partialBytes, uint64_t rows) {
-  // Chunks begin at whole cache lines.
+  // Chunks begin at multiples of a cache line: 16 floats.
   constexpr uint64_t line = 16;
   uint64_t elements = partialBytes / sizeof(float);
   auto chunkBegin = [&](uint64_t device) {

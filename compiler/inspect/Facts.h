@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What follows from a plan's tables: lifetimes, costs, bytes moved. Both printers read it.
+// Lifetimes, costs and communicated bytes, derived from the tables of a plan. The printers of text, JSON and pages read
+// them.
 #ifndef COMPILER_INSPECT_FACTS_H
 #define COMPILER_INSPECT_FACTS_H
 
@@ -13,7 +14,7 @@
 
 namespace mtc {
 
-// The elements of a vector of the tables; a missing vector has none.
+// Returns the elements of a FlatBuffers vector; a missing vector has none.
 template <typename T> auto each(const flatbuffers::Vector<T> *vector) {
   std::vector<decltype(vector->Get(0))> elements;
   for (uint32_t i = 0; vector && i < vector->size(); ++i)
@@ -21,10 +22,10 @@ template <typename T> auto each(const flatbuffers::Vector<T> *vector) {
   return elements;
 }
 
-// A stretch of steps: of one buffer's use, from its first writer to its last reader.
+// The range of steps from the first writer of a buffer to its last reader.
 struct Lifetime {
-  int64_t firstStep = -1, lastStep = -1;   // -1: no step uses it
-  int64_t firstPhase = -1, lastPhase = -1; // steps of one phase run side by side: no barrier stands between them
+  int64_t firstStep = -1, lastStep = -1;   // -1: no step uses the buffer
+  int64_t firstPhase = -1, lastPhase = -1; // a phase is the steps between two barriers, which run concurrently
   bool used() const { return firstStep >= 0; }
   void add(int64_t step, int64_t phase);
 };
@@ -35,36 +36,36 @@ struct LaunchCost {
 
 struct BytesMoved {
   uint32_t devices = 0;
-  std::vector<uint64_t> received; // one a device
+  std::vector<uint64_t> received; // bytes that each device receives
   uint64_t total() const;
 };
 
 struct ProgramFacts {
   const mt::plan::Program *program = nullptr;
-  std::vector<int64_t> phases;     // one a step
-  std::vector<Lifetime> lifetimes; // one a buffer
-  // Of each buffer: the collective whose partial sums (Arena) or results (Shared) hold it, or -1.
+  std::vector<int64_t> phases;     // phase of each step
+  std::vector<Lifetime> lifetimes; // lifetime of each buffer
+  // For each buffer, the collective whose partial sums (Arena) or results (Shared) contain it, or -1.
   std::vector<int64_t> collectives;
-  std::vector<uint32_t> reduceSteps; // of each collective: its step
+  std::vector<uint32_t> reduceSteps; // step of each collective
 };
 
-// "64, 128, 256" of a plan for sequences of several lengths; "": it has one.
+// Returns "64, 128, 256" for a plan for sequences of several lengths, "" for any other plan.
 std::string lengthsText(const mt::plan::Plan &plan);
 
-// The facts of one program of a verified plan.
+// Derives the facts of a program of a verified plan.
 ProgramFacts factsOf(const mt::plan::Program &program);
 
-// The cost of a launch on a device with `rows` valid rows.
+// Returns the cost of a launch on a device with `rows` valid rows.
 LaunchCost costOf(const mt::plan::Plan &plan, const mt::plan::Step &step, uint64_t rows);
 
-// Bytes that each device receives in an all-reduce of `partialBytes` in a step of `rows` samples, where every device
-// owns its variables (docs/plan-format.md section 5).
+// Returns the bytes that each device receives in an all-reduce of `partialBytes`, in a step of `rows` samples, if each
+// device has its own variables (docs/plan-format.md section 5).
 BytesMoved bytesMoved(const mt::plan::Plan &plan, uint32_t devices, uint64_t partialBytes, uint64_t rows);
 
-// The numbers of devices that reports show: 2, 3 ... R, above 64 powers of two alone.
+// Returns the numbers of devices that reports have a row for: 2, 3 ... R, above 64 only powers of two.
 std::vector<uint32_t> reportedDevices(uint32_t shards);
 
-// mtrun::deviceMemory of the variant, if arenas were as small as what is alive at once.
+// Returns mtrun::deviceMemory of the variant for an arena as small as the bytes that are live at once: a lower bound.
 uint64_t boundBytes(const mt::plan::Plan &plan, uint32_t variant);
 
 } // namespace mtc

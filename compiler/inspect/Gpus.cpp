@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model of a training step on GPUs: what the all-reduces cost that no kernel hides.
+// Models a training step on GPUs: the time of the all-reduces that kernels do not hide.
 #include "compiler/inspect/Facts.h"
 #include "compiler/inspect/Inspect.h"
 #include "dialects/mt/KernelKinds.h"
@@ -20,29 +20,30 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-// Rates of a GPU, from its maker's data sheet, a second: so kernels take the least time they can, and hide the least.
-// Tensor cores' are dense (NVIDIA prints some with sparsity, twice as much).
+// Rates of a GPU per second, from the manufacturer's data sheet. At these rates kernels take the least time possible
+// and hide the least communication. Rates of tensor cores are for dense matrices; where NVIDIA's sheet gives the rate
+// with sparsity, half of it.
 struct Gpu {
   const char *name;
-  int capability;         // of its architecture: runtime/support/gpu_architecture.h
-  double f32, tf32, half; // FLOP: float32 FMAs; tensor cores in TF32; in BF16 and F16
-  double bytes;           // of memory
-  double link, network;   // bytes of a GPU in one direction: to those of its host; to other hosts
-  double exchange;        // seconds of an exchange of a few bytes between GPUs of a host: an estimate
+  int capability;         // compute capability, as in runtime/support/gpu_architecture.h
+  double f32, tf32, half; // FLOP/s of float32 FMAs; of tensor cores in TF32; in BF16 and F16
+  double bytes;           // byte/s of memory
+  double link, network;   // byte/s of a GPU in one direction: to GPUs of the same host; to other hosts
+  double exchange;        // seconds to exchange a few bytes between GPUs of a host: an estimate
 
   int multiprocessors() const { return mtrun::gpuArchitecture(capability).multiprocessors; }
 };
-// The networks are those of NVIDIA's DGX machines, a port a GPU, of 400 (Hopper) and 200 Gbit/s (Ampere).
+// `network` is that of NVIDIA's DGX machines: a port per GPU of 400 Gbit/s (Hopper) or 200 Gbit/s (Ampere).
 constexpr Gpu gpus[] = {
     // NVIDIA H200 and H100 Tensor Core GPU data sheets, SXM; NVLink 4
     {"h200", 90, 67e12, 494.5e12, 989.5e12, 4.8e12, 450e9, 50e9, 12e-6},
     {"h100", 90, 67e12, 494.5e12, 989.5e12, 3.35e12, 450e9, 50e9, 12e-6},
     // NVIDIA A100 data sheet, SXM 80 GB; NVLink 3
     {"a100", 80, 19.5e12, 156e12, 312e12, 2.039e12, 300e9, 25e9, 12e-6},
-    // NVIDIA L40S data sheet; PCIe 4 x16, of whose 32 GB/s some 25 arrive, and which network GPUs share
+    // NVIDIA L40S data sheet; PCIe 4 x16: about 25 of its 32 GB/s are usable, and the network shares them
     {"l40s", 89, 91.6e12, 183e12, 362e12, 0.864e12, 25e9, 25e9, 20e-6},
 };
-// Seconds: a node of a CUDA graph; what an exchange takes longer between hosts. GPUs of a host.
+// Seconds per node of a CUDA graph; additional seconds of an exchange between hosts. Below: GPUs per host.
 constexpr double launchTime = 1.5e-6, hostsTime = 10e-6;
 constexpr uint32_t hostDevices = 8;
 
@@ -65,13 +66,13 @@ struct Model {
   uint64_t shards() const { return plan.shards() / devices; }
   uint64_t rows() const { return std::min<uint64_t>(plan.batch(), shards() * plan.shard_rows()); }
 
-  // Of products in the plan's precision.
+  // Returns the FLOP/s of matrix products in the plan's precision.
   double peak() const {
     std::string_view precision = plan.precision() ? plan.precision()->string_view() : "f32";
     return precision == "f32" ? gpu.f32 : std::max(gpu.f32, precision == "tf32" ? gpu.tf32 : gpu.half);
   }
-  // The share of the GPU that a launch has if each of its blocks has a multiprocessor; plans without code for GPUs do
-  // not tell.
+  // Returns the share of the GPU's multiprocessors that a launch uses, one per block. Plans without code for GPUs have
+  // no grids: their launches use the whole GPU.
   double share(const fb::Step &step) const {
     const fb::Kernel &kernel = *plan.kernels()->Get(static_cast<uint32_t>(step.kernel()));
     const fb::GpuGrid *grid = kernel.gpu();
@@ -92,42 +93,45 @@ struct Model {
     return launchTime + std::max(static_cast<double>(cost.flops) / (rate * share(step)),
                                  static_cast<double>(cost.bytes) / gpu.bytes);
   }
-  // Apart from the bytes: two exchanges, a sum per level of the tree, a copy (docs/gpu-code.md).
+  // Returns the time of an all-reduce without its bytes: two exchanges, an addition per level of the tree, a copy
+  // (docs/gpu-code.md).
   double latency() const {
     return 2 * (gpu.exchange + (devices > hostDevices ? hostsTime : 0)) + (1 + llvm::Log2_32(devices)) * launchTime;
   }
-  // Chunks go straight to where they are added: those for other hosts through the network.
+  // Each chunk goes directly to the device that adds it: to a device of another host through the network.
   double allReduce(const fb::Step &step) const {
     double bytes = 2 * static_cast<double>(step.partial_bytes()) / devices;
     uint32_t near = std::min(devices, hostDevices);
     return latency() + std::max((near - 1) * bytes / gpu.link, (devices - near) * bytes / gpu.network);
   }
 
-  // An address for every byte that a program names: blocks far apart.
-  mtrun::Range place(fb::Space space, uint64_t offset, uint64_t bytes) const {
+  // Gives every byte that a program can name an address of its own, with each space in a distant range.
+  mtrun::Range addressRange(fb::Space space, uint64_t offset, uint64_t bytes) const {
     uint64_t begin = (uint64_t{static_cast<uint8_t>(space)} + 1) << 48 | offset;
     return {begin, begin + bytes};
   }
   mtrun::Range rangeOf(const fb::Buffer &buffer) const {
-    uint64_t offset = uint64_t{buffer.index()} << 40; // of what is not counted from the start of a block
+    uint64_t offset = uint64_t{buffer.index()} << 40; // for spaces that a buffer has to itself: no offset
     if (buffer.space() == fb::Space::Variable)
       offset = plan.variables()->Get(buffer.index())->offset();
     else if (buffer.space() != fb::Space::Signature)
       offset = buffer.offset()->Get(buffer.space() == fb::Space::Arena ? variant() : 0);
-    return place(buffer.space(), offset, buffer.fixed_bytes() + buffer.row_bytes() * shards() * plan.shard_rows());
+    return addressRange(buffer.space(), offset,
+                        buffer.fixed_bytes() + buffer.row_bytes() * shards() * plan.shard_rows());
   }
   uint32_t variant() const { return static_cast<uint32_t>(llvm::Log2_64(shards())); }
 
-  // Seconds of a step, by what the device's two streams do; with `free` all-reduces take none.
+  // Returns the seconds of a step on the device's two streams, compute and communication. `free`: all-reduces take no
+  // time.
   double time(bool free) const {
     mtrun::Overlap overlap;
-    std::vector<double> ends; // of operations on `links`
+    std::vector<double> ends; // ends of the operations on the communication stream
     double compute = 0, links = 0;
     for (const fb::Step *step : each(program.steps())) {
       if (step->kernel() < 0) {
         uint64_t bytes = step->partial_bytes();
-        overlap.allReduce(std::array{place(fb::Space::Arena, step->partial_offset()->Get(variant()), bytes),
-                                     place(fb::Space::Shared, step->result_offset(), bytes)});
+        overlap.allReduce(std::array{addressRange(fb::Space::Arena, step->partial_offset()->Get(variant()), bytes),
+                                     addressRange(fb::Space::Shared, step->result_offset(), bytes)});
         links = std::max(links, compute) + (free ? 0 : allReduce(*step));
         ends.push_back(links);
         continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A page for a browser: no script, no style and no picture comes from elsewhere, and names of the plan are text only.
+// Writes a plan as one page. The page loads no script, style or picture, and escapes all names of the plan.
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/Page.h"
 
@@ -65,7 +65,7 @@ void textCell(llvm::raw_ostream &out, const std::string &html) { out << "<td>" <
 void launchCells(llvm::raw_ostream &out, const PageFacts &facts, const fb::Program &program, const fb::Step &step) {
   std::string operands = mtrun::htmlText(operandsOf(facts.plan, program, step));
   for (size_t at = 0; (at = operands.find("?×", at)) != std::string::npos; ++at)
-    operands.insert(at + 1, "&#8288;"); // no line ends inside a shape
+    operands.insert(at + 1, "&#8288;"); // word joiner: a line does not break within a shape
   out << "<td class=\"k\"><span class=\"key " << colorOf(kindName(facts.plan, step)) << "\"></span>"
       << mtrun::htmlText(kernelName(facts.plan, step)) << "</td><td class=\"ops\">" << operands << "</td>";
 }
@@ -116,10 +116,10 @@ static void writeTiles(const PageFacts &facts, llvm::raw_ostream &out) {
   auto last = static_cast<uint32_t>(llvm::countr_zero(plan.shards()));
   out << "<div class=\"tiles\">";
   tile(out, grouped(parameters), "parameters");
-  tile(out, flopsText(cost.flops), "a step");
-  tile(out, bytesText(cost.bytes), "moved by kernels a step, at least");
-  tile(out, grouped(launches), "launches a step");
-  tile(out, grouped(reduces), "all-reduces a step, of " + bytesText(reduced));
+  tile(out, flopsText(cost.flops), "per step");
+  tile(out, bytesText(cost.bytes), "moved by kernels per step, at least");
+  tile(out, grouped(launches), "launches per step");
+  tile(out, grouped(reduces), "all-reduces per step, of " + bytesText(reduced));
   tile(out, bytesText(mtrun::deviceMemory(plan, last).bytes()), "memory of a lone device");
   if (facts.measured)
     tile(out, formatv("{0:f2} ms", facts.measured->stepUs / 1e3), "a step, measured");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is looked up: variables, kernels, and of each program the graph and the schedule. All of it is folded.
+// Writes the folded tables: variables, kernels, and the graph and the schedule of each program.
 #include "compiler/inspect/Page.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -29,7 +29,8 @@ static void writeVariables(const PageFacts &facts, llvm::raw_ostream &out) {
   out << "</table></div></details>\n";
 }
 
-// Of the pictured program at batch B on one device, the most FLOPs first; of kernels that it does not launch, none.
+// Sums the cost of each kernel in the main program at batch B on one device, and sorts by FLOPs. A kernel that this
+// program does not launch costs nothing.
 static void writeKernels(const PageFacts &facts, llvm::raw_ostream &out) {
   struct Sum {
     LaunchCost cost;
@@ -102,12 +103,13 @@ private:
     out << "</table></div></details>\n";
   }
 
-  // Which earlier steps made what a step reads. A buffer is one value: the first step that touches it makes it.
+  // Returns, for each step, the earlier steps whose results it reads. A buffer is one value: the first step that uses
+  // it computes it.
   std::vector<std::set<size_t>> makers() const {
     const fb::Program &program = *facts.program;
     std::vector<std::set<size_t>> makers(facts.phases.size());
     std::vector<int64_t> first(facts.lifetimes.size(), -1);
-    std::map<int64_t, std::set<size_t>> partials; // of each collective
+    std::map<int64_t, std::set<size_t>> partials; // steps that compute partial sums, by collective
     for (size_t i = 0; i < facts.phases.size(); ++i) {
       const fb::Step &step = stepAt(i);
       if (step.kernel() < 0) {
@@ -133,12 +135,12 @@ private:
     return makers;
   }
 
-  // A box a step, below what it reads.
+  // Draws a box per step, below the steps whose results it reads.
   void graph() {
     constexpr int width = 200, height = 36, gapX = 14, gapY = 26;
     std::vector<std::set<size_t>> makers = this->makers();
     std::vector<int> depth(makers.size()), column(makers.size());
-    std::map<int, int> used; // boxes of a row
+    std::map<int, int> used; // number of boxes in each row
     for (size_t i = 0; i < makers.size(); ++i) {
       for (size_t maker : makers[i])
         depth[i] = std::max(depth[i], depth[maker] + 1);
@@ -170,7 +172,7 @@ private:
     out << "</svg></div></details>\n";
   }
 
-  // What fits a box; of the raw name, so that no escape is cut.
+  // Shortens a name to the width of a box before it is escaped, so that no escape is cut.
   static std::string shortened(llvm::StringRef name) {
     return name.size() <= 32 ? htmlText(name) : htmlText(name.take_front(30)) + "…";
   }

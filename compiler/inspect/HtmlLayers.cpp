@@ -24,7 +24,7 @@ public:
   void print() {
     out << "<h2 id=\"layers\">Layers</h2>\n<p class=\"muted\">In the order in which <code>"
         << html(facts.program->name())
-        << "</code> first works for them; forward and backward pass and update together, at batch "
+        << "</code> first works for them; the sum of forward pass, backward pass and update, at batch "
         << facts.plan.batch() << " on one device. Open a layer to see its kernels.";
     if (measured)
       out << formatv(" Times are means of {0} step{1} of {2:f0} samples on {3}.", measured->steps,
@@ -114,7 +114,7 @@ private:
     textCell(out, !measured->hasFloor() || us == 0 ? "" : measured->isBoundByMemory(cost) ? "memory" : "arithmetic");
   }
 
-  // What of a step is in no layer's kernels.
+  // Writes the time of a step that belongs to no layer: waits, all-reduces, idle time.
   void others() {
     const std::pair<const char *, double> parts[] = {{"waits between kernels", measured->waitUs},
                                                      {"all-reduces", measured->transferUs},
@@ -133,7 +133,7 @@ private:
   const PageFacts &facts;
   const Measured *measured;
   llvm::raw_ostream &out;
-  double most = 1; // FLOPs of a layer
+  double most = 1; // FLOPs of the layer with the most, for the widths of bars
 };
 
 } // namespace

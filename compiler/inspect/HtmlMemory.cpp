@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory of a device: its parts for every number of shards, and the arena from step to step.
+// Draws the memory of a device: its parts for every number of shards, and the buffers in the arena over the steps.
 #include "compiler/inspect/Alive.h"
 #include "compiler/inspect/Page.h"
 
@@ -63,7 +63,8 @@ static void writeParts(const PageFacts &facts, llvm::raw_ostream &out) {
 
 namespace {
 
-// The arena of a device with all shards: steps to the right, addresses upwards.
+// A map of the arena of a device that computes all shards: steps on the horizontal axis, addresses on the vertical
+// axis.
 class ArenaMap {
 public:
   ArenaMap(const PageFacts &page, llvm::raw_ostream &out)
@@ -78,10 +79,11 @@ public:
     out << "<h2 id=\"arena\">Arena of a device with " << (uint64_t{1} << alive.variant)
         << " shards, step by step</h2>\n"
         << "<p class=\"muted\">Each box is a value of <code>" << html(facts.program->name())
-        << "</code>: where it lies in the " << bytesText(arena) << " of the arena, and from which step to which. Its "
-        << "color is the kind of kernel that makes it. The line is how many bytes are alive: "
+        << "</code>: its addresses in the " << bytesText(arena)
+        << " of the arena, and the steps during which it is live. Its "
+        << "color is the kind of kernel that makes it. The line is the number of live bytes: "
         << bytesText(alive.bytes[static_cast<size_t>(alive.peak)])
-        << " at most, in the frame. Room that no box fills is lost between them.</p>\n";
+        << " at most, in the frame. The area that no box fills is lost to fragmentation.</p>\n";
     legend();
     map();
     peak();
@@ -120,7 +122,7 @@ private:
                      "y=\"{4:f1}\" text-anchor=\"end\">{5}</text>\n",
                      left, y(bytes), width, left - 5, y(bytes) + 4, bytesText(static_cast<uint64_t>(bytes)));
     }
-    size_t every = 1; // 1, 2, 5, 10 ...
+    size_t every = 1; // distance between labels of the axis: 1, 2, 5, 10 ...
     for (size_t i = 0; facts.phases.size() / every > 12; ++i)
       every = every * (i % 3 == 1 ? 5 : 4) / 2;
     for (size_t step = 0; step < facts.phases.size(); step += every)
@@ -162,7 +164,7 @@ private:
         top, end - begin, height - top - bottom);
   }
 
-  // A name inside a box, as much of it as there is room for.
+  // Writes as much of a name as fits in a box.
   void label(llvm::StringRef name, double begin, double end, double down) {
     constexpr double letter = 6.6;
     auto room = static_cast<size_t>(std::max(0.0, (end - begin - 8) / letter));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan holds, in words. The plan must be verified.
+// Reports on a verified plan, as text, JSON and pages.
 #ifndef COMPILER_INSPECT_INSPECT_H
 #define COMPILER_INSPECT_INSPECT_H
 
@@ -12,24 +12,24 @@ namespace mtc {
 
 struct Measured;
 
-// Tables for people.
+// Returns tables for people to read.
 std::string inspectText(const mtrun::PlanFileView &view);
-// The same facts for programs; docs/inspect.md is the schema.
+// Returns the same facts as JSON for programs; docs/inspect.md is the schema.
 std::string inspectJson(const mtrun::PlanFileView &view);
-// One page that needs nothing beside it: layers with their kernels, devices, memory, graph, schedule. `measured`: the
-// times of a trace, or null.
+// Returns one self-contained page: layers with their kernels, devices, memory, graph, schedule. `measured`: the times
+// of a trace, or null.
 std::string inspectHtml(const mtrun::PlanFileView &view, const Measured *measured = nullptr);
-// The times of a trace by layer and by launch. The plan has a program.
+// Returns the times of a trace by layer and by launch. The plan must have a program.
 std::string inspectTrace(const mtrun::PlanFileView &view, const Measured &measured);
 
-// What the floors of a comparison are of: FLOPs and bytes a second, and whose they are.
+// The rates that the floors of a comparison are computed with: FLOP/s, byte/s, and the name of the device.
 struct Rates {
   double flops, bytes;
   std::string of;
 };
-// Of a GPU by its data sheet, in the plan's precision; zero where the name is not known.
+// Returns the data sheet rates of a GPU in the plan's precision; zeros if the name is unknown.
 Rates ratesOfGpu(const mtrun::PlanFileView &view, const std::string &gpu);
-// Round numbers of a core of a server, for whoever names none.
+// Returns round rates of one core of a server, the default of a comparison.
 Rates nominalRates();
 struct CompareNames {
   std::string a, b;
@@ -39,15 +39,15 @@ std::string comparisonText(const mtrun::PlanFileView &a, const mtrun::PlanFileVi
 std::string comparisonHtml(const mtrun::PlanFileView &a, const mtrun::PlanFileView &b, const CompareNames &names,
                            const Rates &rates);
 
-// A modelled training step on 1, 2, 4 ... R GPUs of this name, one of `knownGpus()`; empty: the name is unknown, or the
-// plan does not train.
+// Returns a table of a modeled training step on 1, 2, 4 ... R GPUs of this name, which knownGpus() lists; empty if the
+// name is unknown or the plan does not train.
 std::string inspectGpus(const mtrun::PlanFileView &view, const std::string &gpu);
 std::string knownGpus();
-// Which of `devices` devices, 1 to R, works on which rows of a batch and holds which variables: drawn as text, and as a
-// page that needs nothing beside it.
+// Draws, as text and as a self-contained page, which rows of a batch each of `devices` devices (1 to R) computes and
+// how much memory it needs, and lists the variables.
 std::string inspectDevices(const mtrun::PlanFileView &view, uint32_t devices);
 std::string inspectDevicesHtml(const mtrun::PlanFileView &view, uint32_t devices);
-// One line: what was made.
+// Returns one line that describes the plan.
 std::string summarize(const mtrun::PlanFileView &view);
 
 } // namespace mtc

@@ -56,7 +56,7 @@ public:
   }
 
 private:
-  // A file may hold any bytes in its names; JSON may not.
+  // Names of a plan may have any bytes; JSON strings must be UTF-8.
   static std::string name(const flatbuffers::String *string) { return llvm::json::fixUTF8(text(string)); }
 
   void shape(const flatbuffers::Vector<int64_t> *dimensions) {
@@ -73,7 +73,7 @@ private:
     });
   }
 
-  // With the names of each one's programs.
+  // Writes each length with the names of its programs.
   void lengths() {
     for (const fb::Length *length : each(plan.lengths()))
       json.object([&] {

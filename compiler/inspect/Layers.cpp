@@ -78,8 +78,8 @@ std::string operandsOf(const fb::Plan &plan, const fb::Program &program, const f
   return reads + (reads.empty() ? "→ " : " → ") + writes;
 }
 
-// The shape of the last tensor that a launch writes, of those with a batch axis if there are any. What is no float
-// beside one is a mask or an index.
+// Returns the shape of the last tensor that a launch writes. It prefers tensors with a batch axis, then tensors of f32:
+// a tensor of another type is a mask or an index.
 static std::string resultOf(const fb::Plan &plan, const fb::Program &program, const fb::Step &step) {
   auto rank = [](const std::string &shape) { return 2 * (shape[0] == '?') + (shape.find(' ') == std::string::npos); };
   std::string result;
@@ -95,7 +95,7 @@ static std::string resultOf(const fb::Plan &plan, const fb::Program &program, co
   return result;
 }
 
-// Launches of the forward pass: those before the first that reads a target. None if none does.
+// Returns the launches of the forward pass: all launches before the first that reads a target. Empty if no launch does.
 static std::vector<const fb::Step *> forwardSteps(const fb::Program &training) {
   std::vector<const fb::Step *> steps;
   for (const fb::Step *step : each(training.steps())) {
@@ -111,8 +111,9 @@ static std::vector<const fb::Step *> forwardSteps(const fb::Program &training) {
   return {};
 }
 
-// A layer's result is what its last launch writes in the forward pass of the training step; of one that has none there,
-// the loss, it is that of another program. Tensors without a batch axis are statistics beside one that has it.
+// The shape of a layer is that of the result of its last launch in the forward pass of the training step. A layer
+// without a launch there, such as the loss, has the shape of its result in another program. Tensors without a batch
+// axis are statistics if the layer has one with a batch axis.
 static void addShapes(const fb::Plan &plan, const fb::Program &training, const llvm::StringMap<size_t> &index,
                       std::vector<LayerFacts> &layers) {
   auto add = [&](const fb::Program &program, const fb::Step &step, std::vector<std::string> &shapes) {
@@ -135,7 +136,8 @@ static void addShapes(const fb::Plan &plan, const fb::Program &training, const l
     layer.shape = before.empty() ? alone : before;
 }
 
-// Variables are named by their layer, "dense/kernel"; others belong to the first layer that touches them.
+// The name of a variable begins with its layer, as in "dense/kernel"; any other variable belongs to the first layer
+// that uses it.
 static void addParameters(const fb::Plan &plan, const fb::Program &program, const llvm::StringMap<size_t> &index,
                           std::vector<LayerFacts> &layers) {
   std::vector<size_t> owner(each(plan.variables()).size(), SIZE_MAX);
@@ -149,7 +151,7 @@ static void addParameters(const fb::Plan &plan, const fb::Program &program, cons
           owner[buffer.index()] = found->second;
       }
   for (auto [i, variable] : llvm::enumerate(each(plan.variables()))) {
-    // The optimizer's own: its slots, its rate and its count of steps.
+    // Variables of the optimizer belong to no layer: slots, learning rate, iteration count.
     if (variable->kind() == fb::VariableKind::Slot || static_cast<int64_t>(i) == plan.learning_rate() ||
         static_cast<int64_t>(i) == plan.iteration())
       continue;

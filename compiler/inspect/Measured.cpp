@@ -71,7 +71,8 @@ public:
   Status read(llvm::StringRef text) {
     llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
     if (!parsed)
-      return {MT_INVALID, "expected a trace that mtrun wrote, found no JSON: " + llvm::toString(parsed.takeError())};
+      return {MT_INVALID, "expected a trace that mtrun wrote, found a text that is not JSON: " +
+                              llvm::toString(parsed.takeError())};
     const llvm::json::Object *trace = parsed->getAsObject();
     const llvm::json::Array *events = trace ? trace->getArray("traceEvents") : nullptr;
     if (!events)
@@ -85,7 +86,7 @@ public:
       take(event.getAsObject());
     measured.us.assign(each(program.steps()).size(), 0);
     for (auto &[track, list] : tracks)
-      if (Status status = sum(list, beside.count(track) != 0); !status.ok())
+      if (Status status = sum(list, linkTracks.count(track) != 0); !status.ok())
         return status;
     return finish();
   }
@@ -97,7 +98,7 @@ private:
     Track track = {event->getInteger("pid").value_or(0), event->getInteger("tid").value_or(0)};
     const llvm::json::Object *arguments = event->getObject("args");
     if (event->getString("ph") == "M" && arguments && arguments->getString("name") == "links")
-      beside.insert(track);
+      linkTracks.insert(track);
     measured.gpus |= event->getString("ph") == "M" && arguments && arguments->getString("name") == "compute";
     if (event->getString("ph") != "X")
       return;
@@ -106,12 +107,13 @@ private:
                              arguments ? arguments->getNumber("samples").value_or(0) : 0});
   }
 
-  // One track. What runs on `links`, beside a device's launches, takes none of its time but that of its own work.
+  // Adds the events of one track. The track `links` runs concurrently with a device's launches: only the time of its
+  // own kernels counts.
   Status sum(std::vector<Event> &events, bool onLinks) {
     llvm::stable_sort(events, [](const Event &a, const Event &b) {
       return a.begin != b.begin ? a.begin < b.begin : a.duration > b.duration;
     });
-    uint32_t next = 0; // of the program
+    uint32_t next = 0; // index of the step to search from
     measured.threads += !onLinks;
     for (const Event &event : events) {
       if (event.category == "step") {
@@ -138,7 +140,8 @@ private:
     return {};
   }
 
-  // The first launch of the kernel from `next` on; micro-batches begin again.
+  // Returns the first launch of the kernel at or after `next`, from the beginning again after the last step, as
+  // micro-batches repeat them.
   std::optional<uint32_t> find(llvm::StringRef name, uint32_t next) const {
     uint32_t count = program.steps() ? program.steps()->size() : 0;
     for (uint32_t i = 0; i < count; ++i) {
@@ -167,7 +170,7 @@ private:
   const fb::Program &program;
   Measured &measured;
   std::map<Track, std::vector<Event>> tracks;
-  std::set<Track> beside;
+  std::set<Track> linkTracks;
   uint64_t stepEvents = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a trace of mtrun (docs/tracing.md) says of a plan's launches.
+// The times of a plan's launches in a trace of mtrun (docs/tracing.md).
 #ifndef COMPILER_INSPECT_MEASURED_H
 #define COMPILER_INSPECT_MEASURED_H
 
@@ -11,35 +11,36 @@
 
 namespace mtc {
 
-// Times are microseconds of a step, the mean of all steps of the trace; those inside a step also of all threads.
+// Times are microseconds per step, the mean over all steps of the trace; the times within a step are also the mean over
+// all threads.
 struct Measured {
-  uint64_t steps = 0, threads = 0; // of GPUs a track each that computes
+  uint64_t steps = 0, threads = 0; // threads: on GPUs, the compute tracks
   bool gpus = false;
-  double samples = 0;                            // of a step
-  double stepUs = 0;                             // how long it is
-  double waitUs = 0, transferUs = 0, idleUs = 0; // between launches; of all-reduces; before and after all launches
-  double betweenUs = 0;                          // from step to step
-  std::vector<double> us;                        // of each launch of the program
-  double peakFlops = 0, peakBytes = 0;           // a second, of all devices; 0: the trace does not say
-  uint64_t groups = 1;                           // of devices, each of which runs every launch
+  double samples = 0;                            // samples per step
+  double stepUs = 0;                             // duration of a step
+  double waitUs = 0, transferUs = 0, idleUs = 0; // between launches; in all-reduces; before and after all launches
+  double betweenUs = 0;                          // from the end of a step to the begin of the next
+  std::vector<double> us;                        // of each step of the program
+  double peakFlops = 0, peakBytes = 0;           // per second, of all devices; 0: not in the trace
+  uint64_t groups = 1;                           // groups of devices, each of which runs every launch
   bool hasFloor() const { return peakFlops > 0 && peakBytes > 0; }
   std::string threadsText() const; // "2 threads", "1 GPU"
-  // What the work takes at the peak, and whether that is the time of its bytes.
+  // Returns the time of the work at the peak rates, and whether the bytes determine that time.
   double floorUs(const LaunchCost &cost) const;
   bool isBoundByMemory(const LaunchCost &cost) const;
 };
 
-// MT_INVALID: the text is no trace of this program of the plan.
+// MT_INVALID: the text is not a trace of this program of the plan.
 mtrun::Status readTrace(const mt::plan::Plan &plan, const mt::plan::Program &program, llvm::StringRef text,
                         Measured &measured);
 
-// The cost of a launch as it was measured.
+// Returns the cost of a launch with the samples and groups of the trace.
 LaunchCost measuredCost(const mt::plan::Plan &plan, const mt::plan::Step &step, const Measured &measured);
-// A layer's time and floor.
+// Returns the measured time and the floor of a layer.
 double layerUs(const LayerFacts &layer, const Measured &measured);
 double layerFloorUs(const mt::plan::Plan &plan, const mt::plan::Program &program, const LayerFacts &layer,
                     const Measured &measured);
-// One line: what binds the step, and which layer takes most of it.
+// Returns one line: what bounds the step, and which layer takes the most time.
 std::string verdict(const mt::plan::Plan &plan, const mt::plan::Program &program, const std::vector<LayerFacts> &layers,
                     const Measured &measured);
 

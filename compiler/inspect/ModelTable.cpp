@@ -16,12 +16,12 @@
 namespace mtc {
 
 using namespace mlir;
-namespace mt = mlir::mt; // not the plan tables' ::mt
+namespace mt = mlir::mt; // not ::mt, the namespace of the plan's tables
 
 namespace {
 
 struct Row {
-  std::string kind; // of the op with the most FLOPs
+  std::string kind; // name of the op with the most FLOPs
   int64_t most = -1;
   Type shape; // of the last result
   int64_t parameters = 0, flops = 0, bytes = 0;
@@ -65,7 +65,7 @@ public:
   }
 
 private:
-  // What the outputs are computed from; all of a model without outputs.
+  // Collects the ops that the outputs depend on. A model without outputs counts all its ops.
   void findForward() {
     for (auto output : model.getBody().front().getOps<mt::OutputOp>())
       forward.insert(output);
@@ -96,14 +96,14 @@ private:
       return;
     Row &row = rows[layerOf(op)];
     row.shape = op.getResult(0).getType();
-    auto cost = dyn_cast<mt::CostOpInterface>(op); // composites have none
+    auto cost = dyn_cast<mt::CostOpInterface>(op); // composite ops have no cost
     if (int64_t flops = cost ? cost.getFlops() : 0; flops > row.most) {
       row.most = flops;
       row.kind = op.getName().stripDialect().str();
     }
   }
 
-  // Costs are those of the primitive ops that loops and composites stand for.
+  // Adds the costs of the primitive ops, after unrolling loops and decomposing composite ops in a clone.
   void addCosts() {
     OwningOpRef<ModuleOp> copy = model->getParentOfType<ModuleOp>().clone();
     PassManager passes(copy->getContext());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model as Keras' summary shows it, with the cost of its layers.
+// The layers of a model as a table like Keras' summary(), with their costs.
 #ifndef COMPILER_INSPECT_MODELTABLE_H
 #define COMPILER_INSPECT_MODELTABLE_H
 
@@ -10,9 +10,9 @@
 
 namespace mtc {
 
-// A line a layer, in the order of the model: its name and kind (the op with the most FLOPs), the shape of its result,
-// its parameters; FLOPs and bytes of values of the forward pass of one sample, every op's result counted, before any
-// fusion. Then the totals. Layers are named locations. Losses and metrics are left out.
+// Returns a line per layer, in the order of the model: name, kind (the op with the most FLOPs), shape of the result,
+// parameters, and for the forward pass of one sample the FLOPs and the bytes of all results before fusion. The last
+// lines are totals. A layer is a named location. Losses and metrics are not counted.
 std::string modelTable(mlir::mt::ModelOp model);
 
 } // namespace mtc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of the page of a plan. Each writes one section.
+// The sections of a plan's page. Each function writes one section.
 #ifndef COMPILER_INSPECT_PAGE_H
 #define COMPILER_INSPECT_PAGE_H
 
@@ -14,40 +14,40 @@
 
 namespace mtc {
 
-// What all sections read.
+// The facts that all sections read.
 struct PageFacts {
   const mtrun::PlanFileView &view;
   const mt::plan::Plan &plan;
-  const mt::plan::Program *program; // null: the plan has none
-  std::vector<LayerFacts> layers;   // of the program
+  const mt::plan::Program *program; // null: the plan has no program
+  std::vector<LayerFacts> layers;   // layers of the program
   std::optional<Measured> measured;
 
   explicit PageFacts(const mtrun::PlanFileView &view);
 };
 
-// Beside the style of all pages.
+// The style of this page, in addition to the style of all pages.
 extern const char *const planStyle;
 
-// The layers, each with its launches.
+// Writes the layers, each with its launches.
 void writeLayers(const PageFacts &facts, llvm::raw_ostream &out);
-// A row for every number of devices: who works on which rows, in how much memory.
+// Writes a row for every number of devices: the rows of the batch and the memory of each device.
 void writeDevices(const PageFacts &facts, llvm::raw_ostream &out);
-// What a device's memory is taken by, and what is where in its arena from step to step.
+// Writes the parts of a device's memory, and the map of its arena over the steps.
 void writeMemory(const PageFacts &facts, llvm::raw_ostream &out);
-// Variables, kernels, and each program's graph and schedule, folded.
+// Writes the folded variables and kernels, and the graph and the schedule of each program.
 void writeDetails(const PageFacts &facts, llvm::raw_ostream &out);
 
-// Helpers of all of them.
+// Helpers of all sections.
 std::string html(const flatbuffers::String *text);
-void tableHead(llvm::raw_ostream &out, std::initializer_list<llvm::StringRef> names); // "#name": of numbers
+void tableHead(llvm::raw_ostream &out, std::initializer_list<llvm::StringRef> names); // "#name": a column of numbers
 void numberCell(llvm::raw_ostream &out, const std::string &text);
 void textCell(llvm::raw_ostream &out, const std::string &html);
-// A kernel's name, and what it reads and writes.
+// Writes the cells of a launch: the name of the kernel, and what the launch reads and writes.
 void launchCells(llvm::raw_ostream &out, const PageFacts &facts, const mt::plan::Program &program,
                  const mt::plan::Step &step);
-// The class of a color that kernels of a kind always have.
+// Returns the class of the color of a kernel kind, the same on every page.
 char colorOf(llvm::StringRef kind);
-// A bar of a part of a whole, and a part of that in a stronger color.
+// Writes a bar of `part` of the width, and within it `inner` of the bar in a stronger color.
 void bar(llvm::raw_ostream &out, double part, double inner = 0);
 
 } // namespace mtc

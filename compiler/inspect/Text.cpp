@@ -78,14 +78,14 @@ private:
     }
     table.print(out);
     if (uint64_t scratch = mtrun::deviceMemory(plan, 0).scratch)
-      out << "  with " << scratch << " bytes of scratch of a CPU's thread, and as much for each further one\n";
+      out << "  with " << scratch << " bytes of scratch for each CPU thread\n";
     if (plan.micro_batches() > 1)
-      out << "  with " << plan.micro_batches() << " micro-batches, of which a device computes one at a time\n";
+      out << "  with " << plan.micro_batches() << " micro-batches; a device computes one at a time\n";
     if (plan.min_devices() > 1)
       out << "  made for " << plan.min_devices() << " devices or more\n";
   }
 
-  // Of the program that trains, forward and backward pass and update together.
+  // Prints the layers of the main program: forward pass, backward pass and update in one sum.
   void layers() {
     const fb::Program *program = mainProgram(plan);
     if (!program)
@@ -111,7 +111,7 @@ private:
   }
 
   void kernels() {
-    title("kernels (a unit is a row, for elementwise kernels an element)");
+    title("kernels (a unit is a row, or an element of an elementwise kernel)");
     TextTable table({"name", "kind", "grid", "FLOP/unit", "FLOP fixed", "bytes/unit", "bytes fixed"});
     for (const fb::Kernel *kernel : each(plan.kernels())) {
       table.add({kernel->name()->str(), lower(EnumNameKernelKind(kernel->kind())), gridText(*kernel),
@@ -121,7 +121,7 @@ private:
     table.print(out);
   }
 
-  // Grids on a GPU, and what each assembled target's kernels take.
+  // Prints the grids of kernels on a GPU, and the registers and spilled bytes for each assembled target.
   void gpuKernels() {
     if (llvm::none_of(each(plan.kernels()), [](const fb::Kernel *kernel) { return kernel->gpu(); }))
       return;
@@ -150,7 +150,7 @@ private:
     table.print(out);
   }
 
-  // Kernels that may run as calls of libraries, and what these compute.
+  // Prints the kernels that may run as library calls, and what each call computes.
   void libraryCalls() {
     if (!plan.call_workspace())
       return;
@@ -186,7 +186,7 @@ private:
     table.print(out);
   }
 
-  // Of fb::Kernel and fb::GpuGrid alike.
+  // Formats the grid of an fb::Kernel or an fb::GpuGrid.
   template <typename Grid> static std::string gridText(const Grid &grid) {
     if (grid.elements_per_tile())
       return "elements / " + std::to_string(grid.elements_per_tile());
@@ -217,7 +217,7 @@ private:
       table.print(out);
   }
 
-  // Costs are those of one device that has the whole batch.
+  // Prints the steps with their costs on one device that computes the whole batch.
   void steps(const ProgramFacts &facts) {
     TextTable table({"step", "phase", "waits for", "what", "FLOP", "bytes", "FLOP/byte"});
     LaunchCost total;
@@ -251,8 +251,8 @@ private:
   void collectives(const ProgramFacts &facts) {
     if (facts.reduceSteps.empty())
       return;
-    title(" all-reduces, in order; bytes received by all devices together (by the one that receives most), where each "
-          "owns its variables");
+    title(" all-reduces, in order; bytes received by all devices in sum (by the device that receives most), if each "
+          "has its own variables");
     std::vector<std::string> head = {"order", "step", "bytes"};
     for (uint32_t devices : reportedDevices(plan.shards()))
       head.push_back("N = " + std::to_string(devices));
@@ -290,7 +290,7 @@ private:
     alive(facts);
   }
 
-  // The largest values when most bytes are.
+  // Prints the largest values of the phase with the most live bytes.
   void alive(const ProgramFacts &facts) {
     constexpr size_t shown = 10;
     AliveFacts alive = aliveOf(plan, facts);

@@ -12,7 +12,7 @@
 
 namespace mtc {
 
-// Rows of words, printed in columns. Columns of numbers are aligned at the right.
+// A table printed in columns. Columns of numbers are aligned at the right.
 class TextTable {
 public:
   explicit TextTable(std::vector<std::string> head) { rows.push_back(std::move(head)); }
@@ -37,7 +37,7 @@ public:
   }
 
 private:
-  // Characters of UTF-8.
+  // Number of UTF-8 characters.
   static size_t width(llvm::StringRef text) {
     return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The times of a trace by layer and by launch, as text.
+// Prints the times of a trace by layer and by launch.
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/Measured.h"
 #include "compiler/inspect/TextTable.h"
@@ -22,13 +22,13 @@ public:
 
   void print() {
     out << plan.model()->string_view() << ": "
-        << formatv("{0:f1} us a step of {1:f0} samples on {2}, {3:f1} us between steps; means of {4} step{5}\n",
+        << formatv("{0:f1} us per step of {1:f0} samples on {2}, {3:f1} us between steps; means of {4} step{5}\n",
                    measured.stepUs, measured.samples, measured.threadsText(), measured.betweenUs, measured.steps,
                    measured.steps == 1 ? "" : "s");
     if (measured.hasFloor())
       out << formatv("peak {0:f1} GFLOP/s and {1:f1} GB/s\n", measured.peakFlops / 1e9, measured.peakBytes / 1e9);
     else
-      out << "the trace does not say what the devices can do at most, so there are no floors\n";
+      out << "the trace does not have the peak rates of the devices, so there are no floors\n";
     out << verdict(plan, program, layers, measured) << "\n\n";
     printLayers();
     out << "\n";

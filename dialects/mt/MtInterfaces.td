@@ -46,8 +46,8 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
 def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op whose result element depends on the operands' elements at the same (broadcast) index. Code generation uses
-    only `lowerElement` of such an op.
+    An op whose result element depends on the operands' elements at the same (broadcast) index. Code generation calls
+    only its `lowerElement`.
   }];
   let methods = [InterfaceMethod<[{
       Emits the op for one element or for a vector of elements: the operands are all scalars or all `vector<16x...>` of

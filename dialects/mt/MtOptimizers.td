@@ -21,7 +21,7 @@ class Mt_Optimizer<string mnemonic, string text, dag own, string weight_decay = 
     weight_decay            w -= w * weight_decay * rate, before the update (decoupled, Loshchilov and Hutter 2019)
     clipnorm                largest norm of each gradient; a gradient of a larger norm is scaled down
     clipvalue               largest absolute value of an element of a gradient
-    global_clipnorm         largest norm of all gradients together, which are scaled by one factor
+    global_clipnorm         largest norm of all gradients as one vector; one factor scales all gradients
     ema_momentum            momentum of moving averages of the variables, in slots `average`. The first step copies
     ema_overwrite_frequency number of steps after which the variables are set to their averages
 

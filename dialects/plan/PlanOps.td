@@ -168,6 +168,7 @@ def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedF
 }
 def SignatureOp : Plan_Op<"signature"> {
   let summary = "the next value of the program's signature";
+  let description = "Values of an integer with a `limit` are indices 0 .. limit - 1, of rows or of classes.";
   let arguments = (ins StrAttr:$name, Plan_RoleAttr:$role, TypeAttr:$type, OptionalAttr<I64Attr>:$limit);
   let assemblyFormat = "`` $role $name $type (`limit` `=` $limit^)? attr-dict";
 }
