@@ -125,7 +125,7 @@ void Blocking::computeBlock(mt::SliceOp slice) {
 }
 
 // For a product of the gradient of the logits and the matrix: sums the products of the parts, from the last block to
-// the first, in which order the backward pass computes them.
+// the first: the backward pass computes the products in this order.
 Value Blocking::sumOfProducts(mt::MatmulOp product, const Parts &parts) {
   OpBuilder builder(product);
   Value sum;

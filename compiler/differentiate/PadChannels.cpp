@@ -51,8 +51,8 @@ std::optional<Form> foldedForm(const mt::Window &window) {
   return fits ? std::optional(form) : std::nullopt;
 }
 
-// A copy of 4 elements, or of 2, is possible. One channel becomes two and not four, which would cost more
-// multiplications.
+// The number of channels after padding: the smallest with which copies of 4 elements, or of 2, are possible. One
+// channel becomes two and not four, because four would cost more multiplications.
 int64_t paddedChannels(int64_t channels, int64_t fold) {
   bool areWhole = channels * fold % wholeAccess == 0;
   return areWhole ? channels : static_cast<int64_t>(llvm::alignTo(channels, channels <= 2 ? 2 : 4));

@@ -29,7 +29,8 @@ struct FusionGroup {
   unsigned reductionDepth = 0;              // number of all-reduces on the longest path to the group
   std::optional<bool> livesByLine = {};     // cached result of FusionGraph::livesByLine
   bool afterProduct = false;                // the group depends on a matrix product
-  bool early = false; // it does not, and an all-reduce on which other all-reduces depend depends on the group
+  // the group depends on no matrix product, and an all-reduce on which other all-reduces depend depends on the group
+  bool early = false;
   std::optional<mlir::mt::Turn> turn = {}; // the block of classes to which its ops belong
 };
 

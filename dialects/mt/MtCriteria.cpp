@@ -196,7 +196,7 @@ static Expr argmaxByBlocks(const Expr &p, LogitBlocks form) {
     RankedTensorType type = p.type();
     auto index = p.make(IotaOp::create(builder, p.getLocation(),
                                        RankedTensorType::get(type.getShape().take_back(), builder.getF32Type()), 0));
-    // If an element is NaN, the maximum is NaN and equals no element, so the index is taken of the NaNs.
+    // If an element is NaN, the maximum is NaN and equals no element: the index of the first NaN is used instead.
     Expr at = select(!(p == maxLast(p)), select(p == p, lastExtent(p), index), index);
     Expr found = p.make(ReduceOp::create(builder, p.getLocation(), Reduction::min, at.value(), {type.getRank() - 1}));
     return block.first() ? found + static_cast<double>(block.first()) : found;

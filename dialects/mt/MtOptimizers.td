@@ -22,7 +22,8 @@ class Mt_Optimizer<string mnemonic, string text, dag own, string weight_decay = 
     clipnorm                largest norm of each gradient; a gradient of a larger norm is scaled down
     clipvalue               largest absolute value of an element of a gradient
     global_clipnorm         largest norm of all gradients as one vector; one factor scales all gradients
-    ema_momentum            momentum of moving averages of the variables, in slots `average`. The first step copies
+    ema_momentum            momentum of moving averages of the variables, in slots `average`; the first step sets
+                            each average to the new value of its variable
     ema_overwrite_frequency number of steps after which the variables are set to their averages
 
     The verifier fails if more than one of the three attributes for clipping is set.

@@ -26,7 +26,6 @@ int64_t mtc::columnsOf(const Product &product) {
   return isTransposed(product) ? lineFloats(product) : product.result.groupChannels;
 }
 
-// Range of the positions that read inside of `inputs` at `tap`.
 std::pair<int64_t, int64_t> mtc::insideRange(int64_t tap, int64_t step, int64_t inputs, int64_t positions) {
   auto reach = [&](int64_t distance) { return distance <= 0 ? 0 : std::min(ceilDiv(distance, step), positions); };
   return {reach(-tap), reach(inputs - tap)};

@@ -30,7 +30,7 @@ bool isDirect(const Product &product);
 int64_t columnsOf(const Product &product);
 std::vector<RowUnit> unitsOf(const Product &product);
 
-// Range of the positions, out of `positions` with a distance of `step`, that read inside of `inputs` at a tap.
+// Range of the positions p in [0, positions) whose input at a tap, p * step + tap, is in [0, inputs).
 std::pair<int64_t, int64_t> insideRange(int64_t tap, int64_t step, int64_t inputs, int64_t positions);
 
 } // namespace mtc

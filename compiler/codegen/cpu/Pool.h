@@ -9,7 +9,7 @@
 namespace mtc {
 
 void emitWindows(Emitter &emit, mlir::mt::WindowOpInterface op, mlir::Value x, mlir::Value y);
-// `x` is null unless the windows' largest elements matter.
+// Emits the gradient dx of a pooling. `x` is the input of a max pooling, and null for an average pooling.
 void emitWindowGradient(Emitter &emit, mlir::mt::WindowGradientOpInterface op, mlir::Value dy, mlir::Value x,
                         mlir::Value dx);
 

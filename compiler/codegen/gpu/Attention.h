@@ -101,7 +101,7 @@ protected:
 
   // ---- products (AttentionProduct.cpp)
   void loadFragments(OwnLines &own);
-  // own rows . rows of the panel: a WarpTile of `lines` columns.
+  // The products of the own rows and the rows of the panel, a WarpTile of `lines` columns.
   Emitter::Values scores(const OwnLines &own, const LinePanel &panel, int64_t lines);
   // sums + p . panel, where p is a WarpTile of `lines` columns.
   Emitter::Values addProduct(mlir::ValueRange p, int64_t lines, const LinePanel &panel, mlir::ValueRange sums);

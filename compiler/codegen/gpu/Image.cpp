@@ -46,7 +46,7 @@ struct Reading {
   Number base, taps, firstTap;
   int64_t tapStep;
 
-  // Divisor: a residue may have no taps.
+  // The number of taps as a divisor: 1 if a residue has no taps.
   Number tapsOrOne() const { return taps.of(1).where(taps < 1, taps); }
 };
 } // namespace

@@ -18,7 +18,7 @@ constexpr int64_t convThreads = 4 * warpThreads;
 constexpr int64_t elementwiseTile = elementwiseThreads * elementsPerThread, elementTile = elementwiseTile;
 // Largest number of arguments whose addresses a thread keeps in registers.
 constexpr size_t maxBoundArguments = 40;
-// Largest number of taps of the windows that overlap a cell: a thread has four channels of them in registers.
+// Largest number of taps of the windows that overlap a cell: a thread has four channels of each tap in registers.
 constexpr int64_t maxCellTaps = 25;
 // Threads of a block for a row. The bits of sums within rows depend on them, because the threads are reduced.
 constexpr int64_t minRowThreads = warpThreads, maxRowThreads = 8 * warpThreads;

@@ -93,8 +93,8 @@ Value scaled(LayerBuilder &layer, Value y, ArrayRef<int64_t> shape) {
   return y;
 }
 
-// The axes of a normalization, sorted, which are also the axes of its variables: the last axes, so that the variables
-// broadcast to the input. Nullopt after an error.
+// The axes of a normalization and of its variables, sorted. Emits an error and returns nullopt unless they are the last
+// axes, because the variables must broadcast to the input.
 std::optional<SmallVector<int64_t>> lastAxes(LayerBuilder &layer, Value x) {
   std::optional<SmallVector<int64_t>> dims = sampleAxes(layer, x, readAxes(layer, -1));
   if (!dims)
