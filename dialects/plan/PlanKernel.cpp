@@ -58,7 +58,7 @@ LogicalResult KernelOp::verify() {
   bool isProduct = call.getKind() == CallKind::product || call.getKind() == CallKind::product_tree;
   if (isProduct != !!call.getProduct() || isProduct == !!call.getConvolution())
     return emitOpError("expected a library call with only the sizes of a ")
-           << (isProduct ? "product" : "convolution") << ", found others";
+           << (isProduct ? "product" : "convolution") << ", found other sizes";
   if (ConvolutionSizesAttr sizes = call.getConvolution(); sizes && sizes.getGroups() < 1)
     return emitOpError("expected a library call of at least 1 group, found ") << sizes.getGroups();
   bool hasBias = call.getEpilogue() == CallEpilogue::bias || call.getEpilogue() == CallEpilogue::bias_relu;

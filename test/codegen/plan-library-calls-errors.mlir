@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library call that does not fit its kernel's body is an error at the kernel.
 // RUN: mt-opt %s --split-input-file --verify-diagnostics
-// expected-error @below {{expected a library call with the sizes of a product alone, found others}}
+// expected-error @below {{expected a library call with only the sizes of a product, found other sizes}}
 plan.kernel @k attributes {kind = #mt<kernel_kind matmul>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64, library_call = #plan.library_call<product, math = f32, epilogue = none, left = 0, right = 1, result = 3>} {
 ^bb0(%x: tensor<?x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>):
   %0 = mt.matmul %x, %w : tensor<?x4xf32>, tensor<4x6xf32>
   mt.yield %0 : tensor<?x6xf32>
 }
 // -----
-// expected-error @below {{expected a library call with the sizes of a convolution alone, found others}}
+// expected-error @below {{expected a library call with only the sizes of a convolution, found other sizes}}
 plan.kernel @k attributes {kind = #mt<kernel_kind matmul>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64, library_call = #plan.library_call<convolution, math = f32, epilogue = none, left = 0, right = 1, result = 3, product = <lines = 1, depth = 4, columns = 6>, convolution = <down = <inputs = 1, outputs = 1, taps = 1, stride = 1, dilation = 1, low = 0, high = 0>, across = <inputs = 1, outputs = 1, taps = 1, stride = 1, dilation = 1, low = 0, high = 0>, channels = 4, filters = 6, groups = 1>>} {
 ^bb0(%x: tensor<?x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>):
   %0 = mt.matmul %x, %w : tensor<?x4xf32>, tensor<4x6xf32>
