@@ -509,8 +509,7 @@ def PlanCodegen : Pass<"plan-codegen", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::cf::ControlFlowDialect",
                            "::mlir::LLVM::LLVMDialect", "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"];
-  let options = [ListOption<"cpus", "cpus", "std::string", "CPU targets, best first: native, x86-64-v4, x86-64-v3 or "
-                                                           "armv8-a">,
+  let options = [ListOption<"cpus", "cpus", "std::string", "CPU targets, best first, with the names of `mtc --cpu`">,
                  ListOption<"gpus", "gpus", "std::string", "GPU targets: sm_75 or a newer architecture, or simulated">,
                  Option<"object", "object", "std::string", /*default=*/"\"\"",
                         "path of the shared object to write for the first CPU target; empty: no file">,

@@ -29,7 +29,8 @@ uint64_t BytesMoved::total() const { return std::accumulate(received.begin(), re
 
 static bool isReduce(const fb::Step &step) { return step.kernel() < 0; }
 
-static std::vector<int64_t> phasesOf(const fb::Program &program) {
+// Returns the number of barriers before each step. mtrun::phasesOf finds phases of another kind, for micro-batches.
+static std::vector<int64_t> barrierPhasesOf(const fb::Program &program) {
   std::vector<int64_t> phases;
   int64_t phase = 0;
   bool afterReduce = false;
@@ -115,7 +116,7 @@ std::string lengthsText(const fb::Plan &plan) {
 ProgramFacts factsOf(const fb::Program &program) {
   ProgramFacts facts;
   facts.program = &program;
-  facts.phases = phasesOf(program);
+  facts.phases = barrierPhasesOf(program);
   size_t buffers = program.buffers() ? program.buffers()->size() : 0;
   facts.lifetimes.resize(buffers);
   for (size_t i = 0; i < buffers; ++i)

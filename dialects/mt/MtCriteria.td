@@ -47,7 +47,7 @@ def BinaryCrossentropyOp : Mt_SmoothedCrossEntropy<"binary_crossentropy",
                                                    "targets f32, of the predictions' shape">;
 def MeanSquaredErrorOp : Mt_LossCriterion<"mean_squared_error", "mean of (p - t)^2 over the last axis">;
 def MeanAbsoluteErrorOp : Mt_LossCriterion<"mean_absolute_error", "mean of |p - t| over the last axis">;
-def SparseCategoricalAccuracyOp : Mt_Criterion<"sparse_categorical_accuracy", 
+def SparseCategoricalAccuracyOp : Mt_Criterion<"sparse_categorical_accuracy",
                                                "1 if the index of the largest prediction is the label, else 0",
                                                [Mt_HigherIsBetter, DeclareOpInterfaceMethods<IndexOpInterface>]>;
 def CategoricalAccuracyOp : Mt_Criterion<"categorical_accuracy",
