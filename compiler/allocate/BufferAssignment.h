@@ -17,7 +17,7 @@ struct Allocation {
   std::string name;
   bool shared = false, reduced = false; // in the shared block; contains the results of a bucket of all-reduces
   int64_t fixedBytes = 0, rowBytes = 0;
-  int64_t first = 0, last = 0;  // live range, in phases (arena) or rendezvous (shared)
+  int64_t first = 0, last = 0;  // live range, in phases (arena) or rendezvous (shared): PlanEntry
   std::vector<int64_t> offsets; // arena: one per variant; shared: one offset
 };
 

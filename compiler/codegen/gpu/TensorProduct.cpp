@@ -47,7 +47,7 @@ static bool isByWord(bool deep, int64_t elementBytes) { return !deep && elementB
 // Offset of byte `byte` of row `row` in the panel of a side.
 Value ProductBlock::offsetOf(bool deep, bool left, Value row, Value byte) {
   int64_t pitch = rowBytes(deep, left);
-  Value panel = emit.integer(0); // of 64 rows
+  Value panel = emit.integer(0); // offset of the panel of 64 rows
   if (isByWarpgroup() && !deep) {
     pitch = warpgroupRowBytes;
     panel = emit.mul(emit.div(byte, emit.integer(pitch)), tile.depth * pitch);
