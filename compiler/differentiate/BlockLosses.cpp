@@ -22,7 +22,8 @@ using mt::tensorOf;
 
 // Indices of classes up to this number are exact in f32, in which the index of the largest logit is computed.
 constexpr int64_t mostClasses = 1 << 24;
-// Blocks of more classes have a multiple of this number, the number of columns that a product's kernel packs at a time.
+// The number of classes of a larger block is a multiple of this number: a product's kernel packs as many columns at a
+// time.
 constexpr int64_t blockUnit = 64;
 // Products of blocks of fewer classes would leave most of a GPU idle.
 constexpr int64_t fewestGpuClasses = 256;

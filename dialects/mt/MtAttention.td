@@ -50,7 +50,8 @@ def AttentionOp : Mt_DroppingAttention<"attention",
   let description = [{
     `mt.attention %q, %k, %v heads = 8 causal : tensor<?x128x256xf32>, tensor<?x128x256xf32>, tensor<?x128x256xf32>`
 
-    The result is [?, ..., T, H * V] (Vaswani et al. 2017). `scale` defaults to 1 / sqrt(D).
+    query [?, ..., T, H * D], key [?, ..., S, G * D], value [?, ..., S, G * V] -> [?, ..., T, H * V], for T queries, S
+    keys, H = `heads` and G = `key_heads` (Vaswani et al. 2017). `scale` defaults to 1 / sqrt(D).
 
     Dropout acts on the probabilities: `dropout "stream" rate = 0.1`. In train_step `mt-differentiate` adds the operand
     `step(%iteration)`. The probability of query t and key s is then 0 if `mt.random_uniform "stream" step(%iteration) :
@@ -83,7 +84,7 @@ def AttentionGradientOp : Mt_DroppingAttention<"attention_gradient",
          Mt_AnyFloat:$value, Mt_AnyFloat:$output, Mt_Float:$log_sums),
     "`` $of `,` $gradient `,` $query `,` $key `,` $value `,` $output `,` $log_sums",
     [{type($gradient) `,` type($query) `,` type($key) `,` type($value) `,` type($output) `,` type($log_sums)}]> {
-  let summary = "gradient of mt.attention for its queries, keys or values";
+  let summary = "gradient of mt.attention with respect to its queries, keys or values";
   let description = [{
     `mt.attention_gradient key, %dy, %q, %k, %v, %y, %l heads = 8 causal : ...`
 

@@ -12,8 +12,7 @@ include "dialects/mt/MtBase.td"
 class Mt_Optimizer<string mnemonic, string text, dag own, string weight_decay = "0.0f", list<string> methods = []>
     : Mt_Op<mnemonic, [DeclareOpInterfaceMethods<OptimizerOpInterface, methods>]> {
   let summary = text;
-  let description = [{
-    `mt.adam rate(%schedule) <{beta_1 = 0.8 : f32}>`
+  let description = "\n    `mt." # mnemonic # [{ rate(%schedule)`
 
     Attributes and operands of all optimizers, for a variable w with the gradient g:
     rate                    operand: the learning rate from a schedule, instead of `learning_rate`. The plan then has

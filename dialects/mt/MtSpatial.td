@@ -49,7 +49,7 @@ def Conv2DOp : Mt_Convolution<"conv2d", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$ke
 def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_AnyFloat:$gradient, Mt_AnyFloat:$kernel),
                                            "$gradient `,` $kernel",
     "type($gradient) `,` type($kernel) `to` type($result)", [Mt_OwnKernel<["takesEpilogue", "getWord"]>]> {
-  let summary = "gradient of mt.conv2d for its images: transposed convolution";
+  let summary = "gradient of mt.conv2d with respect to its images: transposed convolution";
   let description = [{
     `mt.conv2d_input_gradient %dy, %w strides = [2, 2] : tensor<?x15x15x16xf32>, tensor<3x3x8x16xf32> to
     tensor<?x32x32x8xf32>`. The type of the result is explicit, because with a stride several sizes of images have
@@ -65,7 +65,7 @@ def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_AnyF
 def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$gradient),
                                             "$input `,` $gradient",
     "type($input) `,` type($gradient) `to` type($result)", [Mt_OwnKernel<["getWord"]>]> {
-  let summary = "gradient of mt.conv2d for its kernel: a sum over the batch";
+  let summary = "gradient of mt.conv2d with respect to its kernel: a sum over the batch";
   let description = [{
     `mt.conv2d_kernel_gradient %x, %dy : tensor<?x28x28x1xf32>, tensor<?x26x26x32xf32> to tensor<3x3x1x32xf32>`.
 
@@ -103,7 +103,7 @@ def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, WindowOpInterface, Mt_Inf
   }];
 }
 def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds, WindowGradientOpInterface]> {
-  let summary = "gradient of mt.pool for its images";
+  let summary = "gradient of mt.pool with respect to its images";
   let description = [{
     `mt.pool_gradient max, %dy at %x window = [2, 2] strides = [2, 2] : tensor<?x14x14x8xf32>, tensor<?x28x28x8xf32> to
     tensor<?x28x28x8xf32>`; `mt.pool_gradient sum, %dy window = ... : tensor<?x14x14x8xf32> to tensor<?x28x28x8xf32>`.
@@ -191,7 +191,7 @@ def GatherOp : Mt_PureOp<"gather", [Mt_InferType, DeclareOpInterfaceMethods<Inde
 }
 def ScatterAddOp : Mt_PureOp<"scatter_add", [Mt_OwnKernel<>, DeclareOpInterfaceMethods<LookupOpInterface>,
                                              DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "gradient of mt.gather for its table";
+  let summary = "gradient of mt.gather with respect to its table";
   let description = [{
     `mt.scatter_add %ids, %dy : tensor<?x20xi32>, tensor<?x20x64xf32> to tensor<1000x64xf32>`
 
@@ -221,7 +221,7 @@ def TakeOp : Mt_PureOp<"take", [Mt_InferType, DeclareOpInterfaceMethods<IndexOpI
 }
 def IndexAddOp : Mt_PureOp<"index_add", [DeclareOpInterfaceMethods<LookupOpInterface>,
                                          DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "gradient of mt.take for its operand";
+  let summary = "gradient of mt.take with respect to its operand";
   let description = [{
     `mt.index_add %ids, %dy dim = 1 : tensor<?x14xi32>, tensor<?x14x28x3xf32> to tensor<?x28x28x3xf32>`
 
