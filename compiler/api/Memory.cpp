@@ -50,8 +50,8 @@ public:
 
 private:
   // Returns the next number of rows to measure: where the line through the last two measurements crosses the limit,
-  // since a device's bytes are nearly linear in the rows. After `patience` measurements every second one halves the
-  // interval instead, because with recomputation the bytes can jump.
+  // since a device's bytes are nearly linear in the rows. After `patience` measurements, every second guess
+  // halves the interval instead, because with recomputation the bytes can jump.
   int64_t guess(int64_t rows, int64_t tooMany, double slope, double bytes, int probes) const {
     constexpr int patience = 6;
     constexpr int64_t growth = 16;

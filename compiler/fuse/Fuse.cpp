@@ -5,16 +5,15 @@
 //   0. attention    an mt.attention and its log-sums become one kernel, and so do its gradients, because they share the
 //                   scores.
 //   1. epilogues    element-wise users of a matmul's result, and producers that only these need, join the kernel of the
-//                   matmul, unless another operand depends on the matmul. An op whose result would only be stored in
-//                   addition is left to the rows kernel that follows.
+//                   matmul, unless another operand depends on the matmul. An op whose result no other op of this
+//                   kernel reads joins the rows kernel that follows: here it would be one more store.
 //   2. convolutions of few taps times channels join the one max pool, or its gradient, that reads them: they become
 //                   statements of a rows kernel, and their results are not stored (FirstLayers.cpp).
 //   3. rows         per-sample ops merge with their producers, their users and readers of the same values. For GPUs, a
 //                   kernel reads and writes at most 32 values.
 //   4. reductions   sums over the batch of the same all-reduce bucket become one kernel.
-//   5. elementwise  adjacent element-wise ops on replicated values of one shape become one kernel, such as the update
-//   of
-//                   a variable.
+//   5. elementwise  adjacent element-wise ops on replicated values of one shape become one kernel: the update of a
+//                   variable, for example.
 //   6. single       scalar ops between the same two all-reduces become one kernel, with the values that only its sums
 //                   read.
 //

@@ -2,9 +2,10 @@
 //
 // Inputs in the comments of an .mlir file, so that a test is one file:
 //
-//   // INPUT image = 1 2 3 4          rows of an input, target or sample weight; the first one determines the number of
-//   samples
+//   // INPUT image = 1 2 3 4          rows of an input, target or sample weight
 //   // SET dense/bias = 0.5 -1        value of a variable, set after `init` has run
+//
+// The first INPUT determines the number of samples.
 #ifndef COMPILER_INTERPRET_SCRIPT_H
 #define COMPILER_INTERPRET_SCRIPT_H
 

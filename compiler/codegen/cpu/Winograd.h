@@ -22,7 +22,7 @@ constexpr int64_t winogradElements = 16; // elements of a tile
 bool isWinograd(const Product &product);
 // The same for a kernel gradient, computed from a gradient of this element type.
 bool isWinogradGradient(const Product &product, mlir::Type gradient);
-// The product over full tiles: a residue may get one row and one column of positions that the result does not have.
+// The product over full tiles: a residue may get one more row and one more column of positions than the result.
 Product overTiles(Product product);
 
 // B^T d B for 16 channels of each of 4 x 4 pixels, row by row.
