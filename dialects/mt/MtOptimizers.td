@@ -86,25 +86,30 @@ class Mt_Schedule<string mnemonic, string text, dag attributes> : Mt_Composite<m
 }
 defvar decay = (ins F32Attr:$initial_learning_rate, F32Attr:$decay_steps);
 def ExponentialDecayOp : Mt_Schedule<"exponential_decay",
-                                     "initial * decay_rate^(step / decay_steps); staircase: the quotient is rounded "
-                                     "down",
+                                     "initial * decay_rate^(step / decay_steps); with staircase, the quotient is "
+                                     "rounded down",
                                      !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
 def InverseTimeDecayOp : Mt_Schedule<"inverse_time_decay",
-                                     "initial / (1 + decay_rate step / decay_steps); staircase: the quotient is "
+                                     "initial / (1 + decay_rate step / decay_steps); with staircase, the quotient is "
                                      "rounded down",
                                      !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
 def PiecewiseConstantDecayOp : Mt_Schedule<"piecewise_constant_decay",
                                            "values[i] for the i with boundaries[i - 1] < step <= boundaries[i]",
                                            (ins DenseI64ArrayAttr:$boundaries, DenseF32ArrayAttr:$values)>;
 def PolynomialDecayOp : Mt_Schedule<"polynomial_decay",
-                                    "(initial - end) (1 - step / decay_steps)^power + end; cycle: decay_steps is "
-                                    "multiplied by the smallest integer that makes it at least step", !con(decay,
+                                    "(initial - end) (1 - step / decay_steps)^power + end", !con(decay,
     (ins DefaultValuedAttr<F32Attr, "1e-4f">:$end_learning_rate, DefaultValuedAttr<F32Attr, "1.0f">:$power,
-     UnitAttr:$cycle))>;
+     UnitAttr:$cycle))> {
+  let description = "With `cycle`, `decay_steps` is multiplied by the smallest integer that makes it at least `step`. "
+                    "Without it, the rate stays at `end` after `decay_steps` steps.";
+}
 def CosineDecayOp : Mt_Schedule<"cosine_decay",
                                 "initial ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha) (Loshchilov and "
-                                "Hutter 2017); warmup_target: first a line from initial to it, of warmup_steps steps",
-                                !con(decay,
+                                "Hutter 2017)", !con(decay,
     (ins DefaultValuedAttr<F32Attr, "0.0f">:$alpha, OptionalAttr<F32Attr>:$warmup_target,
-     DefaultValuedAttr<F32Attr, "0.0f">:$warmup_steps))>;
+     DefaultValuedAttr<F32Attr, "0.0f">:$warmup_steps))> {
+  let description = "With `warmup_target`, the rate first rises linearly from the initial rate to `warmup_target` in "
+                    "`warmup_steps` steps, and then decays from `warmup_target`. The verifier fails if only one of "
+                    "these two attributes is set.";
+}
 #endif

@@ -147,7 +147,8 @@ private:
   void stagePieces(mlir::ValueRange sums, int64_t firstRow, int64_t rows);
 };
 
-// The tile with the depth of its panels: for FMAs, or with tensor cores as many positions as 64 or 128 bytes hold.
+// The tile with the depth of its panels: unchanged for FMAs; with tensor cores, as many positions as 64 or 128 bytes
+// hold.
 ProductTile withDepth(const BlockKernel &kernel, ProductTile tile, mlir::Type element);
 
 // Loads `count` elements at an aligned address; 16-bit elements are converted to f32.
