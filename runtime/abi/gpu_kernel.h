@@ -9,7 +9,7 @@
  *
  * | launch                | value                                                                                |
  * |-----------------------|--------------------------------------------------------------------------------------|
- * | grid, x               | tiles of the largest segment, for the most rows of a device: shards * shard_rows     |
+ * | grid, x               | tiles of the largest segment, for the maximum rows of a device: shards * shard_rows  |
  * | grid, y               | number of segments                                                                   |
  * | block                 | `gpu.threads` x 1 x 1                                                                |
  * | dynamic shared memory | 0; shared memory is static                                                           |
@@ -20,7 +20,7 @@
  *
  * `params` and `segments` are in device memory. A copy rewrites `params` before each step. The copy is part of the
  * captured graph, so one graph serves any number of samples and any seed. `params->count` is 0, since each segment has
- * a count of its own.
+ * its own count.
  */
 #ifndef MT_ABI_GPU_KERNEL_H
 #define MT_ABI_GPU_KERNEL_H
@@ -35,7 +35,7 @@ extern "C" {
 
 /** One segment of a launch, in device memory. */
 typedef struct mt_gpu_segment {
-  /** In device memory: one pointer for each argument, operands first, then results. */
+  /** One pointer in device memory for each argument: operands first, then results. */
   void *const *buffers;
   /** Elements of the segment, for elementwise kernels; 0 for all others. */
   int64_t count;
@@ -44,7 +44,7 @@ typedef struct mt_gpu_segment {
 /**
  * Counters for each segment of a kernel whose blocks add to one result.
  *
- * Such a kernel has memory for partial sums that no other work of the device uses at the same time: `params->partials`
+ * The kernel has memory for partial sums that no other work of the device uses at the same time: `params->partials`
  * points to `gpu.partial_bytes` for each segment. Below that address lie this many 32-bit integers for each segment,
  * which count the blocks that are done. They are 0 before and after every launch.
  */
@@ -54,7 +54,7 @@ typedef struct mt_gpu_segment {
  * A kernel that sets the operand's rows from `params->rows` on to +0.
  *
  * This one, MT_GPU_SUM_SHARDS and MT_GPU_TRANSPOSE are kernels that library calls need (docs/libraries.md). They are in
- * the code of every GPU target of a plan that has such calls. Each has MT_GPU_CALL_THREADS threads per block and the
+ * the code of every GPU target of a plan with library calls. Each has MT_GPU_CALL_THREADS threads per block and the
  * buffers { operand, result, sizes }; `sizes` are 64-bit integers in device memory. Elements are 32-bit floats. The
  * pointer of a buffer that a kernel does not use is not read.
  *
@@ -63,7 +63,7 @@ typedef struct mt_gpu_segment {
 #define MT_GPU_CLEAR_ROWS "mt_clear_rows"
 
 /**
- * A kernel that adds the results of shards along the reduction tree. They lie one behind the other in the operand.
+ * A kernel that adds the results of shards along the reduction tree. The operand has the results one after another.
  * Shards without valid rows are left out.
  *
  * count: elements of one result, 256 per tile. There are no sizes.
@@ -92,7 +92,7 @@ typedef struct mt_sim_thread {
   void (*barrier)(const struct mt_sim_thread *);
   /** Returns what thread `thread ^ mask` of the same warp of 32 threads passed as `value`. */
   uint32_t (*shuffle_xor)(const struct mt_sim_thread *, uint32_t value, uint32_t mask);
-  /** What a warp of 32 threads computes on tensor cores, as PTX's mma.m16n8k8 of TF32: words 0 to 3 are the left side,
+  /** The product of a warp of 32 threads on tensor cores, PTX's mma.m16n8k8 of TF32: words 0 to 3 are the left side,
    * 4 and 5 the right side, 6 to 9 the sums to which the product is added. All threads of the block call it. */
   void (*multiply)(const struct mt_sim_thread *, uint32_t *words);
   /** Called before an access of 8 or 16 bytes at an address that is not a multiple of its size, where a GPU would trap,
@@ -106,8 +106,8 @@ typedef struct mt_sim_thread {
    * the block call it. */
   void (*load_matrices)(const struct mt_sim_thread *, const void *row, uint32_t count, uint32_t transposed,
                         uint32_t *words);
-  /** PTX's wgmma.mma_async, the steps of a panel: `words` are `count` sums, to which the product is added, and behind
-   * them the numbers of the product's form (WarpgroupForm of compiler/codegen/gpu/TensorCores.h). `left` and `right`
+  /** PTX's wgmma.mma_async, the steps of a panel: `words` are `count` sums, to which the product is added, followed by
+   * the numbers of the product's form (WarpgroupForm of compiler/codegen/gpu/TensorCores.h). `left` and `right`
    * are where the sides lie in shared memory. */
   void (*multiply_by_warpgroup)(const struct mt_sim_thread *, const void *left, const void *right, uint32_t *words,
                                 uint32_t count);

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /**
- * What one launch tells a kernel besides its buffers. Rows are samples.
+ * The arguments of a launch other than buffers. Rows are samples.
  *
  * Generated code relies on the order of the fields. New fields are added at the end only.
  */
@@ -38,7 +38,7 @@ typedef struct mt_kernel_params {
   void *scratch;
 } mt_kernel_params;
 
-/** The most bytes of stack that a kernel takes. */
+/** The maximum number of stack bytes that a kernel uses. */
 #define MT_KERNEL_STACK_BYTES 16384
 
 /**
@@ -51,7 +51,7 @@ typedef struct mt_kernel_params {
  * @param buffers     one pointer for each argument: operands first, then results. A buffer of rows begins with the
  *                    device's first row. Tensors are dense and row major; a boolean is one byte
  * @param tile_begin  the first tile
- * @param tile_end    behind the last tile
+ * @param tile_end    one past the last tile
  */
 typedef void (*mt_kernel_fn)(const mt_kernel_params *params, void *const *buffers, int64_t tile_begin,
                              int64_t tile_end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types of elements that mt.h declares.
+// The element types of mt.h.
 #include "runtime/abi/mt.h"
 
 size_t mt_dtype_size(mt_dtype dtype) {

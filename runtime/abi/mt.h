@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file mt.h
- * What libmtc and libmtrun share: status, element types, version. C99.
+ * The common part of libmtc and libmtrun: statuses, element types, version. C99.
  *
  * These conventions hold for mt.h, mtc.h and mtrun.h:
  *
@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-/** Marks what the libraries export. */
+/** Marks the functions that the libraries export. */
 #if defined(__GNUC__)
 #define MT_API __attribute__((visibility("default")))
 #else
@@ -62,7 +62,7 @@ extern "C" {
 #define MT_VERSION_TEXT(major, minor, patch) MT_TEXT(major) "." MT_TEXT(minor) "." MT_TEXT(patch)
 /** @endcond */
 
-/** The version of the headers as a text, "0.1.0" say. That of the libraries: mtrun_version(), mtc_version(). */
+/** The version of the headers as a text, such as "0.1.0". mtrun_version() and mtc_version() return the libraries'. */
 #define MT_VERSION MT_VERSION_TEXT(MT_VERSION_MAJOR, MT_VERSION_MINOR, MT_VERSION_PATCH)
 
 /** The class of an error. The tools exit with the same numbers. */
@@ -75,8 +75,8 @@ typedef enum mt_code {
   MT_DEVICE = 5,    /**< A device does not start, or the plan has no code for it. */
   MT_PEER = 6,      /**< Not used: a lost process is MT_LOST. */
   MT_IO = 7,        /**< A file could not be read or written. The message has the path and the system's reason. */
-  MT_NO_DEVICE = 8, /**< There is no such device: no driver, one that is too old, or no device of that number. */
-  MT_LOST = 9       /**< A device failed while it ran, or another process of the run was lost. What was not saved is
+  MT_NO_DEVICE = 8, /**< The device does not exist, or its driver is missing or too old. */
+  MT_LOST = 9       /**< A device failed while it ran, or another process of the run was lost. Unsaved state is
                          lost; the same run may succeed elsewhere. */
 } mt_code;
 
@@ -89,10 +89,10 @@ MT_API mt_code mt_status_code(const mt_status *status);
 /** The message: one line for each problem, without a newline at the end; "" for NULL. Lives as long as the status. */
 MT_API const char *mt_status_message(const mt_status *status);
 
-/** Frees the status; NULL is fine. */
+/** Frees a status, which may be NULL. */
 MT_API void mt_status_free(mt_status *status);
 
-/** Types of the elements of a tensor. The numbers are those of `plan.fbs`. */
+/** Types of the elements of a tensor. `plan.fbs` has the same numbers. */
 typedef enum mt_dtype {
   MT_F32 = 0,  /**< 32-bit float, IEEE 754. */
   MT_I32 = 1,  /**< 32-bit signed integer. */

@@ -163,12 +163,12 @@ MT_API mt_status *mtc_import_file(const char *path, const mtc_options *options, 
 
 /**
  * Describes a model as a table of its layers, as Keras' summary does: output shapes and parameters, with FLOPs and
- * bytes of the forward pass of one sample, and totals. The arguments are those of mtc_compile_text().
+ * bytes of the forward pass of one sample, and totals. The arguments are the same as for mtc_compile_text().
  */
 MT_API mt_status *mtc_summary_text(const char *text, size_t size, const char *name, const mtc_options *options,
                                    mtc_result **result);
 
-/** The same of a file. The arguments are those of mtc_compile_file(). */
+/** The same for a file. The arguments are the same as for mtc_compile_file(). */
 MT_API mt_status *mtc_summary_file(const char *path, const mtc_options *options, mtc_result **result);
 
 /** The bytes of a result; they live as long as the result. */
@@ -208,7 +208,8 @@ MT_API mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_resul
  * memory over the steps, graphs and schedules. */
 MT_API mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result);
 
-/** What mtc_inspect_with() reads beside the plan. Begin with mtc_inspect_options_init(), then set what differs. */
+/** Inputs of mtc_inspect_with() in addition to the plan. Begin with mtc_inspect_options_init(), then set what differs.
+ */
 typedef struct mtc_inspect_options {
   size_t struct_size; /**< mtc_inspect_options_init() sets it. */
   int html;           /**< 1: a page of HTML; 0: text. */

@@ -2,7 +2,7 @@
 /**
  * @file mtrun.h
  * Loads plans and trains them. C99; mt.h has the conventions, and `examples/embed` has complete programs. This header
- * includes those of all parts.
+ * includes the headers of all parts.
  *
  * **Threads.** A plan is immutable: any number of sessions and threads may use it at once. A session, a dataset and a
  * fit are used by one thread at a time. Sessions of one process are independent of each other.

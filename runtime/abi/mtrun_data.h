@@ -20,9 +20,9 @@ extern "C" {
 /** Samples for a plan's inputs, targets and sample weights. It keeps a pointer to the plan. */
 typedef struct mtrun_dataset mtrun_dataset;
 
-/** The kinds of data sources, as users write them: "mnist:DIR" and so on. NULL after the last one. */
+/** Returns the syntax of data source `index`, such as "mnist:DIR"; NULL after the last one. The string is static. */
 MT_API const char *mtrun_data_form(int32_t index);
-/** What a kind reads, a line; NULL after the last one. */
+/** Returns a line that describes data source `index`; NULL after the last one. The string is static. */
 MT_API const char *mtrun_data_help(int32_t index);
 
 /**
@@ -39,26 +39,26 @@ MT_API const char *mtrun_data_help(int32_t index);
  */
 MT_API mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset);
 
-#define MTRUN_DENSE (-1) /**< The stride of samples that stand one behind the other. */
+#define MTRUN_DENSE (-1) /**< The stride of samples that are contiguous in memory. */
 /** One value of every sample: the caller's own data for the input, target or sample weight of its name. */
 typedef struct mtrun_field {
-  const char *name; /**< Of an entry of the plan's signature. */
+  const char *name; /**< Name of an entry of the plan's signature. */
   /** Type of the caller's elements. Integers become floats, f64 is rounded to f32, labels may be one-hot. */
   mt_dtype dtype;
   int32_t rank;         /**< Number of axes of one sample, without the batch axis. */
-  const int64_t *shape; /**< Their sizes. */
+  const int64_t *shape; /**< Sizes of the axes. */
   const void *data;     /**< Arrays: sample i is at data + i * stride, row major. */
-  int64_t stride;       /**< Arrays: bytes from one sample to the next, or MTRUN_DENSE; 0 for one sample alone. */
+  int64_t stride;       /**< Arrays: bytes from one sample to the next, or MTRUN_DENSE; 0 for a single sample. */
 } mtrun_field;
 
-/** What a callback is asked for. */
+/** The samples that the library requests from a callback. */
 typedef struct mtrun_request {
   int64_t pass;           /**< Number of the pass over the data, from 0; 0 in validation, evaluation and prediction. */
-  int64_t first;          /**< Unknown length: how many samples of this pass came before. */
-  const int64_t *samples; /**< Known length: the numbers of the samples. Unknown length: NULL. */
-  int64_t rows;           /**< How many samples. */
-  void *const *fields;    /**< Room for `rows` dense samples of each field; NULL: the field is not needed. */
-  char *message;          /**< Room for the message of a failure. */
+  int64_t first;          /**< Unknown length: number of samples of this pass so far. */
+  const int64_t *samples; /**< Known length: indices of the samples. Unknown length: NULL. */
+  int64_t rows;           /**< Number of samples. */
+  void *const *fields;    /**< Buffers for `rows` dense samples of each field; NULL: the field is not needed. */
+  char *message;          /**< Buffer for the message of a failure. */
   size_t message_size;    /**< Bytes of `message`, the zero byte included. */
 } mtrun_request;
 
@@ -66,8 +66,8 @@ typedef struct mtrun_request {
  * The caller's own samples, made when they are needed.
  *
  * **Known length** (`samples` at least 1). `read` writes the samples whose numbers the request has, and returns how
- * many. Any sample may be asked for, in any order and any number of times. What `read` writes depends on the number of
- * the sample and of the pass alone. Then shuffling, slices and resuming work as for any other source.
+ * many. Any sample may be asked for, in any order and any number of times. The values depend only on the number of
+ * the sample and of the pass. Then shuffling, slices and resuming work as for any other source.
  *
  * **Unknown length** (`samples` -1). `read` writes the next samples of the pass and returns how many. Fewer than asked
  * for, or 0, end the pass; the next one begins with `first` 0. An epoch is a pass, or steps_per_epoch steps. Nothing is
@@ -102,16 +102,16 @@ typedef struct mtrun_source {
 MT_API mt_status *mtrun_dataset_open_arrays(const mtrun_plan *plan, const mtrun_field *fields, int32_t count,
                                             int64_t samples, const char *keys, mtrun_dataset **dataset);
 
-/** A callback as a dataset. Labels are checked as they come. Among the keys, `class-weight=` is refused, and `range=`
+/** A callback as a dataset. Labels are checked when they are read. The key `class-weight=` is refused, and `range=`
  * with unknown length. MT_INVALID. */
 MT_API mt_status *mtrun_dataset_open_source(const mtrun_plan *plan, const mtrun_source *source, const char *keys,
                                             mtrun_dataset **dataset);
 
 /** Number of samples; -1: unknown. */
 MT_API int64_t mtrun_dataset_size(const mtrun_dataset *dataset);
-/** Frees a dataset. NULL is fine. */
+/** Frees a dataset, which may be NULL. */
 MT_API void mtrun_dataset_free(mtrun_dataset *dataset);
-/** Tells what the user should know of the data, a line at a time: damaged pictures that are left out, for instance. */
+/** Calls `line` for each message about the data: for example, damaged pictures that are left out. */
 MT_API void mtrun_dataset_notes(const mtrun_dataset *dataset, void (*line)(void *user, const char *text), void *user);
 
 /**
@@ -131,7 +131,7 @@ MT_API void mtrun_dataset_notes(const mtrun_dataset *dataset, void (*line)(void 
 MT_API mt_status *mtrun_dataset_split(const mtrun_dataset *dataset, double share, int64_t seed,
                                       mtrun_dataset **training, mtrun_dataset **validation);
 
-/** Samples [begin, end) as a dataset of their own, which shares the memory. MT_INVALID: they are not within the data,
+/** Makes a dataset of the samples [begin, end), which shares the memory. MT_INVALID: they are not within the data,
  * or its length is unknown. */
 MT_API mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice);
 

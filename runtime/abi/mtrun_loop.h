@@ -18,21 +18,21 @@ extern "C" {
  * @{
  */
 
-/** Where a loop is. The pointers live during the callback. */
+/** The progress of a loop. The pointers are valid during the callback. */
 typedef struct mtrun_progress {
-  int64_t epoch,             /**< The epoch, from 0. */
-      epochs;                /**< Number of epochs; 1 for evaluation. */
-  int64_t step,              /**< Steps done in this epoch. */
-      steps;                 /**< Number of steps in it; 0: the length is unknown. */
-  double seconds;            /**< Since the epoch began. */
-  int32_t metrics;           /**< Length of `names` and `values`. */
-  const char *const *names;  /**< Names of the losses and metrics. */
-  const double *values;      /**< Their means over the epoch so far. */
-  int validation;            /**< 1: validation has ended; its names begin with val_, after those of training. */
-  int epoch_end;             /**< 1: the last call of an epoch. There is none in an epoch that a callback stops. */
-  const double *step_values; /**< What this step alone computed, for the names of training; NULL with `validation`. */
-  double learning_rate;      /**< Of this step; NaN: the plan does not tell. */
-  int64_t total_step;        /**< Steps since the run began, those before a resume included. */
+  int64_t epoch,            /**< The epoch, from 0. */
+      epochs;               /**< Number of epochs; 1 for evaluation. */
+  int64_t step,             /**< Steps done in this epoch. */
+      steps;                /**< Number of steps in it; 0: the length is unknown. */
+  double seconds;           /**< Since the epoch began. */
+  int32_t metrics;          /**< Length of `names` and `values`. */
+  const char *const *names; /**< Names of the losses and metrics. */
+  const double *values;     /**< Their means over the epoch so far. */
+  int validation;           /**< 1: validation has ended; its names begin with val_ and follow the names of training. */
+  int epoch_end;            /**< 1: the last call of an epoch. There is none in an epoch that a callback stops. */
+  const double *step_values; /**< Values of this step alone, for the names of training; NULL with `validation`. */
+  double learning_rate;      /**< Learning rate of this step; NaN: unknown. */
+  int64_t total_step;        /**< Steps since the run began, including steps before a resume. */
   double input_wait;         /**< Seconds of `seconds` in which the devices waited for data. */
 } mtrun_progress;
 
@@ -58,10 +58,10 @@ MT_DEFINE_INIT(mtrun_checkpoint_options)
 typedef struct mtrun_fit_result {
   int stopped;        /**< 1: by `stop` or `progress`, before the end of the last epoch. */
   int saved;          /**< 1: the last step is in a checkpoint. */
-  int64_t epochs;     /**< Complete epochs, those before a resume included. */
+  int64_t epochs;     /**< Complete epochs, including epochs before a resume. */
   int64_t total_step; /**< Steps since the run began. */
   double input_wait;  /**< Part of the training time in which the devices waited for data, 0 to 1. */
-  double seconds;     /**< Of training, in this call. */
+  double seconds;     /**< Seconds of training in this call. */
   int stopped_early;  /**< 1: early stopping ended the run, now or before it was resumed. */
   int not_finite;     /**< 1: a loss of validation was not finite in an epoch of this call. */
 } mtrun_fit_result;
@@ -184,7 +184,7 @@ typedef struct mtrun_timing {
   double queued_us,       /**< GPUs, else 0: median from step to step with launches queued. */
       resident_us,        /**< GPUs, else 0: median with inputs that stay on the devices. */
       resident_queued_us; /**< GPUs, else 0: median with both. */
-  /** What the FLOPs or the bytes of each launch take at the devices' peak, added up; 0: unknown. */
+  /** Lower bound of a step: each launch's time for its FLOPs or bytes at the devices' peak, added up; 0: unknown. */
   double floor_us;
 } mtrun_timing;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file mtrun_plan.h
- * A part of mtrun.h. Plans: what they hold.
+ * A part of mtrun.h. Plans and their contents.
  */
 #ifndef MTRUN_PLAN_H
 #define MTRUN_PLAN_H
@@ -15,7 +15,7 @@ extern "C" {
 /** @name Plans
  * @{ */
 
-/** A plan in memory, verified. */
+/** A verified plan in memory. */
 typedef struct mtrun_plan mtrun_plan;
 
 /**
@@ -28,7 +28,7 @@ MT_API mt_status *mtrun_plan_load(const char *path, mtrun_plan **plan);
 
 /** The same from the `size` bytes of a plan file at `data`, which are copied. MT_CORRUPT, MT_NO_MEMORY. */
 MT_API mt_status *mtrun_plan_load_memory(const void *data, size_t size, mtrun_plan **plan);
-/** Frees a plan. Its sessions and datasets must have been freed before. NULL is fine. */
+/** Frees a plan, which may be NULL. Its sessions and datasets must have been freed before. */
 MT_API void mtrun_plan_free(mtrun_plan *plan);
 /** The model's name. */
 MT_API const char *mtrun_plan_model(const mtrun_plan *plan);
@@ -43,10 +43,10 @@ MT_API int mtrun_plan_has_code(const mtrun_plan *plan, const char *kind);
 /** 1: variables start with values of a file (a Keras model's, or mtc_options.weights); 0: with random ones. */
 MT_API int mtrun_plan_has_weights(const mtrun_plan *plan);
 
-/** What an entry of a signature is to the caller. */
+/** The role of a signature's entry for the caller. */
 typedef enum mtrun_role {
   MTRUN_INPUT = 0,         /**< Read: an input of the model. */
-  MTRUN_TARGET = 1,        /**< Read: what a loss or metric compares with. */
+  MTRUN_TARGET = 1,        /**< Read: values that a loss or metric compares with the outputs. */
   MTRUN_SAMPLE_WEIGHT = 2, /**< Read: one weight per sample. */
   MTRUN_OUTPUT = 3         /**< Written by mtrun_predict(). */
 } mtrun_role;
@@ -57,7 +57,7 @@ typedef struct mtrun_tensor_info {
   mt_dtype dtype;       /**< Type of its elements. */
   int32_t rank;         /**< Number of axes. */
   const int64_t *shape; /**< Size of each axis. -1 is the batch axis, which is always the first. */
-  mtrun_role role;      /**< Signature only: what it is to the caller. */
+  mtrun_role role;      /**< Signature only: role for the caller. */
   int optional;         /**< Signature only. 1: a sample weight that may be NULL in a step, which stands for ones. */
   int kind;             /**< Variables only: 0 trainable, 1 non-trainable, 2 optimizer slot. */
   /** Signature only: integers of an input or target are 0 .. limit - 1, since they choose a row or a class. -1: there
@@ -89,14 +89,14 @@ MT_API int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program)
  * @param index    number of the loss or metric
  * @param sums     mtrun_results.sums, added up over the steps; all metrics
  * @param weights  mtrun_results.weights, added up over the steps; all metrics
- * @return the value; 0 where the weights add up to 0, or without such a metric
+ * @return the value; 0 where the weights add up to 0, or without a metric of this index
  */
 MT_API double mtrun_plan_metric_value(const mtrun_plan *plan, const char *program, int32_t index, const double *sums,
                                       const double *weights);
 
 /** Number of sequence lengths that the plan has programs for (mtc_options.lengths); 0: all steps have one size. */
 MT_API int32_t mtrun_plan_length_count(const mtrun_plan *plan);
-/** Length `index`, rising; -1: no such index. Signatures are those of the last. A step takes the first that holds its
+/** Length `index`, rising; -1: no such index. Signatures have the last length. A step takes the first that holds its
  * longest sample. Samples, and outputs, end in zeros. */
 MT_API int64_t mtrun_plan_length(const mtrun_plan *plan, int32_t index);
 /** Number of tokens in the plan's vocabulary: the characters of the text that --vocabulary of mtc compile named. 0: the
@@ -104,14 +104,14 @@ MT_API int64_t mtrun_plan_length(const mtrun_plan *plan, int32_t index);
 MT_API int32_t mtrun_plan_token_count(const mtrun_plan *plan);
 /** Token `index` of the vocabulary: one character, in UTF-8. It lives as long as the plan. NULL: no such index. */
 MT_API const char *mtrun_plan_token(const mtrun_plan *plan, int32_t index);
-/** Number of variables, those of the optimizer included. */
+/** Number of variables, including the optimizer's. */
 MT_API int32_t mtrun_plan_variable_count(const mtrun_plan *plan);
 /** Describes variable `index`. MT_INVALID: there is no such variable. */
 MT_API mt_status *mtrun_plan_variable(const mtrun_plan *plan, int32_t index, mtrun_tensor_info *info);
 
 /** A node of a program's data flow. The strings live during the callback. */
 typedef struct mtrun_node {
-  const char *name; /**< A name that no other node has: of a variable or tensor, or LAYER/KERNEL. */
+  const char *name; /**< Unique name: of a variable or tensor, or LAYER/KERNEL. */
   /** "input", "target", "sample_weight", "variable", "output", "all_reduce", or the kind of the kernel. */
   const char *kind;
   int32_t inputs;                 /**< Number of inputs. */

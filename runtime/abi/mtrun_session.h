@@ -107,7 +107,7 @@ MT_DEFINE_INIT(mtrun_options)
  */
 MT_API mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session);
 
-/** Ends the session's threads and frees its memory. NULL is fine. */
+/** Ends the session's threads and frees its memory. `session` may be NULL. */
 MT_API void mtrun_session_free(mtrun_session *session);
 
 /** Starts over: sets every variable to its initial value and the step counter to 0, as mtrun_session_create() has done
@@ -115,7 +115,7 @@ MT_API void mtrun_session_free(mtrun_session *session);
 MT_API mt_status *mtrun_session_init(mtrun_session *session, int64_t seed);
 
 /**
- * What a step computed. The caller owns the arrays; the step calls fill them. Each may be NULL.
+ * The results of a step. The caller owns the arrays, and the step calls fill them. Each may be NULL.
  *
  * `values` and `weights` have mtrun_plan_metric_count() numbers, in the order of mtrun_plan_metric_name(). `sums` has
  * mtrun_plan_sum_count() numbers.
@@ -123,7 +123,7 @@ MT_API mt_status *mtrun_session_init(mtrun_session *session, int64_t seed);
 typedef struct mtrun_results {
   double *values;  /**< Value of each loss and metric in this step alone. */
   double *weights; /**< Weight of each value in a mean over steps: the number of samples, for instance. */
-  double *sums;    /**< What is added up over steps for mtrun_plan_metric_value(), metric after metric. */
+  double *sums;    /**< Sums of this step, metric after metric, to be added over steps for mtrun_plan_metric_value(). */
   /** One number: the learning rate of a training step where a schedule computes it; else NaN. */
   double *learning_rate;
 } mtrun_results;
@@ -141,8 +141,8 @@ typedef struct mtrun_results {
 MT_API mt_status *mtrun_train_step(mtrun_session *session, const void *const *tensors, int64_t n,
                                    mtrun_results *results);
 
-/** Computes losses and metrics, without gradient and update. The arguments are those of mtrun_train_step(), for the
- * signature of "eval_step". */
+/** Computes losses and metrics, without gradient and update. The arguments are the same as for mtrun_train_step(), with
+ * the signature of "eval_step". */
 MT_API mt_status *mtrun_eval_step(mtrun_session *session, const void *const *tensors, int64_t n,
                                   mtrun_results *results);
 
@@ -176,14 +176,15 @@ MT_API const char *mtrun_session_class_name(const mtrun_session *session, int64_
  * @return NULL, MT_INVALID (with the names of the variables) or MT_LOST
  */
 MT_API mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *data, size_t size);
-/** Copies elements into a variable, on all devices. The arguments are those of mtrun_get_variable(). */
+/** Copies elements into a variable, on all devices. The arguments are the same as for mtrun_get_variable(). */
 MT_API mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const void *data, size_t size);
 
 /** Calls `line` for each GPU, with its number. MT_NO_DEVICE says why there are none. */
 MT_API mt_status *mtrun_list_devices(void (*line)(void *user, const char *text), void *user);
-/** Writes what the plan runs on where nobody says it, such as "cuda:0-3" or "cpu:1x8", into the `size` bytes at
- * `text`; 32 are enough. They are the GPUs that the plan has code for, at most one a shard; without any a CPU device of
- * as many threads as the process may use CPUs, or fewer where the plan has no work for more. MT_INVALID: too small. */
+/** Writes the default devices of the plan, such as "cuda:0-3" or "cpu:1x8", into the `size` bytes at
+ * `text`; 32 are enough. They are the GPUs that the plan has code for, at most one per shard; without any a CPU device
+ * of as many threads as the process may use CPUs, or fewer where the plan has no work for more. MT_INVALID: too small.
+ */
 MT_API mt_status *mtrun_default_devices(const mtrun_plan *plan, char *text, size_t size);
 /** Calls `line` for each library that runs on GPUs may use: the file that they would open, or why there is none. */
 MT_API mt_status *mtrun_list_libraries(void (*line)(void *user, const char *text), void *user);
@@ -233,7 +234,7 @@ MT_API int64_t mtrun_session_length_steps(const mtrun_session *session, int32_t 
  * | `.keras`            | the model's own file with the optimizer's state: Keras can go on training      |
  * | `.weights.h5`       | what Keras' `load_weights` reads                                               |
  *
- * In Keras' formats, a variable that has a moving average has the value of that.
+ * In Keras' formats, a variable that has a moving average has the value of its average.
  *
  * @return NULL, MT_IO, or MT_INVALID: another extension, or one of Keras' for a plan that is not of a Keras model
  */
@@ -244,11 +245,11 @@ MT_API mt_status *mtrun_check_save(const mtrun_plan *plan, const char *path);
 /** mtrun_save() for Keras' formats alone. */
 MT_API mt_status *mtrun_export(mtrun_session *session, const char *path);
 
-/** What of a file and of a plan must be the same when variables are read by their names. */
+/** Which variables of a file and of a plan must match when variables are read by name. */
 typedef enum mtrun_match {
   MTRUN_MATCH_ALL = 0,   /**< Every variable of either. */
   MTRUN_MATCH_MODEL = 1, /**< Every trainable and non-trainable variable of the plan; the optimizer's where they fit. */
-  MTRUN_MATCH_ANY = 2    /**< At least one variable. Those of the same name, type and shape are taken, others stay. */
+  MTRUN_MATCH_ANY = 2    /**< At least one variable. Variables of equal name, type and shape are read, others stay. */
 } mtrun_match;
 
 /**
@@ -268,13 +269,13 @@ MT_API mt_status *mtrun_load_matching(mtrun_session *session, const char *path, 
                                       void (*line)(void *user, const char *text), void *user);
 
 /**
- * Measures on the session's first GPU what runs each kernel fastest, and writes the choices to a tuning file for
+ * Measures the fastest implementation of each kernel on the session's first GPU, and writes a tuning file for
  * mtrun_options.tuning. The candidates are the generated kernel, and the algorithms of cuBLASLt and cuDNN that give the
  * same bits every time.
  * @param session  a session that was created with libraries "tune"; its variables are meaningless afterwards
  * @param path     the tuning file
  * @param repeats  how often each candidate is measured; 0: 20
- * @param line     is told of each kernel; or NULL
+ * @param line     is called for each kernel; or NULL
  * @param user     passed to `line`
  * @return NULL, MT_INVALID or MT_IO
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file mtrun_trace.h
- * A part of mtrun.h. Traces and profiles of what sessions run.
+ * A part of mtrun.h. Traces and profiles of sessions.
  */
 #ifndef MTRUN_TRACE_H
 #define MTRUN_TRACE_H
@@ -19,13 +19,13 @@ extern "C" {
  * @{
  */
 
-/** What a trace records. */
+/** The steps that a trace records. */
 typedef struct mtrun_trace_options {
   size_t struct_size; /**< mtrun_trace_options_init() sets it. */
   int64_t first,      /**< The first training step whose spans are kept, counted from mtrun_trace_start() on, from 1. */
       last;           /**< The last one. 0 and 0: no spans are kept. */
   int profile;        /**< 1: the profile is of all steps; 0: of steps `first` to `last` alone. */
-  double peak_flops,  /**< FLOPs per second of all devices at most, which the trace says. 0: the driver's. */
+  double peak_flops,  /**< Peak FLOPs per second of all devices, for the trace. 0: the driver's. */
       peak_bandwidth; /**< Likewise bytes of memory per second. */
 } mtrun_trace_options;
 /** Options that are zero but for their size. */
@@ -37,7 +37,7 @@ MT_DEFINE_INIT(mtrun_trace_options)
  * All memory is allocated here, so that steps neither allocate nor lock. Steps that are not recorded run the same code
  * as without a trace. The bits do not depend on it.
  *
- * @return NULL, MT_NO_MEMORY, or MT_INVALID: a range that is none, or one of more than a gigabyte of spans
+ * @return NULL, MT_NO_MEMORY, or MT_INVALID: an invalid range, or one with more than a gigabyte of spans
  */
 MT_API mt_status *mtrun_trace_start(mtrun_session *session, const mtrun_trace_options *options);
 
@@ -69,7 +69,7 @@ typedef struct mtrun_profile_entry {
       transfer_us,   /**< Time in copies between devices. */
       wait_us;       /**< Time that threads waited for others. */
   double flops,      /**< Floating-point operations per step. */
-      bytes;         /**< Bytes that must be moved per step at least. */
+      bytes;         /**< Minimum bytes that must be moved per step. */
 } mtrun_profile_entry;
 
 /** Fills `profile`. MT_INVALID: no step was recorded. */

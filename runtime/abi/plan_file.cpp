@@ -13,7 +13,7 @@ namespace mtrun {
 namespace {
 
 constexpr size_t headerHashSpan = offsetof(mt_plan_header, header_hash);
-// flatbuffers 2.0.8's verifier asserts on buffers of 2^31 bytes and more, so the size is checked before it.
+// The verifier of flatbuffers 2.0.8 asserts on buffers of 2^31 bytes and more, so the size is checked first.
 constexpr uint64_t maxTablesSize = (uint64_t{1} << 31) - 1;
 constexpr int maxTableDepth = 64;
 constexpr int maxTables = 1000000;
@@ -24,7 +24,7 @@ constexpr uint64_t alignSection(uint64_t offset) {
 
 flatbuffers::DetachedBuffer packTables(const mt::plan::PlanT &plan) {
   flatbuffers::FlatBufferBuilder builder;
-  // Every scalar is stored, so that the size of the tables does not depend on the offsets and hashes in them.
+  // Stores every scalar, so that the size of the tables does not depend on the offsets and hashes in them.
   builder.ForceDefaults(true);
   mt::plan::FinishPlanBuffer(builder, mt::plan::CreatePlan(builder, &plan));
   return builder.Release();
@@ -39,7 +39,7 @@ PlanFileView fault(PlanFileFault kind, std::string message) {
 
 PlanFileView corrupt(std::string message) { return fault(PlanFileFault::Corrupt, std::move(message)); }
 
-// Empty if the sections lie in `file` as writePlanFile puts them, with the bytes that they were written with.
+// Returns "" if the sections have the offsets that writePlanFile() assigns and the bytes match their hashes.
 std::string checkSections(const mt::plan::Plan &plan, std::span<const uint8_t> file, uint64_t tablesEnd) {
   uint64_t end = tablesEnd;
   const auto *sections = plan.sections();
@@ -127,8 +127,8 @@ std::span<const uint8_t> PlanFileView::section(uint32_t index) const {
   return file.subspan(entry.offset(), entry.size());
 }
 
-// FlatBuffers 2.0 checks where a vector's length lies, not where its elements do. test/style/aligned.py holds every
-// vector of 8-byte elements in plan.fbs against this file.
+// FlatBuffers 2.0 checks the alignment of a vector's length, but not of its elements. test/style/aligned.py checks that
+// this file covers every vector of 8-byte elements in plan.fbs.
 template <typename T> static bool aligned(const flatbuffers::Vector<T> *vector) {
   return !vector || reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(T) == 0;
 }
@@ -164,7 +164,7 @@ PlanFileView openPlanFile(std::span<const uint8_t> file) {
   std::memcpy(&header, file.data(), sizeof(header));
   if (std::memcmp(header.magic, MT_PLAN_MAGIC, sizeof(header.magic)) != 0)
     return corrupt("expected a plan file, found other bytes at its start");
-  // Before the header's hash, whose offset another version may have changed.
+  // The version is checked before the header's hash, because another version may store the hash at another offset.
   if (header.version != MT_PLAN_VERSION)
     return fault(PlanFileFault::Version, "expected plan format version " + std::to_string(MT_PLAN_VERSION) +
                                              ", found version " + std::to_string(header.version));

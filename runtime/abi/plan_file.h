@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layout of a plan file: header | tables | page-aligned sections. The one place that knows it, used by the
-// compiler to write and by the runtime to read. Meaning is checked elsewhere (runtime/plan); here are only bytes and
-// hashes.
+// The layout of a plan file: header | tables | page-aligned sections. The compiler writes and the runtime reads plan
+// files only through this file. It checks only bytes and hashes; runtime/plan verifies the meaning.
 #pragma once
 
 #include "runtime/abi/plan_generated.h"
@@ -23,23 +22,23 @@ struct Hash128 {
 };
 Hash128 hash128(std::span<const uint8_t> bytes);
 
-// A section to be written; the bytes are borrowed.
+// A section to be written; the bytes are not owned.
 struct SectionBytes {
   std::string name;
   std::span<const uint8_t> bytes;
 };
 
-// Sets `steps_hash` of a plan that has no targets, initial values, archive and sections yet.
+// Sets `steps_hash` of a plan that does not have targets, initial values, archive and sections yet.
 void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants);
 
-// Lays out a whole plan file. Replaces `plan.sections` by the offsets, sizes and hashes of `sections` (same order, so
-// indices into Plan.sections are indices into `sections`) and `plan.version` by MT_PLAN_VERSION. Same input, same
-// bytes.
+// Lays out a complete plan file. Replaces `plan.sections` by the offsets, sizes and hashes of `sections` (in the same
+// order, so indices into Plan.sections are indices into `sections`) and `plan.version` by MT_PLAN_VERSION. The bytes
+// depend only on the arguments.
 std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections);
 
 enum class PlanFileFault { None, Corrupt, Version };
 
-// What opening found. `tables` is null unless fault is None; it points into the file's bytes.
+// The result of openPlanFile(). `tables` points into the file's bytes; it is null unless fault is None.
 struct PlanFileView {
   PlanFileFault fault = PlanFileFault::None;
   std::string message; // one line, empty without a fault
@@ -50,13 +49,14 @@ struct PlanFileView {
   std::span<const uint8_t> section(uint32_t index) const;
 };
 
-// The tables if they are a FlatBuffer of a plan that can be read without leaving `bytes` and without misaligned loads,
-// else null. `bytes` must be 8-byte aligned and outlive the result.
+// Returns the tables if they are a well-formed FlatBuffer of a plan, which can be read without leaving `bytes` and
+// without misaligned loads; else null. `bytes` must be 8-byte aligned and outlive the result.
 const mt::plan::Plan *wellFormedTables(std::span<const uint8_t> bytes);
 
 // Checks, in this order: sizes, magic, version, header hash, tables hash, FlatBuffers structure, and for every section:
-// name, alignment, order (each starts at the first page boundary after what comes before it), zero padding, hash, and
-// that the file ends with the last one. `file` must be 8-byte aligned and outlive the view. Never reads outside `file`.
+// name, alignment, order (each starts at the first page boundary after the section before it), zero padding and hash;
+// and that the file ends with the last section. `file` must be 8-byte aligned and outlive the view. Never reads outside
+// `file`.
 PlanFileView openPlanFile(std::span<const uint8_t> file);
 
 } // namespace mtrun

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first 64 bytes of a plan file, shared by writer and reader. docs/plan-format.md section 2 is the prose.
- * Little endian, as everything in a plan file.
+ * The first 64 bytes of a plan file, for writer and reader. docs/plan-format.md section 2 is the specification.
+ * All numbers in a plan file are little endian.
  */
 #ifndef MT_ABI_PLAN_HEADER_H
 #define MT_ABI_PLAN_HEADER_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a plan's tables mean something: docs/plan-format.md section 4.
+// Verifies the meaning of a plan's tables: docs/plan-format.md section 4.
 #pragma once
 
 #include "runtime/abi/plan_file.h"
@@ -8,8 +8,8 @@
 
 namespace mtrun {
 
-// Everything that section 4 of docs/plan-format.md asks of well-formed tables. MT_CORRUPT names the field and both
-// numbers.
+// Verifies all rules of section 4 of docs/plan-format.md for well-formed tables. MT_CORRUPT names the field, the
+// expected and the found value.
 Status verifyPlan(const mt::plan::Plan &plan);
 
 } // namespace mtrun

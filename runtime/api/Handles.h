@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands behind the opaque handles of mtrun.h, for the files that implement its calls.
+// The structs of mtrun.h's opaque handles, for the files that implement the C API.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -16,21 +16,22 @@ struct mtrun_plan {
 };
 
 struct mtrun_session {
-  const mtrun_plan *plan; // as given to mtrun_session_create
+  const mtrun_plan *plan; // the plan that mtrun_session_create() received
   std::unique_ptr<mtrun::Session> session;
   bool uncheckedIds = false;
 };
 
 namespace mtrun {
 
-// Runs the body of a C call: no exception crosses the API, and running out of memory is a status as any other.
+// Runs the body of a C call. No exception leaves the C API: running out of memory becomes a status too.
 template <typename Body> mt_status *guarded(Body &&body) noexcept {
   try {
     return Status(body()).release();
   } catch (const std::bad_alloc &) {
     return Status(MT_NO_MEMORY, "out of memory").release();
   } catch (const std::system_error &error) {
-    if (error.code() == std::errc::resource_unavailable_try_again) // of a thread: its stack has no room
+    // a thread could not be created: no memory for its stack, or a limit
+    if (error.code() == std::errc::resource_unavailable_try_again)
       return Status(MT_NO_MEMORY, "no memory, or no right, for one more thread").release();
     return Status(MT_DEVICE, error.what()).release();
   } catch (const std::exception &error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of mtrun.h about data.
+// The functions of mtrun.h for data.
 #include "runtime/api/Handles.h"
 #include "runtime/data/Describe.h"
 #include "runtime/data/OpenDataset.h"
@@ -52,7 +52,7 @@ mt_status *mtrun_dataset_open_source(const mtrun_plan *plan, const mtrun_source 
 mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice) {
   return guarded([&]() -> Status {
     if (dataset && dataset->size < 0)
-      return {MT_INVALID, "slice: expected samples BEGIN:END within data of known length"};
+      return {MT_INVALID, "slice: expected data of known length, found a stream"};
     if (!dataset || !slice || begin < 0 || end <= begin || end > dataset->size)
       return {MT_INVALID, "slice: expected samples BEGIN:END within " + std::to_string(dataset ? dataset->size : 0) +
                               " with BEGIN < END, found " + std::to_string(begin) + ":" + std::to_string(end)};
@@ -111,7 +111,7 @@ mt_status *mtrun_data_benchmark(const char *spec, int64_t batch, double seconds,
   });
 }
 
-// NULL: there are not so many.
+// Returns NULL if `index` is out of range.
 static const SourceKind *kindAt(int32_t index) {
   std::span<const SourceKind *const> kinds = sourceKinds();
   return index >= 0 && static_cast<size_t>(index) < kinds.size() ? kinds[static_cast<size_t>(index)] : nullptr;

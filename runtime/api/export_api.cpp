@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtrun_export.
+// The function mtrun_export().
 #include "runtime/api/Handles.h"
 #include "runtime/session/Export.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program's data flow for reports, read from its steps: a value has one buffer, and whoever touches that first makes
-// it.
+// Reads the data flow of a program from its steps, for reports. A value has one buffer, and the first step that
+// accesses the buffer produces the value.
 #include "runtime/api/Handles.h"
 #include "runtime/plan/Check.h"
 #include "runtime/trace/Profile.h"
@@ -47,7 +47,7 @@ private:
     return buffer(index).space() == fb::Space::Signature && entry(index).role() == fb::Role::Output;
   }
 
-  // What a program finds: variables and the caller's tensors.
+  // Adds a node for a value that exists before the program runs: a variable or a tensor of the caller.
   void addSource(uint32_t index) {
     static constexpr const char *roles[] = {"input", "target", "sample_weight"};
     if (buffer(index).space() == fb::Space::Variable)
@@ -108,8 +108,8 @@ private:
   const fb::Program &program_;
   void (*node_)(void *, const mtrun_node *);
   void *user_;
-  std::vector<std::string> makers_;        // of each buffer, "" if nothing made it yet
-  std::map<uint64_t, std::string> places_; // who last made what lies at an offset of the arena
+  std::vector<std::string> makers_;        // by buffer: the node that produced it, "" if none so far
+  std::map<uint64_t, std::string> places_; // by offset in the arena: the last node that wrote there
   std::set<std::string> names_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of mtrun.h that run a session on data.
+// The functions of mtrun.h that run a session on data.
 #include "runtime/api/Handles.h"
 #include "runtime/loop/Fit.h"
 #include "runtime/loop/Run.h"
@@ -58,7 +58,10 @@ mt_status *mtrun_benchmark_length(mtrun_session *session, int64_t length, int64_
                                   mtrun_timing *timing) {
   return guarded([&]() -> Status {
     if (!session || !timing || length < 1)
-      return {MT_INVALID, "benchmark: expected a session, a length and room for the timing, found others"};
+      return {
+          MT_INVALID,
+          "benchmark: expected a session, a length of at least 1 and room for the timing, found NULL or a length of " +
+              std::to_string(length) + ""};
     return benchmark(*session->session, length, n, warmup, steps, *timing);
   });
 }
@@ -67,7 +70,8 @@ mt_status *mtrun_tune(mtrun_session *session, const char *path, int32_t repeats,
                       void (*line)(void *user, const char *text), void *user) {
   return guarded([&]() -> Status {
     if (!session || !path || repeats < 0)
-      return {MT_INVALID, "tune: expected a session, a path and repeats of at least 0, found others"};
+      return {MT_INVALID, "tune: expected a session, a path and at least 0 repeats, found NULL or " +
+                              std::to_string(repeats) + " repeats"};
     return tune(*session->session, path, repeats, [&](const std::string &text) {
       if (line)
         line(user, text.c_str());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of mtrun.h about plans.
+// The functions of mtrun.h for plans.
 #include "runtime/api/Handles.h"
 #include "runtime/plan/Check.h"
 #include "runtime/plan/Signature.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of mtrun.h about sessions, but for files.
+// The functions of mtrun.h for sessions, except for files.
 #include "runtime/api/Handles.h"
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/plan/Check.h"
@@ -22,7 +22,7 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-// Index of a variable whose size in bytes is `size`.
+// Finds a variable by name and checks that it has `size` bytes.
 Status findVariable(const Session &session, const char *name, size_t size, uint32_t &index) {
   if (Status status = session.findVariable(name ? name : "", index); !status.ok())
     return status;
@@ -32,8 +32,7 @@ Status findVariable(const Session &session, const char *name, size_t size, uint3
   return {};
 }
 
-// Rows of one entry's ids: integers, or floats that the model makes integers of by leaving out what is behind the
-// point.
+// Checks the ids in the rows of one tensor. Ids are integers, or floats that the model truncates to integers.
 template <typename T> Status checkIds(const mtrun::fb::SignatureEntry &entry, const void *tensor, int64_t rows) {
   const T *values = static_cast<const T *>(tensor);
   auto each = static_cast<int64_t>(entry.row_bytes() / sizeof(T));
@@ -59,10 +58,10 @@ Status checkIds(const mtrun::fb::SignatureEntry &entry, const void *tensor, int6
   }
 }
 
-// A step of the caller's own tensors, which nobody has looked at before.
+// Runs a step on the caller's tensors, which are checked first.
 Status run(mtrun_session *session, const char *name, const void *const *tensors, int64_t n, mtrun_results *results) {
   const mtrun::fb::Program *program = session->plan->plan->program(name);
-  bool good = n >= 1 && n <= mtrun_plan_batch(session->plan); // else the session says so
+  bool good = n >= 1 && n <= mtrun_plan_batch(session->plan); // otherwise the session returns the error
   size_t i = 0;
   for (const mtrun::fb::SignatureEntry *entry : mtrun::Each(program ? program->signature() : nullptr)) {
     const void *tensor = tensors[i++];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of mtrun.h about traces and profiles.
+// The functions of mtrun.h for traces and profiles.
 #include "runtime/api/Handles.h"
 #include "runtime/support/option_struct.h"
 #include "runtime/trace/ChromeTrace.h"

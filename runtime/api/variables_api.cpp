@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of mtrun.h about variables in files.
+// The functions of mtrun.h for files of variables.
 #include "runtime/api/Handles.h"
 #include "runtime/checkpoint/Variables.h"
 #include "runtime/session/Export.h"

@@ -36,13 +36,13 @@ static Status writeFiles(Disk &disk, int folder, const std::string &path, Manife
   return disk.syncFolder(folder, path);
 }
 
-// Makes the folder and writes into it.
+// Creates the temporary folder and writes the files of a checkpoint.
 static Status writeTemporary(Disk &disk, int folder, const std::string &name, const std::string &path,
                              Manifest &manifest, std::vector<SafeTensor> tensors) {
   if (disk.mkdir(folder, name.c_str()) != 0) {
     if (errno != EEXIST)
       return ioError("cannot create", path, errno);
-    disk.removeCheckpoint(folder, name); // of a save that failed and could not clean up
+    disk.removeCheckpoint(folder, name); // left by a failed save that could not clean up
     if (disk.mkdir(folder, name.c_str()) != 0)
       return ioError("cannot create", path, errno);
   }
@@ -54,7 +54,7 @@ static Status writeTemporary(Disk &disk, int folder, const std::string &name, co
   return status;
 }
 
-// Gives the finished folder its name. An older checkpoint of that name leaves under the temporary one.
+// Renames the finished folder. An older checkpoint of that name gets the temporary name.
 static Status rename(Disk &disk, int folder, const std::string &temporary, const std::string &name,
                      const std::string &path) {
   if (disk.rename(folder, temporary.c_str(), name.c_str()) == 0)
@@ -65,8 +65,8 @@ static Status rename(Disk &disk, int folder, const std::string &temporary, const
     return {};
   if (errno != EINVAL && errno != ENOSYS)
     return ioError("cannot write", path, errno);
-  // The file system cannot exchange. Both are whole, under names that need not be there between these two calls; who
-  // opens the folder next gives the old one its name back.
+  // The file system cannot exchange two names, so two renames are needed. Both checkpoints are complete at any time; if
+  // the process ends between the calls, open() renames the old checkpoint back.
   std::string aside = temporary + "-old";
   if (disk.rename(folder, name.c_str(), aside.c_str()) != 0 ||
       disk.rename(folder, temporary.c_str(), name.c_str()) != 0)
@@ -84,7 +84,7 @@ Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest
     status = rename(disk, folder, temporary, name, path + "/" + name);
   if (status.ok())
     status = disk.syncFolder(folder, path);
-  disk.removeCheckpoint(folder, temporary); // what failed, or what was exchanged
+  disk.removeCheckpoint(folder, temporary); // the failed save, or the older checkpoint after the exchange
   return status;
 }
 
@@ -134,11 +134,11 @@ Status readCheckpoint(const std::string &path, Checkpoint &checkpoint) {
   std::string where = path + "/" + variablesFile;
   if (Status s = readWholeFile(where, checkpoint.file); !s.ok())
     return s;
-  // The size first: a file that was cut short is told as such, and not by the offset at which its header ends.
+  // The size is checked first, so that a truncated file is reported as truncated and not as a bad header.
   if (checkpoint.file.size() == checkpoint.manifest.fileSize)
     if (Status s = parseSafetensors(checkpoint.file, where, checkpoint.tensors); !s.ok())
       return s;
-  // Tensors of no bytes have no order in the file.
+  // Tensors of zero bytes may be in any order in the file.
   return verify(checkpoint, where);
 }
 

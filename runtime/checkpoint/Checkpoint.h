@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing one checkpoint, and reading it back with every byte verified.
+// Writes one checkpoint, and reads it back with every byte verified.
 #pragma once
 
 #include "runtime/checkpoint/Disk.h"
@@ -12,35 +12,36 @@
 
 namespace mtrun {
 
-// Writes step-N, N = manifest.state.step, from `tensors` into the folder that is open as `folder`; `path` is for
-// messages. Fills in the manifest's facts about files. Everything
-// goes into a folder with a name that no reader looks at; files and folder are synced; one rename makes it a
-// checkpoint, and the parent is synced. A checkpoint that has the name is exchanged for the new one. MT_IO: what was
-// there before is untouched.
+// Writes the checkpoint step-N, N = manifest.state.step, with `tensors` into the open folder `folder`; `path` is its
+// path for messages. Fills in the manifest's fields about files. The files are written to a folder with a temporary
+// name, which readers ignore; files and folder are synced, a rename gives the folder its name, and the parent folder is
+// synced. An existing checkpoint of the name is replaced. After MT_IO, the existing checkpoint is unchanged.
 Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest,
                        std::vector<SafeTensor> tensors);
 
 struct Checkpoint {
   std::string path;
   Manifest manifest;
-  std::vector<SafeTensor> tensors; // in `file`
+  std::vector<SafeTensor> tensors; // stored in `file`
   std::vector<std::byte> file;
 };
 
 Status readManifest(const std::string &path, Manifest &manifest);
-// Verifies the manifest, the size of the file, its header and every tensor. MT_CORRUPT names the file, or the tensor,
-// that is not what was written. MT_IO.
+// Verifies the manifest, the size of the file, its header and every tensor. MT_CORRUPT names the file or the tensor
+// that differs. MT_IO.
 Status readCheckpoint(const std::string &path, Checkpoint &checkpoint);
 
-// "step-000000000100".
+// Returns a name such as "step-000000000100".
 std::string checkpointName(int64_t step);
-// The steps of the checkpoints in a folder, whether or not they verify, newest first; none if there is no folder.
+// Returns the steps of all checkpoints in a folder, newest first, without verification; empty if the folder does not
+// exist.
 std::vector<int64_t> checkpointSteps(const std::string &folder);
 
-// The newest that verifies; false: there is none. `skipped`: a line for each newer one, with the reason.
+// Finds the newest checkpoint that verifies; false if there is none. `skipped` receives a line with the reason for each
+// newer checkpoint.
 bool findNewest(const std::string &folder, Checkpoint &checkpoint, std::vector<std::string> &skipped);
 
-// What the names of temporary folders begin with: of a save, and of a checkpoint that is being removed.
+// Prefixes of temporary folders: for a save, and for a checkpoint that is being removed.
 inline constexpr const char *temporaryPrefix = ".tmp-", *removedPrefix = ".tmp-removed-";
 
 } // namespace mtrun

@@ -39,7 +39,7 @@ static Status writeAll(Disk &disk, int descriptor, const std::string &path, std:
     ssize_t written = disk.write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR)
       continue;
-    if (written <= 0) // nothing taken and no reason given: asking again could go on for ever
+    if (written <= 0) // write() made no progress and set no errno: a retry could loop forever
       return ioError("cannot write", path, written < 0 ? errno : EIO);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
@@ -58,7 +58,7 @@ Status Disk::writeFile(int folder, const char *name, const std::string &path,
   Status status;
   for (size_t i = 0; i < parts.size() && status.ok(); ++i)
     status = writeAll(*this, descriptor, path, parts[i]);
-  // After an error of fsync the pages may be gone: the file counts as lost, whatever a second call would say.
+  // After a failed fsync the kernel may have dropped the pages: the file is lost, even if a second fsync would succeed.
   if (status.ok() && fsync(descriptor) != 0)
     status = ioError("cannot write", path, errno);
   if (close(descriptor) != 0 && status.ok())
@@ -67,7 +67,7 @@ Status Disk::writeFile(int folder, const char *name, const std::string &path,
 }
 
 Status Disk::syncFolder(int folder, const std::string &path) {
-  // Some file systems have no fsync for folders; there the rename is as durable as it gets.
+  // Some file systems cannot fsync a folder; a rename has no stronger guarantee there.
   return fsync(folder) == 0 || errno == EINVAL ? Status() : ioError("cannot sync", path, errno);
 }
 

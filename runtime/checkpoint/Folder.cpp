@@ -16,7 +16,7 @@
 
 namespace mtrun {
 
-// Beside the variables: the header, the manifest, and blocks of the file system that are begun.
+// Additional bytes of a checkpoint: the header, the manifest, and partly filled blocks of the file system.
 constexpr uint64_t overhead = 1 << 20;
 
 CheckpointFolder::~CheckpointFolder() {
@@ -25,14 +25,14 @@ CheckpointFolder::~CheckpointFolder() {
       close(descriptor);
 }
 
-// On the folder itself: a lock file can be removed, and the next run would lock another one.
+// Locks the folder itself: a lock file could be removed, and the next run would then lock a new file.
 Status CheckpointFolder::lock() {
   Status lockedElsewhere(MT_INVALID, "another run writes its checkpoints to " + folder_);
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0)
     return {};
   if (errno == EWOULDBLOCK)
     return lockedElsewhere;
-  // NFS locks nothing but what is open for writing.
+  // NFS can lock only files that are open for writing, so a file is locked there.
   lock_ = openat(descriptor_, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (lock_ < 0)
     return ioError("cannot write", folder_ + "/.lock", errno);
@@ -45,7 +45,7 @@ static bool isNumber(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// "step-N", N of 12 digits or more, and what follows it.
+// Returns true if `text` begins with "step-N", where N has 12 digits or more. `rest` receives the text after N.
 static bool isStep(std::string_view text, std::string_view &rest) {
   if (!text.starts_with("step-"))
     return false;
@@ -55,8 +55,8 @@ static bool isStep(std::string_view text, std::string_view &rest) {
   return end >= 12;
 }
 
-// Whether saves make folders of that name: .tmp-step-N-PROCESS, .tmp-step-N-PROCESS-old, .tmp-removed-step-N. `step`:
-// of an old one, what it was called.
+// Returns true for the names of temporary folders: .tmp-step-N-PROCESS, .tmp-step-N-PROCESS-old, .tmp-removed-step-N.
+// `step` receives the original name of a folder "-old".
 static bool isTemporary(std::string_view name, std::string &step) {
   std::string_view rest;
   if (name.starts_with(removedPrefix))
@@ -73,7 +73,7 @@ static bool isTemporary(std::string_view name, std::string &step) {
   return isNumber(rest);
 }
 
-// Removes what unfinished saves left, and nothing else.
+// Removes the folders of unfinished saves.
 void CheckpointFolder::tidy() {
   std::vector<std::string> names;
   int again = ::openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); // closedir() closes it
@@ -123,14 +123,15 @@ Status CheckpointFolder::checkRoom(uint64_t bytes) const {
   errno = 0;
   uint64_t free = disk_->freeBytes(descriptor_), want = 0;
   if (free == 0 && errno != 0)
-    return ioError("cannot measure the room in", folder_, errno);
+    return ioError("cannot measure the free bytes in", folder_, errno);
   if (__builtin_add_overflow(bytes, overhead, &want) || free < want)
     return {MT_IO, "expected " + std::to_string(want) + " free bytes for a checkpoint in " + folder_ + ", found " +
                        std::to_string(free)};
   return {};
 }
 
-// The name goes first, in one step: what is half removed is no checkpoint. False: it is none of ours.
+// Renames the checkpoint before it is removed, so that a partly removed folder is not taken for a checkpoint. Returns
+// false if the folder is not a checkpoint.
 bool CheckpointFolder::remove(int64_t step) const {
   std::string name = checkpointName(step), gone = removedPrefix + name;
   if (!disk_->isCheckpoint(descriptor_, name))
@@ -147,7 +148,7 @@ void CheckpointFolder::prune(int64_t keep, bool largest, const std::string &moni
     return;
   int64_t best = -1;
   double bestValue = 0;
-  for (int64_t step : steps) { // newest first: of equals the oldest is the best
+  for (int64_t step : steps) { // newest first: if several are equal, the oldest is the best
     Manifest manifest;
     if (!readManifest(folder_ + "/" + checkpointName(step), manifest).ok() || !manifest.monitored ||
         manifest.monitor != monitor || std::isnan(*manifest.monitored))

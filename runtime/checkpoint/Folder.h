@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder of checkpoints that one run writes to: its lock, its room, and which checkpoints stay.
+// The folder into which a run writes checkpoints: its lock, its free bytes, and which checkpoints are kept.
 #pragma once
 
 #include "runtime/checkpoint/Checkpoint.h"
@@ -14,24 +14,25 @@ public:
   CheckpointFolder() = default;
   CheckpointFolder(const CheckpointFolder &) = delete;
   CheckpointFolder &operator=(const CheckpointFolder &) = delete;
-  ~CheckpointFolder(); // gives the lock up; so does the end of the process, however it comes
+  ~CheckpointFolder(); // releases the lock, as does the end of the process
 
-  // Makes the folder if it is not there, locks it, removes what unfinished saves left. MT_IO; MT_INVALID: another run
-  // has it.
+  // Creates the folder if necessary, locks it, and removes the folders of unfinished saves. MT_IO; MT_INVALID: another
+  // run has locked it.
   Status open(Disk &disk, const std::string &folder);
-  // Names of the folder that look like ours and are not: links, and folders with other files in them. They stay.
+  // Names of checkpoints that are not checkpoints: links, and folders with other files. They are never removed.
   const std::vector<std::string> &strangers() const { return strangers_; }
-  // Room for a save of that many bytes of variables, now. MT_IO with the numbers.
+  // Checks that the file system has room for a save of `bytes` bytes of variables. MT_IO with both numbers.
   Status checkRoom(uint64_t bytes) const;
-  // As writeCheckpoint().
+  // See writeCheckpoint().
   Status write(Manifest manifest, std::vector<SafeTensor> tensors) const;
-  // Removes all but the newest `keep`, the one of step `keptStep`, and, by the smallest value of the monitored metric
-  // in their manifests, the best. Largest where `largest`.
+  // Removes all checkpoints except the newest `keep`, the checkpoint of step `keptStep`, and the best, which has the
+  // smallest (`largest`: the largest) value of the monitored metric in its manifest.
   void prune(int64_t keep, bool largest, const std::string &monitor, int64_t keptStep = -1) const;
-  // Removes those of later steps: of a link the link alone; a folder with other files in it is set aside.
+  // Removes the checkpoints of steps after `step`. If a checkpoint is a link, only the link is removed; a folder with
+  // other files is renamed.
   void removeAfter(int64_t step) const;
-  // Gives a checkpoint that does not verify another name, so that the run can write its own; the new name, "" if that
-  // failed.
+  // Renames a checkpoint that does not verify, so that the run can write its own checkpoint of this step. Returns the
+  // new name, or "" on failure.
   std::string setAside(int64_t step) const;
 
   const std::string &path() const { return folder_; }
@@ -44,7 +45,7 @@ private:
   Disk *disk_ = nullptr;
   std::string folder_;
   std::vector<std::string> strangers_;
-  int descriptor_ = -1, lock_ = -1; // of the folder, which holds the lock where its file system can; else of a file
+  int descriptor_ = -1, lock_ = -1; // the folder; the locked file, if the file system cannot lock folders
 };
 
 } // namespace mtrun

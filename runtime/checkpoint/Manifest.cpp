@@ -13,9 +13,9 @@ namespace mtrun {
 using Json = nlohmann::json;
 
 constexpr int64_t manifestVersion = 1;
-constexpr int64_t maxSteps = int64_t{1} << 53; // no run comes so far, and the sum of two fits
+constexpr int64_t maxSteps = int64_t{1} << 53; // more than any run has; the sum of two fits into int64_t
 
-// Hexadecimal floats: every bit, and NaN and infinity too, which JSON does not have.
+// Hexadecimal floats keep every bit, and can be NaN and infinity, which JSON numbers cannot.
 static std::string exact(double value) {
   char text[40];
   snprintf(text, sizeof text, "%a", value);
@@ -100,7 +100,7 @@ static void addTensor(JsonDocument &json, const TensorRecord &tensor) {
   json.end();
 }
 
-// The library would round a float and wrap what is too large.
+// nlohmann::json would round a float and wrap a number that is too large.
 static int64_t integer(const Json &json, const char *name) {
   bool fits = json.is_number_unsigned() ? json.get<uint64_t>() <= INT64_MAX : json.is_number_integer();
   if (!fits)
@@ -129,10 +129,10 @@ static void expectAtMost(const char *what, int64_t found, const char *ofWhat, in
                              ", found " + std::to_string(found));
 }
 
-// The numbers of a state that a run has come to.
+// Checks that the numbers of a state are consistent.
 static void checkState(const LoopState &state) {
   expectAtMost("position", state.position, "the steps since the beginning", state.step);
-  if (state.stepsPerEpoch > 0) // else it is unknown
+  if (state.stepsPerEpoch > 0) // 0: unknown
     expectAtMost("position", state.position, "the steps of an epoch", state.stepsPerEpoch);
   int64_t all = 0;
   if (__builtin_mul_overflow(state.epoch, state.stepsPerEpoch, &all))
@@ -160,7 +160,8 @@ static LoopState stateOf(const Json &json) {
   state.batch = count(data, "batch");
   state.stepsPerEpoch = count(data, "steps_per_epoch");
   state.window = count(data, "window");
-  state.choice = data.contains("choice") ? count(data, "choice") : 0; // older checkpoints held out the last samples
+  // older checkpoints have no `choice` and held out the last samples
+  state.choice = data.contains("choice") ? count(data, "choice") : 0;
   if (auto content = data.find("content"); content != data.end())
     state.content = hashText(hashOfText(content->get<std::string>()));
   state.shuffle = data.at("shuffle").get<bool>();
@@ -173,7 +174,7 @@ static LoopState stateOf(const Json &json) {
   state.history = exactValues(json.at("history").at("values"));
   for (const auto &[name, values] : json.at("callbacks").items())
     state.callbacks[name] = exactValues(values);
-  state.stoppedEarly = json.value("stopped_early", false); // older ones do not say it
+  state.stoppedEarly = json.value("stopped_early", false); // older checkpoints have no `stopped_early`
   if (auto rate = json.find("rate"); rate != json.end()) {
     state.scheduledRate = exactValue(rate->at("scheduled"));
     state.givenRate = exactValue(rate->at("given"));
@@ -265,7 +266,7 @@ Status parseManifest(const std::string &text, const std::string &where, Manifest
       return {MT_CORRUPT, where + ": expected a checkpoint of version " + std::to_string(manifestVersion) +
                               ", found version " + std::to_string(version)};
     fill(json, manifest);
-  } catch (const std::exception &error) { // of the parser, or ours from above
+  } catch (const std::exception &error) { // from the JSON parser, or thrown above
     return {MT_CORRUPT, where + ": " + error.what()};
   }
   return {};

@@ -14,20 +14,20 @@ Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool 
     return {MT_INVALID, checkpoint.path + ": made by the plan of model " + checkpoint.manifest.model + " with hash " +
                             hashText(checkpoint.manifest.plan) + ", this is the plan of model " + model +
                             " with hash " + hashText(plan.stepsHash()) +
-                            "; if its variables fit, --force goes on with them, to other bits"};
+                            "; if its variables fit, --force continues with them, to other bits"};
   }
   if (const std::string now = session.tuning(); now != checkpoint.manifest.tuning && !force) {
     auto named = [](const std::string &hash) { return hash.empty() ? std::string("none") : hash; };
     return {MT_INVALID, checkpoint.path + ": made with another tuning file: expected " +
                             named(checkpoint.manifest.tuning) + ", found " + named(now) +
-                            "; --force goes on with what there is now, to other bits"};
+                            "; --force continues with the current file, to other bits"};
   }
   const std::string &then = checkpoint.manifest.conditions;
   if (std::string differs = then.empty() ? "" : difference(then, session.conditions()); !differs.empty() && !force)
-    return {MT_INVALID, checkpoint.path + ": made where other bits are computed: " + differs +
-                            "; --force goes on here, to other bits"};
+    return {MT_INVALID, checkpoint.path + ": made under conditions that compute other bits: " + differs +
+                            "; --force continues under the current conditions, to other bits"};
   int64_t before = session.info().seed;
-  // The seed of random numbers comes with init; the variables that it computes are then replaced.
+  // init() sets the seed of random numbers. The variables that it computes are then replaced.
   if (Status s = session.init(checkpoint.manifest.state.seed); !s.ok())
     return s;
   Status status = setVariables(session, checkpoint.path + "/" + variablesFile, checkpoint.tensors);
@@ -42,7 +42,7 @@ Status compareData(const LoopState &then, const LoopState &now, const std::strin
     int64_t then, now;
   } facts[] = {{"samples", then.samples, now.samples},
                {"a batch of", then.batch, now.batch},
-               {"steps an epoch", then.stepsPerEpoch, now.stepsPerEpoch},
+               {"steps per epoch", then.stepsPerEpoch, now.stepsPerEpoch},
                {"shuffled (1) or not (0)", then.shuffle, now.shuffle},
                {"a shuffle window of", then.window, now.window},
                {"the hash of the samples that are not held out (0: all are used)", then.choice, now.choice},
@@ -51,13 +51,13 @@ Status compareData(const LoopState &then, const LoopState &now, const std::strin
     if (fact.then != fact.now)
       return {MT_INVALID, where + ": made with other data: expected " + fact.what + ": " + std::to_string(fact.then) +
                               ", found " + std::to_string(fact.now) +
-                              "; --force begins the epoch again with what there is now"};
+                              "; --force begins the epoch again with the current data"};
   if (!then.content.empty() && !now.content.empty() && then.content != now.content)
     return {MT_INVALID, where +
                             ": made with other data: expected the values of the first and the last sample, and the "
                             "options that change values, of hash " +
                             then.content + ", found " + now.content +
-                            "; --force begins the epoch again with what there is now"};
+                            "; --force begins the epoch again with the current data"};
   return {};
 }
 

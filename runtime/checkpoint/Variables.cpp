@@ -14,12 +14,12 @@
 
 using namespace mtrun;
 
-// Copies of all variables, in the plan's order.
+// Copies all variables, in the plan's order.
 static Status snapshot(const Session &session, std::vector<SafeTensor> &tensors,
                        std::vector<std::vector<std::byte>> &bytes) {
   uint32_t index = 0;
   for (const mtrun_tensor_info &info : variablesOf(session.plan())) {
-    std::span<const std::byte> value = session.variable(index++); // a device's copy lives until the next one is read
+    std::span<const std::byte> value = session.variable(index++); // valid only until the next variable is read
     bytes.emplace_back(value.begin(), value.end());
     tensors.push_back({info.name, info.dtype, std::vector<int64_t>(info.shape, info.shape + info.rank), bytes.back()});
   }
@@ -35,9 +35,9 @@ static std::string describe(const SafeTensor &tensor) {
 
 namespace {
 
-constexpr size_t maxShown = 10; // differences of a file that are told one by one
+constexpr size_t maxShown = 10; // maximum number of differences that a message lists
 
-// Lines of which the first are kept and all are counted.
+// Joins lines. The first lines are kept, and all are counted.
 class Lines {
 public:
   void add(const std::string &line) {
@@ -55,16 +55,17 @@ private:
   size_t count_ = 0;
 };
 
-// What a file has for a plan's variables.
+// The result of comparing a file with a plan's variables.
 struct Comparison {
   std::vector<SafeTensor> fitting;
-  Lines problems, absent, other, unused; // problems: a line each; names otherwise
+  Lines problems, absent, other, unused; // problems: a sentence each; otherwise names
   size_t absentSlots = 0;
 };
 
 } // namespace
 
-// What an optimizer has beside the model: slots, and what is named as its counter or its learning rate is.
+// Returns true for the variables of an optimizer: slots, and variables whose name has the same prefix as the step
+// counter or the learning rate.
 static bool isOptimizers(const Plan &plan, const mtrun_tensor_info &info) {
   const auto &tables = plan.tables();
   if (info.kind == static_cast<int>(mt::plan::VariableKind::Slot))
@@ -116,7 +117,7 @@ static Comparison compare(const Plan &plan, const std::string &path, const std::
   return result;
 }
 
-// What a load that need not be complete did.
+// Reports the result of a load that allows differences.
 static void tell(const Comparison &result, size_t variables, const std::string &path, mtrun_match match,
                  const std::function<void(const std::string &)> &line) {
   if (match == MTRUN_MATCH_ANY) {
@@ -125,7 +126,7 @@ static void tell(const Comparison &result, size_t variables, const std::string &
     if (!result.absent.empty())
       line(path + ": not in the file: " + result.absent.text());
   } else if (result.absentSlots > 0) {
-    line(path + ": no state of this optimizer in the file: it starts anew");
+    line(path + ": no state of this optimizer in the file: the optimizer starts with its initial state");
   }
   if (!result.other.empty())
     line(path + ": another type or shape: " + result.other.text());
@@ -156,15 +157,15 @@ Status mtrun::setVariables(Session &session, const std::string &path, const std:
   return assign(session, path, tensors, MTRUN_MATCH_ALL, nullptr);
 }
 
-// The plan's own go before those of a file. A part of a file's variables is the beginning of another model.
+// Sets the class names of a file. The plan's own names take precedence.
 static void takeClassNames(Session &session, std::vector<std::string> names) {
   const auto *own = session.plan().tables().class_names();
   if (!names.empty() && (!own || own->size() == 0))
     session.nameClasses(std::move(names));
 }
 
-// Of a checkpoint, or of the newest in a folder of them. One that does not verify is an error: an older one is another
-// training, and the caller's choice.
+// Reads a checkpoint, or the newest checkpoint in a folder. A newest checkpoint that does not verify is an error: an
+// older one has other values, and the caller should choose it explicitly.
 static Status loadCheckpoint(const std::string &folder, std::string &path, Checkpoint &checkpoint) {
   path = folder;
   std::error_code error;
@@ -180,7 +181,7 @@ static Status loadCheckpoint(const std::string &folder, std::string &path, Check
   return status;
 }
 
-// A file of tensors, or a Keras file that has the layout of the plan's own.
+// Parses a .safetensors file, or a Keras file with the layout of the plan's archive.
 static Status parse(const Plan &plan, std::span<const std::byte> file, const std::string &path,
                     std::vector<SafeTensor> &tensors, std::vector<std::string> &classNames) {
   if (!isZip(file) && !isHdf5(file)) {

@@ -69,7 +69,7 @@ void CheckpointWriter::save(Manifest manifest, bool finite, int64_t keptStep) {
   keptStep_ = keptStep;
   {
     std::lock_guard lock(mutex_);
-    if (const Status &health = session_.health(); !health.ok()) { // what was copied is void
+    if (const Status &health = session_.health(); !health.ok()) { // the copy is invalid
       error_ = health;
       return;
     }
@@ -86,7 +86,7 @@ Status CheckpointWriter::checkNumbers() const {
       if (!std::isfinite(value))
         return {MT_INVALID, "variable \"" + tensor.name + "\" holds " + (std::isnan(value) ? "NaN" : "infinity") +
                                 " after step " + std::to_string(manifest_.state.step) +
-                                ", which would spoil every resumed run"};
+                                ", which would make every resumed run invalid"};
     }
   return {};
 }
@@ -102,7 +102,7 @@ Status CheckpointWriter::write() {
     folder_.prune(keep_.newest, keep_.largest, manifest_.monitor, keptStep_);
     return {};
   } catch (const std::bad_alloc &) {
-    return {MT_NO_MEMORY, "out of memory"}; // short enough to lie in the status: there may be no room for a longer one
+    return {MT_NO_MEMORY, "out of memory"}; // a short text is stored inside the string and needs no memory
   }
 }
 

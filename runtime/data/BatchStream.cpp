@@ -9,13 +9,13 @@
 
 namespace mtrun {
 
-// At least one in use, one ready and one being filled. Of small batches more: threads of the devices that spin keep the
-// CPUs, and one that has slept gets one after milliseconds, in which several steps may pass.
-constexpr uint64_t fewestSlots = 3, maxSlots = 16, queueBytes = 4 << 20;
+// The queue has slots for a batch in use, a ready batch and a batch being filled. Small batches get more slots: devices
+// that spin keep the CPUs busy, so a sleeping thread may wake up some milliseconds later, after several steps.
+constexpr uint64_t minSlots = 3, maxSlots = 16, queueBytes = 4 << 20;
 
 static uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 
-// Batches of a pass over the data.
+// Returns the number of batches in a pass over the data.
 static int64_t passSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions &options) {
   return options.dropRemainder ? data.size / batch : (data.size - 1) / batch + 1;
 }
@@ -38,7 +38,8 @@ BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, cons
   index_ = options.epoch * steps_ + options.position;
   allocate(static_cast<uint64_t>(known ? std::min(options.batch, data.size) : options.batch));
 
-  // Pictures take long, one as another; what is in memory is copied before a second thread has awoken.
+  // Decoding a picture is slow and takes about the same time for each, so several threads share the work. Copying a
+  // batch from memory is faster than waking a second thread.
   bool onDemand = std::any_of(binding_.columns.begin(), binding_.columns.end(),
                               [&](int column) { return column >= 0 && data.columns[size_t(column)].made(); });
   int threads = options.readers ? options.readers : onDemand || data.source ? data.readers : 1;
@@ -46,7 +47,7 @@ BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, cons
   start(known ? threads : 1);
 }
 
-// Room for `rows` samples a slot, of each column that the program takes.
+// Allocates `rows` samples per slot for each column that the program uses.
 void BatchStream::allocate(uint64_t rows) {
   uint64_t slotBytes = 0;
   auto stagedBytes = [&](const Column &column) {
@@ -55,9 +56,9 @@ void BatchStream::allocate(uint64_t rows) {
   for (int c : binding_.columns)
     if (c >= 0)
       slotBytes += alignUp(rows * data_.columns[size_t(c)].rowBytes) + stagedBytes(data_.columns[size_t(c)]);
-  // Those who hold several take them by the half.
+  // A caller that holds `held` batches takes up to half as many new batches at once: the queue gets slots for both.
   auto held = static_cast<uint64_t>(options_.held), more = held > 1 ? held - 1 + held / 2 - 1 : 0;
-  slots_ = std::vector<Slot>(more + std::clamp(queueBytes / std::max<uint64_t>(slotBytes, 1), fewestSlots, maxSlots));
+  slots_ = std::vector<Slot>(more + std::clamp(queueBytes / std::max<uint64_t>(slotBytes, 1), minSlots, maxSlots));
   storage_ = std::make_unique<std::byte[]>(slotBytes * slots_.size() + 64);
   auto *place = reinterpret_cast<std::byte *>(alignUp(reinterpret_cast<uintptr_t>(storage_.get())));
   for (Slot &slot : slots_) {
@@ -104,9 +105,10 @@ const Batch &BatchStream::next() {
   auto held = static_cast<uint64_t>(options_.held);
   if (taken_ >= held)
     released_.store(taken_ - held + 1, std::memory_order_release);
-  // A thread that is awake fills many slots as cheaply as one.
-  if (taken_ > told_ && (!ready || taken_ - told_ >= slots_.size() / 2)) {
-    told_ = taken_;
+  // Waking a thread is expensive and an awake thread fills many slots, so threads are woken only if no batch is ready
+  // or half of the slots are free.
+  if (taken_ > wokenAt_ && (!ready || taken_ - wokenAt_ >= slots_.size() / 2)) {
+    wokenAt_ = taken_;
     released_.notify_all();
   }
   if (!ready) {
@@ -137,7 +139,7 @@ bool BatchStream::claim(Part &part) {
     if (index_ / steps_ >= options_.epochs)
       return false;
     uint64_t released = released_.load(std::memory_order_acquire);
-    if (static_cast<int64_t>(opened_ - released) < static_cast<int64_t>(slots_.size())) { // below 0 after stop()
+    if (static_cast<int64_t>(opened_ - released) < static_cast<int64_t>(slots_.size())) { // negative after stop()
       open(slots_[opened_++ % slots_.size()]);
       continue;
     }
@@ -148,7 +150,8 @@ bool BatchStream::claim(Part &part) {
   return false;
 }
 
-// The next batch into a free slot. A little of the next pass's order is drawn with each batch of this one.
+// Begins the next batch in a free slot. A part of the next pass's order is drawn with each batch, so that no batch
+// waits for it.
 void BatchStream::open(Slot &slot) {
   int64_t pass = index_ / passSteps_, first = index_ % passSteps_ * options_.batch;
   ++index_;
@@ -159,7 +162,7 @@ void BatchStream::open(Slot &slot) {
   std::fill(slot.batch.damaged.begin(), slot.batch.damaged.end(), 0);
   slot.claimed = slot.filled = 0;
   slot.failed = -1;
-  // Samples of the dataset's own counting become those of its columns.
+  // Converts an index in the dataset to an index in its columns.
   auto place = [&](auto &&indexOf) {
     for (int64_t row = 0; row < slot.batch.rows; ++row)
       slot.samples[size_t(row)] = data_.sample(indexOf(row));
@@ -195,7 +198,7 @@ void BatchStream::fill(const Part &part) {
     if (binding_.columns[i] < 0)
       continue;
     const Column &column = data_.columns[static_cast<size_t>(binding_.columns[i])];
-    if (column.made()) { // one row
+    if (column.made()) { // a part has one row
       status = column.make(*samples, draw, target(slot, i, part.begin));
       if (!status.ok() && data_.keepDamaged && status.code() != MT_NO_MEMORY) {
         memset(target(slot, i, part.begin), 0, column.rowBytes);

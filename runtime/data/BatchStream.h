@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The batches of a run, in order, assembled ahead by threads of their own. After the constructor nothing is allocated,
-// but by decoders of pictures.
+// Assembles the batches of a run in order, ahead of time, in separate threads. After the constructor only decoders of
+// pictures allocate memory.
 #pragma once
 
 #include "runtime/data/Dataset.h"
@@ -17,60 +17,64 @@
 
 namespace mtrun {
 
-// One pointer an entry of the signature: rows of the data, or null (outputs, absent sample weights).
+// A batch: one pointer per entry of the signature, to rows of the data; null for outputs and absent sample weights.
 struct Batch {
   std::vector<void *> tensors;
-  int64_t rows = 0;             // 0: a resumed epoch had come to its end
-  bool last = false;            // of an epoch
-  Status status;                // of reading it; the rows of a failed batch mean nothing
-  std::vector<uint8_t> damaged; // of data that keeps damaged pictures: 1 where a row is one, of zeros; else empty
+  int64_t rows = 0;  // 0: a resumed epoch has no samples left
+  bool last = false; // true for the last batch of an epoch
+  Status status;     // error of reading the batch; the rows of a failed batch are invalid
+  // if the data keeps damaged pictures: 1 for each row of a damaged picture, which is all zeros; else empty
+  std::vector<uint8_t> damaged;
 };
 
 struct StreamOptions {
-  int64_t batch = 0;  // samples a step
-  int64_t epochs = 1; // the stream runs through all of them without a pause
+  int64_t batch = 0;  // samples per step
+  int64_t epochs = 1; // number of epochs of the stream, without a pause between them
   bool shuffle = false;
   bool dropRemainder = false;
   int64_t seed = 0;
-  int64_t stepsPerEpoch = 0;       // 0: a pass over the data; else passes follow one another, whatever the epoch
-  int64_t epoch = 0, position = 0; // where a resumed run begins: complete epochs, steps of the next one
-  int64_t window = 0;              // of the shuffle; 0: all samples
-  int readers = 0;                 // threads; 0: one, and for pictures as many as the data says
-  int held = 1;                    // batches that stay valid: the last ones that next() gave
-  bool allowNan = false;           // values of floats that are not finite may pass
-  bool augment = false; // training: flips and crops, as the data's specification says, and a callback's passes
+  int64_t stepsPerEpoch = 0;       // 0: one pass over the data; else passes follow each other independently of epochs
+  int64_t epoch = 0, position = 0; // position of a resumed run: completed epochs, and steps of the next epoch
+  int64_t window = 0;              // size of the shuffle window; 0: all samples
+  int readers = 0;                 // number of threads; 0: one, or for pictures the number that the data specifies
+  int held = 1;                    // number of the latest batches from next() that stay valid
+  bool allowNan = false;           // accept floats that are not finite
+  // training: apply the flips and crops of the data's specification, and tell a callback that it is training
+  bool augment = false;
 };
 
-// Steps of an epoch of `data` in batches of `batch`; 0: it ends when the data ends, which nobody knows.
+// Returns the number of steps per epoch for batches of `batch` samples; 0 if the length of the data is unknown.
 int64_t epochSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions &options);
 
 class BatchStream {
 public:
-  // `data` must outlive the stream. Throws std::bad_alloc, std::system_error.
+  // `data` must outlive the stream. Throws std::bad_alloc and std::system_error.
   BatchStream(const mtrun_dataset &data, const Binding &binding, const StreamOptions &options);
   BatchStream(const BatchStream &) = delete;
   BatchStream &operator=(const BatchStream &) = delete;
-  ~BatchStream(); // at any point: the threads end after the rows that they are working on
+  ~BatchStream(); // may run at any time; the threads finish their current rows first
 
   int64_t stepsPerEpoch() const { return steps_; }
 
-  // The next batch, valid until `held` more were taken. Not to be called after the last one of the last epoch.
+  // Returns the next batch, which is valid until `held` more batches are taken. Must not be called after the last batch
+  // of the last epoch.
   const Batch &next();
-  // Whether next() would not wait.
+  // Returns true if next() would not wait.
   bool ready() const { return produced_.load(std::memory_order_acquire) > taken_; }
 
-  // Seconds that next() waited so far.
+  // Returns the seconds that next() has waited so far.
   double waited() const { return waited_; }
 
 private:
   struct Slot {
     Batch batch;
-    std::vector<int64_t> samples;                 // of the rows, as the columns count them
-    std::vector<std::byte *> staged;              // of each column of a callback: as it writes them, or null
-    int64_t pass = 0;                             // over the data
-    int64_t claimed = 0, filled = 0, failed = -1; // rows; the first that could not be read
+    std::vector<int64_t> samples; // indices of the rows' samples in the columns
+    // with a callback: by column, the buffer that the callback writes, or null
+    std::vector<std::byte *> staged;
+    int64_t pass = 0;                             // number of the pass over the data
+    int64_t claimed = 0, filled = 0, failed = -1; // rows; `failed`: the first row that could not be read
   };
-  // Rows of a slot that one thread fills.
+  // The rows of a slot that one thread fills.
   struct Part {
     Slot *slot = nullptr;
     int64_t begin = 0, end = 0;
@@ -80,11 +84,11 @@ private:
   void start(int threads);
   void stop();
   void produce();
-  void produceInOrder();  // of data of unknown length; SourceStream.cpp
-  bool claim(Part &part); // false: there is nothing left to do
+  void produceInOrder();  // reads data of unknown length; defined in SourceStream.cpp
+  bool claim(Part &part); // false: there are no rows left
   void open(Slot &slot);
   void fill(const Part &part);
-  // SourceStream.cpp: of a callback.
+  // In SourceStream.cpp: reading from a callback.
   Status fillFromSource(const Part &part);
   Status ask(Slot &slot, int64_t begin, mtrun_request request, int64_t &rows) const;
   Status convert(const Slot &slot, int64_t begin, int64_t rows, int64_t first) const;
@@ -94,18 +98,18 @@ private:
   const mtrun_dataset &data_;
   Binding binding_;
   StreamOptions options_;
-  bool finite_ = true;    // values must be
-  int64_t steps_ = 0;     // an epoch
-  int64_t passSteps_ = 0; // a pass over the data
-  int64_t partRows_ = 0;  // rows that a thread claims at once
+  bool finite_ = true;    // refuse values that are not finite
+  int64_t steps_ = 0;     // per epoch
+  int64_t passSteps_ = 0; // per pass over the data
+  int64_t partRows_ = 0;  // number of rows that a thread claims at once
   double waited_ = 0;
-  Shuffle order_, nextOrder_;            // of the pass being produced, and the one after it
-  std::unique_ptr<LengthGroups> groups_; // of the pass being produced; null: its batches are of any lengths
+  Shuffle order_, nextOrder_;            // orders of the current and of the next pass
+  std::unique_ptr<LengthGroups> groups_; // groups of the current pass; null: batches are not grouped by length
   std::unique_ptr<std::byte[]> storage_;
   std::vector<Slot> slots_;
-  uint64_t taken_ = 0, told_ = 0; // by next(); when the threads were last told of free slots
-  std::mutex mutex_;              // of the two that follow, the orders and what slots say of their rows
-  int64_t index_ = 0;             // the next batch to open, since the beginning of the run
+  uint64_t taken_ = 0, wokenAt_ = 0; // batches taken by next(); value of taken_ when threads were last woken
+  std::mutex mutex_;                 // guards index_, opened_, the orders and the row counts of slots
+  int64_t index_ = 0;                // number of the next batch to open, from the beginning of the run
   uint64_t opened_ = 0;
   std::atomic<uint64_t> produced_{0}, released_{0};
   std::atomic<bool> stop_{false};

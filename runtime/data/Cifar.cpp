@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cifar10:DIR and cifar100:DIR: the binary version, or the pickles of the Python version, which Keras downloads.
+// cifar10:DIR and cifar100:DIR: the binary files, or the pickles of the Python version, which Keras downloads.
 #include "runtime/data/Pickle.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
@@ -16,7 +16,7 @@ constexpr uint64_t pixels = 32 * 32, pictureSize = 3 * pixels;
 struct Samples {
   std::vector<uint8_t> pictures, targets;
 
-  // `from` has a picture channel by channel; we hold channels last.
+  // Adds a picture. `from` has channels first; the result has channels last.
   void add(const char *from, uint8_t target) {
     targets.push_back(target);
     for (uint64_t p = 0; p < pixels; ++p)
@@ -32,7 +32,8 @@ bool there(const std::string &path) {
 
 } // namespace
 
-// Records of a label, of CIFAR-100 the coarse and the fine one, of which the fine one counts, and a picture.
+// Adds records of labels and a picture. A record of CIFAR-100 has a coarse and then a fine label; the fine label is
+// used.
 static Status addRecords(const std::string &opened, std::vector<uint8_t> &&bytes, uint64_t labels, Samples &samples) {
   uint64_t record = labels + pictureSize;
   if (bytes.empty() || bytes.size() % record)
@@ -43,7 +44,7 @@ static Status addRecords(const std::string &opened, std::vector<uint8_t> &&bytes
   return {};
 }
 
-// A dictionary of "data", an array [N, 3072] of bytes, and "labels" or "fine_labels", a list of N numbers.
+// Adds a dictionary with "data", a byte array [N, 3072], and "labels" or "fine_labels", a list of N numbers.
 static Status addPickle(const std::string &opened, std::vector<uint8_t> &&bytes, bool hundred, Samples &samples) {
   Pickle pickle;
   if (Status s = readPickle(bytes, opened, pickle); !s.ok())
@@ -59,13 +60,14 @@ static Status addPickle(const std::string &opened, std::vector<uint8_t> &&bytes,
   for (size_t i = 0; i < labels->items.size(); ++i) {
     int64_t label = labels->items[i]->integer;
     if (labels->items[i]->kind != PickleValue::Integer || label < 0 || label > 255)
-      return {MT_CORRUPT, opened + ": expected labels of 0 to 255, found another in sample " + std::to_string(i)};
+      return {MT_CORRUPT,
+              opened + ": expected labels of 0 to 255, found an invalid label in sample " + std::to_string(i)};
     samples.add(data->elements->text.data() + i * pictureSize, static_cast<uint8_t>(label));
   }
   return {};
 }
 
-// The names of the classes, where their file lies beside the data.
+// Reads the names of the classes, if their file is in the folder.
 static void addNames(const std::string &folder, bool pickled, bool hundred, Table &table) {
   std::string path = folder + (pickled   ? hundred ? "/meta" : "/batches.meta"
                                : hundred ? "/fine_label_names.txt"
@@ -99,12 +101,12 @@ static Status openCifar(const DataSpec &spec, Table &table) {
   std::string path = spec.paths[0];
   for (const char *inside : hundred ? std::array{"/cifar-100-python", "/cifar-100-binary"}
                                     : std::array{"/cifar-10-batches-py", "/cifar-10-batches-bin"})
-    if (there(path + inside)) { // the folder that the downloaded archive was unpacked in
+    if (there(path + inside)) { // the folder of an unpacked download
       path += inside;
       break;
     }
   std::vector<std::string> names;
-  bool file = path.ends_with(".bin") || path.ends_with(".bin.gz"); // a file of them alone
+  bool file = path.ends_with(".bin") || path.ends_with(".bin.gz"); // the path names a file and not a folder
   bool pickled = !file && there(path + (hundred ? "/train" : "/test_batch"));
   std::string suffix = pickled ? "" : ".bin";
   if (file)
@@ -150,7 +152,7 @@ extern const SourceKind cifar10Source = {
 extern const SourceKind cifar100Source = {
     .name = "cifar100",
     .form = "cifar100:DIR",
-    .help = "those of CIFAR-100, with the fine labels",
+    .help = "the files of CIFAR-100, with the fine labels",
     .keys = "split=",
     .open = openCifar,
 };

@@ -21,7 +21,7 @@ static std::string shapeText(const Field &field) {
   return text + "]";
 }
 
-// Elements of one sample: the product behind the batch axis. Plans are verified, so it fits.
+// Returns the elements of a sample: the product of all axes after the batch axis. It fits, because plans are verified.
 static uint64_t sampleElements(const mtrun_tensor_info &info) {
   uint64_t elements = 1;
   for (int32_t i = 1; i < info.rank; ++i)
@@ -45,7 +45,7 @@ static bool sameType(Stored stored, mt_dtype dtype) {
     return stored == Stored::U8;
   case MT_BF16:
   case MT_F16:
-    break; // of no tensor that a caller sees
+    break; // no tensor of a caller has these types
   }
   return false;
 }
@@ -177,8 +177,9 @@ void Column::openTables() {
   for (uint64_t c = 0; c < channels_; ++c)
     for (int i = 0; i < 256; ++i)
       tables_[c][static_cast<size_t>(i)] = static_cast<float>(scales_ ? scaled(i, c) : i);
-  // One table is most often a line through 0, which a machine with wide registers draws faster than it looks up: i
-  // times a factor in two halves. That the bits are the same is not a matter of arithmetic but looked at.
+  // A single table is usually a line through 0: i times a factor, which is split into two floats. With wide vectors
+  // this is faster than a table lookup. Both forms are compared bit for bit below; the line is used only if all 256
+  // values are equal.
   double factor = scaled(1, 0);
   factor_ = static_cast<float>(factor);
   rest_ = static_cast<float>(factor - double(factor_));
@@ -197,7 +198,7 @@ double Column::scaled(double value, uint64_t channel) const {
 }
 
 void Column::gatherRow(const uint8_t *from, void *out) const {
-  uint64_t channels = channels_, depth = reversed_ ? 3 : channels; // as open() has checked
+  uint64_t channels = channels_, depth = reversed_ ? 3 : channels; // checked by open()
   auto put = [&](auto *to) {
     using To = std::remove_pointer_t<decltype(to)>;
     forEach(field.type, from, elements, [&](uint64_t i, auto value) {
@@ -224,7 +225,7 @@ void Column::gatherRow(const uint8_t *from, void *out) const {
     return put(static_cast<uint8_t *>(out));
   case MT_BF16:
   case MT_F16:
-    break; // of no tensor that a caller sees
+    break; // no tensor of a caller has these types
   }
 }
 
@@ -234,7 +235,7 @@ void Column::convert(const uint8_t *from, void *out) const {
     memcpy(out, from, rowBytes);
   else if (oneHot_) {
     memset(out, 0, rowBytes);
-    forEach(field.type, from, 1, [&](uint64_t, auto label) { // below `elements`, as was checked before
+    forEach(field.type, from, 1, [&](uint64_t, auto label) { // below `elements`, checked before
       if (dtype == MT_F32)
         to[static_cast<size_t>(label)] = 1;
       else
@@ -242,7 +243,7 @@ void Column::convert(const uint8_t *from, void *out) const {
     });
   } else if (line_) {
     line(from, elements, factor_, rest_, to);
-  } else if (tables_.size() == 1 && !reversed_) { // the common case of pictures
+  } else if (tables_.size() == 1 && !reversed_) { // the common case for pictures
     const std::array<float, 256> &table = tables_[0];
     for (uint64_t e = 0; e < elements; ++e)
       to[e] = table[from[e]];
@@ -256,7 +257,7 @@ void Column::convert(const uint8_t *from, void *out) const {
 
 void Column::gather(const int64_t *samples, int64_t count, void *out) const {
   for (int64_t i = 0; i < count; ++i) {
-    if (i + 2 < count) { // rows of a shuffle lie anywhere
+    if (i + 2 < count) { // rows of shuffled samples are not adjacent in memory
       const uint8_t *later = at(samples[i + 2]);
       for (uint64_t place = 0; place < field.stride && place < 4096; place += 64)
         __builtin_prefetch(later + place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which values of a column a model can take: classes and ids below a limit, numbers that are finite.
+// Checks the values of a column: classes and ids are below a limit, and floats are finite.
 #include "runtime/data/Column.h"
 #include "runtime/data/stored_values.h"
 #include "runtime/support/number_range.h"
@@ -32,7 +32,7 @@ std::optional<int64_t> Column::classOf(int64_t sample) const {
   return row ? std::optional(place) : std::nullopt;
 }
 
-// What a stored type can hold.
+// Returns the range of a stored type.
 static std::pair<int64_t, int64_t> rangeOf(Stored type) {
   switch (type) {
   case Stored::U8:
@@ -55,7 +55,7 @@ static std::pair<int64_t, int64_t> rangeOf(Stored type) {
 
 void Column::limitTo(std::optional<int64_t> limit) {
   bool whole = dtype == MT_I32 || dtype == MT_I64 || oneHot_;
-  bool cast = limit && !whole && !scales_; // ids that the model takes as floats and makes integers
+  bool cast = limit && !whole && !scales_; // ids that the model reads as floats and converts to integers
   least_ = limit ? 0 : dtype == MT_I32 ? INT32_MIN : INT64_MIN;
   most_ = limit ? *limit - 1 : dtype == MT_I32 ? INT32_MAX : INT64_MAX;
   auto [least, most] = rangeOf(field.type);
@@ -63,7 +63,7 @@ void Column::limitTo(std::optional<int64_t> limit) {
 }
 
 Status Column::checkIntegers(const uint8_t *from, int64_t sample) const {
-  std::string wrong; // the first
+  std::string wrong; // the first invalid value
   forEach(field.type, from, field.elements(), [&](uint64_t, auto value) {
     if (wrong.empty() && !isWithin(value, least_, most_))
       wrong = numberText(value);
@@ -75,9 +75,9 @@ Status Column::checkIntegers(const uint8_t *from, int64_t sample) const {
                           std::to_string(least_) + " to " + std::to_string(most_)};
 }
 
-// Of the first value whose exponent has all its bits, or `count`.
+// Returns the index of the first value whose exponent bits are all set, or `count`.
 template <typename Word> static uint64_t firstNotFinite(const void *values, uint64_t count, Word exponent) {
-  constexpr uint64_t block = 256; // looked at together: a loop without branches is a few instructions wide
+  constexpr uint64_t block = 256; // a block is checked without branches, so the loop is vectorized
   const auto *bytes = static_cast<const uint8_t *>(values);
   for (uint64_t begin = 0; begin < count; begin += block) {
     uint64_t end = std::min(begin + block, count);

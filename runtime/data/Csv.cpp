@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// csv:FILE. Columns of numbers are the input, one of numbers or of names the target; the first line may name them.
+// csv:FILE. The inputs are columns of numbers; the target is a column of numbers or of names. The first line may have
+// the names of the columns.
 #include "runtime/data/CsvRecords.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
@@ -15,16 +16,16 @@ namespace mtrun {
 namespace {
 
 using Cells = std::vector<std::string_view>;
-constexpr size_t maxListed = 10; // names in a note or an error
+constexpr size_t maxListed = 10; // maximum number of names in a note or an error
 
-// What the columns of the file are for, by number.
+// The indices of the file's input and target columns.
 struct Columns {
   std::vector<std::string> names;
   std::vector<size_t> inputs, targets;
-  bool named = false; // the target's cells are names of classes
+  bool named = false; // the target has names of classes
 };
 
-// What a message shows of a cell.
+// Returns the text of a cell for a message.
 std::string oneLine(std::string_view text) {
   std::string line;
   for (char c : text)
@@ -35,7 +36,7 @@ std::string oneLine(std::string_view text) {
   return line;
 }
 
-// A name that a spreadsheet has broken into lines is written in one.
+// Returns a column's name in one line; a spreadsheet may have split it into several.
 std::string columnName(std::string_view text) {
   std::string name;
   for (char c : text)
@@ -55,7 +56,8 @@ std::string listOf(const std::vector<std::string> &names) {
 
 } // namespace
 
-// A first line of names: nothing in it is a number, or there is a name where the second line has a number.
+// Returns true if the first line has names: none of its cells is a number, or it has a name where the second line has a
+// number.
 static bool isHeader(const CsvRecords &records, const std::vector<std::string> &first, const Cells &second) {
   bool numbers = false;
   double value = 0;
@@ -68,7 +70,7 @@ static bool isHeader(const CsvRecords &records, const std::vector<std::string> &
   return !numbers;
 }
 
-// "a+b": names of columns, or one name that has a plus sign.
+// Parses "a+b", the names of columns, or a single name that contains a plus sign.
 static Status choose(const char *key, const std::string &value, const std::string &where,
                      const std::vector<std::string> &names, std::vector<size_t> &chosen) {
   auto find = [&](std::string_view name) {
@@ -93,7 +95,7 @@ static Status choose(const char *key, const std::string &value, const std::strin
   }
 }
 
-// What the first column of a spreadsheet's or a data frame's export often is: without a name, counting the lines.
+// Returns true if the first column has no name and counts the lines, as in exports of spreadsheets and data frames.
 static bool countsLines(const CsvRecords &records, const Columns &columns, const Cells &sample) {
   double value = 0;
   return columns.names[0].empty() && records.number(sample[0], value) && (value == 0 || value == 1);
@@ -129,7 +131,8 @@ static Status chooseColumns(const DataSpec &spec, const CsvRecords &records, con
     if (has(columns.inputs, i))
       return {MT_INVALID, where + ": expected an input or a target, found " + columns.names[i] + " as both"};
   if (columns.inputs.empty())
-    return {MT_INVALID, where + ": expected a column for the input beside the target, found " + listOf(columns.names)};
+    return {MT_INVALID,
+            where + ": expected a column for the input in addition to the target, found " + listOf(columns.names)};
   double value = 0;
   columns.named = columns.targets.size() == 1 && !sample[columns.targets[0]].empty() &&
                   !records.number(sample[columns.targets[0]], value);
@@ -138,7 +141,7 @@ static Status chooseColumns(const DataSpec &spec, const CsvRecords &records, con
 
 namespace {
 
-// The values of the chosen columns, sample after sample.
+// Collects the values of the chosen columns, sample by sample.
 class Values {
 public:
   explicit Values(const Columns &columns) : columns_(columns) {}
@@ -149,10 +152,10 @@ public:
 private:
   const Columns &columns_;
   std::vector<double> inputs_, targets_;
-  std::map<std::string, int64_t, std::less<>> numbers_; // of class names, as they came
+  std::map<std::string, int64_t, std::less<>> numbers_; // numbers of class names, in order of appearance
 };
 
-// Doubles, or i64 if all are whole numbers and `whole` allows it.
+// Makes a field of doubles, or of i64 if all values are whole numbers and `whole` is true.
 Field makeField(const std::vector<double> &values, size_t width, bool whole) {
   for (size_t i = 0; whole && i < values.size(); ++i)
     whole = std::nearbyint(values[i]) == values[i] && std::fabs(values[i]) < 0x1p53;
@@ -197,7 +200,7 @@ Status Values::add(const CsvRecords &records, const Cells &cells) {
 }
 
 void Values::fill(const std::string &where, Table &table) {
-  if (columns_.named) { // a class's number is its index in the sorted names
+  if (columns_.named) { // the number of a class is its index in the sorted names
     std::vector<double> sorted(numbers_.size());
     for (const auto &[name, number] : numbers_) {
       sorted[static_cast<size_t>(number)] = static_cast<double>(table.classes.size());
@@ -245,7 +248,7 @@ static Status openCsv(const DataSpec &spec, Table &table) {
   if (header) {
     if (!spec.header && std::any_of(columns.names.begin(), columns.names.end(),
                                     [&](const std::string &name) { return records.number(name, value); }))
-      table.notes.push_back(opened + ": the first line is taken for names; header=no says that it is a sample");
+      table.notes.push_back(opened + ": the first line is read as names of columns; with header=no it is a sample");
     if (Status s = records.next(cells); !s.ok())
       return s;
   } else {

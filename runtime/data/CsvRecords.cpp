@@ -31,9 +31,9 @@ CsvRecords::CsvRecords(std::string_view text, std::string where) : rest_(text), 
   }
 }
 
-// Behind the opening quote; the rest then begins behind the closing one.
+// Reads a quoted cell; `rest_` is after the opening quote, and then after the closing quote.
 Status CsvRecords::quoted(std::string_view &cell) {
-  std::string *text = nullptr; // where quotes are doubled
+  std::string *text = nullptr; // used if the cell has doubled quotes
   for (size_t begin = 0;;) {
     size_t end = rest_.find('"', begin);
     if (end == std::string_view::npos)
@@ -66,7 +66,7 @@ std::string_view CsvRecords::plain() {
   return cell;
 }
 
-// UTF-16 has bytes of 0 in every letter of ASCII, and a text has none.
+// UTF-16 text has a zero byte in every ASCII letter; UTF-8 text has none.
 Status CsvRecords::checkText() const {
   size_t zero = rest_.find('\0');
   bool mark = rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF");
@@ -106,16 +106,16 @@ Status CsvRecords::record(std::vector<std::string_view> &cells) {
       rest_.remove_prefix(1);
       if (Status s = quoted(cell); !s.ok())
         return s;
-      if (std::string_view behind = plain(); !behind.empty())
-        return {MT_INVALID, at() + "expected the end of a cell behind its closing quote, found \"" +
-                                std::string(behind.substr(0, 40)) + "\""};
+      if (std::string_view extra = plain(); !extra.empty())
+        return {MT_INVALID, at() + "expected the end of a cell after its closing quote, found \"" +
+                                std::string(extra.substr(0, 40)) + "\""};
     } else {
       cell = plain();
     }
     cells.push_back(cell);
     more = rest_.starts_with(separator_);
     if (!rest_.empty())
-      rest_.remove_prefix(1); // the separator or the line's end
+      rest_.remove_prefix(1); // the separator or the end of the line
     nextLine_ += !more;
   }
   return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The records of a CSV file as RFC 4180 describes them, and as spreadsheets of other languages write them.
+// Reads the records of a CSV file (RFC 4180), and variants that spreadsheets write in other languages.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -12,22 +12,22 @@
 
 namespace mtrun {
 
-// Reads one record after the other. A cell in double quotes may hold separators, line ends and doubled quotes; spaces
-// around a cell do not count; empty lines are passed over, and those of separators alone. Lines end with a line feed,
-// or, where the file has none, with a carriage return. The separator is a semicolon or a tab if the first line has one
-// outside of quotes, else a comma; or what a first line "sep=;" says.
+// A cell in double quotes may have separators, line ends and doubled quotes. Spaces around a cell are ignored. Empty
+// lines and lines with only separators are skipped. Lines end with a line feed, or with a carriage return if the file
+// has no line feed. The separator is a semicolon or a tab if the first line has one outside of quotes, or the character
+// of a first line "sep=;", and otherwise a comma.
 class CsvRecords {
 public:
-  // `text` must outlive the records; a byte order mark is passed over. `where` is for messages.
+  // `text` must outlive the records; a byte order mark is skipped. `where` begins messages.
   CsvRecords(std::string_view text, std::string where);
 
-  // The cells of the next record, valid until the next call; none at the end. MT_INVALID: a quote that does not end, or
-  // UTF-16, with its mark or without.
+  // Reads the cells of the next record, which are valid until the next call; empty at the end of the file. MT_INVALID:
+  // a quote is not closed, or the text is UTF-16, with or without a byte order mark.
   Status next(std::vector<std::string_view> &cells);
-  size_t line() const { return line_; } // on which the record that next() gave begins, from 1
-  // "d.csv, line 3: "
+  size_t line() const { return line_; } // line on which the last record begins, from 1
+  // Returns the begin of a message, such as "d.csv, line 3: ".
   std::string at() const { return where_ + ", line " + std::to_string(line_) + ": "; }
-  // A whole cell as a number; beside semicolons 0,5 is one half.
+  // Parses a whole cell as a number. If the separator is a semicolon, "0,5" is one half.
   bool number(std::string_view cell, double &value) const;
 
 private:
@@ -40,7 +40,7 @@ private:
   std::string where_;
   char lineEnd_ = '\n', separator_ = ',';
   size_t line_ = 0, nextLine_ = 1;
-  std::deque<std::string> unquoted_; // cells whose text is not as in the file
+  std::deque<std::string> unquoted_; // cells whose text differs from the bytes of the file
 };
 
 } // namespace mtrun

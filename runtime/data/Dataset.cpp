@@ -15,7 +15,7 @@ Status mtrun_dataset::bind(const char *program, Binding &binding) const {
         found = static_cast<int>(c);
     if (found == Binding::absent && !entry.optional)
       return {MT_INVALID,
-              std::string("the data has nothing for \"") + entry.name + "\" of program \"" + program + "\""};
+              std::string("the data has no field for \"") + entry.name + "\" of program \"" + program + "\""};
     binding.columns.push_back(found);
   }
   return {};

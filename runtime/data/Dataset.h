@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples, as columns that bind to a signature by name.
+// Samples, as columns that are bound to a signature by name.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -15,40 +15,42 @@
 
 namespace mtrun {
 
-// Where each entry of a program's signature comes from.
+// The source of each entry of a program's signature.
 struct Binding {
-  static constexpr int output = -1, absent = -2; // not from the data; an optional sample weight
-  std::vector<int> columns;                      // index into Dataset columns, or one of the above
+  static constexpr int output = -1, absent = -2; // output: not from the data; absent: an optional sample weight
+  std::vector<int> columns;                      // index into the dataset's columns, or output or absent
 };
 
 } // namespace mtrun
 
-// What stands behind the opaque handle of mtrun.h, and the same thing inside.
+// The struct of mtrun.h's opaque handle, which internal code uses too.
 struct mtrun_dataset {
   const mtrun::Plan *plan = nullptr;
   std::vector<mtrun::Column> columns;
-  int64_t begin = 0, size = 0; // indices [begin, begin + size) of `chosen`, or without it of the columns; -1: unknown
-  std::shared_ptr<const std::vector<int64_t>> chosen; // samples of the columns
-  int readers = 1;                                    // threads that make samples
-  bool allowNan = false;                              // values of floats that are not finite may pass
+  // indices [begin, begin + size) of `chosen`, or of the columns if `chosen` is null; size -1: unknown
+  int64_t begin = 0, size = 0;
+  std::shared_ptr<const std::vector<int64_t>> chosen; // indices of samples in the columns
+  int readers = 1;                                    // number of threads that compute samples
+  bool allowNan = false;                              // accept floats that are not finite
   bool groupByLength = false;                         // batches of training have samples of similar lengths
-  bool keepDamaged = false; // damaged pictures have their rows, of zeros: of predictions alone
-  std::vector<std::pair<int64_t, float>> classWeights; // by label, of the column of weights
-  // The caller's callback, or null: it writes the fields of the columns, one after the other.
+  bool keepDamaged = false; // for predictions only: damaged pictures stay in the data, as rows of zeros
+  std::vector<std::pair<int64_t, float>> classWeights; // by label, for the column of sample weights
+  // The caller's callback, or null. It writes the fields of all columns, one after another.
   std::shared_ptr<const mtrun::Source> source;
-  std::vector<std::string> classNames; // of the labels 0, 1, ...; empty: the data has none
+  std::vector<std::string> classNames; // names of the labels 0, 1, ...; empty: the data has no names
   std::vector<std::string> notes;
-  std::string changes; // options that change what is trained on, and that a sample as it is stored does not show
+  std::string changes; // options that change the training data, and that the stored samples do not show
 
-  // Which sample of the columns is the one with this index, from 0.
+  // Returns the index in the columns of the sample with this index, from 0.
   int64_t sample(int64_t index) const { return chosen ? (*chosen)[static_cast<size_t>(begin + index)] : begin + index; }
-  // Finds a column for each input, target and required sample weight of `program`. MT_INVALID names the entry.
+  // Finds a column for each input, target and required sample weight of `program`. MT_INVALID: the message names the
+  // missing entry.
   mtrun::Status bind(const char *program, mtrun::Binding &binding) const;
 };
 
 namespace mtrun {
 
-// Samples [begin, end), which lie within the data.
+// Returns the samples [begin, end), which must be inside the data.
 std::unique_ptr<mtrun_dataset> sliceOf(const mtrun_dataset &data, int64_t begin, int64_t end);
 
 } // namespace mtrun

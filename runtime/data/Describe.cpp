@@ -12,8 +12,8 @@
 namespace mtrun {
 namespace {
 
-constexpr uint64_t maxShown = 8;     // values of a sample
-constexpr uint64_t maxClasses = 100; // counted and listed
+constexpr uint64_t maxShown = 8;     // maximum number of printed values of a sample
+constexpr uint64_t maxClasses = 100; // maximum number of classes to count and list
 
 std::string text(double value) {
   char buffer[32];
@@ -27,7 +27,8 @@ static const char *roleText(const Field &field) {
   return field.named ? "" : field.role == MTRUN_INPUT ? " (input)" : " (target)";
 }
 
-// "  image (input): pictures of 72 x 80 to 400 x 391 pixels (height x width): 8 colour, 1 grey, 1 CMYK"
+// Returns a line such as "  image (input): pictures of 72 x 80 to 400 x 391 pixels (height x width): 8 colour, 1 grey,
+// 1 CMYK".
 static std::string describePictures(const Field &field) {
   const PictureSurvey &seen = field.pictures->seen;
   std::string line = "  " + field.name + roleText(field) + ": pictures";
@@ -42,7 +43,7 @@ static std::string describePictures(const Field &field) {
   return line + kinds;
 }
 
-// "  label (target): u8 [], 0 to 9, mean 4.4"; then the counts of labels.
+// Returns a line such as "  label (target): u8 [], 0 to 9, mean 4.4". `counts` receives the counts of labels.
 static std::string describeField(const Field &field, const std::vector<std::string> &names, uint64_t begin,
                                  uint64_t end, std::string &counts) {
   if (field.pictures)

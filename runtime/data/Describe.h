@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A source of data in words, and how fast it is: without a plan.
+// Describes a data source and measures its speed, without a plan.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -9,10 +9,10 @@
 
 namespace mtrun {
 
-// Its fields and the first `samples` samples, a line each.
+// Prints the fields of the data and its first `samples` samples, one line each.
 Status describeData(const char *spec, int64_t samples, void (*line)(void *user, const char *text), void *user);
 
-// How fast batches come when nobody computes, and the decoding library alone. Takes about `seconds`.
+// Measures the rate of batches without computation, and the decoding library alone. Runs for about `seconds` seconds.
 Status benchmarkData(const char *spec, int64_t batch, double seconds, void (*line)(void *user, const char *text),
                      void *user);
 

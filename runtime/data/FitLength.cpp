@@ -11,7 +11,7 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-// Whether the axes of a sample are the entry's but for the first of them.
+// Returns true if the shape of a sample differs from the entry's only in the first axis.
 static bool hasOtherLength(const Field &field, const fb::SignatureEntry &entry) {
   const auto &shape = *entry.shape();
   if (field.shape.size() + 1 != shape.size() || field.shape[0] == static_cast<uint64_t>(shape.Get(1)))
@@ -47,7 +47,7 @@ Status fitLength(const Plan &plan, const char *program, uint32_t index, Field &f
       return {MT_INVALID, field.where + ": sample " + std::to_string(i) + ": expected at most " +
                               std::to_string(length) + " positions for \"" + entry.name()->str() +
                               "\", the largest length of the plan, found " + std::to_string(used) +
-                              "; mtc compile --lengths can have a larger one"};
+                              "; compile the model with a larger length (mtc compile --lengths)"};
     memcpy(fitted.data() + i * rowBytes, sample, std::min(rowBytes, found * each));
   }
   field.bytes = share(std::move(fitted));

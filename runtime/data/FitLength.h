@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sequences in memory at the largest length of a plan for several.
+// Pads or cuts sequences in memory to the largest length of a plan.
 #pragma once
 
 #include "runtime/data/Table.h"
@@ -8,12 +8,13 @@
 
 namespace mtrun {
 
-// A field whose samples have more or fewer positions than entry `index` of `program` gets as many: zeros behind shorter
-// samples, and longer ones without the zeros that they end in. Other fields stay. MT_INVALID: a sample is longer.
+// Changes the number of positions of a field's samples to the length of entry `index` of `program`: pads shorter
+// samples with zeros and removes trailing zeros of longer samples. Fields without a sequence axis are not changed.
+// MT_INVALID: a sample is too long.
 Status fitLength(const Plan &plan, const char *program, uint32_t index, Field &field);
 
-// Positions of a sample that lies at `sample` as a field of sequences in memory has it, up to the last that is not
-// zero.
+// Returns the number of positions of a sample up to the last nonzero position. `sample` points to a sample of a field
+// of sequences.
 uint64_t usedPositions(const Field &field, const uint8_t *sample);
 
 } // namespace mtrun

@@ -17,7 +17,7 @@ namespace {
 
 constexpr unsigned chunk = 1u << 20;
 
-// A gzFile reads plain files as they are and inflates others.
+// A gzFile reads plain files unchanged and inflates compressed files.
 struct IdxReader {
   gzFile file = nullptr;
   uint64_t fileSize = 0;
@@ -26,7 +26,7 @@ struct IdxReader {
       gzclose_r(file);
   }
   Status open(const std::string &path, int descriptor);
-  // Reads up to `size` bytes; `got` is smaller only at the end of the data.
+  // Reads up to `size` bytes. `got` is smaller only at the end of the data.
   Status read(const std::string &path, uint8_t *data, uint64_t size, uint64_t &got);
 };
 
@@ -59,7 +59,7 @@ Status IdxReader::read(const std::string &path, uint8_t *data, uint64_t size, ui
       const char *reason = gzerror(file, &code);
       if (code == Z_ERRNO)
         return ioError("cannot read", path, errno);
-      // zlib reports a compressed stream that ends early as a buffer error; the caller's count says it better.
+      // zlib reports a truncated stream as a buffer error. The caller reports the missing bytes more clearly.
       if (code == Z_BUF_ERROR)
         return {};
       return {MT_CORRUPT, path + ": damaged gzip data: " + reason};
@@ -112,7 +112,7 @@ static Status readHeader(IdxReader &reader, int rank, IdxArray &array) {
     array.dims.push_back(dim);
     overflow |= __builtin_mul_overflow(array.size, dim, &array.size);
   }
-  // gzdirect is known only after the first read.
+  // gzdirect() is valid only after the first read.
   uint64_t inflation = gzdirect(reader.file) ? 1 : maxInflation;
   if (overflow || array.size / inflation > reader.fileSize)
     return {MT_CORRUPT, array.path + ": the header says " + dimsText(array.dims) + " bytes, more than a file of " +
@@ -139,7 +139,7 @@ Status readIdx(const std::string &path, int rank, IdxArray &array) {
   if (got != array.size)
     return {MT_CORRUPT, array.path + ": expected " + std::to_string(array.size) + " bytes of elements (" +
                             dimsText(array.dims) + "), found " + std::to_string(got)};
-  // Reading on also makes zlib check the trailing checksum.
+  // Reading to the end makes zlib check the checksum.
   if (Status s = reader.read(array.path, &extra, 1, more); !s.ok())
     return s;
   if (more != 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IDX files (MNIST's format): bytes 0, 0, type, rank; rank big-endian u32 dimensions; elements, row major. Plain or
+// IDX files, MNIST's format: bytes 0, 0, type, rank; `rank` dimensions as big-endian u32; elements, row major. Plain or
 // .gz.
 #pragma once
 
@@ -13,16 +13,16 @@
 
 namespace mtrun {
 
-// A u8 array. bytes[0 .. product of dims).
+// A u8 array; `bytes` has the product of `dims` elements.
 struct IdxArray {
-  std::string path; // that was read, with its .gz
+  std::string path; // path of the file that was read, with ".gz" if compressed
   std::vector<uint64_t> dims;
   std::unique_ptr<uint8_t[]> bytes;
   uint64_t size = 0;
 };
 
-// Reads `path`, or `path`.gz where there is no `path`. Any bytes are fine: MT_CORRUPT says what was expected and what
-// was found, and nothing is allocated that the file could not fill. MT_IO, MT_NO_MEMORY.
+// Reads `path`, or `path`.gz if `path` does not exist. The file is untrusted: MT_CORRUPT with the expected and found
+// values, and no more memory is allocated than the file could fill. MT_IO, MT_NO_MEMORY.
 Status readIdx(const std::string &path, int rank, IdxArray &array);
 
 } // namespace mtrun

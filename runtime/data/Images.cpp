@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// images:DIR, a folder a class, and images:FILE.csv, lines of a file and a label.
+// images:DIR, a folder for each class, and images:FILE.csv, with a line per file and label.
 #include "runtime/data/Pictures.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What stands behind the last point of a file's name.
+// Returns true if the extension of a file's name is one of `ends`.
 bool endsWithOne(std::string_view name, std::initializer_list<std::string_view> ends) {
   size_t dot = name.rfind('.');
   if (dot == std::string_view::npos)
@@ -30,24 +30,24 @@ bool endsWithOne(std::string_view name, std::initializer_list<std::string_view> 
 
 bool isPicture(std::string_view name) { return endsWithOne(name, {"jpg", "jpeg", "jfif", "jpe", "png"}); }
 
-// Formats that telephones, browsers and scanners write, and that are not read.
+// Formats of phones, browsers and scanners that are not supported.
 bool isOtherPicture(std::string_view name) {
   return endsWithOne(name, {"heic", "heif", "avif", "webp", "gif", "bmp", "tif", "tiff", "jp2", "jxl"});
 }
 
-// What a source is made of before the pictures are looked at.
+// The files and labels of a source before the pictures are read.
 struct Listing {
   std::vector<std::string> files;
-  std::vector<int64_t> labels; // of the files; empty: there are none
+  std::vector<int64_t> labels; // labels of the files; empty: there are no labels
   std::vector<std::string> classes;
   uint64_t others = 0; // files of other kinds
-  uint64_t unread = 0; // of them pictures
+  uint64_t unread = 0; // pictures of unsupported formats among them
   std::string firstUnread;
 };
 
 } // namespace
 
-// A link to a folder that holds the link: a walk through it would not end.
+// Returns true for a link to a folder that contains the link, which would make the walk endless.
 static bool leadsUp(const fs::directory_entry &entry) {
   std::error_code error;
   if (!entry.is_symlink(error) || !entry.is_directory(error))
@@ -56,7 +56,7 @@ static bool leadsUp(const fs::directory_entry &entry) {
   return !error && std::mismatch(target.begin(), target.end(), at.begin(), at.end()).first == target.end();
 }
 
-// The pictures in `folder` and below, sorted by path.
+// Lists the pictures in `folder` and its subfolders, sorted by path.
 static Status listFolder(const fs::path &folder, bool deep, Listing &listing) {
   std::vector<std::string> &files = listing.files;
   size_t before = files.size();
@@ -113,8 +113,8 @@ static Status listClasses(const DataSpec &spec, Listing &listing, std::vector<st
   return {};
 }
 
-// "FILE,LABEL" a line, or with a semicolon, or "FILE"; FILE is relative to the folder of the list. The first line may
-// name the columns.
+// Reads lines "FILE,LABEL", with a comma or a semicolon, or "FILE". FILE is relative to the folder of the list. The
+// first line may have the names of the columns.
 static Status readList(const DataSpec &spec, Listing &listing) {
   std::vector<uint8_t> bytes;
   std::string opened;
@@ -163,7 +163,7 @@ static Status readList(const DataSpec &spec, Listing &listing) {
   return {};
 }
 
-// Classes without a picture: most often a mistake, so it is said.
+// Reports classes without a picture, which are usually a mistake.
 static Status checkClasses(const DataSpec &spec, const Listing &listing, const std::vector<int64_t> &labels,
                            std::vector<std::string> &notes) {
   std::vector<uint64_t> counts(listing.classes.size());
@@ -194,7 +194,7 @@ static Status openImages(const DataSpec &spec, Table &table) {
     return s;
   if (listing.files.empty())
     return {MT_INVALID, path + ": expected .jpg, .jpeg or .png files" +
-                            (folder ? ", in a folder for each class" : ", one a line with a label") + ", found none" +
+                            (folder ? ", in a folder for each class" : ", one per line with a label") + ", found none" +
                             (listing.others ? " among " + std::to_string(listing.others) + " files" : "")};
   if (listing.unread) {
     std::string text = path + ": expected JPEG and PNG files, found " + std::to_string(listing.unread) +

@@ -64,11 +64,11 @@ static Status fromOneHot(Field &field, const mtrun_tensor_info &entry) {
     if (ones != 1 || zeros != classes - 1)
       return {MT_INVALID,
               field.where + ": target \"" + entry.name +
-                  "\" takes a label a sample: expected labels, or "
+                  "\" takes a label per sample: expected labels, or "
                   "rows of one 1 and else 0, found " +
                   std::to_string(ones) + " ones and " + std::to_string(zeros) + " zeros among the " +
                   std::to_string(classes) + " values of sample " + std::to_string(s) +
-                  "; rows of other numbers need a model whose loss takes them, categorical_crossentropy say"};
+                  "; rows of other numbers need a model whose loss takes them, for example categorical_crossentropy"};
     labels.push_back(static_cast<int64_t>(place));
   }
   field.shape.clear();
@@ -140,7 +140,8 @@ Status limitIntegers(const DataSpec &spec, const std::vector<const mtrun_tensor_
       if (spec.source && spec.source->vocabulary && spec.vocabulary.empty())
         message += "; its tokens are bytes, since the plan has no vocabulary: with --vocabulary FILE they are "
                    "characters";
-      for (const std::string &note : data.notes) // how the file was read, which nobody is told after an error
+      for (const std::string &note :
+           data.notes) // notes are not printed after an error, so add the note on how the file was read
         message += note.starts_with(column.field.where + ": ") ? "; " + note : "";
       return {s.code(), message};
     }
@@ -148,7 +149,7 @@ Status limitIntegers(const DataSpec &spec, const std::vector<const mtrun_tensor_
   return {};
 }
 
-// The labels of classes: of the only target that has one label a sample.
+// Returns the column of the only target that has one label per sample.
 static const Column *labelsOf(const mtrun_dataset &data, int &targets) {
   const Column *labels = nullptr;
   for (const Column &column : data.columns)
@@ -162,7 +163,7 @@ static std::string className(const mtrun_dataset &data, int64_t label) {
   return named ? data.classNames[static_cast<size_t>(label)] : std::to_string(label);
 }
 
-// A weight for a class that is not there is most often a mistake of numbering.
+// Refuses a weight for a class that does not exist, which is usually a mistake of numbering.
 static Status checkClassWeights(const mtrun_dataset &data, const Column &labels) {
   std::set<int64_t> there;
   for (int64_t i = 0; i < data.size; ++i)
@@ -170,14 +171,14 @@ static Status checkClassWeights(const mtrun_dataset &data, const Column &labels)
   for (auto [label, weight] : data.classWeights)
     if (!there.count(label))
       return {MT_INVALID, "data: class-weight names class " + className(data, label) +
-                              ", of which there is no sample; expected some of the " + std::to_string(there.size()) +
+                              ", which has no sample; expected some of the " + std::to_string(there.size()) +
                               " classes from " + std::to_string(*there.begin()) + " to " +
                               std::to_string(*there.rbegin())};
   return {};
 }
 
 static void weigh(const mtrun_dataset &data, const Column &labels, Field &weights) {
-  std::vector<uint8_t> bytes(labels.field.samples * sizeof(float)); // no more than the labels' own samples
+  std::vector<uint8_t> bytes(labels.field.samples * sizeof(float)); // no more than the samples of the labels
   for (int64_t i = 0; i < static_cast<int64_t>(labels.field.samples); ++i) {
     float weight = 1;
     for (auto [of, given] : data.classWeights)
@@ -200,7 +201,7 @@ Status addClassWeights(const std::vector<mtrun_tensor_info> &entries, mtrun_data
                             std::to_string(targets) + " targets of labels and " + std::to_string(inputs) +
                             " inputs of weights"};
   if (Status s = data.classNames.empty() ? checkClassWeights(data, *labels) : Status(); !s.ok())
-    return s; // of classes with names once their numbers are settled: numberLabels
+    return s; // classes with names are checked in numberLabels, when their numbers are known
   Field field;
   field.name = entry->name;
   field.where = labels->field.where;
@@ -216,7 +217,7 @@ Status addClassWeights(const std::vector<mtrun_tensor_info> &entries, mtrun_data
   return {};
 }
 
-// The number that each of the data's classes has among `names`.
+// Finds the number of each of the data's classes in `names`.
 static Status matchNames(const mtrun_dataset &data, const std::vector<std::string> &names,
                          std::vector<int64_t> &numbers) {
   std::string unknown;
@@ -249,7 +250,7 @@ Status numberLabels(mtrun_dataset &data, const std::vector<std::string> &names) 
         if (int64_t label = column.label(i); label >= 0 && label < static_cast<int64_t>(numbers.size()))
           labels.push_back(numbers[static_cast<size_t>(label)]);
       if (labels.size() != column.field.samples || column.field.type != Stored::I64)
-        continue; // not the labels that have names
+        continue; // this column is not the labels with names
       replace(column.field, std::move(labels), 1);
       if (Status s = checkAll(column, data); !s.ok())
         return s;

@@ -36,7 +36,8 @@ void LengthGroups::group(int64_t seed, int64_t pass, const std::vector<int64_t> 
     groupPart(seed, pass, begin, std::min(begin + groupBatches * batch_, whole));
 }
 
-// Samples of one length stay in the order in which they were drawn: their places are the lower halves of the keys.
+// Sorts a part of the order by length. Samples of equal length keep their order, because the lower half of a key is the
+// sample's index.
 void LengthGroups::groupPart(int64_t seed, int64_t pass, int64_t begin, int64_t end) {
   int64_t samples = end - begin, batches = samples / batch_;
   for (int64_t i = 0; i < samples; ++i)

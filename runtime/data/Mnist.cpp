@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of MNIST, as its authors published them.
+// mnist:DIR: the IDX files that MNIST's authors published.
 #include "runtime/data/Idx.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"

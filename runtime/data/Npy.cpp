@@ -24,7 +24,7 @@ static const char *descriptor(mt_dtype dtype) {
     return "|u1";
   case MT_BF16:
   case MT_F16:
-    break; // of no tensor that a caller sees
+    break; // no tensor of a caller has these types
   }
   return "";
 }
@@ -35,7 +35,7 @@ std::string npyHeader(const std::string &descriptor, std::span<const int64_t> sh
   std::string text = "{'descr': '" + descriptor + "', 'fortran_order': False, 'shape': (";
   for (size_t i = 0; i < shape.size(); ++i)
     text += (i ? ", " : "") + std::to_string(shape[i]);
-  text += shape.size() == 1 ? ",), }" : "), }"; // one element needs its comma to be a tuple
+  text += shape.size() == 1 ? ",), }" : "), }"; // a tuple of one element needs its comma
   size_t fixed = 6 + 2 + 2, total = (fixed + text.size() + 1 + 63) / 64 * 64;
   text.append(total - fixed - text.size() - 1, ' ');
   text += '\n';
@@ -53,7 +53,7 @@ static std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// What stands after 'key': in the dictionary, up to a comma or brace outside parentheses.
+// Returns the value of a key of the dictionary, up to a comma or brace outside parentheses.
 static std::string_view valueOf(std::string_view header, std::string_view key) {
   std::string quoted = "'" + std::string(key) + "':";
   size_t at = header.find(quoted);
@@ -73,7 +73,7 @@ static bool typeOf(std::string_view descr, Stored &type) {
   static constexpr std::pair<std::string_view, Stored> types[] = {
       {"'|u1'", Stored::U8},  {"'|b1'", Stored::Bool}, {"'|i1'", Stored::I8},
       {"'<u2'", Stored::U16}, {"'<i2'", Stored::I16},  {"'<i4'", Stored::I32},
-      {"'<u4'", Stored::U32}, {"'<i8'", Stored::I64},  {"'<u8'", Stored::I64}, // after checkUnsigned
+      {"'<u4'", Stored::U32}, {"'<i8'", Stored::I64},  {"'<u8'", Stored::I64}, // checkUnsigned() has checked the values
       {"'<f2'", Stored::F16}, {"'<f4'", Stored::F32},  {"'<f8'", Stored::F64}};
   for (const auto &[name, stored] : types)
     if (descr == name) {
@@ -83,9 +83,9 @@ static bool typeOf(std::string_view descr, Stored &type) {
   return false;
 }
 
-// The end of a message about a type that NumPy writes and that is not read.
+// Returns the end of a message about a NumPy type that is not supported.
 static std::string otherThan(const std::string &descr) {
-  auto of = [&](std::string_view kinds) { // "'<U4'": the byte order stands before the kind
+  auto of = [&](std::string_view kinds) { // in "'<U4'" the byte order precedes the kind
     return descr.size() > 2 && kinds.find(descr[2]) != std::string_view::npos;
   };
   std::string found = ", found " + descr;
@@ -99,7 +99,7 @@ static std::string otherThan(const std::string &descr) {
   return " of 1, 2, 4 or 8 bytes, such as '<f4' and '|u1'" + found;
 }
 
-// Numbers of 64 bits without a sign, which are kept as such with one.
+// Checks that unsigned 64-bit numbers fit into int64_t.
 static Status checkUnsigned(std::span<const uint8_t> elements, const std::string &where) {
   for (size_t at = 0; at < elements.size(); at += sizeof(uint64_t)) {
     uint64_t value;
@@ -110,7 +110,7 @@ static Status checkUnsigned(std::span<const uint8_t> elements, const std::string
   return {};
 }
 
-// "(3, 4)", "(3,)", "()".
+// Parses "(3, 4)", "(3,)" or "()".
 static bool shapeOf(std::string_view text, std::vector<uint64_t> &shape) {
   if (text.size() < 2 || text.front() != '(' || text.back() != ')')
     return false;
@@ -169,7 +169,7 @@ Status parseNpy(std::span<const uint8_t> file, std::shared_ptr<const uint8_t> ow
   return {};
 }
 
-// One file of inputs, then one of targets.
+// Reads a file of inputs and then a file of targets.
 static Status openNpy(const DataSpec &spec, Table &table) {
   for (const std::string &path : spec.paths) {
     std::vector<uint8_t> bytes;

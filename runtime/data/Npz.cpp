@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// .npz files: a zip archive of .npy files, stored or deflated. Of what a model does not take only names are read.
+// .npz files: a zip archive of .npy files, stored or deflated. Arrays that a model does not use are not read.
 #include "runtime/data/Npy.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/gzip_buffer.h"
@@ -59,16 +59,16 @@ static Status readMember(std::span<const uint8_t> file, const ZipReader &zip, co
 
 namespace {
 
-// What a model takes of an archive: which members, and in which role.
+// Chooses the members of an archive that a model uses, and their roles.
 class Choice {
 public:
   Choice(const DataSpec &spec, const std::vector<ZipMember> &members);
-  // The role that a member was given; none: it is bound by its name.
+  // Returns the role that the user chose for a member; nullopt: the member is bound by its name.
   std::optional<mtrun_role> given(const std::string &name) const {
     return name == input_ ? std::optional(MTRUN_INPUT) : name == target_ ? std::optional(MTRUN_TARGET) : std::nullopt;
   }
   bool takes(const std::string &name) const { return given(name) || fits(name) || (!known() && !other(name)); }
-  // Of the split that was not asked for.
+  // Returns true for a member of the other split.
   bool other(const std::string &name) const { return !others_.empty() && name.ends_with(others_); }
   std::string missing(const std::vector<ZipMember> &members) const;
 
@@ -97,7 +97,8 @@ static bool has(const std::vector<ZipMember> &members, const std::string &name) 
   return std::any_of(members.begin(), members.end(), [&](const ZipMember &member) { return member.name == name; });
 }
 
-// Without keys: Keras' x_train, y_train, x_test and y_test, or x and y, where no name of the model's is there.
+// Without keys, Keras' names x_train, y_train, x_test and y_test are used, or x and y, unless the model has members of
+// its own names.
 Choice::Choice(const DataSpec &spec, const std::vector<ZipMember> &members)
     : spec_(spec), input_(spec.input), target_(spec.target) {
   std::string own = spec.test ? "_test" : "_train";
@@ -110,7 +111,7 @@ Choice::Choice(const DataSpec &spec, const std::vector<ZipMember> &members)
       *chosen = name + end;
 }
 
-// Names that the user gave and the archive lacks.
+// Returns the names that the user named and the archive lacks.
 std::string Choice::missing(const std::vector<ZipMember> &members) const {
   std::string names;
   for (const std::string &name : {spec_.input, spec_.target})
@@ -129,7 +130,7 @@ static Status readArray(std::span<const uint8_t> file, const ZipReader &zip, con
   return parseNpy({owner.get(), size}, owner, where, field);
 }
 
-// Reads what is chosen. An array that nobody asked for by name need not be one that we can read.
+// Reads the chosen members. An unsupported array is an error only if it was chosen by name.
 static Status readChosen(std::span<const uint8_t> file, const ZipReader &zip, const std::string &opened,
                          const std::vector<ZipMember> &members, const Choice &choice, bool known, Table &table) {
   std::string left;
@@ -173,7 +174,7 @@ static Status openNpz(const DataSpec &spec, Table &table) {
   });
   if (Status s = zip.open(); !s.ok())
     return std::move(s).in(opened + ": ");
-  std::vector<ZipMember> members = zip.members(); // by the arrays' names
+  std::vector<ZipMember> members = zip.members(); // renamed below: ".npy" is removed
   for (ZipMember &member : members) {
     if (member.name.ends_with(".npy"))
       member.name.resize(member.name.size() - 4);

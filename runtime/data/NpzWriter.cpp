@@ -13,23 +13,23 @@ static void put(std::string &out, uint64_t value, int bytes) {
     out += static_cast<char>(value & 0xff);
 }
 
-// Before the member, or with `central` in the directory.
+// Returns the member's local header, or its entry in the directory if `central` is true.
 std::string NpzWriter::Member::record(bool central) const {
-  constexpr uint64_t firstOfJanuary1980 = 1 << 5 | 1; // no time of day: the same arrays are the same file
+  constexpr uint64_t firstOfJanuary1980 = 1 << 5 | 1; // a fixed date, so that equal arrays give equal files
   std::string out;
   put(out, central ? 0x02014b50 : 0x04034b50, 4);
   if (central)
-    put(out, 20, 2);    // made by
+    put(out, 20, 2);    // version made by
   put(out, 20, 2);      // needs version 2.0
-  put(out, 1 << 11, 2); // names in UTF-8
-  put(out, 0, 2);       // stored
+  put(out, 1 << 11, 2); // names are UTF-8
+  put(out, 0, 2);       // method: stored
   put(out, 0, 2);
   put(out, firstOfJanuary1980, 2);
   put(out, crc, 4);
   put(out, size, 4);
   put(out, size, 4);
   put(out, name.size(), 2);
-  put(out, 0, central ? 12 : 2); // extra field; comment, disk, attributes
+  put(out, 0, central ? 12 : 2); // lengths of extra field and comment, disk, attributes
   if (central)
     put(out, offset, 4);
   return out + name;
@@ -88,7 +88,7 @@ Status NpzWriter::commit() {
   return file_.commit();
 }
 
-// The next character, which begins at `at`; a byte that is no UTF-8 is one of its own.
+// Returns the next character, which begins at `at`. A byte that is not valid UTF-8 is a character.
 static uint32_t nextCharacter(const std::string &text, size_t &at) {
   size_t size = std::max<size_t>(utf8Bytes(std::string_view(text).substr(at)), 1);
   uint32_t code = static_cast<uint8_t>(text[at++]);

@@ -17,7 +17,7 @@
 
 using namespace mtrun;
 
-// The program whose signature a data source has to fill.
+// Returns the program whose inputs a data source must provide.
 static const char *dataProgram(const Plan &plan) {
   for (const char *program : {"train_step", "eval_step"})
     if (plan.program(program))
@@ -25,7 +25,7 @@ static const char *dataProgram(const Plan &plan) {
   return "predict";
 }
 
-// The end of a message about a value of the data that has another name.
+// Returns a suggestion for the end of a message about an unknown name.
 static std::string meant(const std::string &name, const std::vector<mtrun_tensor_info> &entries) {
   std::vector<std::string> known;
   for (const mtrun_tensor_info &entry : entries)
@@ -42,12 +42,13 @@ static std::string namesOf(const std::vector<mtrun_tensor_info> &entries) {
   return names;
 }
 
-// The target of an output is also known by the output's name, as Keras calls it.
+// Returns true for the entry's name. The target of an output may also have the output's name, as in Keras.
 static bool isNamed(const mtrun_tensor_info &entry, const std::string &name) {
   return name == entry.name || (entry.role == MTRUN_TARGET && name + "_target" == entry.name);
 }
 
-// The entry that a field fills: of its name, or the only one of its role. Null: it is not for this model.
+// Finds the entry that a field provides: by name, or the only entry of its role. Null: the model does not use the
+// field.
 static Status findEntry(const DataSpec &spec, const Field &field, const std::vector<mtrun_tensor_info> &entries,
                         const mtrun_tensor_info *&found) {
   found = nullptr;
@@ -87,7 +88,7 @@ static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
   return {};
 }
 
-// How the model rescales an input itself; NULL: it does not.
+// Returns how the model rescales an input; null if it does not.
 static const mt::plan::InputScaling *scalingOf(const Plan &plan, std::string_view input) {
   for (const mt::plan::InputScaling *scaling : Each(plan.tables().input_scaling()))
     if (scaling->input()->string_view() == input)
@@ -95,13 +96,14 @@ static const mt::plan::InputScaling *scalingOf(const Plan &plan, std::string_vie
   return nullptr;
 }
 
-// Whether the model brings values of 0 to 255 to a range of about 1, as Rescaling(1/255) does.
+// Returns true if the model scales values of 0 to 255 to a range of about 1, as Rescaling(1/255) does.
 static bool takesBytes(const Plan &plan, std::string_view input) {
   const mt::plan::InputScaling *scaling = scalingOf(plan, input);
   return scaling && !scaling->per_channel() && std::fabs(scaling->scale()) <= 1.0 / 64;
 }
 
-// Numbers of a table whose columns lie far from each other, for a model that takes them as they are: it hardly learns.
+// Warns if a table has columns of very different scales and the model does not normalize them: training then fails to
+// converge.
 static void checkRange(const DataSpec &spec, mtrun_dataset &data) {
   constexpr double wide = 255;
   for (const Column &column : data.columns) {
@@ -118,14 +120,13 @@ static void checkRange(const DataSpec &spec, mtrun_dataset &data) {
     char range[80];
     snprintf(range, sizeof range, "%.6g to %.6g", least, most);
     if (std::fmax(-least, most) > wide)
-      data.notes.push_back(
-          "input \"" + column.name + "\": values of " + range +
-          ", and the model does not normalise them; Keras' Normalization does, adapted to the data, or "
-          "mean= and std=; scale=1 says that they are meant");
+      data.notes.push_back("input \"" + column.name + "\": values of " + range +
+                           ", and the model does not normalise them; add Keras' Normalization, adapted to the data, or "
+                           "mean= and std=; scale=1 accepts the values");
   }
 }
 
-// Values that are scaled twice, or by nobody: both train, to a worse model.
+// Warns about values that are scaled twice or not at all: the model would train to a worse result.
 static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
   double factor = spec.scale.value_or(1) / spec.divisor;
   for (const Column &column : data.columns) {
@@ -158,7 +159,7 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
   std::vector<mtrun_tensor_info> entries = signatureOf(*data.plan, dataProgram(*data.plan));
   data.notes = std::move(table.notes);
   data.classNames = std::move(table.classes);
-  for (const std::string &name : data.classNames) // files that keep them are
+  for (const std::string &name : data.classNames) // files with these names must be UTF-8
     if (!isUtf8(name))
       return {MT_INVALID,
               table.fields[0].where + ": expected names of classes in UTF-8, found \"" + printable(name) + "\""};
@@ -177,15 +178,15 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
     if (Status s = findEntry(spec, field, entries, entry); !s.ok())
       return s;
     if (!entry)
-      continue; // labels, and a model without a target
-    // A value of the entry's own name goes before one of its role.
+      continue; // the model does not use this field
+    // A field with the entry's name takes precedence over a field of its role.
     bool taken = std::find(bound.begin(), bound.end(), entry) != bound.end(), own = isNamed(*entry, field.name);
     auto named = [&](const Field &other) { return isNamed(*entry, other.name); };
     if (!own && (taken || std::any_of(table.fields.begin(), table.fields.end(), named)))
       continue;
     if (taken)
       return {MT_INVALID, field.where + ": expected one value for \"" + entry->name + "\", found \"" + field.name +
-                              "\" beside another"};
+                              "\" in addition to another"};
     auto index = static_cast<uint32_t>(entry - entries.data());
     if (Status s = data.source ? Status() : fitLength(*data.plan, dataProgram(*data.plan), index, field); !s.ok())
       return s;
@@ -203,7 +204,7 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
       return s;
   }
   if (data.columns.empty())
-    return {MT_INVALID, spec.kind + " data has nothing of the names that the model has: expected " + namesOf(entries)};
+    return {MT_INVALID, spec.kind + " data has none of the model's names: expected " + namesOf(entries)};
   checkScaling(spec, data);
   if (!spec.classWeights.empty() && data.source)
     return {MT_INVALID, "data: class-weight needs samples in memory; a callback can write the weights itself"};
@@ -215,7 +216,7 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
   return spec.classWeights.empty() ? Status() : addClassWeights(entries, data);
 }
 
-// What the specification leaves to the model: its names, the tokens of a sample, and what characters they are.
+// Completes the specification from the model: names, tokens per sample, and vocabulary.
 static void completeSpec(const Plan &plan, DataSpec &spec) {
   int inputs = 0;
   int64_t length = 0;

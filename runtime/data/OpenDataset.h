@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a specification, or from what the caller has, to samples that are bound to a plan and checked against it.
+// Opens data from a specification or from the caller's memory, binds it to a plan and checks it.
 #pragma once
 
 #include "runtime/data/Dataset.h"
@@ -9,10 +9,10 @@
 
 namespace mtrun {
 
-// What a specification names. MT_INVALID.
+// Opens the data of a specification. MT_INVALID.
 Status openDataset(const Plan &plan, const char *spec, std::unique_ptr<mtrun_dataset> &data);
 
-// The caller's own: arrays, or with `source` a callback. `keys`: of a specification, or null.
+// Opens the caller's arrays, or with `source` the caller's callback. `keys`: options of a specification, or null.
 Status openOwnDataset(const Plan &plan, const mtrun_field *fields, int32_t count, int64_t samples,
                       const mtrun_source *source, const char *keys, std::unique_ptr<mtrun_dataset> &data);
 

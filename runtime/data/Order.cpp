@@ -26,7 +26,7 @@ static int64_t draw(int64_t seed, int64_t index, uint64_t epoch, int64_t below) 
   return static_cast<int64_t>(static_cast<unsigned __int128>(r) * uint64_t(below) >> 64);
 }
 
-// Draws `from` up to `to` of the size - 1 of epochOrder.
+// Draws the swaps `from` to `to` of the size - 1 swaps of epochOrder().
 static void drawEpoch(int64_t seed, int64_t epoch, int64_t size, int64_t from, int64_t to, int64_t *order) {
   for (int64_t i = size - 1 - from; i > size - 1 - to; --i)
     std::swap(order[i], order[draw(seed, i, uint64_t(epoch), i + 1)]);
@@ -34,8 +34,8 @@ static void drawEpoch(int64_t seed, int64_t epoch, int64_t size, int64_t from, i
 
 static void drawWindow(int64_t seed, int64_t epoch, int64_t size, int64_t window, int64_t from, int64_t to,
                        int64_t *order) {
-  // order[i .. i + window) are the samples that wait. Drawing one moves order[i] to its index, and the next sample
-  // enters at the end.
+  // order[i .. i + window) are the waiting samples. A draw swaps the drawn sample with order[i], and the next sample
+  // enters at the end of the window.
   for (int64_t i = from; i < to; ++i) {
     int64_t waiting = std::min(window, size - i);
     std::swap(order[i], order[i + draw(seed, i, uint64_t(epoch) | uint64_t(1) << 63, waiting)]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of an epoch: a function of (seed, epoch) and the number of samples alone.
+// The order of an epoch is a function of only (seed, epoch) and the number of samples.
 #pragma once
 
 #include <array>
@@ -18,24 +18,26 @@ std::array<uint32_t, 4> philox(uint64_t key, uint64_t counterLow, uint64_t count
 // order.
 void epochOrder(int64_t seed, int64_t epoch, int64_t size, int64_t *order);
 
-// Writes the permutation of a shuffle buffer of `window` samples, for data that is read best in the order of its files:
-// at i, one of the samples that wait (the first `window`, then each next one at the index of the one drawn). Drawn as
-// epochOrder draws, counter (i, epoch) with the top bit of epoch set, so that the two orders share no bits.
+// Writes the permutation of a shuffle buffer of `window` samples, for data that is fastest in file order: position i
+// gets one of the waiting samples, and the next sample of the file replaces it in the buffer. Numbers are drawn as in
+// epochOrder(), with counter (i, epoch) and the top bit of epoch set, so the two orders are independent.
 void windowOrder(int64_t seed, int64_t epoch, int64_t size, int64_t window, int64_t *order);
 
-// A number below `below` for batch `index` of an epoch, drawn as epochOrder draws with the second bit of epoch set.
+// Returns a number below `below` for batch `index` of an epoch. It is drawn as in epochOrder(), with the second-highest
+// bit of epoch set.
 int64_t drawGroup(int64_t seed, int64_t index, int64_t epoch, int64_t below);
 
-// Either of the two orders, drawn a few samples at a time: the next epoch's during this one's batches, so that no batch
-// waits for it.
+// Draws either of the two orders in parts: the order of the next epoch is drawn during the batches of the current one,
+// so no batch waits for it.
 class Shuffle {
 public:
-  // Of `size` samples; the only allocation. `window` 0: epochOrder.
+  // `size`: number of samples. `window` 0 selects epochOrder(). Allocates all memory.
   Shuffle(int64_t size, int64_t window) : window_(window), order_(static_cast<size_t>(size)) {}
   void begin(int64_t seed, int64_t epoch);
   void advance(int64_t draws);
-  // Of the epoch that begin() named, or -1. All of it is drawn.
+  // Returns the epoch of begin(), or -1.
   int64_t epoch() const { return epoch_; }
+  /// Returns the order, after all of it is drawn.
   const std::vector<int64_t> &order();
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The opcodes are those of Python's Lib/pickletools.py, protocols 0 (in part) to 5.
+// The opcodes are documented in Python's Lib/pickletools.py: protocols 0 (in part) to 5.
 #include "runtime/data/Pickle.h"
 
 #include <charconv>
@@ -8,8 +8,8 @@
 namespace mtrun {
 namespace {
 
-constexpr size_t maxName = 256;       // of a function with its module
-constexpr size_t maxValues = 1 << 22; // on the stack, in the memo and in lists, together
+constexpr size_t maxName = 256;       // length of a function's name with its module
+constexpr size_t maxValues = 1 << 22; // total number of values on the stack, in the memo and in lists
 
 class PickleReader {
 public:
@@ -92,7 +92,7 @@ bool PickleReader::popMark(std::vector<PickleValue *> &items) {
   return true;
 }
 
-// Indices count up from 0, or from 1 in what C code of Python 2 wrote.
+// Indices count from 0, or from 1 in pickles of Python 2's C code.
 Status PickleReader::remember(uint64_t index) {
   if (stack_.empty() || index > memo_.size() + 1)
     return corrupt("expected a value to remember, found index " + std::to_string(index));
@@ -128,7 +128,7 @@ Status PickleReader::constants(uint8_t code, bool &known) {
     if (Status s = integer(4); !s.ok())
       return s;
     return pushInteger(static_cast<int32_t>(static_cast<uint32_t>(value))), Status();
-  case 'G': // a double, which no data set of pictures needs
+  case 'G': // a double; data sets of pictures do not use it
     if (Status s = integer(8); !s.ok())
       return s;
     return pushInteger(0), Status();
@@ -145,7 +145,8 @@ Status PickleReader::constants(uint8_t code, bool &known) {
 }
 
 Status PickleReader::texts(uint8_t code, bool &known) {
-  // Bytes of the length in front: U, C and SHORT_BINUNICODE 1; T, X and B 4; BINUNICODE8, BINBYTES8 and BYTEARRAY8 8.
+  // Size of the length field in bytes: 1 for U, C and SHORT_BINUNICODE; 4 for T, X and B; 8 for BINUNICODE8, BINBYTES8
+  // and BYTEARRAY8.
   size_t size = code == 'U' || code == 'C' || code == 0x8c     ? 1
                 : code == 'T' || code == 'X' || code == 'B'    ? 4
                 : code == 0x8d || code == 0x8e || code == 0x96 ? 8
@@ -245,8 +246,8 @@ Status PickleReader::memo(uint8_t code, bool &known) {
   }
 }
 
-// numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b'b') and numpy.dtype('u1', 0, 1), whose BUILD says the rest;
-// _codecs.encode(text, 'latin1'), as protocol 2 writes bytes.
+// Supports numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b'b') and numpy.dtype('u1', 0, 1), whose state
+// follows with BUILD, and _codecs.encode(text, 'latin1'), by which protocol 2 writes bytes.
 Status PickleReader::call(const PickleValue &callee, const PickleValue *arguments) {
   const std::string &name = callee.text;
   if (name == "numpy.core.multiarray _reconstruct" || name == "numpy._core.multiarray _reconstruct")
@@ -254,13 +255,14 @@ Status PickleReader::call(const PickleValue &callee, const PickleValue *argument
   if (name == "numpy dtype") {
     bool bytes = !arguments->items.empty() && arguments->items[0]->text == "u1";
     if (!bytes)
-      return {MT_INVALID, where_ + ": expected arrays of bytes (u1), found others"};
+      return {MT_INVALID, where_ + ": expected arrays of bytes (u1), found another type"};
     return push({.kind = PickleValue::Global, .text = "dtype"}), Status();
   }
-  if (name == "_codecs encode" && arguments->items.size() == 2) { // UTF-8 of characters below 256, a byte each
+  // UTF-8 of characters below 256, which become a byte each
+  if (name == "_codecs encode" && arguments->items.size() == 2) {
     std::string bytes;
     const std::string &text = arguments->items[0]->text;
-    // A text that is encoded once has more bytes in the file.
+    // Limits the sum of all encoded texts to the file's size; otherwise a small file could encode one text many times.
     if ((encoded_ += text.size()) > bytes_.size())
       return corrupt("expected texts that are encoded once");
     for (size_t i = 0; i < text.size(); ++i) {
@@ -276,7 +278,7 @@ Status PickleReader::call(const PickleValue &callee, const PickleValue *argument
                           (callee.kind == PickleValue::Global ? name : "something else")};
 }
 
-// An array's state is (version, shape, dtype, Fortran order, elements).
+// The state of an array is (version, shape, dtype, Fortran order, elements).
 Status PickleReader::build() {
   PickleValue *state = nullptr, *target = nullptr;
   if (!pop(state) || !pop(target))
@@ -288,9 +290,9 @@ Status PickleReader::build() {
                : Status(MT_INVALID, where_ + ": expected plain data and arrays of bytes, found an object with a state");
   if (state->items.size() != 5 || state->items[1]->kind != PickleValue::Tuple ||
       state->items[4]->kind != PickleValue::Text || state->items[3]->integer != 0)
-    return {MT_INVALID, where_ + ": expected an array of bytes in C order, found another"};
+    return {MT_INVALID, where_ + ": expected an array of bytes in C order, found another type, order or rank"};
   uint64_t elements = 1;
-  constexpr size_t maxAxes = 64; // NumPy's
+  constexpr size_t maxAxes = 64; // NumPy's limit
   if (state->items[1]->items.size() > maxAxes)
     return corrupt("expected an array of at most 64 axes");
   target->shape.clear();
@@ -300,7 +302,7 @@ Status PickleReader::build() {
       return corrupt("expected an array's shape");
     target->shape.push_back(size->integer);
   }
-  target->elements = state->items[4]; // shared: a file may have one text for any number of arrays
+  target->elements = state->items[4]; // not copied: many arrays may share a text
   return elements == target->elements->text.size() ? Status() : corrupt("expected as many elements as the shape says");
 }
 

@@ -21,7 +21,7 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 constexpr char cacheMagic[8] = {'M', 'T', 'P', 'I', 'C', 'S', '1', '\n'};
 
-constexpr uint64_t busy = 1; // in place of a hash: a thread writes the sample
+constexpr uint64_t busy = 1; // replaces the hash while a thread writes the sample
 
 uint64_t hashOf(const float *values, uint64_t floats) {
   uint64_t hash = XXH3_64bits(values, floats * sizeof(float));
@@ -63,7 +63,7 @@ Status PictureCache::open(const std::string &where, const PictureKey &key, uint6
     memset(base_ + sizeof(Header), 0, samples * 8);
     *header = wanted;
   }
-  for (uint64_t i = 0; i < samples; ++i) // what a run wrote when it was killed
+  for (uint64_t i = 0; i < samples; ++i) // left by a run that was killed
     if (hashes_[i].load(std::memory_order_relaxed) == busy)
       hashes_[i].store(0, std::memory_order_relaxed);
   return {};
@@ -82,7 +82,7 @@ Status PictureCache::openFile(const std::string &path, uint64_t bytes) {
   if (facts.st_size > 0 &&
       (pread(file_, magic, sizeof magic, 0) != sizeof magic || memcmp(magic, cacheMagic, sizeof cacheMagic) != 0))
     return {MT_INVALID, "cache: expected a new file or a cache of pictures, found something else in " + path};
-  // The room is there before it is mapped: a full disk is an error here, and no signal later.
+  // Disk space is allocated before the file is mapped, so that a full disk is an error here and not a SIGBUS later.
   if (ftruncate(file_, static_cast<off_t>(bytes)) != 0)
     return ioError("cannot make the cache", path, errno);
   if (int error = posix_fallocate(file_, 0, static_cast<off_t>(bytes)); error != 0)
@@ -97,7 +97,7 @@ const float *PictureCache::find(uint64_t sample) const {
 }
 
 void PictureCache::put(uint64_t sample, const float *values) {
-  // Two threads may have made the same sample; one of them writes it.
+  // Two threads may have computed the same sample; one of them writes it.
   uint64_t before = hashes_[sample].load(std::memory_order_relaxed);
   if (before == busy || !hashes_[sample].compare_exchange_strong(before, busy, std::memory_order_acquire))
     return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decoded pictures, in memory or in a file that the next run finds: a header, a hash for each sample (0: not there
-// yet), the samples. A sample counts if its hash fits, so whatever a lost machine left in the file is harmless.
+// Caches decoded pictures in memory, or in a file for later runs: a header, a hash per sample (0: missing), the
+// samples. A sample is used only if its hash matches, so a partly written file is harmless.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -12,7 +12,7 @@
 
 namespace mtrun {
 
-// What a cache is of: files, their sizes and times, and what is made of them.
+// Identifies the contents of a cache: the files with sizes and times, and their conversion.
 struct PictureKey {
   uint64_t low = 0, high = 0;
 };
@@ -24,11 +24,11 @@ public:
   PictureCache &operator=(const PictureCache &) = delete;
   ~PictureCache();
 
-  // "memory", or the path of a file, which is made anew unless it is a cache of this key. MT_IO (no room on the disk,
-  // used by another process), MT_INVALID (a file that is no cache), MT_NO_MEMORY.
+  // Opens a cache in memory ("memory") or in a file. The file is created again unless it is a cache with this key.
+  // MT_IO (no space on the disk, or another process uses the file), MT_INVALID (the file is not a cache), MT_NO_MEMORY.
   Status open(const std::string &where, const PictureKey &key, uint64_t samples, uint64_t floats);
 
-  // The sample, or null. Any thread.
+  // Returns the sample, or null. Any thread may call find() and put().
   const float *find(uint64_t sample) const;
   void put(uint64_t sample, const float *values);
 

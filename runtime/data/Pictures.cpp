@@ -16,7 +16,7 @@
 
 namespace mtrun {
 
-constexpr uint64_t maxFile = uint64_t(1) << 30; // bytes of one picture
+constexpr uint64_t maxFile = uint64_t(1) << 30; // maximum bytes of a picture
 
 int readerThreads(const DataSpec &spec) {
   cpu_set_t set;
@@ -153,7 +153,7 @@ PictureKey Pictures::key() const {
   XXH3_128bits_reset(state);
   for (const std::string &file : files) {
     struct stat facts = {};
-    (void)::stat(file.c_str(), &facts); // a file that is gone is found when it is read
+    (void)::stat(file.c_str(), &facts); // a missing file is reported when it is read
     int64_t seen[4] = {facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec, static_cast<int64_t>(file.size())};
     XXH3_128bits_update(state, seen, sizeof seen);
     XXH3_128bits_update(state, file.data(), file.size());
@@ -169,7 +169,7 @@ PictureKey Pictures::key() const {
   return {hash.low64, hash.high64};
 }
 
-// The picture in the model's size and the margin around it.
+// Decodes a picture to the model's size plus the margin of the crop.
 Status Pictures::decode(uint64_t sample, float *out) const {
   Scratch &own = scratch();
   std::span<const uint8_t> bytes;
@@ -200,7 +200,7 @@ Status Pictures::read(int64_t index, const Draw &draw, float *out) const {
       cache_->put(sample, resized.data());
     from = resized.data();
   }
-  // Bit 62 keeps these draws apart from those of the order.
+  // Bit 62 of the counter makes these numbers independent of the numbers for the order.
   std::array<uint32_t, 4> bits = philox(uint64_t(draw.seed), sample, uint64_t(draw.pass) | uint64_t(1) << 62);
   bool across = flips && flipAcross_ && bits[0] >> 31, down = flips && flipDown_ && bits[1] >> 31;
   auto offset = [&](uint32_t word) {

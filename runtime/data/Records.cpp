@@ -24,10 +24,10 @@ template <typename T> T load(const uint8_t *bytes) {
 
 bool isHead(const uint8_t *bytes) { return maskedCrc32c(bytes, 8) == load<uint32_t>(bytes + 8); }
 
-// RFC 1950, section 2.2: deflate with a window of 32 KiB, and a check of the two bytes.
+// RFC 1950, section 2.2: deflate with a window of 32 KiB, and the check of the two header bytes.
 bool isZlib(const uint8_t *bytes) { return bytes[0] == 0x78 && (0x7800 | bytes[1]) % 31 == 0; }
 
-// `read(offset, size, bytes)` gives a view of a part of a file of `size` bytes.
+// `read(offset, size, bytes)` returns a view of part of the file, which has `size` bytes.
 template <typename Read>
 Status eachRecord(uint64_t size, const std::string &where, Read &&read, const VisitRecord &visit) {
   std::span<const uint8_t> bytes;
@@ -129,14 +129,14 @@ Status readRecords(const std::string &path, std::shared_ptr<const std::vector<ui
 
 namespace {
 
-// Fields of a protocol buffer message, one after the other.
+// Iterates over the fields of a protocol buffer message.
 class Wire {
 public:
   explicit Wire(std::span<const uint8_t> message) : rest_(message) {}
   bool more() const { return good_ && !rest_.empty(); }
   bool good() const { return good_; }
 
-  // Number and wire type of the next field.
+  // Reads the number and the wire type of the next field.
   void key(uint64_t &field, uint32_t &type) {
     uint64_t value = varint();
     field = value >> 3;
@@ -184,7 +184,7 @@ private:
   bool good_ = true;
 };
 
-// BytesList, FloatList, Int64List: field 1, of numbers packed or one by one.
+// Parses BytesList, FloatList or Int64List: field 1, with packed or single numbers.
 bool parseList(std::span<const uint8_t> message, Feature &feature) {
   Wire wire(message);
   uint64_t field = 0;
@@ -218,7 +218,7 @@ bool parseList(std::span<const uint8_t> message, Feature &feature) {
   return wire.good();
 }
 
-// Feature: bytes_list = 1, float_list = 2, int64_list = 3, one of them.
+// Parses Feature: one of bytes_list = 1, float_list = 2, int64_list = 3.
 bool parseFeature(std::span<const uint8_t> message, Feature &feature) {
   Wire wire(message);
   uint64_t field = 0;
@@ -239,7 +239,7 @@ bool parseFeature(std::span<const uint8_t> message, Feature &feature) {
   return wire.good();
 }
 
-// An entry of the map: key = 1, value = 2.
+// Parses an entry of the map: key = 1, value = 2.
 bool parseEntry(std::span<const uint8_t> message, std::vector<Feature> &features) {
   Wire wire(message);
   uint64_t field = 0;
@@ -268,7 +268,7 @@ bool parseEntry(std::span<const uint8_t> message, std::vector<Feature> &features
 
 } // namespace
 
-// Example: features = 1; Features: the map = 1.
+// Parses Example: features = 1; and Features: the map = 1.
 Status parseExample(std::span<const uint8_t> message, std::vector<Feature> &features) {
   features.clear();
   Wire wire(message);
@@ -292,8 +292,7 @@ Status parseExample(std::span<const uint8_t> message, std::vector<Feature> &feat
     good = good && entries.good();
   }
   if (!good || !wire.good())
-    return {MT_CORRUPT,
-            "expected a tf.train.Example, found " + std::to_string(message.size()) + " bytes that are none"};
+    return {MT_CORRUPT, "expected a tf.train.Example, found " + std::to_string(message.size()) + " other bytes"};
   return {};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TFRecord files (u64 length, its masked CRC-32C, the bytes, theirs) and the tf.train.Example messages in them. Any
-// bytes are fine: what is wrong is said, nothing is allocated that a file could not fill.
+// Reads TFRecord files (u64 length, its masked CRC-32C, the bytes, their masked CRC-32C) and their tf.train.Example
+// messages. The files are untrusted: errors are reported, and no more memory is allocated than a file could fill.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -16,17 +16,17 @@
 
 namespace mtrun {
 
-// A record: its number, where its bytes begin, the bytes, which are gone after the call.
+// Receives a record: its number, the offset of its bytes, and the bytes, which are valid only during the call.
 using VisitRecord = std::function<Status(uint64_t number, uint64_t offset, std::span<const uint8_t> bytes)>;
 
-// Every record of a file, in order. `inflated` gets the whole file if it is gzip data; offsets are then into that.
-// MT_CORRUPT, MT_IO, or what `visit` returns.
+// Calls `visit` for every record of a file in order. If the file is gzip data, `inflated` receives the whole inflated
+// file, and offsets refer to it. MT_CORRUPT, MT_IO, or the status of `visit`.
 Status readRecords(const std::string &path, std::shared_ptr<const std::vector<uint8_t>> &inflated,
                    const VisitRecord &visit);
-// Of a file in memory; `where` for messages.
+// The same for a file in memory; `where` begins messages.
 Status readRecords(std::span<const uint8_t> file, const std::string &where, const VisitRecord &visit);
 
-// A named list of values of one kind.
+// A feature: a name and values of one kind.
 struct Feature {
   enum class Kind { None, Bytes, Floats, Ints };
   std::string_view name;
@@ -38,7 +38,8 @@ struct Feature {
   size_t count() const { return bytes.size() + floats.size() + ints.size(); }
 };
 
-// The features of a message, which views into it. A name that is there twice counts as it stands last. MT_CORRUPT.
+// Parses the features of a message; they are views into it. If a name occurs twice, the last feature counts.
+// MT_CORRUPT.
 Status parseExample(std::span<const uint8_t> message, std::vector<Feature> &features);
 
 } // namespace mtrun

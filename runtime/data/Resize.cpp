@@ -9,10 +9,10 @@
 namespace mtrun {
 namespace {
 
-// Where an output row or column lies between two of the input.
+// The two input rows (or columns) between which an output row lies.
 struct Between {
   uint32_t lower, upper;
-  float share; // of the upper one
+  float share; // weight of the upper row
 };
 
 Between between(uint32_t index, uint32_t from, float scale) {

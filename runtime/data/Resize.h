@@ -5,9 +5,9 @@
 
 namespace mtrun {
 
-// Bilinear, pixel centres at halves, no anti-aliasing, in f32: what tf.image.resize and Keras' loader of folders
-// compute. `from`: height x width x channels bytes; `to`: toHeight x toWidth x channels. The same size: the bytes as
-// they are.
+// Bilinear interpolation in f32 with pixel centres at 0.5 and without anti-aliasing, as tf.image.resize and Keras'
+// image_dataset_from_directory compute it. `from`: height x width x channels bytes; `to`: toHeight x toWidth x
+// channels. If the sizes are equal, the bytes are copied.
 void resizeBilinear(const uint8_t *from, uint32_t height, uint32_t width, uint32_t channels, float *to,
                     uint32_t toHeight, uint32_t toWidth);
 

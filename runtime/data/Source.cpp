@@ -14,7 +14,7 @@ Source::Source(const mtrun_source &source, const Table &table)
     : source_(source), threads_(source.samples < 0 ? 1 : std::clamp(source.threads, 1, 256)) {
   for (const Field &field : table.fields)
     names_ += (names_.empty() ? "\"" : ", \"") + field.name + "\"";
-  source_.fields = nullptr; // the caller's memory, which may go
+  source_.fields = nullptr; // the caller may free its memory
   source_.field_count = 0;
 }
 
@@ -56,7 +56,7 @@ static Status openField(const mtrun_field &from, int64_t samples, bool arrays, F
   field.where = std::string(arrays ? "array" : "source") + " \"" + from.name + "\"";
   field.named = true;
   field.samples = static_cast<uint64_t>(std::max<int64_t>(samples, 0));
-  int32_t dtype; // any number may stand there, which an enumeration must not hold
+  int32_t dtype; // the caller may have written any number, which would be undefined behaviour in an enumeration
   static_assert(sizeof dtype == sizeof from.dtype);
   std::memcpy(&dtype, &from.dtype, sizeof dtype);
   if (!storedAs(dtype, field.type))
@@ -77,7 +77,7 @@ static Status openField(const mtrun_field &from, int64_t samples, bool arrays, F
     return {};
   if (!from.data)
     return {MT_INVALID, field.where + ": expected the samples, found NULL"};
-  // A stride of 0 is that of NumPy's broadcast views, which are one sample in memory.
+  // NumPy's broadcast views have a stride of 0: all samples are the same memory.
   bool dense = from.stride == MTRUN_DENSE || (from.stride == 0 && samples <= 1);
   if (!dense && (from.stride < 0 || static_cast<uint64_t>(from.stride) < bytes))
     return {MT_INVALID, field.where + ": expected a stride of MTRUN_DENSE or at least " + std::to_string(bytes) +
@@ -88,7 +88,7 @@ static Status openField(const mtrun_field &from, int64_t samples, bool arrays, F
   if (__builtin_mul_overflow(field.stride, field.samples, &all) || all > uint64_t(1) << 62)
     return {MT_INVALID, field.where + ": expected samples of less than 2^62 bytes together, found " +
                             std::to_string(samples) + " of " + std::to_string(field.stride)};
-  field.bytes = {std::shared_ptr<const uint8_t>(), static_cast<const uint8_t *>(from.data)}; // the caller's
+  field.bytes = {std::shared_ptr<const uint8_t>(), static_cast<const uint8_t *>(from.data)}; // owned by the caller
   return {};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The caller's own samples: arrays in memory, or a callback that writes them when they are needed.
+// The caller's own samples: arrays in memory, or a callback that writes samples on demand.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -9,25 +9,25 @@
 
 namespace mtrun {
 
-// A callback, as the threads of a stream call it.
+// A callback that threads of a stream call.
 class Source {
 public:
   Source(const mtrun_source &source, const Table &table);
 
-  int64_t samples() const { return source_.samples; } // -1: they come in order until the pass ends
+  int64_t samples() const { return source_.samples; } // -1: samples come in order until the pass ends
   bool inOrder() const { return source_.samples < 0; }
   int threads() const { return threads_; }
-  // Asks for request.rows samples. `rows`: how many there were, fewer only in order. MT_IO with the callback's message;
-  // MT_INVALID: it says that it wrote another number.
+  // Requests request.rows samples. `rows` receives the number of samples; it is smaller only if samples come in order.
+  // MT_IO with the callback's message; MT_INVALID: the callback returned another number.
   Status read(mtrun_request request, int64_t &rows) const;
 
 private:
   mtrun_source source_;
   int threads_ = 1;
-  std::string names_; // for messages
+  std::string names_; // names of the fields, for messages
 };
 
-// The fields as a table of samples; `arrays`: they are in memory. MT_INVALID.
+// Converts the fields to a table of samples; `arrays`: the samples are in memory. MT_INVALID.
 Status openFields(const mtrun_field *fields, int32_t count, int64_t samples, bool arrays, Table &table);
 
 } // namespace mtrun

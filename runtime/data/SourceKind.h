@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of data sources. A kind is one row, which its reader's file ends with; what users write, the errors and the
-// help follow from it.
+// The kinds of data sources. The file of a kind's reader defines its SourceKind; the syntax for users, errors and help
+// are derived from it.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -15,22 +15,22 @@ struct DataSpec;
 struct Table;
 
 struct SourceKind {
-  std::string_view name; // before the colon
-  const char *form;      // as users write it: "mnist:DIR"
-  const char *help;      // a line
-  std::string_view keys; // beside those that every source takes: "x=, y=, header="; Spec.cpp parses them
+  std::string_view name; // text before the colon
+  const char *form;      // syntax for users, such as "mnist:DIR"
+  const char *help;      // help in one line
+  std::string_view keys; // keys in addition to the common keys, such as "x=, y=, header="; Spec.cpp parses them
   Status (*open)(const DataSpec &spec, Table &table);
-  size_t paths = 1;        // at most
-  bool divides = false;    // values are divided by 255 unless the user or the model says otherwise
-  bool anyScale = false;   // of numbers whose scale nobody knows: a warning where they lie far apart
-  bool vocabulary = false; // its tokens are the plan's, where that has a vocabulary
+  size_t paths = 1;        // maximum number of paths
+  bool divides = false;    // values are divided by 255 unless the user or the model scales them
+  bool anyScale = false;   // numbers of unknown scale: warn if the columns have very different scales
+  bool vocabulary = false; // tokens are characters of the plan's vocabulary, if it has one
 
   bool takes(std::string_view key) const;
 };
 
-// In the order of errors and help.
+// Returns all kinds, in the order of errors and help.
 std::span<const SourceKind *const> sourceKinds();
-// NULL: there is none of this name.
+// Returns NULL if no kind has this name.
 const SourceKind *findSourceKind(std::string_view name);
 
 } // namespace mtrun

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches of the caller's callback: any samples where their number is known, else the next ones.
+// Batches from the caller's callback: any samples if their number is known, else the next samples in order.
 #include "runtime/data/BatchStream.h"
 
 #include <cstring>
 
 namespace mtrun {
 
-// Samples of the callback become rows of the batch, from `begin` on; what the model takes as it is goes there at once.
+// Requests samples from the callback for the rows from `begin`. Samples that need no conversion are written to the
+// batch directly.
 Status BatchStream::ask(Slot &slot, int64_t begin, mtrun_request request, int64_t &rows) const {
   static thread_local std::vector<void *> fields;
   fields.assign(data_.columns.size(), nullptr);
@@ -22,7 +23,8 @@ Status BatchStream::ask(Slot &slot, int64_t begin, mtrun_request request, int64_
   return data_.source->read(request, rows);
 }
 
-// `first`: the number of the sample in row `begin`, of samples in order; -1: the slot knows each one's.
+// Converts samples for the rows from `begin`. `first`: the number of the first sample, if samples come in order; -1:
+// the slot has the number of each sample.
 Status BatchStream::convert(const Slot &slot, int64_t begin, int64_t rows, int64_t first) const {
   for (size_t i = 0; i < binding_.columns.size(); ++i) {
     int c = binding_.columns[i];
@@ -63,21 +65,21 @@ Status BatchStream::fillFromSource(const Part &part) {
 
 namespace {
 
-// Where a callback of unknown length stands.
+// The position of a callback of unknown length.
 struct Place {
-  int64_t pass = 0, first = 0; // of the next sample
+  int64_t pass = 0, first = 0; // first: number of the next sample
   int64_t epoch = 0, steps = 0;
 };
 
 } // namespace
 
-// One thread, in order. Whether a batch is the last of its pass shows when the next one is asked for, so each is given
-// away after that.
+// Runs in a single thread, in order. Only the request for the next batch shows whether a batch was the last of its
+// pass, so each batch is delivered after that request.
 void BatchStream::produceInOrder() {
   Place place;
   uint64_t delivered = 0; // batches
   Slot *held = nullptr;
-  bool passes = options_.stepsPerEpoch == 0; // are the epochs
+  bool passes = options_.stepsPerEpoch == 0; // an epoch is a pass
   auto give = [&](Slot &slot, bool last) {
     slot.batch.last = last;
     place.epoch += last;
@@ -86,14 +88,14 @@ void BatchStream::produceInOrder() {
     produced_.notify_one();
     held = nullptr;
   };
-  // Steps that a resumed run had are asked for again and dropped.
+  // A resumed run requests its completed steps again and drops them.
   int64_t dropped = options_.epoch * options_.stepsPerEpoch + options_.position;
   place.pass = passes ? options_.epoch : 0;
   place.epoch = options_.epoch;
   place.steps = options_.position;
 
   while (place.epoch < options_.epochs && !stop_.load(std::memory_order_relaxed)) {
-    // The slot after the one that is held.
+    // The slot after the held one.
     uint64_t index = delivered + (held != nullptr), released = released_.load(std::memory_order_acquire);
     if (static_cast<int64_t>(index - released) >= static_cast<int64_t>(slots_.size())) {
       released_.wait(released, std::memory_order_acquire);
@@ -126,11 +128,11 @@ void BatchStream::produceInOrder() {
       dropped -= used;
       if (!passes || !ends)
         continue;
-      slot.batch.rows = 0; // nothing of the epoch is left
+      slot.batch.rows = 0; // the epoch has no samples left
       if (dropped > 0)
         slot.batch.status = {MT_INVALID, "the source: expected the " + std::to_string(options_.position) +
                                              " steps of pass " + std::to_string(place.pass - 1) +
-                                             " that the run has had, found " +
+                                             " that the run has completed, found " +
                                              std::to_string(options_.position - dropped)};
       give(slot, true);
       if (dropped > 0)
@@ -144,7 +146,7 @@ void BatchStream::produceInOrder() {
     }
     if (held)
       give(*held, ends && !used);
-    else if (ends && !used) // a resumed epoch had come to its end
+    else if (ends && !used) // a resumed epoch has no samples left
       give(slot, true);
     if (used && ends)
       give(slot, true);

@@ -20,7 +20,7 @@ static bool parseReal(std::string_view text, double &number) {
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
 }
 
-// "0.5", "1/255".
+// Parses "0.5" or "1/255".
 static bool parseScale(std::string_view text, double &scale, double &divisor) {
   size_t slash = text.find('/');
   divisor = 1;
@@ -31,7 +31,7 @@ static bool parseScale(std::string_view text, double &scale, double &divisor) {
   return true;
 }
 
-// "0.5" or "0.485:0.456:0.406".
+// Parses "0.5" or "0.485:0.456:0.406".
 static bool parseList(std::string_view text, std::vector<double> &list) {
   list.clear();
   while (true) {
@@ -55,7 +55,7 @@ static Status parseRange(std::string_view value, DataSpec &spec) {
   return {};
 }
 
-// "3:2.5+7:0.5"
+// Parses "3:2.5+7:0.5".
 static bool parseClassWeights(std::string_view value, std::vector<std::pair<int64_t, float>> &weights) {
   while (true) {
     size_t plus = value.find('+');
@@ -74,7 +74,7 @@ static bool parseClassWeights(std::string_view value, std::vector<std::pair<int6
   }
 }
 
-// What keras.applications calls its modes.
+// Sets the scaling of a mode of keras.applications' preprocess_input.
 static bool preprocess(std::string_view mode, DataSpec &spec) {
   if (mode == "tf") {
     spec.scale = 1;
@@ -91,7 +91,7 @@ static bool preprocess(std::string_view mode, DataSpec &spec) {
   }
   if (mode == "caffe") {
     spec.scale = 1;
-    spec.mean = {103.939, 116.779, 123.68}; // of blue, green, red
+    spec.mean = {103.939, 116.779, 123.68}; // blue, green, red
     spec.reversed = true;
     return true;
   }
@@ -113,7 +113,7 @@ static Status parseScaling(std::string_view key, std::string_view value, DataSpe
     spec.scaled = true;
     std::vector<double> &list = key == "mean" ? spec.mean : spec.deviation;
     if (!parseList(value, list) || (key == "std" && std::find(list.begin(), list.end(), 0.0) != list.end()))
-      return {MT_INVALID, "expected " + std::string(key) + "=X, or a number a channel as X:Y:Z, " +
+      return {MT_INVALID, "expected " + std::string(key) + "=X, or a number per channel as X:Y:Z, " +
                               (key == "std" ? "none of them 0, " : "") + found};
     return {};
   }
@@ -135,7 +135,7 @@ static bool parseSide(std::string_view text, uint32_t &side, int64_t least) {
   return true;
 }
 
-// "yes" or "no".
+// Parses "yes" or "no".
 static Status parseFlag(std::string_view key, std::string_view value, bool &flag, const std::string &found) {
   flag = value == "yes";
   std::string name(key);
@@ -143,13 +143,13 @@ static Status parseFlag(std::string_view key, std::string_view value, bool &flag
                                : Status(MT_INVALID, "expected " + name + "=yes or " + name + "=no, " + found);
 }
 
-// One of `words`, in their order.
+// Finds `value` in `words`.
 template <size_t N> static bool parseWord(std::string_view value, const std::string_view (&words)[N], size_t &index) {
   index = static_cast<size_t>(std::find(words, words + N, value) - words);
   return index < N;
 }
 
-// The keys of pictures.
+// Parses the keys for pictures.
 static Status parsePictures(std::string_view key, std::string_view value, DataSpec &spec, const std::string &found,
                             bool &known) {
   known = true;
@@ -201,7 +201,7 @@ static Status parseRaw(std::string_view value, DataSpec &spec, const std::string
   return {MT_INVALID, "expected raw= one of u8, i8, u16, i16, i32, u32, i64, f32 and f64, " + found};
 }
 
-// Keys that only some kinds take: their rows have them.
+// Parses keys that only some kinds accept; SourceKind::keys lists them.
 static Status parseOwnKey(std::string_view key, std::string_view value, DataSpec &spec, const std::string &found) {
   bool known = false;
   if (Status s = parsePictures(key, value, spec, found, known); !s.ok() || known)
@@ -229,7 +229,7 @@ static Status parseOwnKey(std::string_view key, std::string_view value, DataSpec
 
 constexpr std::string_view commonKeys = "range=, classes=, class-weight=, scale=, mean=, std=";
 
-// With the nearest of the keys that there are, also of those that need no mention.
+// Returns the error for an unknown key, with the nearest known key, including keys that the message does not list.
 static Status unknownKey(std::string_view key, const DataSpec &spec, const std::string &found) {
   std::string own(spec.source ? spec.source->keys : ""), all = own + (own.empty() ? "" : ", ");
   all += commonKeys;
@@ -244,7 +244,7 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
   bool known = false;
   if (Status s = parseScaling(key, value, spec, found, known); !s.ok() || known)
     return s;
-  if (key == "strict") // of any source, so that a command can ask for it
+  if (key == "strict") // accepted by every source, so that a command can set it
     return parseFlag(key, value, spec.strict, found);
   if (key == "nan" || key == "ids" || key == "damaged") {
     std::string_view words[] = {key == "damaged" ? "skip"
@@ -286,14 +286,14 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
 
 namespace {
 
-// A part of a specification: KEY=VALUE, or a path, whose key is empty.
+// A part of a specification: KEY=VALUE, or a path with an empty key.
 struct Part {
   std::string key, value;
 };
 
 } // namespace
 
-// Behind an opening quote; `rest` then begins behind the closing one.
+// Reads a quoted value; `rest` is after the opening quote, and then after the closing quote.
 static bool unquote(std::string_view &rest, std::string &value) {
   for (;;) {
     size_t end = rest.find('"');
@@ -308,7 +308,7 @@ static bool unquote(std::string_view &rest, std::string &value) {
   }
 }
 
-// Takes the first part off `rest`; `more`: another follows. `keyed`: an equals sign is one of a key.
+// Removes the first part from `rest`. `more`: another part follows. `keyed`: an equals sign ends a key.
 static Status takePart(std::string_view &rest, bool keyed, Part &part, bool &more) {
   part = {};
   std::string_view whole = rest;
@@ -322,7 +322,7 @@ static Status takePart(std::string_view &rest, bool keyed, Part &part, bool &mor
     if (!unquote(rest, part.value))
       return {MT_INVALID, "expected a closing quote, found \"" + std::string(whole) + "\""};
     if (!rest.empty() && rest[0] != ',')
-      return {MT_INVALID, "expected a comma behind the closing quote, found \"" + std::string(rest) + "\""};
+      return {MT_INVALID, "expected a comma after the closing quote, found \"" + std::string(rest) + "\""};
   } else {
     size_t comma = std::min(rest.find(','), rest.size());
     part.value = rest.substr(0, comma);
@@ -333,7 +333,7 @@ static Status takePart(std::string_view &rest, bool keyed, Part &part, bool &mor
   return {};
 }
 
-// A path without its kind is known by its extension: "digits.csv".
+// Returns the error for an unknown kind. A path without a kind gets a suggestion by its extension: "digits.csv".
 static Status unknownKind(const std::string &text, bool named) {
   std::string kinds, meant;
   std::vector<std::string> known;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast batches come from a source when nobody computes, and the decoding library alone.
+// Measures the rate of batches from a source without computation, and the rate of the decoding library alone.
 #include "runtime/data/BatchStream.h"
 #include "runtime/data/Describe.h"
 #include "runtime/data/Resize.h"
@@ -13,7 +13,7 @@ namespace mtrun {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int rounds = 5; // the median counts
+constexpr int rounds = 5; // the median of the rounds is reported
 constexpr uint64_t maxPictures = 512;
 
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -23,7 +23,7 @@ double median(std::vector<double> &values) {
   return values[values.size() / 2];
 }
 
-// Columns as a model of f32 inputs and i32 labels would take them.
+// The columns of a model with f32 inputs and i32 labels.
 struct Model {
   std::vector<std::string> names;
   std::vector<std::vector<int64_t>> shapes;
@@ -49,7 +49,7 @@ struct Model {
   }
 };
 
-// Samples a second of batches in the order of training, for about `seconds`.
+// Returns samples per second of shuffled batches, measured for about `seconds` seconds.
 double pipelineSpeed(const mtrun_dataset &data, const Binding &binding, int64_t batch, double seconds) {
   BatchStream stream(data, binding,
                      {.batch = batch,
@@ -58,7 +58,7 @@ double pipelineSpeed(const mtrun_dataset &data, const Binding &binding, int64_t 
                       .readers = data.readers,
                       .allowNan = true,
                       .augment = true});
-  for (int i = 0; i < 3; ++i) // the room of the decoders, the first order
+  for (int i = 0; i < 3; ++i) // warms up the decoders and draws the first order
     stream.next();
   auto start = Clock::now();
   int64_t samples = 0;
@@ -67,7 +67,7 @@ double pipelineSpeed(const mtrun_dataset &data, const Binding &binding, int64_t 
   return static_cast<double>(samples) / secondsSince(start);
 }
 
-// Pictures a second that the library decodes and resizing brings to size, from files in memory.
+// Returns pictures per second that the library decodes and resizes, from files in memory.
 double librarySpeed(const Pictures &pictures, const DataSpec &spec, const std::vector<std::vector<uint8_t>> &files,
                     int threads, double seconds) {
   std::atomic<int64_t> done{0};
@@ -96,7 +96,7 @@ double librarySpeed(const Pictures &pictures, const DataSpec &spec, const std::v
 static Status openForSpeed(const DataSpec &spec, Table &table, Model &model, mtrun_dataset &data, Binding &binding) {
   if (Status s = openTable(spec, table); !s.ok())
     return s;
-  model.names.reserve(table.fields.size()); // the entries point into them
+  model.names.reserve(table.fields.size()); // entries point into `names`
   for (Field &field : table.fields) {
     if (field.pictures && spec.height == 0)
       return {MT_INVALID, "data: expected size=HxW, the size that a model takes, for the speed of pictures"};
@@ -132,7 +132,7 @@ Status benchmarkData(const char *text, int64_t batch, double seconds, void (*lin
     files[i] = std::vector<uint8_t>(bytes.begin(), bytes.end());
   }
   std::vector<double> pipeline, library, shares;
-  for (int round = 0; round < rounds; ++round) { // in turn: whatever else the machine does, it does to both
+  for (int round = 0; round < rounds; ++round) { // alternate, so that other load on the machine affects both
     pipeline.push_back(pipelineSpeed(data, binding, batch, seconds / rounds));
     if (!pictures)
       continue;

@@ -13,18 +13,19 @@
 namespace mtrun {
 namespace {
 
-// Keeps these draws apart from those of epochs (below 2^61), of pictures (bit 62) and of shuffle windows (bit 63).
+// An epoch number for draws that are independent of epochs (below 2^61), pictures (bit 62) and shuffle windows (bit
+// 63).
 constexpr int64_t splitEpoch = int64_t(1) << 61;
 
 struct ClassShare {
   int64_t samples = 0, held = 0;
-  uint64_t rest = 0; // of the division that gives `held`
+  uint64_t rest = 0; // remainder of the division that gives `held`
 };
 using Classes = std::map<int64_t, ClassShare>;
 
 } // namespace
 
-// The class of every sample, as the first target that has labels tells it; empty: none does.
+// Returns the class of every sample from the first target with labels; empty if no target has labels.
 static std::vector<int64_t> classesOf(const mtrun_dataset &data) {
   std::vector<int64_t> classes;
   for (const Column &column : data.columns) {
@@ -43,8 +44,8 @@ static std::vector<int64_t> classesOf(const mtrun_dataset &data) {
   return {};
 }
 
-// `held` samples shared out to the classes: each gets the whole part of its share, the largest remainders one more, the
-// smaller label first.
+// Distributes `held` samples over the classes in proportion to their sizes. Remaining samples go to the classes with
+// the largest remainders; if remainders are equal, to the smaller label.
 static void shareOut(Classes &classes, int64_t held, int64_t size) {
   int64_t left = held;
   std::vector<ClassShare *> order;
@@ -61,7 +62,7 @@ static void shareOut(Classes &classes, int64_t held, int64_t size) {
     ++order[static_cast<size_t>(i)]->held;
 }
 
-// Which of `size` samples are held out: those that come first in a permutation by the seed, of each class so many.
+// Chooses the samples that are held out: the first samples of each class in a permutation by the seed.
 static std::vector<bool> draw(const std::vector<int64_t> &labels, int64_t held, int64_t size, int64_t seed) {
   Classes classes;
   auto labelOf = [&](int64_t i) { return labels.empty() ? 0 : labels[static_cast<size_t>(i)]; };
@@ -79,7 +80,7 @@ static std::vector<bool> draw(const std::vector<int64_t> &labels, int64_t held, 
   return chosen;
 }
 
-// What a part lacks of the classes that there are, for people; "": nothing.
+// Returns a message about classes without samples in a part of the data; "" if there are none.
 static std::string lacking(const mtrun_dataset &data, const std::set<int64_t> &all, const std::set<int64_t> &here,
                            const std::string &part) {
   constexpr size_t maxNamed = 5;
@@ -96,7 +97,7 @@ static std::string lacking(const mtrun_dataset &data, const std::set<int64_t> &a
          std::to_string(count) + ": " + names + (count > maxNamed ? ", ..." : "");
 }
 
-// How many samples after one begin within it, as windows of tokens do that overlap.
+// Returns the number of following samples that overlap with a sample, for overlapping windows of tokens.
 static int64_t overlap(const mtrun_dataset &data) {
   uint64_t most = 0;
   for (const Column &column : data.columns) {
@@ -113,7 +114,7 @@ Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std:
     return {MT_INVALID,
             "validation split: expected a share above 0 and below 1, found " + std::to_string(options.share)};
   if (data.size < 0)
-    return {MT_INVALID, "validation split: expected data of known length, of which a share can be held out; found a "
+    return {MT_INVALID, "validation split: expected data of known length, found a "
                         "source that tells its end only when it comes; give it validation data of its own"};
   auto trainingSize = static_cast<int64_t>(static_cast<double>(data.size) * (1 - options.share));
   int64_t held = data.size - trainingSize;
@@ -131,8 +132,8 @@ Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std:
                             std::to_string(shared) + ": hold out the last ones (:last)"};
   if (trainingSize <= shared)
     return {MT_INVALID, "validation split: expected at least 1 sample to train on, found " +
-                            std::to_string(trainingSize) + ", of which " + std::to_string(shared) +
-                            " overlap with the samples to validate on"};
+                            std::to_string(trainingSize) + ", and " + std::to_string(shared) +
+                            " of them overlap with the samples to validate on"};
   std::vector<int64_t> labels = classesOf(data);
   std::vector<bool> out(static_cast<size_t>(data.size));
   if (options.last)
@@ -145,7 +146,7 @@ Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std:
     std::vector<int64_t> samples;
     std::set<int64_t> here;
     for (int64_t i = 0; i < data.size; ++i) {
-      bool common = i >= trainingSize - shared && i < trainingSize; // overlaps with a sample that is held out
+      bool common = i >= trainingSize - shared && i < trainingSize; // overlaps with a held-out sample
       if (out[static_cast<size_t>(i)] == held && !common) {
         samples.push_back(data.sample(i));
         if (!labels.empty())
@@ -170,10 +171,10 @@ int64_t choiceHash(const mtrun_dataset &data) {
   if (!data.chosen)
     return 0;
   XXH64_hash_t hash = XXH3_64bits(data.chosen->data() + data.begin, static_cast<size_t>(data.size) * sizeof(int64_t));
-  return static_cast<int64_t>(hash >> 1); // JSON's readers know 63 bits
+  return static_cast<int64_t>(hash >> 1); // JSON readers support 63 bits
 }
 
-// A picture takes milliseconds, what lies in memory none.
+// The number of samples to hash. Decoding a picture takes milliseconds; a sample in memory takes almost no time.
 constexpr int64_t looksAt = 16, looksAtMade = 2;
 
 std::string contentHash(const mtrun_dataset &data) {

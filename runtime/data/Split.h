@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples that are held out to validate on.
+// Splits validation samples off a dataset.
 #pragma once
 
 #include "runtime/data/Dataset.h"
@@ -9,23 +9,23 @@
 
 namespace mtrun {
 
-// How a share of the samples is held out.
+// Which samples are held out.
 struct SplitOptions {
   double share = 0;
-  bool last = false; // the last samples, else drawn by `seed`, each class by the same share
+  bool last = false; // the last samples; otherwise samples are drawn by `seed`, with an equal share of each class
   int64_t seed = 0;
 };
 
-// Two datasets of the samples of one; what they lack of its classes is in their notes, which are no others. MT_INVALID.
+// Splits a dataset in two. The notes of each part name only the classes that it lacks. MT_INVALID.
 Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std::unique_ptr<mtrun_dataset> &training,
                     std::unique_ptr<mtrun_dataset> &validation);
 
-// What tells two choices of samples apart; 0: the dataset is no choice of another's samples.
+// Returns a hash of the chosen samples' indices; 0 if the dataset has all samples of its source.
 int64_t choiceHash(const mtrun_dataset &data);
 
-// What tells data apart whose samples hold other values, in hexadecimal digits: a hash of some samples as the model
-// takes them, the first and the last among them, and of the options that change others. "": it cannot be told, of a
-// caller's callback or where one of these samples is damaged.
+// Returns a hash, in hexadecimal digits, of the data's values: of some samples as the model reads them, including the
+// first and the last, and of the options that change values. "": unknown, for a caller's callback or if one of these
+// samples is damaged.
 std::string contentHash(const mtrun_dataset &data);
 
 } // namespace mtrun

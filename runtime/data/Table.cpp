@@ -74,14 +74,14 @@ std::shared_ptr<const uint8_t> share(std::vector<uint8_t> &&bytes) {
 
 namespace {
 
-// A file that zlib inflates where it is gzip data.
+// A file that zlib inflates if it is gzip data.
 struct GzipFile {
   gzFile file = nullptr;
   ~GzipFile() {
     if (file)
       gzclose_r(file);
   }
-  // Reads up to `size` bytes; `got` is less at the end alone.
+  // Reads up to `size` bytes. `got` is smaller only at the end.
   Status read(const std::string &path, uint8_t *out, uint64_t size, uint64_t &got) const;
 };
 
@@ -104,7 +104,7 @@ Status GzipFile::read(const std::string &path, uint8_t *out, uint64_t size, uint
   return {};
 }
 
-// The bytes that the file holds, at most: counted where they could be more than there is room for.
+// Computes an upper bound of the inflated bytes. Counts them exactly if the bound exceeds the available memory.
 static Status measure(const std::string &path, uint64_t fileSize, const GzipFile &file, uint64_t &bytes) {
   uint64_t got = 0;
   bytes = fileSize;
@@ -120,7 +120,7 @@ static Status measure(const std::string &path, uint64_t fileSize, const GzipFile
     bytes += got;
   } while (got == room.size());
   gzrewind(file.file);
-  return checkMemory(bytes, path + ": what it inflates to");
+  return checkMemory(bytes, path + ": the inflated data");
 }
 
 static Status readAll(int descriptor, const std::string &path, std::vector<uint8_t> &bytes) {
@@ -138,7 +138,7 @@ static Status readAll(int descriptor, const std::string &path, std::vector<uint8
   uint64_t size = 0, got = 0, more = 0;
   if (Status s = measure(path, static_cast<uint64_t>(facts.st_size), file, size); !s.ok())
     return s;
-  bytes.resize(size + 1); // one more, so that a file of the size that it says ends within
+  bytes.resize(size + 1); // an additional byte, so that a file of exactly this size ends in the first read
   while (true) {
     if (Status s = file.read(path, bytes.data() + got, bytes.size() - got, more); !s.ok())
       return s;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tfrecord:GLOB: files of tf.train.Example. Encoded pictures are read when they are asked for, everything else is kept.
+// tfrecord:GLOB: files of tf.train.Example records. Encoded pictures are read on demand; other features are kept in
+// memory.
 #include "runtime/data/Pictures.h"
 #include "runtime/data/Records.h"
 #include "runtime/data/SourceKind.h"
@@ -15,12 +16,12 @@
 namespace mtrun {
 namespace {
 
-// A feature over the records so far.
+// A feature in all records so far.
 struct Gathered {
   Feature::Kind kind = Feature::Kind::None;
-  bool encoded = false; // pictures
-  uint64_t count = 0;   // values of a sample; of bytes: their number
-  std::string trouble;  // why it cannot be a field
+  bool encoded = false; // JPEG or PNG pictures
+  uint64_t count = 0;   // values per sample; for bytes the number of bytes
+  std::string trouble;  // the reason why the feature cannot be a field
   std::vector<uint8_t> bytes;
   std::vector<Pictures::Place> places;
 };
@@ -45,8 +46,8 @@ private:
   const DataSpec &spec_;
   std::shared_ptr<Pictures> pictures_ = std::make_shared<Pictures>();
   std::map<std::string, Gathered, std::less<>> features_;
-  std::vector<Feature> parsed_;    // views of the record at hand
-  std::vector<std::string> names_; // in the first record
+  std::vector<Feature> parsed_;    // views of the current record
+  std::vector<std::string> names_; // names in the first record
   uint64_t records_ = 0;
 };
 
@@ -59,7 +60,7 @@ const char *kindName(Feature::Kind kind) {
 
 constexpr const char *labelNames[] = {"image/class/label", "label"};
 
-// A class in words, where its number belongs. Bytes whose type the user gives are numbers, whatever they spell.
+// Returns true for a class name in a feature that should have the class number. With raw= bytes are always numbers.
 bool TfRecordReader::isTextLabel(const Feature &feature) const {
   constexpr size_t longest = 256;
   bool label = chosen() ? feature.name == spec_.target
@@ -92,7 +93,7 @@ void TfRecordReader::begin(const Feature &feature) {
   features_.emplace(feature.name, std::move(gathered));
 }
 
-// Empty, or why the feature does not go with those before.
+// Appends a record's feature. Returns "", or the reason why it does not match earlier records.
 std::string TfRecordReader::append(const Feature &feature, Gathered &gathered, uint32_t file, uint64_t offset,
                                    std::span<const uint8_t> record) {
   if (feature.kind != gathered.kind)
@@ -109,7 +110,8 @@ std::string TfRecordReader::append(const Feature &feature, Gathered &gathered, u
     std::span<const uint8_t> bytes = feature.bytes[0];
     count = bytes.size();
     if (gathered.encoded) {
-      // No bytes would mean the whole file to Pictures; one byte is as little a picture.
+      // In Pictures a size of 0 stands for the whole file, so an empty feature gets size 1, which is an invalid picture
+      // too.
       gathered.places.push_back(
           {file, offset + static_cast<uint64_t>(bytes.data() - record.data()), std::max<uint64_t>(bytes.size(), 1)});
       return "";
@@ -140,7 +142,7 @@ Status TfRecordReader::add(uint32_t file, uint64_t, uint64_t offset, std::span<c
       continue;
     auto found = std::find_if(parsed_.begin(), parsed_.end(), [&](const Feature &f) { return f.name == name; });
     if (gathered.trouble.empty())
-      gathered.trouble = found == parsed_.end() ? "is not there" : append(*found, gathered, file, offset, record);
+      gathered.trouble = found == parsed_.end() ? "is missing" : append(*found, gathered, file, offset, record);
     if (gathered.trouble.empty())
       continue;
     if (chosen())
@@ -176,8 +178,8 @@ std::string TfRecordReader::names() const {
   return text.empty() ? "none" : text;
 }
 
-// By the names that the user gave, or that the model has; else the only encoded picture is the input, and an integer
-// that is called label the target.
+// Chooses the roles: by the names of the user or the model; without them, the only encoded picture is the input, and an
+// integer feature with a label's name is the target.
 Status TfRecordReader::setRoles(Table &table) const {
   uint64_t encoded = 0;
   for (const Field &field : table.fields)

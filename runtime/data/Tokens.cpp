@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tokens:FILE and text:FILE: windows of tokens, each predicting the one behind it.
+// tokens:FILE and text:FILE: windows of tokens. The target of each token is the next token.
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
 #include "runtime/support/text.h"
@@ -9,8 +9,8 @@
 
 namespace mtrun {
 
-// Windows of T + 1, from byte `begin` on. With a stride of T they share their ends: each token but the first is
-// predicted once.
+// Makes windows of T + 1 tokens from byte `begin` on. With a stride of T consecutive windows share one token, so each
+// token except the first is predicted once.
 static Status makeWindows(const DataSpec &spec, std::vector<uint8_t> &&bytes, size_t begin, Stored type,
                           const std::string &opened, Table &table) {
   uint64_t size = storedSize(type), tokens = (bytes.size() - begin) / size, length = static_cast<uint64_t>(spec.length);
@@ -25,7 +25,7 @@ static Status makeWindows(const DataSpec &spec, std::vector<uint8_t> &&bytes, si
   std::shared_ptr<const uint8_t> owner = share(std::move(bytes));
   uint64_t stride = spec.stride ? static_cast<uint64_t>(spec.stride) : length;
   uint64_t samples = (tokens - 1 - length) / stride + 1;
-  // One sample has no next one, and a stride that leaves the file may be too large for a product.
+  // With one sample the stride is unused; a stride beyond the end of the file could overflow the product.
   uint64_t next = samples > 1 ? stride * size : 0;
   Field in = {"tokens", opened, MTRUN_INPUT, false, type, {length}, samples, next, {owner, owner.get() + begin}};
   Field out = in;
@@ -36,7 +36,7 @@ static Status makeWindows(const DataSpec &spec, std::vector<uint8_t> &&bytes, si
   return {};
 }
 
-// A text in place of tokens is a common mistake: every byte is printable ASCII or part of UTF-8.
+// Returns true if the first bytes are printable ASCII or UTF-8: text instead of tokens is a common mistake.
 static bool looksLikeText(const std::vector<uint8_t> &bytes) {
   size_t shown = std::min<size_t>(bytes.size(), 4096);
   for (size_t i = 0; i < shown; ++i)
@@ -45,8 +45,8 @@ static bool looksLikeText(const std::vector<uint8_t> &bytes) {
   return shown > 0;
 }
 
-// nanoGPT's files are u16 tokens and nothing else; llm.c's begin with 256 i32, of which the first three say what
-// follows.
+// nanoGPT's files have only u16 tokens. llm.c's files begin with 256 i32; the first three are magic, version and number
+// of tokens.
 static Status openTokens(const DataSpec &spec, Table &table) {
   constexpr size_t headerSize = 256 * 4;
   std::vector<uint8_t> bytes;
@@ -73,7 +73,7 @@ static Status openTokens(const DataSpec &spec, Table &table) {
   return makeWindows(spec, std::move(bytes), headerSize, type, opened, table);
 }
 
-// The text's characters as their numbers in the vocabulary, in as many bytes as the largest takes.
+// Replaces the text's characters by their indices in the vocabulary, in the smallest type that fits.
 static Status encode(const DataSpec &spec, const std::string &opened, std::vector<uint8_t> &bytes, Stored &type) {
   std::unordered_map<std::string_view, uint32_t> numbers;
   for (const std::string &character : spec.vocabulary)
@@ -115,7 +115,7 @@ static Status openText(const DataSpec &spec, Table &table) {
 extern const SourceKind tokensSource = {
     .name = "tokens",
     .form = "tokens:FILE,length=T",
-    .help = "windows of T tokens, one every stride=N (T), and the tokens that follow",
+    .help = "windows of T tokens every stride=N tokens (default T); targets are the next tokens",
     .keys = "length=, stride=",
     .open = openTokens,
 };
@@ -123,7 +123,7 @@ extern const SourceKind tokensSource = {
 extern const SourceKind textSource = {
     .name = "text",
     .form = "text:FILE,length=T",
-    .help = "the same of a text: its bytes, or the characters of the plan's vocabulary",
+    .help = "windows of the characters of a text, by the plan's vocabulary, or of its bytes",
     .keys = "length=, stride=",
     .open = openText,
     .vocabulary = true,

@@ -6,11 +6,11 @@
 
 namespace mtrun {
 
-// Deflate turns a byte into at most 1032; a header that promises more is lying.
+// The maximum ratio of deflate: a header that claims more is wrong.
 constexpr uint64_t maxInflation = 1032;
 
-// Bytes of a zlib buffer for a file: no more than the file has, since zlib allocates three times as many for each file
-// that is opened.
+// Returns the size of a zlib buffer for a file: at most the file's size, because zlib allocates three buffers for each
+// open file.
 inline unsigned gzipBuffer(uint64_t fileSize) {
   return static_cast<unsigned>(std::clamp<uint64_t>(fileSize, 1 << 10, 1 << 17));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a field as numbers, whatever type the file has.
+// Reads the values of a field as numbers, for any type of the file.
 #pragma once
 
 #include "runtime/data/Table.h"
@@ -15,7 +15,7 @@ template <typename T> T load(const uint8_t *bytes, uint64_t index) {
   return value;
 }
 
-// Calls body(load(i)) with the stored type; floats as double, the others as i64.
+// Calls body(i, value) for each value; floats as double, integers as their stored type.
 template <typename Body> void forEach(Stored type, const uint8_t *from, uint64_t count, Body &&body) {
   auto loop = [&]<typename T>(T) {
     for (uint64_t i = 0; i < count; ++i)

@@ -8,8 +8,8 @@
 
 namespace mtrun {
 
-// The integer on the line of `path` that starts with `key` (the whole file if empty); `otherwise` if there is none
-// ("max").
+// Returns the integer on the line of `path` that starts with `key` (on the first line if `key` is empty); `otherwise`
+// if there is none ("max").
 static uint64_t readNumber(const char *path, const char *key, uint64_t otherwise) {
   FILE *file = std::fopen(path, "re");
   if (!file)
@@ -32,14 +32,14 @@ uint64_t availableMemory() {
   uint64_t available = readNumber("/proc/meminfo", "MemAvailable:", UINT64_MAX / 1024) * 1024;
   uint64_t limit = readNumber("/sys/fs/cgroup/memory.max", "", UINT64_MAX);
   uint64_t used = readNumber("/sys/fs/cgroup/memory.current", "", 0);
-  // Pages of files that a group has read count as used, yet give way.
+  // The page cache counts as used, but the kernel reclaims it on demand.
   uint64_t files = readNumber("/sys/fs/cgroup/memory.stat", "file ", 0);
   used -= std::min(used, files);
   return std::min(available, limit - std::min(limit, used));
 }
 
 Status checkMemory(uint64_t bytes, const std::string &what) {
-  constexpr uint64_t unasked = 1 << 20; // asking reads four files
+  constexpr uint64_t unasked = 1 << 20; // no check for small sizes, because a check reads four files
   if (bytes <= unasked)
     return {};
   uint64_t available = availableMemory();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much memory there is to take, and whether what a file makes of itself there leaves some: an archive of a few
-// megabytes must not take all of it.
+// The memory that is available, and a check for sizes that come from files: a compressed file of some megabytes must
+// not exhaust the memory.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -11,11 +11,11 @@
 
 namespace mtrun {
 
-// Bytes that this process may take: of the host or of its control group, the less.
+// Returns the bytes that are available on the host or in the process's control group, whichever is smaller.
 uint64_t availableMemory();
 
-// MT_NO_MEMORY: `bytes` are more than three quarters of that, or of the process' own limit. `what` begins the message.
-// A megabyte is not asked for.
+// MT_NO_MEMORY: `bytes` exceeds three quarters of the available memory or of the process's own limit. `what` begins the
+// message. Sizes of up to one megabyte are not checked.
 Status checkMemory(uint64_t bytes, const std::string &what);
 
 } // namespace mtrun

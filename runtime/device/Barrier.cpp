@@ -30,31 +30,31 @@ void futexWakeAll(std::atomic<uint32_t> &word) {
 } // namespace
 
 void Barrier::waitForOthers() {
-  uint32_t phase = phase_.load(std::memory_order_relaxed);
+  uint32_t generation = generation_.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_.load(std::memory_order_relaxed)) {
     arrived_.store(0, std::memory_order_relaxed);
-    // Sequentially consistent with a sleeper's count and its look at the phase: either it sees the new phase or it is
-    // seen here.
-    phase_.store(phase + 1, std::memory_order_seq_cst);
+    // Sequential consistency with sleepers_: either a thread that is about to sleep sees the new generation, or it is
+    // counted here and woken.
+    generation_.store(generation + 1, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) != 0)
-      futexWakeAll(phase_);
+      futexWakeAll(generation_);
     return;
   }
   for (uint32_t i = 0; i < spins_; ++i) {
-    if (phase_.load(std::memory_order_acquire) != phase)
+    if (generation_.load(std::memory_order_acquire) != generation)
       return;
     pause();
   }
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  while (phase_.load(std::memory_order_seq_cst) == phase)
-    futexWait(phase_, phase);
+  while (generation_.load(std::memory_order_seq_cst) == generation)
+    futexWait(generation_, generation);
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 uint32_t pausesFor(double microseconds) {
   using Clock = std::chrono::steady_clock;
   constexpr int pauses = 200;
-  double shortest = 1e9; // a preemption only lengthens
+  double shortest = 1e9; // the minimum, because a preemption only lengthens a round
   for (int round = 0; round < 5; ++round) {
     auto begin = Clock::now();
     for (int i = 0; i < pauses; ++i)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program resolved to pointers, for every device of a group: all that a step needs but the caller's tensors and the
-// number of samples. Made once a session (runtime/session/Bind.cpp), so that the step loop only walks arrays.
+// A program with all indices resolved to pointers, for every device of a group. Only the caller's tensors and the
+// number of samples are set in each step. It is built once per session (runtime/session/Bind.cpp), so the step loop
+// only iterates over arrays.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -14,15 +15,15 @@
 
 namespace mtrun {
 
-// A kernel as its group knows it: a function of type mt_kernel_fn where threads of this process run it, else what the
-// device's driver names it by.
+// A kernel that a group can launch: a function of type mt_kernel_fn if threads of this process run it, else the handle
+// of the device's driver.
 using KernelHandle = void *;
 
 struct BoundSegment {
   void *const *buffers; // into DeviceProgram::pointers
   uint32_t bufferCount;
   int64_t count; // elements
-  int64_t tiles; // Elementwise kernels only
+  int64_t tiles; // only for Elementwise kernels
 };
 
 struct BoundStep {
@@ -32,43 +33,43 @@ struct BoundStep {
   uint32_t allReduce; // index into BoundProgram::allReduces
   int64_t rowsPerTile;
   int64_t innerTiles;
-  int64_t mapTiles; // of all segments
-  bool waits;       // for all threads of the device; an all-reduce brings its own barriers
-  bool map;
+  int64_t elementTiles; // sum over all segments
+  bool waits;           // a barrier of all threads of the device comes first; an all-reduce has its own barriers
+  bool elementwise;
   bool usesRows;
-  bool isUpdate;    // touches state that devices share, and no arena
-  bool once;        // runs behind the last micro-batch only
-  uint32_t index;   // of the program's step
-  uint32_t threads; // of a tile's block, on devices with blocks; 0 elsewhere
-  bool hasPartials; // on devices with blocks: it uses memory that one launch at a time may use
+  bool isUpdate;    // accesses only state that devices share, and no arena
+  bool once;        // runs only after the last micro-batch
+  uint32_t index;   // index of the program's step
+  uint32_t threads; // threads per block, on devices with blocks; else 0
+  bool hasPartials; // on devices with blocks: uses memory for partial sums, which one launch at a time may use
 };
 
-// A pointer that changes with the caller's tensors: tensors[entry] + firstRow * rowBytes.
+// A pointer into the caller's tensors, which each step sets: tensors[entry] + firstRow * rowBytes.
 struct SignaturePatch {
   void **slot;
   uint32_t entry;
   uint64_t rowBytes;
 };
 
-// Steps [begin, end) of a device, in turn for each micro-batch or once in all.
+// The steps [begin, end) of a device. They run for each micro-batch if `repeats` is true, else once.
 struct BoundPhase {
   uint32_t begin, end;
   bool repeats;
 };
 
 struct alignas(64) DeviceProgram {
-  mt_kernel_params params = {}; // of the step that runs
+  mt_kernel_params params = {}; // arguments of the current step
   int64_t firstRow = 0;
   int64_t maxRows = 0;            // shards * shard_rows
-  int64_t passRows = 0;           // of a micro-batch: as many or fewer
-  std::vector<BoundPhase> phases; // empty where no device has more than one micro-batch
+  int64_t passRows = 0;           // rows of a micro-batch, at most maxRows
+  std::vector<BoundPhase> phases; // empty if no device has more than one micro-batch
   std::vector<BoundStep> steps;
   std::vector<BoundSegment> segments;
   std::vector<void *> pointers;
-  std::vector<uint64_t> sizes; // bytes at most, of what each pointer is to
+  std::vector<uint64_t> sizes; // maximum bytes of the memory at each pointer
   std::vector<SignaturePatch> patches;
 
-  // That run where so many of its rows are valid; the first one always does.
+  // Returns the number of micro-batches for `rows` valid rows; at least 1.
   int64_t microBatches(int64_t rows) const { return std::max<int64_t>((rows + passRows - 1) / passRows, 1); }
 };
 
@@ -77,57 +78,58 @@ struct BoundAllReduce {
   int64_t elements; // F32
   std::vector<float *> partials;
   std::vector<float *> results;
-  // Of each device: sums of 1, 2, 4 ... of its micro-batches, while the others run. The last is the result's memory.
+  // By device: sums of 1, 2, 4 ... micro-batches, while later micro-batches run. The last sum is stored in the result.
   std::vector<std::vector<float *>> sums = {};
 };
 
-// node(left) becomes node(left) + node(right); nodes are named by their leftmost device.
+// Adds node(right) to node(left). A node has the number of its leftmost device.
 struct TreeSum {
   int left, right;
 };
 
-// How to add two partial sums, and in which order where the first m devices have valid rows: the reduction tree over
-// the shards, cut at the devices' subtrees, without its empty part.
+// The kernel that adds two partial sums, and the order of the sums if the first m devices have valid rows: the
+// reduction tree over the shards, from the devices' subtrees upward, without its empty part.
 struct ReduceTree {
   KernelHandle sum = nullptr; // the plan's sum_kernel
   int64_t elementsPerTile = 1;
-  uint32_t threads = 0;                   // as BoundStep's
-  std::vector<std::vector<TreeSum>> sums; // sums[m]; the last one of each gives the result; empty for m <= 1
+  uint32_t threads = 0;                   // threads per block, as in BoundStep
+  std::vector<std::vector<TreeSum>> sums; // sums[m]; the last sum of each list gives the result; empty for m <= 1
 };
 
-// A tensor of the caller's.
+// A tensor of the caller.
 struct BoundTensor {
   uint64_t rowBytes;
   bool output; // written by the program, else read
 };
 
-// What the host reads of the first device when a run is finished, until the next one is.
+// Memory of the first device that the host reads after each run, and that stays valid until the next run.
 struct ReadBack {
-  const void *device; // where the program leaves it
+  const void *device; // address that the program writes
   uint64_t bytes;
-  const void *host; // where the host finds it; the same where it can read the device's memory, else set by prepare()
+  const void *host; // address that the host reads; equal if the host can read device memory, else set by prepare()
 };
 
-// What a group keeps for a program that it has prepared.
+// The state that a group keeps for a prepared program.
 class PreparedProgram {
 public:
   virtual ~PreparedProgram() = default;
 };
 
 struct BoundProgram {
-  std::vector<DeviceProgram> devices; // those of this process
-  int firstDevice = 0;                // the session's number of the first of them
-  std::vector<int64_t> firstRows;     // of all of the session's devices, where these are not all; else empty
+  std::vector<DeviceProgram> devices; // devices of this process
+  int firstDevice = 0;                // the session's index of devices[0]
+  // first row of each of the session's devices if some are in other processes; else empty
+  std::vector<int64_t> firstRows;
   std::vector<BoundAllReduce> allReduces;
   const ReduceTree *tree = nullptr;
-  std::vector<float *> staging; // a device's copies of its peers' chunks
+  std::vector<float *> staging; // by device: copies of other devices' chunks
   std::vector<BoundTensor> signature;
   std::vector<ReadBack> readBacks;
-  Tracer *tracer = nullptr; // asked before each run; null: none is recorded
+  Tracer *tracer = nullptr; // decides before each run whether it is recorded; null: no run is recorded
   std::unique_ptr<PreparedProgram> prepared;
 
   int sessionDevices() const { return static_cast<int>(firstRows.empty() ? devices.size() : firstRows.size()); }
-  // Devices of the session with valid rows: the first ones.
+  // Returns the number of the session's devices that have valid rows: the first ones in order.
   int activeDevices(int64_t n) const {
     int active = 0;
     for (int64_t row : firstRows)
@@ -139,10 +141,10 @@ struct BoundProgram {
 };
 
 struct StepArguments {
-  const void *const *tensors; // signature order; outputs are written, when the run is finished
+  const void *const *tensors; // tensors in signature order; outputs are written when the run is finished
   int64_t n;                  // valid samples
   uint64_t seed;
-  bool unchanged = false; // the tensors hold what they held in all runs before that named them
+  bool unchanged = false; // the tensors have the same values as in all earlier runs with these pointers
 };
 
 } // namespace mtrun

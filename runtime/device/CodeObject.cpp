@@ -87,7 +87,7 @@ Status CodeObject::load(std::span<const uint8_t> elf, const std::string &name) {
   fd_ = memfd_create("mt-kernels", MFD_CLOEXEC);
   if (fd_ < 0 || !writeAll(fd_, elf))
     return {MT_DEVICE, std::string("cannot hold the plan's code in memory: ") + std::strerror(errno)};
-  // The loader takes objects of one path for one object: the number stays taken until this one is unloaded.
+  // dlopen() identifies an object by its path, so the descriptor stays open until the object is unloaded.
   std::string path = "/proc/self/fd/" + std::to_string(fd_);
   handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle_)

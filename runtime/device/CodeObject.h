@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan's machine code for CPUs: which target this CPU takes, and its shared object in memory.
+// A plan's machine code for CPUs: chooses the target and loads its shared object into memory.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -10,11 +10,11 @@
 
 namespace mtrun {
 
-// Index of the target for CPUs called `forced`, or of the first in plan order that `has` all its features where
-// `forced` is null. MT_INVALID lists the targets there are; MT_DEVICE says what the CPU lacks for each.
+// Finds the CPU target named `forced`; if `forced` is null, the first target whose features the CPU has. MT_INVALID
+// lists the plan's targets; MT_DEVICE lists for each target the features that the CPU lacks.
 Status chooseTarget(const Plan &plan, const char *forced, bool (*has)(std::string_view feature), uint32_t &index);
 
-// An ELF shared object loaded from bytes; unloaded by the destructor.
+// An ELF shared object that is loaded from bytes and unloaded by the destructor.
 class CodeObject {
 public:
   CodeObject() = default;
@@ -22,13 +22,13 @@ public:
   CodeObject &operator=(const CodeObject &) = delete;
   ~CodeObject();
 
-  // MT_CORRUPT: not a shared object for this machine. MT_DEVICE: the system refuses to map it.
+  // MT_CORRUPT: the bytes are not a shared object for this machine. MT_DEVICE: the system refuses to map it.
   Status load(std::span<const uint8_t> elf, const std::string &name);
-  // A function's address; null if there is none.
+  // Returns a function's address, or null.
   void *find(const char *symbol) const;
 
 private:
-  int fd_ = -1; // open as long as the object is loaded: its path names it to the dynamic loader
+  int fd_ = -1; // open while the object is loaded, because its path identifies the object to the dynamic loader
   void *handle_ = nullptr;
 };
 

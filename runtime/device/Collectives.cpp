@@ -9,10 +9,10 @@
 namespace mtrun {
 namespace {
 
-// Chunks begin at whole cache lines.
+// Chunks begin at multiples of a cache line.
 constexpr int64_t chunkElements = partAlignment;
 
-// Appends the sums of the subtree that starts at shard `first`; returns its leftmost device.
+// Appends the sums of the subtree that starts at shard `first`; returns the subtree's leftmost device.
 int appendSums(const std::vector<int> &shards, const std::vector<int> &firstShard, int active, int first, int size,
                std::vector<TreeSum> &sums) {
   auto at = std::lower_bound(firstShard.begin(), firstShard.end(), first);
@@ -61,10 +61,10 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
   const BoundAllReduce &reduce = program.allReduces[index];
   int devices = pool_.devices();
   uint64_t received = 0;
-  pool_.waitForAll(); // partial sums are complete
+  pool_.waitForAll(); // wait until all partial sums are complete
   tracked.mark(SpanKind::Wait);
 
-  // This worker's part of the device's chunk.
+  // The part of the device's chunk that belongs to this worker.
   int64_t chunk = chunkBegin(reduce.elements, worker.device, devices);
   int64_t chunkSize = chunkBegin(reduce.elements, worker.device + 1, devices) - chunk;
   int64_t first = chunkBegin(chunkSize, worker.thread, pool_.threads());
@@ -84,7 +84,8 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
       received += bytes;
       if (static_cast<int>(index) == corruptCollective_ && peer == corruptDevice_ &&
           worker.thread == pool_.threads() - 1)
-        reinterpret_cast<unsigned char *>(node(peer))[3] ^= 0x40; // the exponent's highest bit: no rounding hides it
+        // flip the highest bit of the exponent, which rounding cannot hide
+        reinterpret_cast<unsigned char *>(node(peer))[3] ^= 0x40;
     }
     tracked.mark(SpanKind::Transfer);
     float *result = reduce.results[worker.device] + chunk + first;
@@ -96,7 +97,7 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
       std::memcpy(result, node(0), bytes);
     tracked.mark(SpanKind::Sum);
   }
-  pool_.waitForAll(); // every chunk of the result is complete where it was summed
+  pool_.waitForAll(); // wait until every chunk of the result is complete on its owner
   tracked.mark(SpanKind::Wait);
 
   for (int peer = 0; peer < devices; ++peer) {
@@ -111,16 +112,16 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
     received += bytes;
   }
   tracked.mark(SpanKind::Transfer);
-  pool_.waitForAll(); // peers have read the partial sums and the results
+  pool_.waitForAll(); // wait until other devices have read the partial sums and the results
   tracked.mark(SpanKind::Wait);
   return received;
 }
 
-// A binary counter: with micro-batch b, the subtrees are complete that b's trailing ones say. Where the last one comes
-// early, the right children that it leaves out are empty, and their parents are the left ones.
+// The sums form a binary counter: micro-batch b completes one subtree for each trailing 1 bit of b. If the last
+// micro-batch comes early, the missing right children are empty, and their parents equal the left children.
 void LocalCollectives::addMicroBatch(const BoundProgram &program, uint32_t index, int64_t microBatch, bool last,
                                      const Worker &worker, TrackedStep tracked) {
-  pool_.waitForDevice(worker.device); // the partial sum is complete
+  pool_.waitForDevice(worker.device); // wait until the partial sum is complete
   tracked.mark(SpanKind::Wait);
   const BoundAllReduce &reduce = program.allReduces[index];
   auto device = static_cast<size_t>(worker.device);

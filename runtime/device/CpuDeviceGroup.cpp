@@ -17,13 +17,12 @@ struct Portion {
   int64_t begin, end;
 };
 
-// The part of [0, total) of worker `index` of `workers`. Totals stay below 2^40, workers below 2^11.
+// Returns the part of [0, total) for worker `index` of `workers`. No overflow: total < 2^40, workers < 2^11.
 Portion portionOf(int64_t total, int index, int workers) {
   return {total * index / workers, total * (index + 1) / workers};
 }
 
-// Runs tiles [begin, end) of a launch of an Elementwise kernel, whose numbers go through its segments one after the
-// other.
+// Runs tiles [begin, end) of a launch of an Elementwise kernel. Tiles are numbered through all segments.
 void runSegments(const BoundStep &step, mt_kernel_params &params, Portion tiles) {
   for (uint32_t s = 0; s < step.segmentCount && tiles.end > 0; ++s) {
     const BoundSegment &segment = step.segments[s];
@@ -37,10 +36,10 @@ void runSegments(const BoundStep &step, mt_kernel_params &params, Portion tiles)
   }
 }
 
-// The caller's tensors, from a row on.
+// Points the device's pointers at row `row` of the caller's tensors.
 void pointToRows(DeviceProgram &device, const StepArguments &arguments, int64_t row) {
   for (const SignaturePatch &patch : device.patches)
-    // In integers: the first row of a device without rows may lie past the end of the caller's memory.
+    // Computed as integers: for a device without rows, the first row may be past the end of the caller's memory.
     *patch.slot = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(arguments.tensors[patch.entry]) +
                                            static_cast<uint64_t>(row) * patch.rowBytes);
 }
@@ -66,28 +65,28 @@ static std::string gibibytes(uint64_t bytes) {
 }
 
 Status CpuDeviceGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
-  // No sum wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
+  // The sum does not overflow: at most 2^10 devices with blocks of at most 2^46 bytes.
   uint64_t needed = std::accumulate(bytes.begin(), bytes.end(), hostBytes);
   if (uint64_t available = availableMemory(); needed > available)
     return {MT_NO_MEMORY, "expected " + gibibytes(needed) + " of memory, found " + gibibytes(available) +
-                              " available; a smaller batch takes less: mtc compile MODEL --batch B"};
+                              " available; compile the model with a smaller batch: mtc compile MODEL --batch B"};
   return {};
 }
 
 Status CpuDeviceGroup::allocate(int device, uint64_t bytes, void **memory) {
-  // Large pages, for as much as they fill: kernels stream through images, and each small page costs a walk of tables.
+  // Large pages: kernels read large arrays sequentially, and each small page costs a page-table walk.
   constexpr size_t page = size_t{1} << 21;
   bool large = bytes >= page;
   size_t size = large ? bytes + page : std::max<size_t>(bytes, 64);
   void *mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED)
     return {MT_NO_MEMORY, "expected " + std::to_string(bytes) + " bytes for device " + std::to_string(device) +
-                              ", the system has less"};
+                              ", found less memory"};
   mappings_.emplace_back(mapping, size);
   *memory = mapping;
   if (large) {
     *memory = reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(mapping) + page - 1) / page * page);
-    madvise(*memory, bytes / page * page, MADV_HUGEPAGE); // advice only: without it the pages are small
+    madvise(*memory, bytes / page * page, MADV_HUGEPAGE); // failure is harmless: the pages stay small
   }
   return {};
 }
@@ -96,7 +95,7 @@ uint64_t CpuDeviceGroup::preparedBytes(const Plan &plan, int64_t maxRows) const 
   return static_cast<uint64_t>(pool_.threads()) * scratchBytes_;
 }
 
-// Programs take turns in the same scratch. Each thread touches its own first.
+// All programs share the scratch memory. Each thread writes its own first, so that the pages are near it.
 Status CpuDeviceGroup::prepare(BoundProgram &program) {
   if (scratchBytes_ == 0 || !scratch_.empty())
     return {};
@@ -170,13 +169,13 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
 
 void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
   counts_[worker.index].launches += worker.thread == 0;
-  int64_t tiles =
-      step.map ? step.mapTiles
-               : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
+  int64_t tiles = step.elementwise ? step.elementTiles
+                                   : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) *
+                                         step.innerTiles;
   Portion portion = portionOf(tiles, worker.thread, pool_.threads());
   if (portion.begin == portion.end)
     return;
-  if (step.map) {
+  if (step.elementwise) {
     runSegments(step, params, portion);
     params.count = 0;
   } else {
@@ -187,9 +186,9 @@ void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, con
 template <bool traced>
 void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer) {
   DeviceProgram &device = program.devices[worker.device];
-  mt_kernel_params params = device.params; // `count` and `scratch` are this worker's own
+  mt_kernel_params params = device.params; // a copy, because `count` and `scratch` differ per worker
   params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
-  int active = 0; // devices with valid rows: the first ones
+  int active = 0; // number of devices with valid rows
   for (const DeviceProgram &other : program.devices)
     active += other.firstRow < arguments.n;
   counts_[worker.index].received = 0;

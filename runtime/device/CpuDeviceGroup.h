@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the CPU device and the null device share: memory of this process and a pool of threads that walks bound
+// The common part of the CPU device and the null device: memory of this process, and a thread pool that runs bound
 // programs.
 #pragma once
 
@@ -36,25 +36,25 @@ public:
   void corruptPartial(int collective, int device) override;
 
 protected:
-  // Of a thread, what the kernels of the code that is loaded ask for.
+  // Scratch bytes per thread: the maximum over the kernels of the loaded code.
   uint64_t scratchBytes_ = 0;
 
 private:
-  // What one worker counts, on a cache line of its own.
+  // Counters of one worker, on a separate cache line.
   struct alignas(64) Counts {
     uint64_t launches = 0;
-    uint64_t received = 0; // bytes of the last run
+    uint64_t received = 0; // bytes received in the last run
   };
 
-  // `tracer`: null, or the one that takes down what the worker does.
+  // `tracer`: records the worker's activity; may be null.
   template <bool traced>
   void walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer);
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
 
   ThreadPool pool_;
   LocalCollectives collectives_{pool_};
-  std::vector<Counts> counts_;       // a worker
-  std::vector<std::byte *> scratch_; // a worker; empty: none
+  std::vector<Counts> counts_;       // by worker
+  std::vector<std::byte *> scratch_; // by worker; empty: no kernel uses scratch
   std::vector<std::pair<void *, size_t>> mappings_;
 };
 

@@ -17,10 +17,10 @@ struct Feature {
   bool (*there)();
 };
 
-// The compiler's builtin takes a literal. It also looks whether the operating system saves the registers.
+// __builtin_cpu_supports() needs a literal. It also checks that the operating system saves the registers.
 #define FEATURE(name) {name, [] { return __builtin_cpu_supports(name) != 0; }}
 
-// What x86-64-v4 consists of: plans ask for no more.
+// The features of x86-64-v4, which is the highest level that plans use.
 constexpr Feature features[] = {
     FEATURE("sse"),     FEATURE("sse2"),     FEATURE("sse3"),     FEATURE("ssse3"),    FEATURE("sse4.1"),
     FEATURE("sse4.2"),  FEATURE("popcnt"),   FEATURE("avx"),      FEATURE("avx2"),     FEATURE("bmi"),

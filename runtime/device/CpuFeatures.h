@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this CPU and its operating system can run, in LLVM's names of features.
+// CPU features that this CPU and its operating system support, by LLVM's names.
 #pragma once
 
 #include <string_view>
 
 namespace mtrun {
 
-// Whether code that uses the feature runs here. False for names that this version does not know.
+// Returns true if the CPU has the feature; false if the name is unknown.
 bool cpuHasFeature(std::string_view name);
 
 } // namespace mtrun

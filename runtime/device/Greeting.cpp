@@ -37,13 +37,13 @@ void Greeting::take(std::string_view bytes) {
 
 void Greeting::step() {
   std::string_view got = received_;
-  if (listens_) { // a response
+  if (listens_) { // a response of a connecting process
     others_ = got.substr(0, nonceBytes);
     bool known = equalSecretly(got.substr(nonceBytes), proof("connects"));
     state_ = known ? State::Known : State::Refused;
     if (known)
       answer_ = proof("listens");
-  } else if (others_.empty()) { // a challenge
+  } else if (others_.empty()) { // a challenge of process 0
     if (!got.starts_with(mark)) {
       state_ = State::Refused;
       return;
@@ -52,7 +52,7 @@ void Greeting::step() {
     answer_ = nonce_ + proof("connects");
     wanted_ = proofBytes;
     received_.clear();
-  } else { // a proof
+  } else { // a proof of process 0
     state_ = equalSecretly(got, proof("listens")) ? State::Known : State::Refused;
   }
 }
@@ -90,7 +90,7 @@ std::string helloBytes(const Hello &hello) {
   return std::to_string(hello.process) + "\n" + hello.name + "\n" + hello.agreement;
 }
 
-// The text up to the next line's end, which is taken from it.
+// Returns the first line and removes it from the text.
 static std::string_view line(std::string_view &text) {
   size_t end = std::min(text.find('\n'), text.size());
   std::string_view first = text.substr(0, end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of device there are: each a CpuDeviceGroup with its own idea of code.
+// The kinds of devices: the CPU and null groups differ only in the code that they load; GPUs are in a separate library.
 #include "runtime/abi/kernel_symbol.h"
 #include "runtime/device/CodeObject.h"
 #include "runtime/device/CpuDeviceGroup.h"
@@ -51,7 +51,7 @@ private:
   std::vector<KernelHandle> kernels_;
 };
 
-// Runs nothing: launches are counted, waits and copies happen. What is left is the runtime's own work.
+// Runs no kernels: launches are counted, waits and copies happen. It measures the runtime's own overhead.
 class NullGroup : public CpuDeviceGroup {
 public:
   const char *kind() const override { return "null"; }
@@ -79,7 +79,7 @@ template <typename Group> Status start(const GroupOptions &options, std::unique_
 
 const char *const cudaLibrary = "libmtrun_cuda.so." MTRUN_CUDA_SOVERSION;
 
-// GPUs are a library of their own, opened for the first of them.
+// Opens the library for GPUs, which is loaded only when a GPU is used.
 Status openCuda(const cuda::PlugIn *&plugIn) {
   std::string place, reasons;
   void *library = openLibrary(cudaLibrary, place, reasons);
@@ -116,11 +116,11 @@ Status listCudaLibraries(std::vector<std::string> &lines) {
 
 using List = Status (*)(std::vector<std::string> &lines);
 
-// How the kinds of device_spec.h are opened, in their order, and listed.
+// How to open and to list the kinds of device_spec.h, in the same order.
 struct Opener {
   Status (*make)(const GroupOptions &options, std::unique_ptr<DeviceGroup> &group);
-  List list;      // of devices; null: there are as many as one asks for
-  List libraries; // that they use; null: none
+  List list;      // lists devices; null: any number can be requested
+  List libraries; // lists the libraries that devices use; null: none
 };
 constexpr Opener openers[] = {
     {start<CpuGroup>, nullptr, nullptr}, {start<NullGroup>, nullptr, nullptr}, {makeCuda, listCuda, listCudaLibraries}};

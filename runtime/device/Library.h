@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Libraries that are opened only when something needs them.
+// Opens shared libraries when they are first needed.
 #pragma once
 
 #include <string>
@@ -8,13 +8,14 @@
 
 namespace mtrun {
 
-// Of this build: looks beside the library or program that this code is in, in ../lib of it, then where the loader
-// looks; `place` is the path where it was. Null: `reasons` says what was tried.
+// Opens a library of this build. Searches the folder of the library or program that has this code, then ../lib of it,
+// then the loader's path. `place` receives the path. Returns null on failure; `reasons` lists the attempts.
 void *openLibrary(const std::string &name, std::string &place, std::string &reasons);
 
-// Of others: where to look, which is what the environment's `variable` names, else `names`.
+// Returns the paths for a library of another vendor: the path in the environment variable `variable` if set, else
+// `names`.
 std::vector<std::string> placesNamed(const char *variable, std::vector<std::string> names);
-// The first of `places` that opens, as openLibrary().
+// Opens the first of `places` that can be opened; results as for openLibrary().
 void *openFirst(const std::vector<std::string> &places, std::string &place, std::string &reasons);
 
 } // namespace mtrun

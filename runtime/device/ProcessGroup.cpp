@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How processes that have met stay together: 's' shared bytes; 'e' the end in order, after so much work; 'x' the end of
-// all: a digit, the error's code, and its text. How they meet is in Rendezvous.cpp.
+// Messages between connected processes: 's': broadcast bytes; 'e': normal end, with the number of completed pieces of
+// work; 'x': the run ends with an error: a digit for its code, and its text. Rendezvous.cpp connects the processes.
 #include "runtime/device/ProcessGroup.h"
 
 #include "runtime/device/Socket.h"
@@ -18,7 +18,7 @@
 namespace mtrun {
 Status ProcessGroup::open(const ProcessGroupOptions &options, std::unique_ptr<ProcessGroup> &processGroup) {
   std::unique_ptr<ProcessGroup> group(new ProcessGroup(options));
-  if (Status status = group->meet(); !status.ok())
+  if (Status status = group->connectAll(); !status.ok())
     return status;
   processGroup = std::move(group);
   return {};
@@ -48,7 +48,8 @@ std::string ProcessGroup::title(int process) const {
 
 Status ProcessGroup::send(Connection &to, char kind, std::string_view bytes) {
   std::string message = messageBytes(kind, bytes);
-  auto deadline = Clock::now() + std::chrono::seconds(10); // messages are few and small: the system takes each at once
+  // messages are few and small, so the system accepts each at once
+  auto deadline = Clock::now() + std::chrono::seconds(10);
   for (size_t sent = 0; sent < message.size();) {
     ssize_t count = ::send(to.socket, message.data() + sent, message.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) {
@@ -68,7 +69,7 @@ Status ProcessGroup::send(Connection &to, char kind, std::string_view bytes) {
 void ProcessGroup::take(Connection &from, const Message &message) {
   const std::string &bytes = message.bytes;
   switch (message.kind) {
-  case 'h': // of process 0: all are there
+  case 'h': // from process 0: all processes are connected
     if (options_.process != 0 && !from.answered)
       from.name = printable(bytes);
     from.answered = true;
@@ -96,7 +97,7 @@ void ProcessGroup::take(Connection &from, const Message &message) {
 void ProcessGroup::receive(Connection &from, int milliseconds) {
   pollfd waits = {from.socket, POLLIN, 0};
   char room[4096];
-  constexpr int most = 64; // then others have their turn, and deadlines are looked at
+  constexpr int most = 64; // limit per call, so that other connections and deadlines are handled too
   for (int turn = 0; turn < most && from.socket >= 0 && poll(&waits, 1, milliseconds) > 0; ++turn) {
     ssize_t count = recv(from.socket, room, sizeof room, MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
@@ -105,7 +106,7 @@ void ProcessGroup::receive(Connection &from, int milliseconds) {
     bool good = count > 0 && from.reader.take({room, static_cast<size_t>(count)}, messages);
     for (const Message &message : messages)
       take(from, message);
-    if (!good) { // over, or none of our messages
+    if (!good) { // the connection is closed, or the bytes are not a valid message
       ::close(from.socket);
       from.socket = -1;
     }
@@ -136,8 +137,8 @@ Status ProcessGroup::check() {
   return lost_;
 }
 
-// Of one that has said something, or will.
-Status ProcessGroup::hear(Connection &from, std::string &bytes) {
+// Waits for the next broadcast message of a process.
+Status ProcessGroup::waitForBroadcast(Connection &from, std::string &bytes) {
   auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                      std::chrono::duration<double>(std::min(options_.timeout, 1e6)));
   while (from.shared.empty()) {
@@ -147,14 +148,14 @@ Status ProcessGroup::hear(Connection &from, std::string &bytes) {
     if (Status status = check(); !status.ok())
       return status;
     if (Clock::now() >= deadline)
-      return lose(title(from.process) + " said nothing for " + patience());
+      return lose(title(from.process) + " sent nothing for " + patience());
   }
   bytes = from.shared.front();
   from.shared.erase(from.shared.begin());
   return {};
 }
 
-Status ProcessGroup::share(std::string &bytes) {
+Status ProcessGroup::broadcast(std::string &bytes) {
   begin();
   if (Status status = check(); !status.ok())
     return status;
@@ -162,7 +163,7 @@ Status ProcessGroup::share(std::string &bytes) {
     for (Connection &connection : connections_)
       if (Status status = send(connection, 's', bytes); !status.ok())
         return lose(status.message());
-  } else if (Status status = hear(connections_[0], bytes); !status.ok()) {
+  } else if (Status status = waitForBroadcast(connections_[0], bytes); !status.ok()) {
     return status;
   }
   end();
@@ -178,19 +179,19 @@ Status ProcessGroup::agree(const std::string &lines, bool force, const std::func
       continue;
     }
     std::string theirs;
-    if (Status status = hear(connection, theirs); !status.ok())
+    if (Status status = waitForBroadcast(connection, theirs); !status.ok())
       return status;
     std::string differs = difference(lines, theirs);
     if (differs.empty())
       continue;
     differs = title(connection.process) + " would compute other bits than process 0: " + differs;
     if (!force)
-      return lose(differs + "; --force goes on all the same", MT_INVALID);
+      return lose(differs + "; --force ignores the difference", MT_INVALID);
     warn(differs);
   }
   end();
   std::string agreed;
-  return share(agreed);
+  return broadcast(agreed);
 }
 
 } // namespace mtrun

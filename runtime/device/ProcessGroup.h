@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The processes of a session, one a device: how they find one another, what they agree on, and how they notice that one
-// is gone. Each has a connection to process 0, by which only a few bytes go: tensors go between devices.
+// The processes of a session with one device each: how they connect, compare their settings, and detect that one is
+// gone. Each process has a connection to process 0, which carries only a few bytes: tensors are exchanged directly
+// between devices.
 #pragma once
 
 #include "runtime/device/Greeting.h"
@@ -20,41 +21,42 @@ namespace mtrun {
 
 struct ProcessGroupOptions {
   int process = 0, processes = 1;
-  std::string rendezvous; // "unix:NAME" on one host, "tcp:HOST:PORT", or of process 0 "fd:N", a socket that listens
-  std::string secret;     // that all of them know, and nobody else; "tcp:" is nothing without one
-  std::string agreement;  // what must be the same in all: lines "WHAT: VALUE"
-  std::string name;       // of this process' device, for messages
+  std::string rendezvous; // "unix:NAME" on one host, "tcp:HOST:PORT", or for process 0 "fd:N", a listening socket
+  std::string secret;     // known to all processes of the run and to no one else; required for "tcp:"
+  std::string agreement;  // settings that must be equal in all processes: lines "WHAT: VALUE"
+  std::string name;       // name of this process's device, for messages
   double timeout = 600;   // seconds
 };
 
 class ProcessGroup {
 public:
-  // Waits until all are there, whoever else connects meanwhile. MT_INVALID: an address that is none, one for all to
-  // reach without a secret, or processes that do not agree, told in all of them. MT_LOST: one is not there in time.
-  // MT_IO.
+  // Waits until all processes are connected; other connections are ignored. MT_INVALID: invalid address, an address
+  // reachable by others without a secret, or processes with different settings, which is reported in all processes.
+  // MT_LOST: a process did not connect in time. MT_IO.
   static Status open(const ProcessGroupOptions &options, std::unique_ptr<ProcessGroup> &processGroup);
-  ~ProcessGroup(); // tells the others that this process ends in order
+  ~ProcessGroup(); // tells the others that this process ends normally
 
   int process() const { return options_.process; }
   int processes() const { return options_.processes; }
   double timeout() const { return options_.timeout; }
 
-  // What process 0 calls it with, it has in all of them on return. Each calls it as often as the others. MT_LOST.
-  Status share(std::string &bytes);
-  // Whether all have these lines "WHAT: VALUE"; each calls it as often as the others. MT_INVALID: one has others, told
-  // in all of them; where process 0 has `force` it is told to `warn` and no error. MT_LOST.
+  // Broadcasts `bytes` from process 0. Collective: all processes must call it the same number of times. MT_LOST.
+  Status broadcast(std::string &bytes);
+  // Compares lines "WHAT: VALUE" in all processes. Collective: all processes must call it the same number of times.
+  // MT_INVALID in all processes if a process has other lines; with `force` in process 0 the difference is only passed
+  // to `warn`. MT_LOST.
   Status agree(const std::string &lines, bool force, const std::function<void(const std::string &)> &warn);
-  // Around a piece of work that no process can end alone, the same in all; pieces may follow each other before they
-  // end.
+  // Mark the begin and the end of a piece of collective work. All processes mark the same pieces; a piece may begin
+  // before the one before it ends.
   void begin(uint64_t pieces = 1) { begun_ += pieces; }
   void end(uint64_t pieces = 1) { done_ += pieces; }
-  // Whether all are there, and none has left without the work that this one has begun; never waits. MT_LOST names the
-  // process, and stays.
+  // Checks that all processes are connected, and that none has ended before the work that this process has begun. Does
+  // not wait. MT_LOST names the process, and is final.
   Status check();
-  // Ends all: process 0 tells the others, another tells process 0, which names it. What was first stays, and is
-  // returned.
+  // Ends the run in all processes: process 0 informs the others, and another process informs process 0. Returns the
+  // first error, which is final.
   Status lose(std::string message, mt_code code = MT_LOST);
-  // "process 2".
+  // Returns a text such as "process 2".
   std::string title(int process) const;
 
 private:
@@ -63,12 +65,12 @@ private:
     int process = 0, socket = -1;
     std::string name;
     MessageReader reader;
-    std::vector<std::string> shared; // oldest first
-    bool answered = false;           // process 0 has told its name: all are there
-    bool ended = false;              // in order, after so much work:
+    std::vector<std::string> shared; // received broadcasts, oldest first
+    bool answered = false;           // the name of process 0 has arrived: all processes are connected
+    bool ended = false;              // the process ended normally after `after` pieces of work
     uint64_t after = 0;
   };
-  // Of process 0: who has not said who it is.
+  // In process 0: a connection that has not identified itself.
   struct Stranger {
     int socket = -1;
     Greeting greeting;
@@ -77,27 +79,27 @@ private:
   };
   explicit ProcessGroup(const ProcessGroupOptions &options) : options_(options) {}
 
-  Status meet();
+  Status connectAll();
   Status listen(int &socket);
   Status accept(int listening, Clock::time_point deadline);
   Status welcome(int listening);
-  Status hear(Stranger &stranger);
+  Status readStranger(Stranger &stranger);
   Status admit(Connection &connection, const Message &hello);
   Status connect(Clock::time_point deadline);
   Status greet(Clock::time_point deadline, int &socket);
   std::string agreement() const;
   Status send(Connection &to, char kind, std::string_view bytes);
-  // Takes what has come within `milliseconds`.
+  // Handles messages that arrive within `milliseconds`.
   void receive(Connection &from, int milliseconds);
-  Status hear(Connection &from, std::string &bytes);
+  Status waitForBroadcast(Connection &from, std::string &bytes);
   void take(Connection &from, const Message &message);
   Status missing() const;
-  std::string patience() const; // "600 seconds"
+  std::string patience() const; // a text such as "600 seconds"
 
   ProcessGroupOptions options_;
-  std::vector<Connection> connections_; // of process 0: to all others; of these: to 0
+  std::vector<Connection> connections_; // process 0 has one per other process; another process has one to process 0
   std::vector<Stranger> strangers_;     // oldest first
-  uint64_t refused_ = 0;                // of them: did not know the secret
+  uint64_t refused_ = 0;                // number of connections that did not know the secret
   Status lost_;
   uint64_t begun_ = 0, done_ = 0;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the processes of a session find each other: each greets process 0 (Greeting.h), says who it is ('h': its number,
-// its device, what must be the same in all), and hears process 0's name when all are there. Process 0 listens to all
-// who connect at once: one that says nothing, or the wrong thing, costs a descriptor until its time is up, and no
-// process of the run waits for it. What it says is neither obeyed nor shown.
+// Connects the processes of a session. Each process connects to process 0, completes the handshake (Greeting.h), sends
+// 'h' with its number, device and settings, and receives the name of process 0 when all are connected. Process 0
+// handles all connections concurrently: a connection that sends nothing or invalid data uses a descriptor until its
+// timeout, and delays no process of the run. Its data is neither interpreted nor printed.
 #include "runtime/device/ProcessGroup.h"
 
 #include "runtime/device/Secret.h"
@@ -24,9 +24,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto between = 20ms;       // two tries to connect
-constexpr auto shortly = 3s;         // what a stranger has, and a process 0 that refuses us
-constexpr size_t maxStrangers = 128; // of more the oldest leaves
+constexpr auto between = 20ms; // interval between attempts to connect
+// timeout of an unidentified connection, and of retries after process 0 refused the secret
+constexpr auto shortly = 3s;
+constexpr size_t maxStrangers = 128; // above this number the oldest connection is closed
 constexpr size_t minSecretBytes = 16;
 
 bool sendNow(int socket, const std::string &bytes) {
@@ -34,7 +35,7 @@ bool sendNow(int socket, const std::string &bytes) {
          ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes.size());
 }
 
-// What has come for a greeting, no byte more. False: the connection is over.
+// Reads no more than the bytes of the handshake. Returns false if the connection has ended.
 bool receiveGreeting(int socket, Greeting &greeting) {
   std::array<char, responseBytes> room;
   ssize_t count = recv(socket, room.data(), std::min(room.size(), greeting.wanted()), MSG_DONTWAIT);
@@ -50,10 +51,10 @@ std::string ProcessGroup::agreement() const {
   return "processes: " + std::to_string(options_.processes) + "\n" + options_.agreement;
 }
 
-Status ProcessGroup::meet() {
+Status ProcessGroup::connectAll() {
   if (options_.secret.empty() ? options_.rendezvous.starts_with("tcp:") : options_.secret.size() < minSecretBytes)
     return {MT_INVALID, "expected a secret of at least " + std::to_string(minSecretBytes) +
-                            " bytes, the same in all processes, for those that meet at " + options_.rendezvous +
+                            " bytes, the same in all processes, for the rendezvous " + options_.rendezvous +
                             " (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found " +
                             (options_.secret.empty() ? "none" : std::to_string(options_.secret.size()) + " bytes")};
   auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -98,7 +99,7 @@ Status ProcessGroup::missing() const {
                                        : "; " + std::to_string(refused_) + " connections did not know the secret";
   return {MT_LOST, "expected " + std::to_string(options_.processes) + " processes at " + options_.rendezvous +
                        " within " + patience() + ", found " + std::to_string(connections_.size() + 1) +
-                       "; those that are missing: " + names + others};
+                       "; missing processes: " + names + others};
 }
 
 Status ProcessGroup::accept(int listening, Clock::time_point deadline) {
@@ -109,7 +110,7 @@ Status ProcessGroup::accept(int listening, Clock::time_point deadline) {
     bool some = poll(waits.data(), waits.size(), millisecondsTo(deadline)) > 0;
     for (size_t i = 0; some && i < strangers_.size(); ++i)
       if (waits[i + 1].revents)
-        if (Status status = hear(strangers_[i]); !status.ok())
+        if (Status status = readStranger(strangers_[i]); !status.ok())
           return lose(status.message(), status.code());
     for (Stranger &stranger : strangers_)
       if (stranger.socket >= 0 && Clock::now() >= stranger.until) {
@@ -131,7 +132,7 @@ Status ProcessGroup::accept(int listening, Clock::time_point deadline) {
   return {};
 }
 
-// Who has connected now.
+// Accepts all waiting connections.
 Status ProcessGroup::welcome(int listening) {
   for (size_t turn = 0; turn < maxStrangers; ++turn) {
     int socket = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -164,14 +165,15 @@ Status ProcessGroup::welcome(int listening) {
   return {};
 }
 
-// An error: somebody who knows the secret is not one of us, or not as we are.
-Status ProcessGroup::hear(Stranger &stranger) {
+// Handles data of an unidentified connection. An error: it knows the secret but is not a process of this run, or has
+// other settings.
+Status ProcessGroup::readStranger(Stranger &stranger) {
   bool known = stranger.greeting.state() == Greeting::State::Known, good = true;
   std::vector<Message> messages;
   if (!known) {
     good = receiveGreeting(stranger.socket, stranger.greeting);
     refused_ += stranger.greeting.state() == Greeting::State::Refused;
-    if (stranger.greeting.state() == Greeting::State::Known) // one of us, however slow
+    if (stranger.greeting.state() == Greeting::State::Known) // a process of the run: no timeout
       stranger.until = Clock::time_point::max();
   } else {
     std::array<char, 4096> room;
@@ -203,9 +205,9 @@ Status ProcessGroup::admit(Connection &connection, const Message &message) {
                std::any_of(
                    connections_.begin(), connections_.end(),
                    [&](const Connection &c) { return c.process == connection.process; });
-  connections_.push_back(std::move(connection)); // so that it is told too
+  connections_.push_back(std::move(connection)); // added first, so that the process receives the error too
   if (!understood)
-    return {MT_INVALID, "expected that a process at " + options_.rendezvous + " says who it is, found something else"};
+    return {MT_INVALID, "expected a process at " + options_.rendezvous + " to identify itself, found other bytes"};
   std::string differs = difference(agreement(), hello.agreement);
   if (twice && differs.empty())
     differs = "expected each of processes 1 to " + std::to_string(options_.processes - 1) + " once, found it " +
@@ -213,7 +215,7 @@ Status ProcessGroup::admit(Connection &connection, const Message &message) {
   return differs.empty() ? Status() : Status(MT_INVALID, who + ": " + differs);
 }
 
-// One connection on which both have proved that they know the secret; -1: nobody is there yet.
+// Connects and completes the handshake. `socket` is -1 if process 0 is not listening yet.
 Status ProcessGroup::greet(Clock::time_point deadline, int &socket) {
   if (Status status = connectTo(options_.rendezvous, millisecondsTo(deadline), socket); !status.ok() || socket < 0)
     return status;
@@ -232,7 +234,7 @@ Status ProcessGroup::greet(Clock::time_point deadline, int &socket) {
     return {};
   if (status.ok() && greeting.state() == Greeting::State::Refused)
     status = {MT_INVALID,
-              "expected process 0 at " + options_.rendezvous + ", found somebody who does not know the secret"};
+              "expected process 0 at " + options_.rendezvous + ", found a process that does not know the secret"};
   else if (status.ok() && !open && !greeting.challenged())
     status = {MT_LOST, "process 0 was lost"};
   else if (status.ok() && !open)
@@ -244,7 +246,7 @@ Status ProcessGroup::greet(Clock::time_point deadline, int &socket) {
 
 Status ProcessGroup::connect(Clock::time_point deadline) {
   Connection connection;
-  Clock::time_point limit = deadline + 1s; // what process 0 says is better than what we know
+  Clock::time_point limit = deadline + 1s; // wait longer than process 0, whose error message is more precise
   Clock::time_point refusedFirst = Clock::time_point::max();
   while (connection.socket < 0) {
     if (Status status = greet(limit, connection.socket); !status.ok())
@@ -255,7 +257,7 @@ Status ProcessGroup::connect(Clock::time_point deadline) {
       return {MT_INVALID, "expected process 0 at " + options_.rendezvous +
                               " to know this process by its secret (MTC_SECRET), found that it closes the connection"};
     if (connection.socket < 0 && Clock::now() >= deadline)
-      return {MT_LOST, "expected process 0 at " + options_.rendezvous + " within " + patience() + ", found nobody"};
+      return {MT_LOST, "expected process 0 at " + options_.rendezvous + " within " + patience() + ", found no process"};
     if (connection.socket < 0)
       std::this_thread::sleep_for(between);
   }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t blockBytes = 64;
 
-// The first 32 bits of the fractional parts of the square (`cube` false: 8 of them) or cube roots of the first primes,
-// in whole numbers: the largest r with r^2 <= p * 2^64, or r^3 <= p * 2^96, modulo 2^32.
+// Returns the first 32 bits of the fractional parts of the square roots (`cube`: cube roots) of the first primes. In
+// integers: the largest r with r^2 <= p * 2^64, or r^3 <= p * 2^96, modulo 2^32.
 template <size_t count> constexpr std::array<uint32_t, count> rootsOfPrimes(bool cube) {
   using Wide = unsigned __int128;
   std::array<uint32_t, count> fractions = {};
@@ -25,7 +25,7 @@ template <size_t count> constexpr std::array<uint32_t, count> rootsOfPrimes(bool
       for (uint64_t d = 2; d * d <= prime; ++d)
         composite = composite || prime % d == 0;
     }
-    // r has at most 37 bits. Of a cube, r^3 <= p * 2^96 is r^2 <= p * 2^96 / r, which 128 bits hold.
+    // r has at most 37 bits. For cubes r^3 <= p * 2^96 is computed as r^2 <= p * 2^96 / r, which fits into 128 bits.
     uint64_t root = 0;
     for (uint64_t bit = uint64_t{1} << 37; bit; bit >>= 1) {
       Wide r = root | bit;
@@ -70,7 +70,7 @@ Digest sha256(std::string_view bytes) {
   std::string text(bytes);
   text += '\x80';
   text.resize((text.size() + 8 + blockBytes - 1) / blockBytes * blockBytes);
-  for (size_t i = 0; i < 8; ++i) // the length in bits, its high byte first
+  for (size_t i = 0; i < 8; ++i) // the length in bits, big endian
     text[text.size() - 1 - i] = static_cast<char>(uint64_t{bytes.size()} * 8 >> 8 * i);
   std::array<uint32_t, 8> state = initial;
   for (size_t at = 0; at < text.size(); at += blockBytes)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What proves that a process knows a secret without telling it: HMAC-SHA-256 (RFC 2104, FIPS 180-4), and bytes that
-// nobody can guess.
+// HMAC-SHA-256 (RFC 2104, FIPS 180-4), by which a process proves that it knows a secret without sending it, and random
+// bytes.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -17,9 +17,9 @@ using Digest = std::array<uint8_t, 32>;
 
 Digest sha256(std::string_view bytes);
 Digest hmac(std::string_view key, std::string_view bytes);
-// Takes the same time wherever they differ.
+// Compares in constant time for equal lengths.
 bool equalSecretly(std::string_view a, std::string_view b);
-// So many bytes from the system's generator. MT_IO.
+// Returns `count` bytes of the system's random number generator. MT_IO.
 Status randomBytes(size_t count, std::string &bytes);
 
 } // namespace mtrun

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int backlog = 1024;
 
-// An address of any kind.
+// A socket address of any family.
 struct Address {
   sockaddr_storage storage = {};
   socklen_t size = 0;
@@ -51,7 +51,7 @@ Status unixAddress(const std::string &place, std::vector<Address> &addresses) {
   return {};
 }
 
-// `numeric`: only addresses that are written as such.
+// `numeric`: accept only numeric addresses.
 int lookUp(const std::string &host, const std::string &port, bool numeric, std::vector<Address> &addresses) {
   addrinfo hints = {}, *entries = nullptr;
   hints.ai_socktype = SOCK_STREAM;
@@ -73,7 +73,7 @@ Status tcpAddresses(const std::string &place, std::string &host, std::vector<Add
   std::string port = colon == std::string::npos ? "" : rest.substr(colon + 1);
   if (host.empty() || port.empty())
     return {MT_INVALID, "expected tcp:HOST:PORT, found " + place};
-  if (host.starts_with('[') && host.ends_with(']')) // an address of IPv6
+  if (host.starts_with('[') && host.ends_with(']')) // an IPv6 address
     host = host.substr(1, host.size() - 2);
   if (int error = lookUp(host, port, false, addresses))
     return {MT_INVALID, "expected the address of a host as tcp:HOST:PORT, found " + place + ": " + gai_strerror(error)};
@@ -85,7 +85,7 @@ Status find(const std::string &place, std::string &host, std::vector<Address> &a
     return unixAddress(place, addresses);
   if (place.starts_with("tcp:"))
     return tcpAddresses(place, host, addresses);
-  return {MT_INVALID, "expected a place as unix:NAME or tcp:HOST:PORT, found " + place};
+  return {MT_INVALID, "expected an address as unix:NAME or tcp:HOST:PORT, found " + place};
 }
 
 bool isOfTheLoop(Address &address) {
@@ -95,7 +95,7 @@ bool isOfTheLoop(Address &address) {
          IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<sockaddr_in6 *>(address.get())->sin6_addr);
 }
 
-// All addresses of this host, with the port of another.
+// Returns the wildcard addresses of this host, with the port of `other`.
 std::vector<Address> everyAddress(Address &other) {
   sockaddr_in6 six = {};
   sockaddr_in four = {};
@@ -115,14 +115,14 @@ int makeSocket(Address &address, int more) {
   return descriptor;
 }
 
-// -1 and errno.
+// Returns a listening socket, or -1 and errno.
 int listenAtAddress(Address &address) {
   int descriptor = makeSocket(address, 0), yes = 1, no = 0;
   if (descriptor < 0)
     return -1;
   if (address.family() != AF_UNIX)
     (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (address.family() == AF_INET6) // of all addresses those of both kinds
+  if (address.family() == AF_INET6) // the wildcard address accepts IPv4 and IPv6
     (void)setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   if (bind(descriptor, address.get(), address.size) == 0 && listen(descriptor, backlog) == 0)
     return descriptor;
@@ -142,8 +142,8 @@ int listenAtFirst(std::vector<Address> &addresses) {
   return descriptor;
 }
 
-// A port of the range that the kernel draws from, where nobody listens, may be drawn for the caller's own end: TCP then
-// connects the socket to itself.
+// Returns true if a socket is connected to itself. This can happen if nothing listens at an ephemeral port and the
+// kernel assigns that port to the connecting socket.
 bool isItsOwnPeer(int socket) {
   sockaddr_storage self = {}, peer = {};
   socklen_t selfSize = sizeof self, peerSize = sizeof peer;
@@ -152,7 +152,7 @@ bool isItsOwnPeer(int socket) {
          std::memcmp(&self, &peer, selfSize) == 0;
 }
 
-// -1 and errno.
+// Returns a connected socket, or -1 and errno.
 int connectToAddress(Address &address, int milliseconds) {
   int descriptor = makeSocket(address, SOCK_NONBLOCK);
   if (descriptor < 0)
@@ -189,7 +189,7 @@ Status listenAt(const std::string &place, int &socket) {
   if (named && isOfTheLoop(addresses[0]))
     addresses = everyAddress(addresses[0]);
   socket = listenAtFirst(addresses);
-  if (named && socket < 0 && errno == EADDRNOTAVAIL) { // of a router, say
+  if (named && socket < 0 && errno == EADDRNOTAVAIL) { // for example the address of a router
     addresses = everyAddress(addresses[0]);
     socket = listenAtFirst(addresses);
   }

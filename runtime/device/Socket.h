@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sockets by the names that a session's processes know them by. They close on exec.
+// Sockets for a session's processes. All sockets are closed on exec.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -11,18 +11,18 @@
 
 namespace mtrun {
 
-// "unix:NAME", a name in Linux' abstract space, which leaves no file behind, or "tcp:HOST:PORT". That listens at HOST's
-// address and no other. Only where HOST is a name that leads to no address of this host but that of the loop, as
-// Debian's /etc/hosts does with the host's own name, it listens at all. MT_INVALID: neither; MT_IO.
+// Listens at "unix:NAME", a name in Linux's abstract namespace, which creates no file, or at "tcp:HOST:PORT". TCP
+// listens only at HOST's address, except if HOST is a name that resolves only to loopback addresses (Debian's
+// /etc/hosts does this for the host's own name); then it listens at all addresses. MT_INVALID: neither syntax. MT_IO.
 Status listenAt(const std::string &place, int &socket);
-// A socket that never waits. Tries for so long. -1 in `socket` where nobody listens there yet.
+// Connects a non-blocking socket, for at most `milliseconds`. `socket` is -1 if no process listens there yet.
 Status connectTo(const std::string &place, int milliseconds, int &socket);
-// Whether the other end is a process of this user, or on another host, where that cannot be told.
+// Returns true if the peer is a process of this user, or if it is on another host, where the user is unknown.
 bool isOfThisUser(int socket);
-// Makes a socket one that never waits.
+// Makes a socket non-blocking.
 void neverWait(int socket);
 
-// What poll() may wait until then, and a tenth of a second at most.
+// Returns the timeout for poll() until the deadline, at most a tenth of a second.
 inline int millisecondsTo(std::chrono::steady_clock::time_point deadline) {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left, 0, 100));

@@ -12,7 +12,7 @@
 namespace mtrun {
 namespace {
 
-// How long a waiting thread burns its CPU: a few hand-overs' worth, less than a time slice.
+// The time that a waiting thread spins: several barriers' duration, and less than a time slice.
 constexpr double spinMicroseconds = 50;
 
 #if defined(__x86_64__)
@@ -31,7 +31,7 @@ void setFloatControl(unsigned long control) { asm volatile("msr fpcr, %0" ::"r"(
 #error "no floating-point control for this architecture"
 #endif
 
-// CPUs on which the calling thread may run, its present one first: that one is left to the caller.
+// Returns the CPUs on which the calling thread may run. Its current CPU is first, and is left to the calling thread.
 std::vector<int> allowedCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -65,7 +65,7 @@ Status ThreadPool::start(int devices, int threads, bool pin, bool spin,
   workers_.reserve(static_cast<size_t>(size() - 1));
   for (int i = 1; i < size(); ++i)
     if (int error = startWorker(i)) {
-      // The threads that did start wait for their siblings: let them meet without those.
+      // The threads that did start are waiting at the barrier: reduce it to their number, so that they can end.
       start_.reset(static_cast<uint32_t>(i), 0);
       devices_ = 1, threads_ = i;
       return {MT_NO_MEMORY,
@@ -78,8 +78,8 @@ Status ThreadPool::start(int devices, int threads, bool pin, bool spin,
 }
 
 int ThreadPool::startWorker(int index) {
-  // Of the same size whatever `ulimit -s` says: kernels take at most MT_KERNEL_STACK_BYTES, the runtime's own frames
-  // less, the thread's static variables (of a host with many libraries) the rest.
+  // A fixed stack size, independent of `ulimit -s`: kernels use at most MT_KERNEL_STACK_BYTES, the runtime's frames
+  // less, and thread-local variables of the host process the rest.
   constexpr size_t stackBytes = size_t{1} << 20;
   struct Start {
     ThreadPool *pool;
@@ -104,7 +104,7 @@ int ThreadPool::startWorker(int index) {
   pthread_attr_destroy(&attributes);
   if (error)
     return error;
-  (void)start.release(); // the thread's
+  (void)start.release(); // now owned by the thread
   workers_.push_back(thread);
   return 0;
 }

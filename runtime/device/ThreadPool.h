@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The threads of a group of CPU devices: T for each of N devices. Worker 0 is whoever calls run(); the others live as
-// long as the pool.
+// The threads of a group of CPU devices: T threads for each of N devices. Worker 0 is the thread that calls run(); the
+// other threads live as long as the pool.
 #pragma once
 
 #include "runtime/device/Barrier.h"
@@ -17,7 +17,7 @@ namespace mtrun {
 
 struct Worker {
   int device;
-  int thread; // of the device's pool
+  int thread; // index in the device's threads
   int index;  // device * T + thread
 };
 
@@ -25,8 +25,8 @@ class ThreadPool {
 public:
   using Job = void (*)(void *context, const Worker &worker);
 
-  // Starts N * T - 1 threads. They are pinned, each to a CPU of its own, and spin before they sleep, if asked to and if
-  // the calling thread may run on as many CPUs as there are workers. MT_DEVICE.
+  // Starts N * T - 1 threads. `pin`: pins each to its own CPU; `spin`: threads spin before they sleep. Both apply only
+  // if the calling thread may run on at least as many CPUs as there are workers. MT_NO_MEMORY.
   Status start(int devices, int threads, bool pin, bool spin, const std::function<void(int, const std::string &)> &log);
   ~ThreadPool();
 
@@ -34,16 +34,16 @@ public:
   int threads() const { return threads_; }
   int size() const { return devices_ * threads_; }
 
-  // Runs `job` on every worker, the calling thread as worker 0, and returns when all are done. On all of them floating
-  // point rounds to nearest, keeps denormals and masks exceptions; the caller's own setting is back after the return.
+  // Runs `job` on every worker, in the calling thread as worker 0, and returns when all are done. In all workers
+  // floating point rounds to nearest, keeps denormals and masks exceptions; the caller's settings are restored.
   void run(Job job, void *context);
 
-  // For jobs: waits for the workers of one device, of all.
+  // For jobs: barriers of the workers of one device, and of all workers.
   void waitForDevice(int device) { deviceBarriers_[device].wait(); }
   void waitForAll() { all_.wait(); }
 
 private:
-  int startWorker(int index); // 0 or the system's error
+  int startWorker(int index); // 0, or errno
   void work(Worker worker);
   Worker worker(int index) const { return {index / threads_, index % threads_, index}; }
   void pinThreads(const std::vector<int> &cpus, const std::function<void(int, const std::string &)> &log);
@@ -51,9 +51,9 @@ private:
   int devices_ = 1, threads_ = 1;
   std::vector<pthread_t> workers_;
   std::unique_ptr<Barrier[]> deviceBarriers_;
-  Barrier all_;       // inside a job
-  Barrier start_;     // between jobs: all workers meet to begin one
-  Job job_ = nullptr; // null: end the thread
+  Barrier all_;       // barrier inside a job
+  Barrier start_;     // barrier between jobs: all workers wait here for the next job
+  Job job_ = nullptr; // null: the threads end
   void *context_ = nullptr;
 };
 

@@ -13,7 +13,8 @@ Status Tracer::make(const TracerOptions &options, size_t workers, size_t steps, 
     return {MT_INVALID, "expected steps first to last of 1 or more to trace, or 0 and 0 for none, found " +
                             std::to_string(options.first) + " to " + std::to_string(options.last)};
   uint64_t runs = options.first ? static_cast<uint64_t>(options.last - options.first) + 1 : 0;
-  uint64_t each = workers * marks * sizeof(Span) + sizeof(RecordedRun); // workers: at most 2^20; marks: 2^25
+  // no overflow: at most 2^20 workers and 2^25 marks
+  uint64_t each = workers * marks * sizeof(Span) + sizeof(RecordedRun);
   if (runs > maxSpanBytes / each)
     return {MT_INVALID, "expected a trace of at most " + std::to_string(maxSpanBytes / each) +
                             " steps, which take a gigabyte, found " + std::to_string(runs)};
@@ -24,7 +25,7 @@ Status Tracer::make(const TracerOptions &options, size_t workers, size_t steps, 
   for (Track &track : tracer->tracks_) {
     track.sums_ = std::make_unique<int64_t[]>(steps * spanKinds);
     track.room_ = runs * marks;
-    track.spans_ = std::make_unique<Span[]>(track.room_); // zeros: the pages are there before they are written
+    track.spans_ = std::make_unique<Span[]>(track.room_); // zeroed, so that the pages exist before recording
   }
   return {};
 }
@@ -46,7 +47,7 @@ bool Tracer::beginRun(int64_t samples) {
 
 void Tracer::endRun(int64_t atLeast) {
   current_.end = lastEnd_ = std::max(nanoseconds(), atLeast);
-  for (size_t t = 0; t < tracks_.size(); t += beside_)
+  for (size_t t = 0; t < tracks_.size(); t += tracksPerThread_)
     idleTime_ += tracks_[t].first_ - current_.begin + (current_.end - tracks_[t].last_);
   runTime_ += current_.end - current_.begin;
   samples_ += current_.samples;

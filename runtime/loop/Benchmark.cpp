@@ -14,8 +14,8 @@
 
 using namespace mtrun;
 
-// Random rows for one entry: whole numbers below its limit; without one floats in [0, 1), and integers and flags 0
-// or 1.
+// Returns random rows for one entry: whole numbers below the entry's limit. Without a limit, floats are in [0, 1), and
+// integers and flags are 0 or 1.
 static std::vector<std::byte> randomRows(const mtrun_tensor_info &info, int64_t rows, uint64_t stream) {
   uint64_t elements = static_cast<uint64_t>(rows);
   for (int32_t d = 1; d < info.rank; ++d)
@@ -47,7 +47,7 @@ static std::vector<std::byte> randomRows(const mtrun_tensor_info &info, int64_t 
       break;
     case MT_BF16:
     case MT_F16:
-      break; // of no tensor that a caller sees
+      break; // no tensor of a caller has these types
     }
   }
   return bytes;
@@ -59,7 +59,7 @@ static double median(std::vector<double> &times) {
   return times.size() % 2 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
 }
 
-// Microseconds of each step, the host waiting for it.
+// Measures the microseconds of each step while the host waits for each step.
 static Status timeSteps(Session &session, Session::Step step, std::vector<double> &times) {
   for (double &us : times) {
     Stopwatch watch;
@@ -73,7 +73,8 @@ static Status timeSteps(Session &session, Session::Step step, std::vector<double
   return {};
 }
 
-// Microseconds of a step from the end of a launch to that of the next one, as many launches under way as there may be.
+// Measures the microseconds per step between the ends of consecutive launches, with the maximum number of launches in
+// flight.
 static Status timeQueued(Session &session, Session::Step step, std::vector<double> &times) {
   std::vector<Session::Step> launch(static_cast<size_t>(session.stepsPerLaunch("train_step")), step);
   size_t launches = (times.size() + launch.size() - 1) / launch.size() + 1, begun = 0;
@@ -87,7 +88,7 @@ static Status timeQueued(Session &session, Session::Step step, std::vector<doubl
     for (size_t k = 0; k < launch.size() && status.ok(); ++k)
       status = session.finish(nullptr);
     double now = watch.seconds() * 1e6;
-    if (i > 0) // the first one had nobody before it
+    if (i > 0) // the first launch has no launch before it
       times.push_back((now - last) / static_cast<double>(launch.size()));
     last = now;
   }
@@ -96,14 +97,14 @@ static Status timeQueued(Session &session, Session::Step step, std::vector<doubl
   return status;
 }
 
-// What GPUs take where the host works concurrently with them.
+// Measures GPUs whose host works concurrently with them.
 static Status timeDevices(Session &session, Session::Step step, size_t steps, mtrun_timing &timing) {
   std::vector<double> times(steps);
   if (Status s = timeQueued(session, step, times); !s.ok())
     return s;
   timing.queued_us = median(times);
   step.unchanged = true;
-  times.resize(steps + static_cast<size_t>(session.maxInFlight())); // the first ones bring the inputs
+  times.resize(steps + static_cast<size_t>(session.maxInFlight())); // the first steps copy the inputs to the devices
   if (Status s = timeSteps(session, step, times); !s.ok())
     return s;
   times.erase(times.begin(), times.begin() + session.maxInFlight());
@@ -115,7 +116,8 @@ static Status timeDevices(Session &session, Session::Step step, size_t steps, mt
   return {};
 }
 
-// Each launch takes its FLOPs or its bytes at the devices' peak, whichever is longer.
+// Returns the lower bound of a step's time: each launch needs its FLOPs or its bytes at the devices' peak rate,
+// whichever takes longer.
 static double floorOf(const Session &session, const mt::plan::Program &program, int64_t n) {
   mtrun_session_info info = session.info();
   if (info.peak_flops <= 0 || info.peak_bandwidth <= 0)
@@ -135,7 +137,7 @@ static double floorOf(const Session &session, const mt::plan::Program &program, 
   return seconds * 1e6;
 }
 
-// The program whose steps have samples of `length`; 0: of the largest, or the plan's only ones.
+// Finds the program whose steps have samples of `length`; 0 selects the largest length.
 static Status programOf(const Plan &plan, int64_t length, const mt::plan::Program *&program) {
   program = plan.program("train_step");
   std::string known;
@@ -150,7 +152,8 @@ static Status programOf(const Plan &plan, int64_t length, const mt::plan::Progra
                           "), found " + std::to_string(length)};
 }
 
-// Samples end behind the positions that `entry` of a shorter program has, the first sample there.
+// Sets the positions after the end of a shorter program's `entry` to zero. The first sample's last position is nonzero,
+// so that a step chooses the length of this program.
 static void shorten(const mt::plan::SignatureEntry &entry, const mt::plan::SignatureEntry &part, int64_t n,
                     std::vector<std::byte> &rows) {
   uint64_t whole = entry.row_bytes(), kept = part.row_bytes();
@@ -193,12 +196,12 @@ Status mtrun::benchmark(Session &session, int64_t length, int64_t n, int64_t war
   timing.median_us = median(times);
   timing.min_us = times.front();
   timing.floor_us = floorOf(session, *program, n);
-  if (session.maxInFlight() == 1 || session.tracer()) // which takes each step alone
+  if (session.maxInFlight() == 1 || session.tracer()) // a traced step runs alone
     return {};
   return timeDevices(session, step, static_cast<size_t>(steps), timing);
 }
 
-// One step first: after it the devices know how many rows there are.
+// One step runs first, so that the devices know the number of rows.
 Status mtrun::tune(Session &session, const char *path, int32_t repeats,
                    const std::function<void(const std::string &)> &line) {
   mtrun_timing timing;

@@ -8,7 +8,7 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-// The optimizer's follow the model's, and its step counter comes first.
+// The optimizer's variables follow the model's, and the step counter is the first of them.
 std::vector<uint32_t> modelVariables(const Session &session) {
   std::vector<uint32_t> indices;
   const auto *variables = session.plan().tables().variables();
@@ -49,7 +49,7 @@ bool Best::load(const Session &session, const std::string &path) {
 
 bool Best::restore(Session &session) const {
   for (const auto &[index, bytes] : values_)
-    (void)session.setVariable(index, bytes); // of the variable's size, as it was kept or loaded
+    (void)session.setVariable(index, bytes); // the values have the variable's size: both keep() and load() check it
   return !values_.empty();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model's variables at the end of the best epoch, for a fit that ends with them. The optimizer's stay where they
-// are.
+// Keeps the model's variables of the best epoch, for a fit that restores them at its end. The optimizer's variables are
+// not restored.
 #pragma once
 
 #include "runtime/session/Session.h"
@@ -12,16 +12,16 @@
 
 namespace mtrun {
 
-// Indices of the variables that are the model's own, and not the optimizer's.
+// Returns the indices of the model's own variables, without the optimizer's.
 std::vector<uint32_t> modelVariables(const Session &session);
 
 class Best {
 public:
-  // Copies them.
+  // Copies the model's variables.
   void keep(const Session &session);
-  // Takes them from a checkpoint. False: it does not verify, or is not there.
+  // Reads the variables from a checkpoint. Returns false if the checkpoint does not exist or does not verify.
   bool load(const Session &session, const std::string &checkpoint);
-  // Gives them back, if there are any.
+  // Restores the variables. Returns false if none were kept.
   bool restore(Session &session) const;
 
 private:

@@ -29,7 +29,7 @@ Monitor Monitor::find(const std::string &text, std::span<const MetricColumn> col
 }
 
 std::optional<double> Monitor::of(std::span<const double> values) const {
-  auto at = static_cast<size_t>(index); // of -1: no number of columns
+  auto at = static_cast<size_t>(index); // index -1 becomes larger than any number of columns
   return at < values.size() ? std::optional(values[at]) : std::nullopt;
 }
 
@@ -92,14 +92,14 @@ Status Callbacks::open(const mtrun_loop_options &options, std::span<const Metric
   return {};
 }
 
-// A count that a manifest, which anybody may have written, says.
+// Reads a counter from a manifest, which may have been modified by anyone.
 static int64_t countOf(double number) {
   constexpr double most = 1ll << 53;
   return number >= 0 && number <= most ? static_cast<int64_t>(number) : 0;
 }
 
 void Callbacks::restore(const LoopState &state) {
-  // What a run without the callback, or another version of it, kept is none.
+  // State that a run without this callback or of another version kept is ignored.
   auto take = [&](const char *name, std::optional<Record> &record, size_t more) -> std::span<const double> {
     auto found = state.callbacks.find(name);
     if (!record || found == state.callbacks.end() || found->second.size() != Record::numberCount + more)
@@ -143,7 +143,7 @@ void Callbacks::updateEarly(int64_t step, double value) {
   if (earlyWaited_ < patience_)
     return;
   stops_ = true;
-  earlyWaited_ = 0; // of epochs that are added later
+  earlyWaited_ = 0; // a later run with more epochs counts again from 0
 }
 
 void Callbacks::updatePlateau(double value) {

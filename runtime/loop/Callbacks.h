@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What watches metrics from epoch to epoch: early stopping, a learning rate that falls on a plateau, the best epoch's
-// file. What they remember is a few numbers, which checkpoints keep. Rules and defaults are Keras'.
+// Callbacks that watch metrics from epoch to epoch: early stopping, a lower learning rate on a plateau, the file of the
+// best epoch. Checkpoints keep their state, which is a few numbers. Rules and defaults are the same as in Keras.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -16,26 +16,26 @@
 
 namespace mtrun {
 
-// A loss or metric of an epoch; those of training come first, then those of validation.
+// A loss or metric of an epoch. The columns of training come first, then the columns of validation.
 struct MetricColumn {
   std::string name;
   bool higherIsBetter = false;
   bool loss = false;
 };
 
-// Which metric is watched, and which of its values is the better one.
+// The watched metric, and whether higher values of it are better.
 struct Monitor {
   std::string name;
-  int index = -1; // of the columns; -1: there is none of that name
+  int index = -1; // index of the column; -1: no column has this name
   bool higher = false;
 
-  // "NAME", "NAME:max", "NAME:min".
+  // Parses "NAME", "NAME:max" or "NAME:min".
   static Monitor find(const std::string &text, std::span<const MetricColumn> columns);
-  // None: the values, of the first columns, end before its own.
+  // Returns the metric's value; nullopt if `values`, which has the first columns, does not include it.
   std::optional<double> of(std::span<const double> values) const;
 };
 
-// The best value so far. NaN is never better.
+// The best value so far. NaN is never better than another value.
 class Record {
 public:
   Record(const Monitor &monitor, double minDelta) : monitor_(monitor), minDelta_(minDelta) {}
@@ -44,16 +44,16 @@ public:
   bool isBetter(double value, double reference) const {
     return (monitor_.higher ? value - reference : reference - value) > minDelta_;
   }
-  // Whether the value is better than all before.
+  // Returns true if the value is better than all values before.
   bool update(double value);
   bool seen() const { return seen_; }
-  bool improved() const { return improved_; } // by the last epoch
-  void pass() { improved_ = false; }          // an epoch went by
+  bool improved() const { return improved_; } // in the last epoch
+  void pass() { improved_ = false; }          // an epoch without a value of this metric
   double best() const { return best_; }
 
   static constexpr size_t numberCount = 3;
   std::vector<double> state() const { return {seen_ ? 1.0 : 0.0, best_, improved_ ? 1.0 : 0.0}; }
-  void restore(std::span<const double> state); // that many
+  void restore(std::span<const double> state); // `state` has numberCount numbers
 
 private:
   Monitor monitor_;
@@ -64,24 +64,26 @@ private:
 
 class Callbacks {
 public:
-  // MT_INVALID: a monitor that is not among the columns, numbers that mean nothing.
+  // MT_INVALID: no column has the name of a monitor, or an option is out of range.
   Status open(const mtrun_loop_options &options, std::span<const MetricColumn> columns, bool validates);
-  // Takes back what a checkpoint kept of the callbacks that there are.
+  // Restores the state of the callbacks in use from a checkpoint.
   void restore(const LoopState &state);
   void keep(LoopState &state) const;
 
-  // After an epoch, the first of which is 0, whose last step is `step` of the run. Values of all columns, or without
-  // validation of those of training; whoever watches another lets the epoch pass.
+  // Called after each epoch; `epoch` counts from 0, and `step` is the last step of the epoch, counted from the run's
+  // begin. `values` has all columns, or without validation only the columns of training; a callback that watches a
+  // missing column skips the epoch.
   void update(int64_t epoch, int64_t step, std::span<const double> values);
 
   bool stops() const { return stops_; }     // early stopping ends the run
-  bool reduces() const { return reduces_; } // the plateau asks for a lower rate
+  bool reduces() const { return reduces_; } // the plateau callback requests a lower rate
   bool improved() const { return early_ && early_->improved(); }
-  // The file of this epoch is to be written.
+  // Returns true if the file of this epoch must be written.
   bool writesFile() const { return !file_ || file_->improved(); }
 
   const Record *early() const { return early_ ? &*early_ : nullptr; } // null without early stopping
-  int64_t bestStep() const { return bestStep_; }                      // of early stopping; -1: none yet
+  // step of the best epoch of early stopping; -1: none yet
+  int64_t bestStep() const { return bestStep_; }
   const Record *plateau() const { return plateau_ ? &*plateau_ : nullptr; }
   const Monitor &checkpoints() const { return checkpoints_; }
 

@@ -14,10 +14,10 @@ namespace mtrun {
 
 namespace {
 
-// What stands between braces: NAME, NAME:04d, NAME:.2f.
+// A field between braces: NAME, NAME:04d, NAME:.2f.
 struct Braces {
   std::string name;
-  int digits = -1; // after the point, or of the epoch
+  int digits = -1; // digits after the point, or the width of the epoch
   bool valid = true;
 };
 
@@ -43,7 +43,7 @@ static std::string number(int64_t epoch, int digits) {
 }
 
 static std::string number(double value, int digits) {
-  char text[400]; // the longest double and nine digits
+  char text[400]; // room for the longest double and nine digits
   auto end = digits < 0 ? std::to_chars(text, text + sizeof text, value)
                         : std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits);
   return std::string(text, end.ptr);
@@ -95,10 +95,11 @@ std::string EpochFile::path(int64_t epoch, std::span<const double> values) const
   return path;
 }
 
-// The model's variables alone.
+// Writes only the model's variables.
 static Status writeWeights(const Session &session, const std::string &path) {
   std::vector<SafeTensor> tensors;
-  std::vector<std::vector<std::byte>> values; // a device's copy lives until the next one is read
+  // copies, because the bytes from a device are valid only until the next variable is read
+  std::vector<std::vector<std::byte>> values;
   for (uint32_t index : modelVariables(session)) {
     const auto &variable = *session.plan().tables().variables()->Get(index);
     std::span<const std::byte> bytes = session.variable(index);

@@ -48,11 +48,11 @@ Status EpochLoop::open(Session &session, const mtrun_dataset *data, const char *
   options.augment = train_;
   const Session &devices = session;
   auto launches = static_cast<size_t>(devices.maxInFlight());
-  auto together = static_cast<size_t>(devices.stepsPerLaunch(program_));
-  options.held = static_cast<int>(launches * together);
-  taken_.reserve(launches * together);
+  auto perLaunch = static_cast<size_t>(devices.stepsPerLaunch(program_));
+  options.held = static_cast<int>(launches * perLaunch);
+  taken_.reserve(launches * perLaunch);
   launches_.reserve(launches);
-  together_.reserve(together);
+  launchSteps_.reserve(perLaunch);
   if (data->size < 0 && options.window > 0)
     return {MT_INVALID, "a shuffle window needs data of known length"};
   options.shuffle = options.shuffle && data->size >= 0;
@@ -69,13 +69,13 @@ Status EpochLoop::open(Session &session, const mtrun_dataset *data, const char *
   return {};
 }
 
-// Begins launches while there may be more of them: of as many steps as they hold where there are so many, else of one.
-// Waits for data only while nothing is in flight.
+// Begins launches while more may be in flight. A launch has the maximum number of steps if enough batches are ready,
+// else one step. Waits for data only if no step is in flight.
 Status EpochLoop::begin(int64_t most) {
   Session &devices = *session_;
   auto good = [](const Batch &batch) { return batch.status.ok() && batch.rows > 0; };
   while (launches_.size() < launches_.capacity()) {
-    auto room = static_cast<size_t>(std::min<int64_t>(most - inFlight_, static_cast<int64_t>(together_.capacity())));
+    auto room = static_cast<size_t>(std::min<int64_t>(most - inFlight_, static_cast<int64_t>(launchSteps_.capacity())));
     auto waiting = [&] { return taken_.size() - static_cast<size_t>(inFlight_); };
     auto ends = [&] { return !taken_.empty() && (taken_.back()->last || !good(*taken_.back())); };
     if (most <= inFlight_)
@@ -85,14 +85,14 @@ Status EpochLoop::begin(int64_t most) {
     size_t runs = std::min(waiting(), room);
     if (runs == 0 || (runs < room && !ends() && inFlight_ > 0) || !good(*taken_[static_cast<size_t>(inFlight_)]))
       return {};
-    if (runs < together_.capacity() || !good(*taken_.back()))
+    if (runs < launchSteps_.capacity() || !good(*taken_.back()))
       runs = 1;
-    together_.clear();
+    launchSteps_.clear();
     for (size_t i = 0; i < runs; ++i) {
       const Batch &batch = *taken_[static_cast<size_t>(inFlight_) + i];
-      together_.push_back({batch.tensors.data(), batch.rows});
+      launchSteps_.push_back({batch.tensors.data(), batch.rows});
     }
-    if (Status status = devices.begin(program_, together_); !status.ok())
+    if (Status status = devices.begin(program_, launchSteps_); !status.ok())
       return status;
     launches_.push_back(static_cast<int64_t>(runs));
     inFlight_ += static_cast<int64_t>(runs);
@@ -105,7 +105,7 @@ Status EpochLoop::step(int64_t most) {
     return status;
   batch_ = taken_.front();
   taken_.erase(taken_.begin());
-  if (inFlight_ == 0) // it cannot be read, or there is none
+  if (inFlight_ == 0) // the batch cannot be read, or the data has ended
     return batch_->status;
   --inFlight_;
   if (--launches_.front() == 0)
@@ -134,11 +134,12 @@ static int64_t firstNotFinite(mt_dtype dtype, const void *data, uint64_t element
   return -1;
 }
 
-// Variables with a value that is not finite, and the name of the first.
+// Counts variables with a value that is not finite, and returns the name of the first.
 static int64_t variablesNotFinite(const Session &session, std::string &first) {
   int64_t count = 0;
   uint32_t index = 0;
-  for (const fb::Variable *variable : Each(session.plan().tables().variables())) { // no list of them: every epoch asks
+  // iterates without building a list, because this runs every epoch
+  for (const fb::Variable *variable : Each(session.plan().tables().variables())) {
     mtrun_tensor_info info = infoOf(*variable);
     std::span<const std::byte> bytes = session.variable(index++);
     if (firstNotFinite(info.dtype, bytes.data(), bytes.size() / mt_dtype_size(info.dtype)) < 0)
@@ -149,7 +150,7 @@ static int64_t variablesNotFinite(const Session &session, std::string &first) {
   return count;
 }
 
-// Where the trouble shows: the batch if it came with the data, else the variables.
+// Describes where values that are not finite come from: the batch if its data is not finite, else the variables.
 static std::string culprit(const Session &session, const char *program, const Batch &batch) {
   size_t index = 0;
   for (const mtrun_tensor_info &info : signatureOf(session.plan(), program)) {

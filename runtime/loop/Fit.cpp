@@ -9,7 +9,7 @@
 
 namespace mtrun {
 
-int64_t Fit::together() const {
+int64_t Fit::maxInFlight() const {
   int64_t most = granted();
   if ((!options_.in_flight && (options_.progress || options_.stop)) || stop_ || saveDue_)
     return 1;
@@ -26,7 +26,7 @@ Status Fit::run() {
          (state_.stoppedEarly
               ? "early stopping ended the run after epoch " + std::to_string(state_.epoch)
               : std::to_string(state_.epoch) + " of " + std::to_string(options_.epochs) + " epochs are done") +
-         "; --more-epochs N goes on");
+         "; --more-epochs N continues");
   while (!nothingLeft() && !stop_)
     if (Status s = runEpoch(); !s.ok()) {
       if (saver_.writes())
@@ -36,7 +36,8 @@ Status Fit::run() {
   return finish();
 }
 
-// A history and a file of the last epoch may have been cut off between its save and theirs.
+// The process may have died after it saved the checkpoint and before it wrote the history and the file of the epoch:
+// write them again.
 void Fit::writeAgain() {
   if (!saver_.resumed() || state_.history.empty())
     return;
@@ -60,7 +61,7 @@ Status Fit::finish() {
   }
   if (status.ok())
     status = fileError_;
-  if (!stop_) { // checkpoints hold what training goes on from
+  if (!stop_) { // checkpoints keep the variables that training continues with, not the averages
     if (Status set = takeAverages(*session_); status.ok())
       status = set;
     if (options_.restore_best && best_.restore(*session_)) {
@@ -91,15 +92,16 @@ Status Fit::runEpoch() {
     train_.resetMeans();
   if (options_.epoch_begin && options_.epoch_begin(options_.progress_user, state_.epoch) != 0)
     wantsStop_ = true;
-  if (wantsStop_ && session_->processes() == 1) { // several end together, after a step
+  if (wantsStop_ && session_->processes() == 1) { // several processes end together after a step
     stop_ = true;
     return {};
   }
   progress_.learning_rate = rate_.now();
   bool validates = this->validates(state_.epoch);
-  bool last = train_.steps() > 0 && state_.position == train_.steps(); // a resumed run whose validation is to come
+  // the run was resumed before the validation of its epoch
+  bool last = train_.steps() > 0 && state_.position == train_.steps();
   while (!last) {
-    Status status = train_.step(together());
+    Status status = train_.step(maxInFlight());
     if (status.ok() && train_.rows() == 0)
       break;
     if (status.ok() && !options_.allow_nan)
@@ -114,7 +116,7 @@ Status Fit::runEpoch() {
     last = train_.last();
     if (!(last && !validates))
       report(false);
-    // Of an epoch's last step the epoch's end makes the checkpoint.
+    // The end of the epoch saves the checkpoint of the epoch's last step.
     saveDue_ = !last && saver_.writes() && (saveDue_ || saver_.dueAfterStep(state_.step));
     if (saveDue_ && train_.inFlight() == 0) {
       save(std::nullopt);
@@ -122,7 +124,7 @@ Status Fit::runEpoch() {
     }
     if (last && !validates)
       break;
-    if (asked() && train_.inFlight() == 0)
+    if (mustStop() && train_.inFlight() == 0)
       return {};
   }
   return validates ? validate() : endEpoch();
@@ -134,7 +136,7 @@ Status Fit::validate() {
     bool alone = !options_.in_flight && options_.stop;
     if (Status s = validation_.step(alone ? 1 : granted()); !s.ok())
       return std::move(s).in("validation: ");
-    if (asked()) {
+    if (mustStop()) {
       validation_.drop();
       return {};
     }
@@ -149,7 +151,7 @@ Status Fit::validate() {
 }
 
 Status Fit::endEpoch() {
-  // A loss can be finite although weights are not: relu makes 0 of NaN.
+  // A loss can be finite although weights are NaN: relu(NaN) is 0.
   if (!options_.allow_nan)
     if (Status s = train_.checkVariables(); !s.ok())
       return std::move(s).in("epoch " + std::to_string(state_.epoch + 1) + ": ");
@@ -163,7 +165,7 @@ Status Fit::endEpoch() {
     state_.history.push_back(rate_.now());
   report(true);
   updateCallbacks();
-  // With restore_best, keep the checkpoint of the best epoch: the fit ends with its variables.
+  // With restore_best, save the checkpoint of the best epoch, because the fit ends with its variables.
   bool best = options_.restore_best && callbacks_.improved();
   std::optional<double> monitored = callbacks_.checkpoints().of(watched());
   ++state_.epoch;
@@ -175,11 +177,11 @@ Status Fit::endEpoch() {
   writeHistory();
   if (callbacks_.writesFile())
     writeEpochFile();
-  asked();
+  mustStop();
   return {};
 }
 
-// A run of hours does not end for a log. The next epoch tries again.
+// A failed write does not end a run of hours. The next epoch tries again.
 void Fit::writeHistory() {
   History history = {state_.names, state_.history, 1};
   if (!state_.names.empty())
@@ -249,7 +251,7 @@ void Fit::report(bool epochEnd) {
   progress_.step_values = progress_.validation ? nullptr : train_.running().values().data();
   std::copy(train_.means().begin(), train_.means().end(), values_.begin());
   if (options_.progress(options_.progress_user, &progress_) != 0)
-    wantsStop_ = true; // asked for after every report
+    wantsStop_ = true; // checked after every report
 }
 
 } // namespace mtrun

@@ -16,7 +16,7 @@
 
 namespace mtrun {
 
-// Everything is allocated before the first step.
+// All memory is allocated before the first step.
 class Fit {
 public:
   Status open(Session &session, mtrun_dataset *data, const mtrun_loop_options &options);
@@ -25,7 +25,7 @@ public:
 private:
   // FitData.cpp
   Status nameClasses(mtrun_dataset &data);
-  Status holdOut(mtrun_dataset *&data); // to validate on; the others become `data`
+  Status holdOut(mtrun_dataset *&data); // splits off validation data; `data` becomes the rest
   // FitOpen.cpp
   Status openTraining(const mtrun_dataset *data);
   Status openValidation();
@@ -34,11 +34,11 @@ private:
 
   // FitTogether.cpp
   Status openSaver();
-  Status agree(const LoopState &data, int64_t seed) const; // with the first process
-  bool asked();                                            // to stop
-  int64_t granted() const;                                 // steps that may begin
+  Status agree(const LoopState &data, int64_t seed) const; // compares with process 0
+  bool mustStop();                                         // returns true if the run must stop
+  int64_t granted() const;                                 // number of steps that may begin
 
-  // What a run that was stopped between a save and the files that go with it did not write.
+  // Writes the history and the epoch's file again, if the run was stopped between a save and these files.
   void writeAgain();
   bool nothingLeft() const;
   void writeHistory();
@@ -48,41 +48,43 @@ private:
   Status endEpoch();
   Status finish();
   void updateCallbacks();
-  std::span<const double> watched() const; // values that this epoch has
+  std::span<const double> watched() const; // the values that this epoch has
   void report(bool epochEnd);
-  // `finite`: the variables are known to be.
+  // `finite`: the caller has checked that the variables are finite.
   void save(std::optional<double> monitored, bool finite = false);
   void note(const std::string &line) const;
   void warn(const std::string &line) const;
-  bool validates(int64_t epoch) const { // from 0
+  bool validates(int64_t epoch) const { // `epoch` counts from 0
     return validates_ && (epoch + 1) % options_.validation_freq == 0;
   }
-  // Steps that may be under way together: whoever looks at variables between two steps finds them as they are there.
-  int64_t together() const;
+  // Returns the number of steps that may be in flight, so that a callback that reads variables between two steps finds
+  // the values of that time.
+  int64_t maxInFlight() const;
 
   Session *session_ = nullptr;
   mtrun_loop_options options_ = {};
   LoopState state_;
   Saver saver_;
-  std::unique_ptr<mtrun_dataset> kept_, held_;    // of a split, or null
-  std::unique_ptr<mtrun_dataset> validationData_; // of options with a number of validation steps
+  std::unique_ptr<mtrun_dataset> kept_, held_;    // the parts of a split, or null
+  std::unique_ptr<mtrun_dataset> validationData_; // the samples of options.validation_steps
   EpochLoop train_, validation_;
   bool validates_ = false, wantsStop_ = false, stop_ = false, notFinite_ = false;
-  int64_t asked_ = 0, nextWord_ = 1; // of several processes: calls of asked() since the first spoke, and when it will
-  Stopwatch sinceWord_;
+  // with several processes: calls of mustStop() since the last broadcast, and the call that makes the next broadcast
+  int64_t stopCalls_ = 0, nextBroadcast_ = 1;
+  Stopwatch sinceBroadcast_;
   std::vector<MetricColumn> columns_; // training's, then validation's
-  std::vector<const char *> names_;   // theirs
-  std::vector<double> values_;        // theirs
+  std::vector<const char *> names_;   // names of columns_
+  std::vector<double> values_;        // values of columns_
   Rate rate_;
-  bool saveDue_ = false; // once nothing is in flight
+  bool saveDue_ = false; // a save is due when no step is in flight
   Callbacks callbacks_;
   Best best_;
   EpochFile epochFile_;
-  Status fileError_;          // of the last epoch file
-  bool historyFails_ = false; // the last time that it was written
+  Status fileError_;          // error of the last epoch's file
+  bool historyFails_ = false; // true if the last attempt failed
   mtrun_progress progress_ = {};
   Stopwatch total_, epoch_;
-  double waitedBefore_ = 0; // the epoch under way
+  double waitedBefore_ = 0; // seconds of waiting for data before the current epoch
 };
 
 } // namespace mtrun

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The data of a fit: how its classes are numbered, and what of it is held out.
+// The data of a fit: numbers of classes, and the validation split.
 #include "runtime/data/Labels.h"
 #include "runtime/data/Split.h"
 #include "runtime/loop/Fit.h"
 
 namespace mtrun {
 
-// The plan's names, else those of what was loaded or resumed, else the training data's number the labels of all data.
+// Numbers the labels of all data by the plan's class names; without them by the names of the loaded or resumed
+// variables; without them by the names of the training data.
 Status Fit::nameClasses(mtrun_dataset &data) {
   std::vector<std::string> names = session_->classNames();
   if (names.empty())
@@ -21,12 +22,12 @@ Status Fit::nameClasses(mtrun_dataset &data) {
   return options_.validation ? numberLabels(*options_.validation, names).in("validation: ") : Status();
 }
 
-// By the seed that a resumed run has from its checkpoint: the same samples as before.
+// Splits by the seed, which a resumed run has from its checkpoint, so that the same samples are held out.
 Status Fit::holdOut(mtrun_dataset *&data) {
   if (options_.validation_split == 0)
     return {};
   if (options_.validation)
-    return {MT_INVALID, "expected validation data or a share of the training data to hold out, found both"};
+    return {MT_INVALID, "expected either validation data or a validation split of the training data, found both"};
   SplitOptions split = {options_.validation_split, options_.validation_last != 0, session_->info().seed};
   if (Status s = splitDataset(*data, split, kept_, held_); !s.ok())
     return s;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The beginning of a fit: options are checked, data, validation and callbacks opened where a checkpoint left them.
+// The beginning of a fit: checks the options and opens data, validation and callbacks where the checkpoint left them.
 #include "runtime/data/Split.h"
 #include "runtime/loop/Fit.h"
 
@@ -75,7 +75,7 @@ Status Fit::open(Session &session, mtrun_dataset *data, const mtrun_loop_options
     return s;
   for (int64_t *count : {&options_.epochs, &options_.validation_freq})
     *count = std::max<int64_t>(*count, 1);
-  state_.epoch = options_.initial_epoch; // where no checkpoint says another
+  state_.epoch = options_.initial_epoch; // used if no checkpoint is resumed
   if (Status s = openSaver(); !s.ok())
     return s;
   if (Status s = nameClasses(*data); !s.ok())
@@ -102,7 +102,7 @@ Status Fit::open(Session &session, mtrun_dataset *data, const mtrun_loop_options
   return {};
 }
 
-// Opens the stream where the checkpoint left it.
+// Opens the stream at the position of the checkpoint.
 Status Fit::openTraining(const mtrun_dataset *data) {
   const mtrun_session_info info = session_->info();
   StreamOptions stream;
@@ -170,7 +170,7 @@ Status Fit::openValidation() {
     validationData_ = sliceOf(*data, 0, end);
     data = validationData_.get();
   }
-  StreamOptions stream; // in order, as often as there are epochs to come that end with it
+  StreamOptions stream; // samples in order; a pass for each remaining epoch that validates
   stream.epochs =
       std::max<int64_t>(1, options_.epochs / options_.validation_freq - state_.epoch / options_.validation_freq);
   stream.allowNan = options_.allow_nan != 0;
@@ -188,12 +188,13 @@ Status Fit::openCallbacks() {
     return s;
   if (saver_.resumed())
     callbacks_.restore(state_);
-  // Whoever asks for more epochs than the run had when it ended early, or for no early stopping, wants it to go on.
+  // A user who asks for more epochs, or turns early stopping off, wants a run to continue that had stopped early.
   state_.stoppedEarly = state_.stoppedEarly && callbacks_.early() && !options_.more_epochs;
   if (options_.restore_best && callbacks_.early()->seen()) {
     std::string folder = saver_.resumedFrom().substr(0, saver_.resumedFrom().rfind('/'));
     if (!best_.load(*session_, folder + "/" + checkpointName(callbacks_.bestStep())))
-      note("no checkpoint in " + folder + " holds the best variables; only those of a better epoch could be restored");
+      note("no checkpoint in " + folder +
+           " has the best variables; only the variables of a better epoch could be restored");
   }
   if (options_.epoch_file)
     if (Status s = epochFile_.open(*session_, options_.epoch_file, names_, options_.epoch_weights_only); !s.ok())
@@ -206,7 +207,7 @@ Status Fit::openCallbacks() {
   return saver_.start(callbacks_.checkpoints(), options_.allow_nan != 0);
 }
 
-// All losses and metrics as they are shown, and the learning rate.
+// Sets the columns of the history: all losses and metrics, and the learning rate.
 void Fit::openHistory() {
   std::vector<std::string> columns(names_.begin(), names_.end());
   if (rate_.isKnown())

@@ -11,7 +11,7 @@ namespace mtrun {
 static std::string number(double value, const char *notFinite) {
   char text[40];
   snprintf(text, sizeof text, "%.17g", value);
-  // The shortest that reads back the same.
+  // Find the shortest text that reads back as the same value.
   for (int digits = 6; digits < 17 && std::isfinite(value); ++digits) {
     char shorter[40];
     snprintf(shorter, sizeof shorter, "%.*g", digits, value);
@@ -45,7 +45,7 @@ Status writeHistoryJson(const std::string &path, const History &history) {
   return replace(path, text + "}\n");
 }
 
-// A field of CSV.
+// Returns a field of CSV.
 static std::string field(std::string name) {
   if (name.find_first_of("=+-@") == 0)
     name.insert(0, 1, '\'');

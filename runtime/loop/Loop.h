@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the loops share: a pass of one program over a stream of batches.
+// The loop over the batches of an epoch, which training, validation and evaluation use.
 #pragma once
 
 #include "runtime/data/BatchStream.h"
@@ -15,41 +15,41 @@
 
 namespace mtrun {
 
-// One program on one dataset: its batches, its steps and its means. On GPUs steps begin before those before them are
-// finished.
+// Runs one program on one dataset: batches, steps and means. On GPUs a step begins before earlier steps are finished.
 class EpochLoop {
 public:
   EpochLoop() = default;
   EpochLoop(const EpochLoop &) = delete;
   EpochLoop &operator=(const EpochLoop &) = delete;
   ~EpochLoop() { drop(); }
-  // `program`: "train_step" or "eval_step". Checks that the data fits the session's plan. MT_INVALID.
+  // `program`: "train_step" or "eval_step". MT_INVALID: the data does not fit the session's plan.
   Status open(Session &session, const mtrun_dataset *data, const char *program, StreamOptions options);
 
-  int64_t steps() const { return stream_->stepsPerEpoch(); } // 0: until the data ends
+  int64_t steps() const { return stream_->stepsPerEpoch(); } // 0: the epoch ends when the data ends
   double waited() const { return stream_->waited(); }
   size_t metrics() const { return columns_.size(); }
-  // Losses and metrics by the names that logs show: a name that logs and histories use themselves ("epoch"), or that
-  // begins as validation's do, has metric_ before it.
+  // The losses and metrics by the names that logs show. A name that logs and histories use for other values ("epoch"),
+  // or that begins with "val_", gets the prefix "metric_".
   const std::vector<MetricColumn> &columns() const { return columns_; }
   const std::vector<double> &means() const { return means_->means(); }
   size_t sums() const { return means_->sums().size(); }
   void resetMeans() { means_->reset(); }
   Means &running() { return *means_; }
-  // Finishes the next step. Not to be called after the last one of the last epoch. `most`: steps that may be under way
-  // together with it, itself among them; no step begins before the last one of its epoch is finished.
+  // Finishes the next step. Must not be called after the last step of the last epoch. `most`: the maximum number of
+  // steps in flight, including this step. No step begins before the last step of the epoch before it is finished.
   Status step(int64_t most);
-  // Steps that began after the last one that is finished.
+  // Returns the number of steps that have begun and are not finished.
   int64_t inFlight() const { return inFlight_; }
-  // Ends what is in flight; its results are lost.
+  // Finishes the steps in flight and discards their results.
   void drop();
-  // Of the last step that is finished: whether its epoch ends there, and its samples; 0: there was no step left in a
-  // resumed epoch.
+  // Whether the last finished step ends its epoch, and its number of samples. 0 samples: a resumed epoch had no
+  // step left.
   bool last() const { return batch_->last; }
   int64_t rows() const { return batch_->rows; }
-  // MT_INVALID if a loss of the last step is not finite: names it, and the first input or variable that is not.
+  // MT_INVALID if a loss of the last step is not finite. The message names the loss, and the first input or variable
+  // that is not finite.
   Status checkFinite() const;
-  // MT_INVALID if a variable is not finite: names the first.
+  // MT_INVALID if a variable is not finite. The message names the first one.
   Status checkVariables() const;
 
 private:
@@ -58,10 +58,11 @@ private:
   Session *session_ = nullptr;
   bool train_ = false;
   const char *program_ = "";
-  const Batch *batch_ = nullptr;        // of the last step
-  std::vector<const Batch *> taken_;    // of the stream, in order: those in flight, then those that wait
-  std::vector<int64_t> launches_;       // in flight: steps of each that are not finished
-  std::vector<Session::Step> together_; // room for a launch
+  const Batch *batch_ = nullptr; // batch of the last finished step
+  // batches from the stream, in order: first the batches in flight, then the waiting batches
+  std::vector<const Batch *> taken_;
+  std::vector<int64_t> launches_;          // the number of unfinished steps of each launch in flight
+  std::vector<Session::Step> launchSteps_; // the steps of the next launch
   int64_t inFlight_ = 0;
   std::vector<MetricColumn> columns_;
   std::unique_ptr<Means> means_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses and metrics over steps: what each is of its sums so far, in double.
+// Means of losses and metrics over steps, computed from their sums in double.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -14,7 +14,7 @@ namespace mtrun {
 
 class Means {
 public:
-  // A metric's value of all sums and weights.
+  // Computes a metric from all sums and weights.
   using Value = std::function<double(size_t metric, const double *sums, const double *weights)>;
 
   Means(size_t metrics, size_t sums, Value value)
@@ -27,7 +27,7 @@ public:
     means_.assign(means_.size(), 0);
   }
 
-  // Where a step call puts its results; add() takes them in.
+  // Returns the struct that a step fills with its results; add() adds them to the sums.
   mtrun_results *results() {
     results_ = {values_.data(), weights_.data(), stepSums_.data(), &rate_};
     return &results_;
@@ -41,14 +41,14 @@ public:
     finish();
   }
 
-  // This step's values, as the step call wrote them.
+  // The values and weights of the last step.
   const std::vector<double> &values() const { return values_; }
   const std::vector<double> &weights() const { return weights_; }
 
-  // That this step used, where a schedule computes it; else NaN.
+  // The learning rate of the last step if a schedule computes it; else NaN.
   double learningRate() const { return rate_; }
 
-  // What a checkpoint keeps: with these back, the means go on as if they had never stopped.
+  // The state for a checkpoint: after restore() the means continue with the same bits.
   const std::vector<double> &sums() const { return sums_; }
   const std::vector<double> &totals() const { return total_; }
   void restore(const std::vector<double> &sums, const std::vector<double> &totals) {
@@ -57,7 +57,7 @@ public:
     finish();
   }
 
-  const std::vector<double> &means() const { return means_; } // 0 where there was no weight yet
+  const std::vector<double> &means() const { return means_; } // 0 if the weight is 0 so far
 
 private:
   void finish() {

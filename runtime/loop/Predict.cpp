@@ -12,14 +12,14 @@ using namespace mtrun;
 
 namespace {
 
-// Room for one batch of one output.
+// One output, with memory for a batch of it.
 struct Output {
-  size_t entry = 0; // in the signature
+  size_t entry = 0; // index in the signature
   std::string name;
   mt_dtype dtype = MT_F32;
   std::vector<int64_t> shape; // [?, ...]
   uint64_t rowBytes = 0;
-  std::vector<std::unique_ptr<std::byte[]>> rows; // of each step in flight
+  std::vector<std::unique_ptr<std::byte[]>> rows; // by step in flight
 };
 
 } // namespace
@@ -44,7 +44,7 @@ static void openOutputs(const Plan &plan, int64_t batch, int inFlight, std::vect
   }
 }
 
-// Begins the step that fills slot `place` of the outputs.
+// Begins the step that writes slot `place` of the outputs.
 static Status beginStep(Session &devices, const Batch &batch, const std::vector<Output> &outputs, size_t place,
                         int64_t &rows) {
   if (!batch.status.ok())
@@ -57,7 +57,8 @@ static Status beginStep(Session &devices, const Batch &batch, const std::vector<
   return devices.begin("predict", {&step, 1});
 }
 
-// The classes that an output's values are scores of: those with names, or those that a target of labels picks from.
+// Returns the classes of an output whose values are class scores: the class names, or the numbers if a target has
+// integer labels. Empty for other outputs.
 static std::vector<std::string> classesOf(const Session &session, const Output &output) {
   if (output.shape.size() != 2 || output.shape[1] < 2)
     return {};
@@ -73,7 +74,7 @@ static std::vector<std::string> classesOf(const Session &session, const Output &
   return numbers;
 }
 
-// Pictures have files, other samples numbers.
+// Samples are named by file if they are pictures, else by number.
 static PredictedSamples samplesOf(const Session &session, const mtrun_dataset &data) {
   PredictedSamples samples = {data.size, nullptr, [&data](int64_t i) { return data.sample(i); }, session.classNames()};
   for (const Column &column : data.columns)
@@ -84,7 +85,7 @@ static PredictedSamples samplesOf(const Session &session, const mtrun_dataset &d
   return samples;
 }
 
-// A row of a picture that could not be read holds no prediction.
+// Fills the rows of pictures that could not be read with NaN, or 0 for integers.
 static void voidRows(const Output &output, size_t place, const std::vector<uint8_t> &damaged) {
   for (size_t row = 0; row < damaged.size(); ++row) {
     std::byte *out = output.rows[place].get() + row * output.rowBytes;
@@ -100,7 +101,7 @@ static void voidRows(const Output &output, size_t place, const std::vector<uint8
   }
 }
 
-// Those that are written: one, or all.
+// Selects the outputs to write: one, or all.
 static Status choose(const std::string &path, int32_t index, const std::vector<Output> &outputs,
                      std::vector<const Output *> &chosen) {
   if (index < -1 || (index >= 0 && static_cast<size_t>(index) >= outputs.size()) || outputs.empty())
@@ -115,7 +116,7 @@ static Status choose(const std::string &path, int32_t index, const std::vector<O
 
 namespace {
 
-// Steps of predict, as many under way as the devices take.
+// Runs predict with the maximum number of steps in flight.
 class Prediction {
 public:
   Prediction(Session &session, const std::vector<Output> &all, const std::vector<const Output *> &chosen,
@@ -133,7 +134,7 @@ private:
   const std::vector<const Output *> &chosen_;
   Predictions &file_;
   int inFlight_;
-  std::vector<int64_t> rows_; // of each step in flight
+  std::vector<int64_t> rows_; // by step in flight
   std::vector<std::vector<uint8_t>> damaged_;
   int64_t voided_ = 0;
 };
@@ -166,7 +167,7 @@ Status Prediction::run(BatchStream &batches) {
     if (int64_t oldest = step - inFlight_ + 1; status.ok() && oldest >= 0 && oldest < steps)
       status = finish(oldest);
   }
-  while (session_.inFlight() > 0) // of a predict that failed
+  while (session_.inFlight() > 0) // steps of a prediction that failed
     (void)session_.finish(nullptr);
   if (status.ok() && voided_ > 0)
     session_.log(1, std::to_string(voided_) + (voided_ == 1 ? " picture" : " pictures") + " could not be read and " +
@@ -182,7 +183,7 @@ Status mtrun::predictFile(Session &session, mtrun_dataset &data, int32_t index, 
   if (data.plan != &plan)
     return {MT_INVALID, "the dataset was opened for another plan than the session's"};
   if (data.size < 0)
-    return {MT_INVALID, "predict: expected data of known length, which a file says at its beginning"};
+    return {MT_INVALID, "predict: expected data of known length, because the file's header has the number of rows"};
   Binding binding;
   if (Status s = data.bind("predict", binding); !s.ok())
     return s;

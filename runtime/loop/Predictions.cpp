@@ -97,7 +97,7 @@ Status NpzPredictions::open(const std::string &path, const std::vector<Predicted
   return status;
 }
 
-// A cell, quoted where it must be.
+// Returns a CSV cell, with quotes if necessary.
 static std::string cell(const std::string &text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos)
     return text;
@@ -126,7 +126,7 @@ static double valueAt(const std::byte *row, mt_dtype dtype, uint64_t i) {
   }
 }
 
-// The shortest text that reads as the same value.
+// Appends the shortest text that reads back as the same value.
 static void append(std::string &out, const std::byte *row, mt_dtype dtype, uint64_t i) {
   char text[40];
   double value = valueAt(row, dtype, i);
@@ -139,7 +139,7 @@ static void append(std::string &out, const std::byte *row, mt_dtype dtype, uint6
   out += std::isnan(value) ? std::string_view("nan") : std::string_view(text, end);
 }
 
-// The indices of a row's values, "1:2" of two axes.
+// Returns the indices of element `i` of a row, with colons between axes: "1:2".
 static std::string place(const Predicted &output, uint64_t i) {
   std::string text;
   for (size_t axis = output.shape.size(); axis-- > 1;) {
@@ -150,7 +150,7 @@ static std::string place(const Predicted &output, uint64_t i) {
   return text;
 }
 
-// "file,class,cat,dog"; of several outputs each has its name before.
+// Writes a header such as "file,class,cat,dog". With several outputs, the output's name precedes each column.
 Status CsvPredictions::open(const std::string &path, const std::vector<Predicted> &outputs,
                             const PredictedSamples &samples) {
   outputs_ = outputs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of predictions: .npy of one output, .npz of several, .csv for people and spreadsheets.
+// Writes predictions: .npy for one output, .npz for several, .csv for people and spreadsheets.
 #pragma once
 
 #include "runtime/abi/mt.h"
@@ -14,21 +14,21 @@
 
 namespace mtrun {
 
-// An output as it is written.
+// The description of an output that is written.
 struct Predicted {
   std::string name;
   mt_dtype dtype = MT_F32;
-  std::vector<int64_t> shape; // of all samples
+  std::vector<int64_t> shape; // shape for all samples
   uint64_t rowBytes = 0;
-  std::vector<std::string> classes; // that its values are scores of; empty: of none
+  std::vector<std::string> classes; // the classes of the scores; empty: the values are not class scores
 };
 
-// Whose predictions they are.
+// The samples that the predictions belong to.
 struct PredictedSamples {
   int64_t count = 0;
-  std::function<std::string(int64_t index)> file; // of a sample; null: they have none
+  std::function<std::string(int64_t index)> file; // name of a sample's file; null: samples have no files
   std::function<int64_t(int64_t index)> number;
-  std::vector<std::string> classNames; // of labels; empty: not known
+  std::vector<std::string> classNames; // names of the labels; empty: unknown
 };
 
 class Predictions {
@@ -36,12 +36,12 @@ public:
   virtual ~Predictions() = default;
   virtual Status open(const std::string &path, const std::vector<Predicted> &outputs,
                       const PredictedSamples &samples) = 0;
-  // The next `count` rows of each output.
+  // Writes the next `count` rows of each output.
   virtual Status add(const std::vector<const std::byte *> &rows, int64_t count) = 0;
   virtual Status commit() = 0;
 };
 
-// By the end of the file's name. MT_INVALID: none that we write.
+// Chooses the format by the extension of `path`. MT_INVALID: the extension is unknown.
 Status makePredictions(const std::string &path, std::unique_ptr<Predictions> &predictions);
 
 } // namespace mtrun

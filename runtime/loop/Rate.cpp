@@ -38,7 +38,7 @@ Status Rate::open(Session &session, const mtrun_loop_options &options, bool resu
   return {};
 }
 
-// A variable is read again only after somebody set one: steps leave it alone, and a read waits for those in flight.
+// Reads the variable again only after setVariable(): steps do not change it, and a read waits for the steps in flight.
 double Rate::now() {
   if (isVariable() && seen_ != session_->changes()) {
     seen_ = session_->changes();
@@ -51,7 +51,7 @@ double Rate::now() {
 }
 
 void Rate::set(float rate) {
-  // Plans are verified: the variable is one F32.
+  // The plan has been verified: the variable is a single F32.
   (void)session_->setVariable(static_cast<uint32_t>(variable_), std::as_bytes(std::span(&rate, 1)));
 }
 

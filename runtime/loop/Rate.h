@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The learning rate of a fit: a variable, which can be set, or what a schedule in the plan computes for each step.
+// The learning rate of a fit: a variable, which can be set, or a schedule in the plan that computes it in each step.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -17,16 +17,17 @@ namespace mtrun {
 
 class Rate {
 public:
-  // What the options say of the rate is done once in the life of a run: a checkpoint holds the result. Another given
-  // rate than the checkpoint's run had is a new wish. MT_INVALID: a schedule's rate cannot be set.
+  // Applies the options for the rate once in the life of a run, because a checkpoint keeps the result. A resumed run
+  // applies `learning_rate` again only if it differs from the value of the checkpoint's run. MT_INVALID: the rate of a
+  // schedule cannot be set.
   Status open(Session &session, const mtrun_loop_options &options, bool resumed, LoopState &state,
               const std::function<void(const std::string &)> &note);
 
   bool isVariable() const { return variable_ >= 0; }
-  bool isKnown() const { return isVariable() || scheduled_; } // of each step
-  // What the last step used, and of a variable what the next one will. NaN: not known.
+  bool isKnown() const { return isVariable() || scheduled_; } // in each step
+  // Returns the rate: the next step's if it is a variable, the last step's if a schedule computes it. NaN: not known.
   double now();
-  // After a step, with what it computed.
+  // Records the rate that a step computed.
   void saw(double computed) { last_ = scheduled_ ? computed : last_; }
   void set(float rate);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session does with data besides training, which is Fit.h: the calls of the same names of mtrun.h, in C++.
+// Evaluation, prediction, benchmark and tuning: the C++ functions of the mtrun.h calls of these names. Fit.h has
+// training.
 #pragma once
 
 #include "runtime/data/Dataset.h"
@@ -11,17 +12,17 @@
 
 namespace mtrun {
 
-// One pass over the data. `values`, which may be null: the losses and metrics of eval_step.
+// Evaluates the data once. `values` receives the losses and metrics of eval_step; may be null.
 Status evaluate(Session &session, mtrun_dataset &data, const mtrun_loop_options &options, double *values);
 
-// Predictions of all samples in a file; `index`: of the output, or -1 for all that the file can hold.
+// Writes the predictions of all samples to a file. `index`: the output, or -1 for all outputs that the file can hold.
 Status predictFile(Session &session, mtrun_dataset &data, int32_t index, const char *path);
 
-// Times steps on `n` rows of random data, of one of the plan's lengths (0: of the largest); the variables are void
+// Measures steps on `n` rows of random data of one of the plan's lengths (0: the largest). The variables are invalid
 // afterwards.
 Status benchmark(Session &session, int64_t length, int64_t n, int64_t warmup, int64_t steps, mtrun_timing &timing);
 
-// Writes the tuning file `path`. `repeats`: 0 for as many as usual.
+// Writes the tuning file `path`. `repeats`: measurements per algorithm; 0 for the default.
 Status tune(Session &session, const char *path, int32_t repeats, const std::function<void(const std::string &)> &line);
 
 } // namespace mtrun

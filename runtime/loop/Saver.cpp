@@ -12,7 +12,9 @@ Status Saver::open(Session &session, const mtrun_checkpoint_options &options,
   options_ = options;
   if (options.keep < 0 || options.every_steps < 0 || options.every_epochs < 0 || !(options.every_seconds >= 0) ||
       std::isinf(options.every_seconds))
-    return {MT_INVALID, "expected numbers of at least 0 for when to save and how many to keep"};
+    return {
+        MT_INVALID,
+        "expected numbers of at least 0 for the checkpoint options every_steps, every_seconds, every_epochs and keep"};
   if (options_.keep == 0)
     options_.keep = 3;
   if (!options.every_steps && !options.every_epochs && options.every_seconds == 0)
@@ -34,7 +36,7 @@ Status Saver::open(Session &session, const mtrun_checkpoint_options &options,
   return {};
 }
 
-// Newer checkpoints that do not verify must not stand where this run will write its own.
+// Renames newer checkpoints that do not verify, because this run will write checkpoints of the same names.
 void Saver::setAside(const std::vector<std::string> &skipped, int64_t resumedStep,
                      const std::function<void(const std::string &)> &note) const {
   for (const std::string &line : skipped)
@@ -85,7 +87,7 @@ Status Saver::resume(const std::string &what, const std::function<void(const std
   savedStep_ = opened_ && checkpoint.path == folder_.path() + "/" + checkpointName(step) ? step : -1;
   savedEpochEnd_ = state.position == 0;
   if (!samePlan_)
-    note("the plan is not the one that made " + from_ + ": going on with its variables, to other bits");
+    note("another plan made " + from_ + ": continuing with its variables, to other bits");
   return {};
 }
 
@@ -135,7 +137,7 @@ void Saver::save(const LoopState &state, std::optional<double> monitored, bool f
   manifest.state = state;
   manifest.monitor = monitor_;
   manifest.monitored = monitored;
-  // The error of the save before; this one's is for the next, or for the end.
+  // Reports the error of the save before this one. An error of this save is reported by the next save or by finish().
   writer_->wait();
   if (Status s = writer_->takeError(); !s.ok())
     session_->log(1, "a checkpoint was not saved: " + s.message());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a fit saves, and where it begins: the policy around the checkpoint folder.
+// The policy of checkpoints: when a fit saves, and from which checkpoint it resumes.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -17,29 +17,29 @@ namespace mtrun {
 
 class Saver {
 public:
-  // Opens the folder and resumes what `options` say: the session's variables and seed, and `state`, which otherwise
-  // stays. A line to `note` for whatever was skipped and resumed.
+  // Opens the folder and resumes the checkpoint that `options` select: sets the session's variables and seed, and
+  // `state`, which otherwise stays unchanged. Calls `note` with a line for each checkpoint that was skipped or resumed.
   Status open(Session &session, const mtrun_checkpoint_options &options,
               const std::function<void(const std::string &)> &note, LoopState &state);
   bool resumed() const { return resumed_; }
   const std::string &resumedFrom() const { return from_; }
-  // The data of the run that goes on: another than the checkpoint's is an error, or with force begins the epoch again.
+  // Compares the data with the data of the checkpoint. A difference is an error; with `force` the epoch begins again.
   Status checkData(const LoopState &now, LoopState &state) const;
-  // Starts the writer; after the data is known. `allowNan`: save variables that are not finite.
+  // Starts the writer, once the data is known. `allowNan`: variables that are not finite are saved too.
   Status start(const Monitor &monitor, bool allowNan);
 
   bool writes() const { return writer_ != nullptr; }
   bool dueAfterStep(int64_t step);
-  // Steps from `step` on until one after which a save is due whatever the time.
+  // Returns the number of steps from `step` to the next step after which a save is due regardless of time.
   int64_t stepsUntilDue(int64_t step) const;
   bool dueAfterEpoch(int64_t epochs);
-  // Copies the variables and returns; the error of an earlier save goes to the session's log.
-  // `finite`: the variables are, the caller has looked. `keptStep`: of a checkpoint that stays beside the newest and
-  // the best; -1: none.
+  // Copies the variables and returns; an error of an earlier save goes to the session's log. `finite`: the caller has
+  // checked that the variables are finite. `keptStep`: the step of a checkpoint that is kept in addition to the newest
+  // and the best; -1: none.
   void save(const LoopState &state, std::optional<double> monitored, bool finite, int64_t keptStep);
-  // After the last save: waits for it. Its error.
+  // Waits for the last save and returns its error.
   Status finish();
-  // Is that in a checkpoint, or on its way to one?
+  // Returns true if `state` is in a checkpoint or is being saved.
   bool has(const LoopState &state) const { return savedStep_ == state.step && savedEpochEnd_ == (state.position == 0); }
 
 private:

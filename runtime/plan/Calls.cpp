@@ -11,9 +11,9 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-constexpr uint64_t maxSize = uint64_t{1} << 31; // of an axis, as libraries count
+constexpr uint64_t maxSize = uint64_t{1} << 31; // limit of an axis, because libraries use int32
 
-// False: one is 0 or too large, or their product is.
+// Multiplies the sizes. Returns false if a size is 0 or too large, or if the product is too large.
 bool product(std::initializer_list<uint64_t> sizes, uint64_t &result) {
   result = 1;
   for (uint64_t size : sizes)
@@ -22,7 +22,7 @@ bool product(std::initializer_list<uint64_t> sizes, uint64_t &result) {
   return true;
 }
 
-// Every output of the window begins inside the padded axis, and nothing wraps: all fields are 32 bits wide.
+// Returns true if all windows lie inside the padded axis. Nothing overflows, because all fields have 32 bits.
 bool fits(const fb::CallAxis *axis) {
   if (!axis || axis->taps() == 0 || axis->stride() == 0 || axis->dilation() == 0 || axis->outputs() == 0)
     return false;
@@ -76,12 +76,12 @@ Status callSizes(const fb::LibraryCall &call, const std::string &place, CallSize
   if (call.kind() < fb::CallKind::MIN || call.kind() > fb::CallKind::MAX || call.math() < fb::CallMath::MIN ||
       call.math() > fb::CallMath::MAX || call.epilogue() < fb::CallEpilogue::MIN ||
       call.epilogue() > fb::CallEpilogue::MAX)
-    return corrupt(place + ": expected a kind of call, arithmetic and epilogue, found other numbers");
+    return corrupt(place + ": expected a kind of call, arithmetic and epilogue, found an unknown value");
   bool hasBias = static_cast<int>(call.epilogue()) & 2;
   if (hasBias != (call.bias() >= 0) || (isTree(call) && call.epilogue() != fb::CallEpilogue::None))
-    return corrupt(place + ": expected a bias where the epilogue has one, and no epilogue of a sum, found others");
+    return corrupt(place + ": expected a bias where the epilogue has one, and no epilogue of a sum, found a mismatch");
   if (!(isConvolution(call) ? convolutionSizes(call, sizes) : productSizes(call, sizes)))
-    return corrupt(place + ": expected sizes that fit each other, of at most 2^40 elements, found others");
+    return corrupt(place + ": expected sizes that fit each other, of at most 2^40 elements, found a mismatch");
   return {};
 }
 
@@ -100,7 +100,7 @@ Status checkCall(const fb::LibraryCall &call, const fb::Program &program, const 
         buffer.dtype() != fb::DType::F32)
       return differs(place,
                      std::string(what) + " of " + std::to_string(elements * sizeof(float)) + " bytes" +
-                         (rows ? " a row" : ""),
+                         (rows ? " per row" : ""),
                      bytes);
     return {};
   };

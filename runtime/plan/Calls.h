@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes of what a library's call reads and writes.
+// The sizes of the operands and the result of a library call.
 #pragma once
 
 #include "runtime/abi/plan_generated.h"
@@ -11,7 +11,7 @@
 
 namespace mtrun {
 
-// In elements. An operand or result has so many a sample, or, where it has no batch axis, in all.
+// Numbers of elements: per sample if the operand or the result has a batch axis, else in total.
 struct CallSizes {
   uint64_t left = 0, right = 0, result = 0;
   bool rightRows = false, resultRows = false;
@@ -22,10 +22,10 @@ inline bool isTree(const mt::plan::LibraryCall &call) {
 }
 inline bool isConvolution(const mt::plan::LibraryCall &call) { return call.kind() >= mt::plan::CallKind::Convolution; }
 
-// MT_CORRUPT: a kind that is none, a size of 0 or so large that products of sizes wrap, axes that do not fit.
+// Computes the sizes. MT_CORRUPT: unknown kind, a size that is 0 or overflows, or axes that do not fit each other.
 Status callSizes(const mt::plan::LibraryCall &call, const std::string &place, CallSizes &sizes);
 
-// Whether a launch's segment has the call's buffers, in these sizes. MT_CORRUPT.
+// Checks that the buffers of a launch's segment have the sizes of the call's operands and result. MT_CORRUPT.
 Status checkCall(const mt::plan::LibraryCall &call, const mt::plan::Program &program, const mt::plan::Segment &segment,
                  const std::string &place);
 

@@ -14,7 +14,7 @@ int32_t programAt(const fb::Length &length, std::string_view program) {
                                   : -1;
 }
 
-// That of the smallest length has another size there: the plan is verified.
+// Compares the entry of the largest length with the entry of the smallest: a different size means a sequence axis.
 bool hasLength(const fb::Plan &plan, std::string_view program, uint32_t entry) {
   if (count(plan.lengths()) < 2)
     return false;

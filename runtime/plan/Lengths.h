@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The programs of a plan for sequences of several lengths.
+// The programs of a plan with several sequence lengths.
 #pragma once
 
 #include "runtime/abi/plan_file.h"
@@ -10,13 +10,13 @@
 
 namespace mtrun {
 
-// Index into Plan.programs of "train_step", "eval_step" or "predict" at one length; -1: there is none.
+// Returns the index in Plan.programs of "train_step", "eval_step" or "predict" for a length; -1 if there is none.
 int32_t programAt(const mt::plan::Length &length, std::string_view program);
 
-// Whether the axis behind the batch of an entry of `program`, which is that of the largest length, is a sequence's.
+// Returns true if the axis after the batch axis is a sequence axis, for an entry of `program` at the largest length.
 bool hasLength(const mt::plan::Plan &plan, std::string_view program, uint32_t entry);
 
-// Whether such an entry says how long a sample is.
+// Returns true if the length of a sample is read from this entry.
 bool saysLength(const mt::plan::Plan &plan, const mt::plan::SignatureEntry &entry);
 
 } // namespace mtrun

@@ -14,15 +14,16 @@ Status PlanBytes::allocate(size_t size) {
   data_.reset(static_cast<uint8_t *>(::operator new(size, std::align_val_t(MT_PLAN_ALIGNMENT), std::nothrow)));
   if (!data_)
     return {MT_NO_MEMORY, "expected " + std::to_string(size) + " bytes of memory for the plan, found less"};
-  // Large plans are mostly weights: a fault for each of their small pages costs as much as the reading.
+  // Large plans are mostly weights. With small pages, page faults would cost as much time as the read.
   constexpr size_t large = size_t{4} << 20;
   if (size >= large)
-    madvise(data_.get(), size / MT_PLAN_ALIGNMENT * MT_PLAN_ALIGNMENT, MADV_HUGEPAGE); // advice only
+    madvise(data_.get(), size / MT_PLAN_ALIGNMENT * MT_PLAN_ALIGNMENT, MADV_HUGEPAGE); // failure is harmless
   size_ = size;
   return {};
 }
 
-// Not mapped: a file that is overwritten in place or cut would change under the run, or end it with SIGBUS.
+// The file is read and not mapped: if another process overwrote or truncated a mapped file, the plan would change, or
+// the process would end with SIGBUS.
 Status PlanBytes::read(const std::string &path) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
@@ -87,7 +88,7 @@ Status Plan::open() {
 }
 
 Hash128 Plan::hash() const {
-  mt_plan_header header; // of a file that was opened, so it is there
+  mt_plan_header header; // the plan has been opened, so the header exists
   memcpy(&header, bytes_.bytes().data(), sizeof header);
   return {header.tables_hash_low, header.tables_hash_high};
 }

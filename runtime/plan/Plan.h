@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A verified plan in memory. Immutable: any number of threads may read it.
+// A verified plan in memory. It is immutable, so any number of threads may read it.
 #pragma once
 
 #include "runtime/abi/plan_file.h"
@@ -17,8 +17,7 @@
 
 namespace mtrun {
 
-// The bytes of a plan file, in memory of our own: what was verified stays so, whatever becomes of the file. Page
-// aligned.
+// The bytes of a plan file in page-aligned memory. They are a copy, so verified bytes stay valid when the file changes.
 class PlanBytes {
 public:
   Status read(const std::string &path);       // MT_IO, MT_NO_MEMORY
@@ -37,28 +36,28 @@ private:
 
 class Plan {
 public:
-  // Reads and verifies; docs/plan-format.md section 4 lists what. MT_CORRUPT, MT_IO.
+  // Reads and verifies a plan; docs/plan-format.md section 4 lists the checks. MT_CORRUPT, MT_IO.
   static Status load(const std::string &path, std::unique_ptr<Plan> &plan);
   static Status loadMemory(const void *data, size_t size, std::unique_ptr<Plan> &plan);
 
   const mt::plan::Plan &tables() const { return *view_.tables; }
   std::span<const uint8_t> section(uint32_t index) const { return view_.section(index); }
-  // Bytes of the constants section; empty if there is none.
+  // Returns the bytes of the constants section; empty if the plan has none.
   std::span<const uint8_t> constants() const;
-  // Bytes of the section of initial values; empty if there is none.
+  // Returns the bytes of the section of initial values; empty if the plan has none.
   std::span<const uint8_t> initialValues() const;
 
-  // Of the tables, which hold the hash of every section: two plans are the same if theirs are.
+  // Returns the hash of the tables, which include the hash of every section: equal hashes mean equal plans.
   Hash128 hash() const;
-  // Of what decides the bits of a step: the same for plans with code for other CPUs, or with other initial values. That
-  // of older plans is hash().
+  // Returns the hash of the tables that determine the bits of a step. Plans that differ only in CPU targets or initial
+  // values have the same hash. For older plans it is hash().
   Hash128 stepsHash() const;
 
-  uint64_t batch() const { return tables().batch(); }          // B, samples
-  uint32_t shards() const { return tables().shards(); }        // R
-  uint64_t shardRows() const { return tables().shard_rows(); } // samples a shard
+  uint64_t batch() const { return tables().batch(); }          // B: samples in the global batch
+  uint32_t shards() const { return tables().shards(); }        // R: number of shards
+  uint64_t shardRows() const { return tables().shard_rows(); } // samples per shard
 
-  // Null, -1 if there is none of that name.
+  // Return null and -1 if there is no program or variable of this name.
   const mt::plan::Program *program(std::string_view name) const;
   int variable(std::string_view name) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What must hold of a plan's tables before anything trusts them: everything that is not a program.
+// Verifies the tables of a plan, except for programs, before other code uses them.
 #include "runtime/abi/plan_verify.h"
 #include "runtime/plan/Calls.h"
 #include "runtime/plan/Check.h"
@@ -24,7 +24,7 @@ Status checkName(const flatbuffers::String *name, const std::string &place, std:
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
       return differs(place, "a name without control characters",
                      "byte " + std::to_string(static_cast<unsigned char>(c)));
-  if (!isUtf8(name->string_view())) // what is called so could be trained and not be saved
+  if (!isUtf8(name->string_view())) // a checkpoint could not store the name in JSON
     return differs(place, "a name in UTF-8", "other bytes");
   if (seen && !seen->insert(name->string_view()).second)
     return differs(place, "names that differ", "a second " + name->str());
@@ -65,7 +65,7 @@ Status verifyBatch(const fb::Plan &plan) {
   return {};
 }
 
-// Bytes of the section of initial values; 0 without one.
+// Returns the size of the section of initial values; 0 if there is none.
 uint64_t initialBytes(const fb::Plan &plan) {
   int32_t section = plan.initial_values();
   return section >= 0 && uint32_t(section) < count(plan.sections()) ? plan.sections()->Get(uint32_t(section))->size()
@@ -92,7 +92,7 @@ Status verifyVariables(const fb::Plan &plan) {
     if (variable.offset() % 64 != 0)
       return differs(place, "an offset that is a multiple of 64", variable.offset());
     if (!inside(variable.offset(), bytes, plan.variables_bytes()))
-      return differs(place, "a place inside the variables' " + std::to_string(plan.variables_bytes()) + " bytes",
+      return differs(place, "bytes inside the variables' " + std::to_string(plan.variables_bytes()) + " bytes",
                      std::to_string(bytes) + " bytes at offset " + std::to_string(variable.offset()));
     if (variable.initial() < -1)
       return differs(place, "an initial value at -1 or more", std::to_string(variable.initial()));
@@ -105,7 +105,7 @@ Status verifyVariables(const fb::Plan &plan) {
   std::sort(ranges.begin(), ranges.end());
   for (size_t i = 1; i < ranges.size(); ++i)
     if (ranges[i].first < ranges[i - 1].second)
-      return differs("variables", "places that do not overlap", "two at byte " + std::to_string(ranges[i].first));
+      return differs("variables", "variables that do not overlap", "two at byte " + std::to_string(ranges[i].first));
   return {};
 }
 
@@ -122,8 +122,8 @@ Status verifyAverages(const fb::Plan &plan) {
   return {};
 }
 
-// The pieces take the whole section and make a file of at most 2^46 bytes, whose checksums are of bytes that are no
-// checksums.
+// Verifies that the pieces cover the whole section and make a file of at most 2^46 bytes, and that checksums do not
+// cover other checksums.
 Status verifyArchive(const fb::Plan &plan) {
   constexpr size_t maxChecksums = 64;
   if (!plan.archive())
@@ -134,7 +134,7 @@ Status verifyArchive(const fb::Plan &plan) {
   if (archive.section() >= count(plan.sections()))
     return differs("archive", "a section below " + std::to_string(count(plan.sections())), archive.section());
   uint64_t sectionBytes = 0, at = 0;
-  std::vector<uint64_t> checksums; // their offsets
+  std::vector<uint64_t> checksums; // offsets of checksums
   for (uint32_t i = 0; i < count(archive.pieces()); ++i) {
     const fb::ArchivePiece &piece = *archive.pieces()->Get(i);
     std::string place = "archive piece " + std::to_string(i);
@@ -168,14 +168,15 @@ Status verifyArchive(const fb::Plan &plan) {
   return {};
 }
 
-// Fields of fb::Kernel and of fb::GpuGrid alike.
-template <typename Grid> Status verifyGrid(const Grid &grid, const fb::Plan &plan, bool map, const std::string &place) {
+// fb::Kernel and fb::GpuGrid have the same fields for a grid.
+template <typename Grid>
+Status verifyGrid(const Grid &grid, const fb::Plan &plan, bool elementwise, const std::string &place) {
   if (grid.inner_tiles() == 0 || grid.inner_tiles() > maxCount)
     return differs(place, "1 to 2^40 inner tiles", grid.inner_tiles());
   if (grid.rows_per_tile() > maxCount)
-    return differs(place, "at most 2^40 rows a tile", grid.rows_per_tile());
-  if (map && (grid.elements_per_tile() == 0 || grid.elements_per_tile() > maxCount))
-    return differs(place, "1 to 2^40 elements a tile", grid.elements_per_tile());
+    return differs(place, "at most 2^40 rows per tile", grid.rows_per_tile());
+  if (elementwise && (grid.elements_per_tile() == 0 || grid.elements_per_tile() > maxCount))
+    return differs(place, "1 to 2^40 elements per tile", grid.elements_per_tile());
   uint64_t tiles;
   if (grid.rows_per_tile() &&
       (!multiplyAdd(plan.batch() / grid.rows_per_tile() + 2, grid.inner_tiles(), 0, tiles) || tiles > maxCount))
@@ -198,20 +199,21 @@ Status verifyGpuGrid(const fb::Kernel &kernel, const fb::Plan &plan, const std::
   return verifyGrid(grid, plan, kernel.kind() == fb::KernelKind::Elementwise, place + " on a GPU");
 }
 
-// What a thread has for itself; far more than any kernel of the compiler's asks for.
+// The limit of scratch memory per thread, far above the needs of generated kernels.
 constexpr uint64_t maxScratchBytes = uint64_t{1} << 30;
 
 Status verifyArguments(const fb::Kernel &kernel, const std::string &place) {
-  bool map = kernel.kind() == fb::KernelKind::Elementwise;
+  bool elementwise = kernel.kind() == fb::KernelKind::Elementwise;
   for (uint32_t i = 0; i < count(kernel.arguments()); ++i) {
     const fb::KernelArgument &argument = *kernel.arguments()->Get(i);
     std::string which = place + " argument " + std::to_string(i);
     if (std::max({argument.row_bytes(), argument.fixed_bytes(), argument.element_bytes()}) > maxBlockBytes)
       return differs(which, "at most 2^46 bytes", "more");
-    if (map ? argument.row_bytes() != 0 : argument.element_bytes() != 0)
+    if (elementwise ? argument.row_bytes() != 0 : argument.element_bytes() != 0)
       return differs(which,
-                     map ? "0 bytes a row of an Elementwise kernel" : "0 bytes an element of a kernel of another kind",
-                     map ? argument.row_bytes() : argument.element_bytes());
+                     elementwise ? "0 bytes per row of an Elementwise kernel"
+                                 : "0 bytes per element of a kernel of another kind",
+                     elementwise ? argument.row_bytes() : argument.element_bytes());
   }
   if (kernel.scratch_bytes() > maxScratchBytes || kernel.scratch_bytes() % 64 != 0)
     return differs(place, "at most 2^30 bytes of scratch, a multiple of 64", kernel.scratch_bytes());
@@ -287,7 +289,7 @@ Status verifyReferences(const fb::Plan &plan) {
   if (!isIndex(plan.initial_values(), count(plan.sections())))
     return differs("initial_values", "a section below " + std::to_string(count(plan.sections())),
                    std::to_string(plan.initial_values()));
-  // The runtime reads and writes these as one number of four bytes.
+  // The runtime reads and writes these variables as a single number of four bytes.
   auto verifyNumber = [&](const char *name, int32_t index, fb::DType dtype) -> Status {
     if (!isIndex(index, count(plan.variables())))
       return differs(name, "a variable below " + std::to_string(count(plan.variables())), std::to_string(index));
@@ -303,7 +305,7 @@ Status verifyReferences(const fb::Plan &plan) {
   return verifyNumber("iteration", plan.iteration(), fb::DType::I32);
 }
 
-// One character of UTF-8 in its shortest form, but no NUL and no half of a surrogate pair.
+// Returns true for one UTF-8 character in its shortest encoding, except NUL and surrogates.
 bool isCharacter(std::string_view text) {
   if (text.empty() || text.size() > 4)
     return false;
@@ -340,7 +342,7 @@ Status verifyNames(const fb::Plan &plan) {
   return {};
 }
 
-// Inputs of the programs, each once, and numbers.
+// Verifies that each entry names a different input, and that scales and offsets are finite.
 Status verifyInputScaling(const fb::Plan &plan) {
   std::set<std::string_view> seen;
   for (uint32_t i = 0; i < count(plan.input_scaling()); ++i) {
@@ -382,7 +384,7 @@ Status verifyPlan(const fb::Plan &plan) {
   }
   if (Status status = verifyLengths(plan); !status.ok())
     return status;
-  return verifyInputScaling(plan); // of inputs that were checked above
+  return verifyInputScaling(plan); // the signatures have been verified above
 }
 
 } // namespace mtrun

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What must hold of the programs of several lengths, each of which is verified alone: callers know the programs of the
-// largest length, and a step's tensors are cut to another one's.
+// Verifies that the programs of several lengths fit each other. Each program has been verified alone. Callers use the
+// signature of the largest length, and a step's tensors are cut to another length.
 #include "runtime/plan/Check.h"
 #include "runtime/plan/Lengths.h"
 
@@ -19,7 +19,7 @@ bool sameText(const flatbuffers::String *a, const flatbuffers::String *b) {
   return a->string_view() == b->string_view();
 }
 
-// The same but for the axis behind the batch, which has the lengths.
+// Returns true if the shapes are equal except for the axis after the batch axis, which has the two lengths.
 bool isCut(const fb::SignatureEntry &whole, uint64_t largest, const fb::SignatureEntry &part, uint64_t length) {
   const auto &a = *whole.shape(), &b = *part.shape();
   if (a.size() != b.size())
@@ -32,7 +32,7 @@ bool isCut(const fb::SignatureEntry &whole, uint64_t largest, const fb::Signatur
   return true;
 }
 
-// Verifies one program of a length against that of the largest one.
+// Verifies the program of one length against the program of the largest length.
 class PairVerifier {
 public:
   PairVerifier(const fb::Plan &plan, const fb::Program &whole, uint64_t largest, const fb::Program &part,
@@ -55,12 +55,12 @@ private:
       const fb::SignatureEntry &a = *whole_.signature()->Get(i), &b = *part_.signature()->Get(i);
       bool same = sameText(a.name(), b.name()) && a.role() == b.role() && a.dtype() == b.dtype() &&
                   a.optional() == b.optional() && a.limit() == b.limit();
-      // Those of the smallest length, which come first, say which entries have the axis.
+      // The smallest length is verified first; its entries determine which entries have the axis.
       same = same && (a.row_bytes() != b.row_bytes()) == hasLength(plan_, whole_.name()->string_view(), i);
       if (!same || !isCut(a, largest_, b, length_))
         return differs(place_,
                        "the entry " + a.name()->str() + " of " + whole_.name()->str() +
-                           " with the length behind the batch alone",
+                           " whose shape differs only in the axis after the batch axis",
                        b.name()->str());
     }
     return {};
@@ -89,7 +89,7 @@ private:
   std::string place_;
 };
 
-// Numbers and indices of one length.
+// Verifies the numbers and the indices of one length.
 Status verifyIndices(const fb::Plan &plan, uint32_t index, std::set<int32_t> &seen) {
   const fb::Length &length = *plan.lengths()->Get(index);
   std::string place = "length " + std::to_string(index);
@@ -108,7 +108,7 @@ Status verifyIndices(const fb::Plan &plan, uint32_t index, std::set<int32_t> &se
   return {};
 }
 
-// All lengths have one program, or none has.
+// Verifies that a program exists for all lengths or for none.
 Status verifyPrograms(const fb::Plan &plan, const char *name) {
   const fb::Length &largest = *plan.lengths()->Get(plan.lengths()->size() - 1);
   int32_t whole = programAt(largest, name);

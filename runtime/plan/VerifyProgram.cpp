@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What must hold of one program's tables; VerifySteps.cpp has its steps.
+// Verifies the tables of a program. VerifySteps.cpp verifies its steps.
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -20,13 +20,13 @@ bool bufferBytes(const Plan &plan, const Buffer &buffer, uint32_t shards, uint64
 Status checkInside(const std::string &place, uint64_t offset, uint64_t bytes, uint64_t limit, const char *block) {
   if (inside(offset, bytes, limit))
     return {};
-  return differs(place, std::string("a place inside the ") + block + "'s " + std::to_string(limit) + " bytes",
+  return differs(place, std::string("bytes inside the ") + block + "'s " + std::to_string(limit) + " bytes",
                  std::to_string(bytes) + " bytes at offset " + std::to_string(offset));
 }
 
 namespace {
 
-// One program, checked part by part; each part may trust those before it.
+// Verifies a program part by part; each part relies on the parts before it.
 class ProgramVerifier {
 public:
   ProgramVerifier(const Plan &plan, const Program &program, std::string place)
@@ -61,7 +61,7 @@ private:
 
   Status signature() {
     std::set<std::string_view> names;
-    uint64_t batchBytes = 0; // of all entries
+    uint64_t batchBytes = 0; // sum over all entries
     if (program_.name()->string_view() == "init" && count(program_.signature()))
       return differs(place_, "no signature", std::to_string(count(program_.signature())) + " entries");
     for (uint32_t i = 0; i < count(program_.signature()); ++i) {
@@ -80,7 +80,7 @@ private:
       if (Status status = tensorBytes(entry.shape(), 1, entry.dtype(), place, bytes); !status.ok())
         return status;
       if (entry.row_bytes() != bytes)
-        return differs(place, std::to_string(bytes) + " bytes a row", entry.row_bytes());
+        return differs(place, std::to_string(bytes) + " bytes per row", entry.row_bytes());
       if (!multiplyAdd(bytes, plan_.batch(), batchBytes, batchBytes) || batchBytes > maxBlockBytes)
         return differs(place, "a batch of at most 2^46 bytes", "a larger one");
     }
@@ -105,7 +105,7 @@ private:
     return {};
   }
 
-  // Shared and Constant buffers: one offset into a block of `limit` bytes.
+  // Verifies a buffer in space Shared or Constant: a single offset into a block of `limit` bytes.
   Status blockBuffer(const Buffer &buffer, const std::string &place, uint64_t alignment, uint64_t limit,
                      const char *block) const {
     if (count(buffer.offset()) != 1)
@@ -121,7 +121,7 @@ private:
       return differs(place, "a signature entry below " + std::to_string(count(program_.signature())), buffer.index());
     const SignatureEntry &entry = *program_.signature()->Get(buffer.index());
     if (buffer.row_bytes() != entry.row_bytes() || buffer.fixed_bytes() != 0)
-      return differs(place, std::to_string(entry.row_bytes()) + " bytes a row and 0 beside them",
+      return differs(place, std::to_string(entry.row_bytes()) + " bytes per row and 0 other bytes",
                      std::to_string(buffer.row_bytes()) + " and " + std::to_string(buffer.fixed_bytes()));
     return {};
   }
@@ -146,7 +146,7 @@ private:
         return differs(place, "at most 2^46 bytes", std::max(buffer.fixed_bytes(), buffer.row_bytes()));
       bool rows = buffer.space() == Space::Arena || buffer.space() == Space::Signature;
       if (!rows && buffer.row_bytes() != 0)
-        return differs(place, "0 bytes a row", buffer.row_bytes());
+        return differs(place, "0 bytes per row", buffer.row_bytes());
       Status status;
       switch (buffer.space()) {
       case Space::Arena:
@@ -193,7 +193,7 @@ private:
                                         : number(static_cast<uint32_t>(program_.learning_rate()), "learning rate");
   }
 
-  // A buffer that the session reads after each step.
+  // Verifies a buffer that the session reads after each step.
   Status number(uint32_t index, const std::string &place) const {
     if (index >= count(program_.buffers()))
       return differs(place, "a buffer below " + std::to_string(count(program_.buffers())), index);
@@ -204,7 +204,7 @@ private:
     return {};
   }
 
-  // The shape is what the finalizer needs, and the buffer holds it.
+  // Verifies that the shape fits the finalizer and that the buffer has as many elements.
   Status sums(const Metric &metric, const std::string &place) const {
     if (metric.finalizer() < Finalizer::MIN || metric.finalizer() > Finalizer::MAX)
       return differs(place, "a finalizer", static_cast<uint64_t>(static_cast<uint8_t>(metric.finalizer())));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What must hold of one program's steps: launches and all-reduces.
+// Verifies the steps of a program: launches and all-reduces.
 #include "runtime/plan/Calls.h"
 #include "runtime/plan/Check.h"
 
@@ -32,15 +32,16 @@ public:
 private:
   std::string at(const char *what, uint32_t index) const { return place_ + " " + what + " " + std::to_string(index); }
 
-  // Whether the buffer is there for all that the kernel reads or writes, in each variant. Both grow with the rows
-  // evenly, so the first and the last variant tell.
+  // Verifies that the buffer has all bytes that the kernel accesses, in each variant. Both sizes are linear in the
+  // number of rows, so it is enough to check the first and the last variant.
   Status argument(const KernelArgument &argument, const Buffer &buffer, uint64_t elements,
                   const std::string &place) const {
-    bool rows = buffer.space() == Space::Signature; // of the caller's tensor only valid rows are there
+    bool rows = buffer.space() == Space::Signature; // only the valid rows of the caller's tensor exist
     if (rows && (argument.fixed_bytes() || argument.element_bytes() || argument.row_bytes() > buffer.row_bytes()))
-      return differs(
-          place, "at most " + std::to_string(buffer.row_bytes()) + " bytes a row of a tensor of the caller's",
-          std::to_string(argument.row_bytes()) + " a row, " + std::to_string(argument.fixed_bytes()) + " beside them");
+      return differs(place,
+                     "at most " + std::to_string(buffer.row_bytes()) + " bytes per row of a tensor of the caller",
+                     std::to_string(argument.row_bytes()) + " per row and " + std::to_string(argument.fixed_bytes()) +
+                         " other bytes");
     for (uint32_t shards : {uint32_t{1}, plan_.shards()}) {
       uint64_t needed = 0, held = 0;
       bool fits = multiplyAdd(argument.element_bytes(), elements, argument.fixed_bytes(), needed) &&
@@ -76,12 +77,12 @@ private:
     return {};
   }
 
-  // A grid that GPUs can launch, and partial sums that add up to no more than any other block.
+  // Verifies that a GPU can launch the grid and that its partial sums are not larger than a block.
   Status gpuGrid(const Kernel &kernel, const Step &step, const std::string &place) const {
     const GpuGrid &grid = *kernel.gpu();
     uint64_t segments = count(step.segments()), tiles = grid.inner_tiles(), rows = plan_.shards() * plan_.shard_rows();
     if (grid.rows_per_tile())
-      tiles *= (rows + grid.rows_per_tile() - 1) / grid.rows_per_tile(); // verified to stay below 2^40
+      tiles *= (rows + grid.rows_per_tile() - 1) / grid.rows_per_tile(); // below 2^40, verified with the kernel
     for (uint32_t s = 0; kernel.kind() == KernelKind::Elementwise && s < segments; ++s)
       tiles = std::max(s ? tiles : 0,
                        (step.segments()->Get(s)->count() + grid.elements_per_tile() - 1) / grid.elements_per_tile());
@@ -90,7 +91,7 @@ private:
                      "a grid of at most " + std::to_string(maxGpuTiles) + " x " + std::to_string(maxGpuSegments) +
                          " blocks of a GPU",
                      std::to_string(tiles) + " x " + std::to_string(segments));
-    if (segments * grid.partial_bytes() > maxBlockBytes) // below 2^62
+    if (segments * grid.partial_bytes() > maxBlockBytes) // the product is below 2^62
       return differs(place, "at most 2^46 bytes of partial sums", segments * grid.partial_bytes());
     return {};
   }
@@ -101,17 +102,17 @@ private:
     const Kernel &kernel = *plan_.kernels()->Get(uint32_t(step.kernel()));
     if (step.collective() != -1)
       return differs(place, "a launch without a collective", std::to_string(step.collective()));
-    bool map = kernel.kind() == KernelKind::Elementwise;
-    if (count(step.segments()) == 0 || (!map && count(step.segments()) != 1))
-      return differs(place, map ? "1 segment or more" : "1 segment", count(step.segments()));
+    bool elementwise = kernel.kind() == KernelKind::Elementwise;
+    if (count(step.segments()) == 0 || (!elementwise && count(step.segments()) != 1))
+      return differs(place, elementwise ? "1 segment or more" : "1 segment", count(step.segments()));
     uint64_t tiles = 0;
     for (uint32_t s = 0; s < step.segments()->size(); ++s) {
       const Segment &segment = *step.segments()->Get(s);
       if (segment.count() > maxCount)
         return differs(place, "segments of at most 2^40 elements", segment.count());
-      if (map)
+      if (elementwise)
         tiles +=
-            segment.count() / kernel.elements_per_tile() + 1; // cannot wrap: fewer than 2^31 segments, each below 2^41
+            segment.count() / kernel.elements_per_tile() + 1; // no overflow: fewer than 2^31 segments, each below 2^41
       if (Status status = arguments(kernel, segment, place); !status.ok())
         return status;
       if (kernel.gpu() && kernel.gpu()->call())
@@ -123,7 +124,8 @@ private:
     return kernel.gpu() ? gpuGrid(kernel, step, place) : Status();
   }
 
-  // What adds two partial sums: out[i] = a[i] + b[i], run by whoever has the partial sums, with no memory besides.
+  // Verifies the kernel that adds two partial sums, out[i] = a[i] + b[i]. Any thread may run it, without scratch
+  // memory.
   Status sumKernel(const Step &step, const std::string &place) const {
     if (plan_.sum_kernel() >= count(plan_.kernels()) ||
         plan_.kernels()->Get(plan_.sum_kernel())->kind() != KernelKind::Elementwise)
@@ -135,7 +137,7 @@ private:
       good = argument.fixed_bytes() == 0 && argument.element_bytes() <= sizeof(float) && argument.written() == (i == 2);
     }
     if (!good)
-      return differs(place, "a sum_kernel of two operands and a result, 4 bytes an element, and no scratch",
+      return differs(place, "a sum_kernel of two operands and a result, 4 bytes per element, and no scratch",
                      kernel.name()->str());
     uint64_t perTile = kernel.gpu() ? kernel.gpu()->elements_per_tile() : 0;
     if (perTile && step.partial_bytes() / sizeof(float) / perTile >= maxGpuTiles)
@@ -195,7 +197,8 @@ private:
     return {};
   }
 
-  // A Shared buffer is bound as a whole, to a partial sum or to the shared block.
+  // Verifies that each Shared buffer is either inside one partial sum or outside all of them, because it is bound as a
+  // whole.
   Status sharedBuffers() {
     for (uint32_t i = 0; i < count(program_.buffers()); ++i) {
       const Buffer &buffer = *program_.buffers()->Get(i);
@@ -204,7 +207,7 @@ private:
       uint64_t begin = buffer.offset()->Get(0), end = begin + buffer.fixed_bytes();
       auto next = std::partition_point(results_.begin(), results_.end(), [&](Range r) { return r.end <= begin; });
       if (next != results_.end() && next->begin < end && (begin < next->begin || end > next->end))
-        return differs(at("buffer", i), "a place inside one all-reduce's result or outside all",
+        return differs(at("buffer", i), "bytes inside one all-reduce's result or outside all results",
                        std::to_string(end - begin) + " bytes at shared offset " + std::to_string(begin));
     }
     return {};
@@ -213,7 +216,7 @@ private:
   const Plan &plan_;
   const Program &program_;
   const std::string &place_;
-  std::vector<Range> results_; // of all-reduces, sorted once all steps are verified
+  std::vector<Range> results_; // results of all-reduces, sorted after all steps are verified
 };
 
 } // namespace

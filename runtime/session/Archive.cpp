@@ -22,7 +22,7 @@ struct Member {
   uint32_t checksum;
 };
 
-// A member that is stored as it is; none: there is no such archive, or no such member.
+// Returns a member that is stored without compression; nullopt if the archive is invalid or has no such member.
 std::optional<Member> storedMember(std::string_view name, const ZipReader &zip) {
   const ZipMember *member = zip.find(name);
   uint64_t begin = 0;
@@ -45,7 +45,7 @@ nlohmann::json parseJson(std::string_view text) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
-// All elements of a list of texts; none if it is something else.
+// Returns the elements of a list of strings; empty if `list` is anything else.
 std::vector<std::string> textsOf(const nlohmann::json &list) {
   bool texts = list.is_array() && std::ranges::all_of(list, [](const auto &name) { return name.is_string(); });
   return texts ? list.get<std::vector<std::string>>() : std::vector<std::string>();
@@ -81,7 +81,7 @@ FileRange Archive::whole() const {
 
 std::optional<FileRange> Archive::weights() const {
   auto read = [&](uint64_t begin, std::span<std::byte> bytes) {
-    std::fill(bytes.begin(), bytes.end(), std::byte(0)); // of checksums and variables
+    std::fill(bytes.begin(), bytes.end(), std::byte(0)); // checksums and variables
     forEach([&](const fb::ArchivePiece &, uint64_t at, Bytes fixed) {
       uint64_t first = std::max(at, begin), last = std::min(at + fixed.size(), begin + bytes.size());
       if (first < last)

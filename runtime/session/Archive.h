@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan's archive, the model in the format that it came from: which bytes of such a file are fixed, and where the
-// variables' bytes lie in it.
+// The archive of a plan is the model's file in its original format. This class knows which bytes of the file are fixed
+// and which belong to variables.
 #pragma once
 
 #include "runtime/plan/Check.h"
@@ -18,10 +18,10 @@ struct FileRange {
 
 class Archive {
 public:
-  // Of a plan that has one.
+  // The plan must have an archive.
   explicit Archive(const Plan &plan) : plan_(plan), archive_(*plan.tables().archive()) {}
 
-  // Calls visit(piece, its offset in the file, its fixed bytes: none but of PieceKind::Bytes).
+  // Calls visit(piece, its offset in the file, its fixed bytes). Only pieces of kind Bytes have fixed bytes.
   template <typename Visit> void forEach(Visit visit) const {
     std::span<const std::byte> section = std::as_bytes(plan_.section(archive_.section()));
     uint64_t at = 0;
@@ -33,12 +33,12 @@ public:
     }
   }
 
-  // All of the file; or, of Keras' archives, where the file of weights lies in it, which is one of its own as well.
+  // The range of the whole file; and for archives of Keras the range of the file of weights inside it.
   FileRange whole() const;
   std::optional<FileRange> weights() const;
 
-  // The variables' bytes in a file, which may be one of weights alone: these are laid out as this plan's are, or
-  // `tensors` stays empty. MT_CORRUPT: an archive's checksum is another. `where` begins messages.
+  // Finds the variables' bytes in `file`, a whole archive or its file of weights. `tensors` stays empty if the file's
+  // layout differs from that of this plan's archive. MT_CORRUPT: a checksum does not match. `where` begins messages.
   Status read(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors) const;
 
 private:
@@ -46,14 +46,15 @@ private:
   const mt::plan::Archive &archive_;
 };
 
-// The key under which the metadata of a file hold a list of the names of classes, in JSON.
+// The metadata key of a list of class names, in JSON.
 inline constexpr const char *classNamesKey = "class_names";
-// The names in such a list; none if `json` is no list of texts, as another program's may be.
+// Parses a list of class names; empty if `json` is not a list of strings, for example from another program.
 std::vector<std::string> parseClassNames(std::string_view json);
-// Those of a .keras file that was written here: of its comment, or its metadata.json; none if it has no list.
+// Returns the class names from the comment or the metadata.json of a .keras file that MTC wrote; empty if there are
+// none.
 std::vector<std::string> classNamesOf(std::span<const std::byte> file);
 
-// Whether these are the first bytes of a zip archive, of an HDF5 file.
+// Return true if `file` begins as a zip archive or as an HDF5 file.
 bool isZip(std::span<const std::byte> file);
 bool isHdf5(std::span<const std::byte> file);
 

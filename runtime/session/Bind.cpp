@@ -16,7 +16,7 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-// Binds one program for one device. The plan is verified: indices and offsets are good.
+// Binds one program for one device. The plan has been verified, so all indices and offsets are valid.
 class Binder {
 public:
   Binder(const Plan &plan, const fb::Program &program, const DeviceGroup &group, const DeviceLayout &layout,
@@ -53,7 +53,8 @@ public:
     return memory_.arenas[device_] + step.partial_offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
   }
 
-  // Where an all-reduce's sums of micro-batches are; `end`: of the device's memory for them that is taken.
+  // Returns the addresses of an all-reduce's sums of micro-batches. `end`: offset of the free part of the device's
+  // memory for sums; advanced by the call.
   std::vector<float *> sums(const fb::Step &step, uint64_t &end) const {
     std::vector<float *> result;
     auto passes = static_cast<uint64_t>(layout_.shards[number_]) >> layout_.variants[number_];
@@ -68,7 +69,7 @@ public:
     return result;
   }
 
-  // Null for the caller's tensors, which are patched in at each step.
+  // Returns null for the caller's tensors, whose addresses are set in each step.
   void *pointer(const fb::Buffer &buffer) const {
     switch (buffer.space()) {
     case fb::Space::Arena:
@@ -86,7 +87,7 @@ public:
   }
 
 private:
-  // All steps in their order, for a device that has its rows at once.
+  // Returns one phase with all steps in order, for a device that computes all its rows at once.
   Phase wholeProgram() const {
     Phase phase;
     bool afterAllReduce = false;
@@ -100,7 +101,7 @@ private:
     return phase;
   }
 
-  // Pointers into these vectors are taken while they fill, so they must not move.
+  // Reserves all vectors before they are filled, because the bound steps keep pointers into them.
   void reserve(DeviceProgram &result, const std::vector<Phase> &phases) const {
     size_t steps = 0, segments = 0, pointers = 0;
     for (const Phase &phase : phases)
@@ -117,7 +118,8 @@ private:
     result.sizes.reserve(pointers);
   }
 
-  // A lone device's partial sum is the result, for which its shared block has no room.
+  // Returns the address of a shared buffer. With a single device the partial sum is the result, and the shared block
+  // has no memory for results.
   void *sharedPointer(const fb::Buffer &buffer) const {
     uint64_t offset = buffer.offset()->Get(0), results = 0;
     if (alone_)
@@ -132,7 +134,7 @@ private:
     return memory_.shared[device_] + (offset - results);
   }
 
-  // Returns the elements of an Elementwise kernel's tile.
+  // Sets the grid of a launch. Returns the elements per tile of an elementwise kernel.
   uint64_t setGrid(const fb::Kernel &kernel, BoundStep &bound) const {
     auto set = [&](const auto &grid) {
       bound.rowsPerTile = static_cast<int64_t>(grid.rows_per_tile());
@@ -141,7 +143,7 @@ private:
     };
     if (!group_.blocks())
       return set(kernel);
-    bound.threads = kernel.gpu()->threads(); // verified to be there where the plan has code for GPUs
+    bound.threads = kernel.gpu()->threads(); // verified to exist if the plan has code for GPUs
     bound.hasPartials = kernel.gpu()->partial_bytes() > 0;
     return set(*kernel.gpu());
   }
@@ -152,7 +154,7 @@ private:
     if (of.kernel() >= 0)
       bound = bindLaunch(result, of);
     else
-      bound.allReduce = static_cast<uint32_t>(of.collective()); // verified to count them
+      bound.allReduce = static_cast<uint32_t>(of.collective()); // verified: all-reduces are numbered in order
     bound.index = step.step;
     bound.waits = step.waits;
     bound.once = step.once;
@@ -163,7 +165,7 @@ private:
     const fb::Kernel &kernel = *plan_.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
     BoundStep bound = {};
     bound.kernel = group_.kernel(static_cast<uint32_t>(step.kernel()));
-    bound.map = kernel.kind() == fb::KernelKind::Elementwise;
+    bound.elementwise = kernel.kind() == fb::KernelKind::Elementwise;
     bound.usesRows = kernel.uses_rows();
     bound.isUpdate = step.share();
     uint64_t perTile = setGrid(kernel, bound);
@@ -175,9 +177,9 @@ private:
       target.buffers = result.pointers.data() + result.pointers.size();
       target.bufferCount = count(segment.buffers());
       target.count = static_cast<int64_t>(segment.count());
-      if (bound.map) {
+      if (bound.elementwise) {
         target.tiles = (target.count + static_cast<int64_t>(perTile) - 1) / static_cast<int64_t>(perTile);
-        bound.mapTiles += target.tiles;
+        bound.elementTiles += target.tiles;
       }
       for (uint32_t b = 0; b < target.bufferCount; ++b)
         bindPointer(result, *program_.buffers()->Get(segment.buffers()->Get(b)));
@@ -198,8 +200,8 @@ private:
   const DeviceGroup &group_;
   const DeviceLayout &layout_;
   const MemoryMap &memory_;
-  int device_; // of this process
-  int number_; // of the session
+  int device_; // index in this process
+  int number_; // index in the session
   bool alone_;
 };
 

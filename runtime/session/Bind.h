@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a plan's tables to pointers: a program resolved for every device of a group.
+// Converts the indices and offsets of a plan's program to pointers, for every device of a group.
 #pragma once
 
 #include "runtime/session/Memory.h"
@@ -11,15 +11,15 @@
 
 namespace mtrun {
 
-// A program that is ready to run, and what the session reads after it.
+// A program that is ready to run, and the data that the session reads after each run.
 struct Executable {
   const mt::plan::Program *program = nullptr;
   BoundProgram bound;
-  // How many numbers a metric has: bound.readBacks are its value(s), then its weight, metric after metric; last, if the
-  // program computes it, the learning rate.
+  // The number of sums of each metric. bound.readBacks has, metric by metric, the sums and then the weight; the last
+  // element is the learning rate if the program computes it.
   std::vector<size_t> metricSums;
-  std::vector<const void *> tensors; // room for the pointers of a launch's steps, each in signature order
-  std::vector<StepArguments> runs;   // room for a launch's steps
+  std::vector<const void *> tensors; // arguments of the steps of a launch, in signature order
+  std::vector<StepArguments> runs;   // the steps of a launch
 
   const float *metricValue(size_t metric) const { return static_cast<const float *>(bound.readBacks[2 * metric].host); }
   float metricWeight(size_t metric) const { return *static_cast<const float *>(bound.readBacks[2 * metric + 1].host); }

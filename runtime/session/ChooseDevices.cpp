@@ -17,7 +17,7 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-// One device a process: the GPU of the list that the process' number on its host says.
+// Selects the GPU of this process: the entry of the device list at the local rank.
 static Status ownGpu(const mtrun_options &options, DeviceSpec &spec) {
   if (!spec.onGpus())
     return {MT_INVALID, "expected GPUs for a session of " + std::to_string(options.processes) +
@@ -74,7 +74,7 @@ static Status parseLibraries(const char *text, LibraryUse &use) {
   return {MT_INVALID, "expected auto, off, require or tune for libraries, found " + std::string(name)};
 }
 
-// A device computes the shards of a micro-batch at once.
+// Sets the number of shards that each device computes at once: the shards of a micro-batch.
 static Status cutBatch(const Plan &plan, const mtrun_options &options, SessionDevices &chosen) {
   int64_t microBatches = options.micro_batches ? options.micro_batches : plan.tables().micro_batches();
   int64_t shards = plan.shards();
@@ -86,7 +86,8 @@ static Status cutBatch(const Plan &plan, const mtrun_options &options, SessionDe
     chosen.layout.variants.push_back(std::countr_zero(static_cast<unsigned>(std::min(held, chosen.layout.passShards))));
   if (chosen.layout.inMicroBatches() && chosen.spec.onGpus())
     return {MT_INVALID, "expected CPUs for micro-batches that run one after another, found devices of kind " +
-                            chosen.spec.kind + "; " + std::to_string(microBatches) + " GPUs run one each"};
+                            chosen.spec.kind + "; " + std::to_string(microBatches) +
+                            " GPUs can run one micro-batch each"};
   return {};
 }
 
@@ -114,7 +115,7 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options,
   uint32_t devices = static_cast<uint32_t>(chosen.spec.devices);
   if (uint32_t most = plan.shards(); devices > most) {
     std::string shards = std::to_string(std::bit_ceil(devices));
-    bool larger = std::bit_ceil(devices) > plan.batch(); // a shard has a sample at least
+    bool larger = std::bit_ceil(devices) > plan.batch(); // a shard needs one sample or more
     return {MT_INVALID, "expected at most " + std::to_string(most) + (most == 1 ? " device" : " devices") +
                             " for a plan of " + std::to_string(most) + (most == 1 ? " shard" : " shards") + ", found " +
                             std::to_string(devices) + "; recompile it with: mtc compile MODEL " +
@@ -124,11 +125,11 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options,
     return {MT_NO_MEMORY, "expected at least " + std::to_string(plan.tables().min_devices()) +
                               " devices, the fewest on which the plan fits the memory it was compiled for, found " +
                               std::to_string(devices)};
-  // Devices that share memory are one thread pool for all shards: each weight is then read, and each gradient written,
-  // by one thread and once, and shares are even for any number of devices. Only devices that own their variables split
-  // the tree.
-  bool together = options.private_variables == 0 && !chosen.spec.onGpus();
-  chosen.layout.shards = splitShards(static_cast<int>(plan.shards()), together ? 1 : chosen.spec.devices);
+  // Devices that share memory form one thread pool for all shards: one thread reads each weight and writes each
+  // gradient, once, and the work is balanced for any number of devices. Only devices with private variables split the
+  // reduction tree.
+  bool sharesVariables = options.private_variables == 0 && !chosen.spec.onGpus();
+  chosen.layout.shards = splitShards(static_cast<int>(plan.shards()), sharesVariables ? 1 : chosen.spec.devices);
   if (Status status = cutBatch(plan, options, chosen); !status.ok())
     return status;
 
@@ -136,8 +137,8 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options,
     return status;
   GroupOptions groupOptions;
   groupOptions.processGroup = chosen.processGroup.get();
-  groupOptions.devices = together ? 1 : chosen.spec.devices;
-  groupOptions.threads = together ? chosen.spec.devices * chosen.spec.threads : chosen.spec.threads;
+  groupOptions.devices = sharesVariables ? 1 : chosen.spec.devices;
+  groupOptions.threads = sharesVariables ? chosen.spec.devices * chosen.spec.threads : chosen.spec.threads;
   groupOptions.gpus = chosen.spec.gpus;
   if (Status status = parseLibraries(options.libraries, groupOptions.libraries); !status.ok())
     return status;

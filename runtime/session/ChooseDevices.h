@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session runs on, by its options: processes, devices, and which shards each of them has.
+// Chooses the processes, the devices and the shards of each device from a session's options.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -20,13 +20,13 @@ struct SessionDevices {
   std::unique_ptr<ProcessGroup> processGroup; // null: one process
   std::unique_ptr<DeviceGroup> group;
   DeviceLayout layout;
-  std::string conditions; // what may change bits, beside plan and seed: lines "WHAT: VALUE"
+  std::string conditions; // conditions other than plan and seed that may change bits: lines "WHAT: VALUE"
 
-  // Of the group: one where those of the spec share variables.
+  // Returns the number of devices of the group: 1 if the devices of `spec` share variables.
   int devices() const { return static_cast<int>(layout.shards.size()); }
 };
 
-// Meets the other processes, starts the devices, which keep `log`, and loads the plan's code for them. MT_INVALID,
+// Connects to the other processes, starts the devices, which keep `log`, and loads the plan's code on them. MT_INVALID,
 // MT_NO_DEVICE, MT_NO_MEMORY, MT_LOST, MT_IO.
 Status chooseDevices(const Plan &plan, const mtrun_options &options,
                      std::function<void(int level, const std::string &message)> log, SessionDevices &chosen);

@@ -13,7 +13,8 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-// "max 100000" or "200000 100000": microseconds of CPU time in each period, and the period. 0: no limit.
+// Reads a CPU quota such as "max 100000" or "200000 100000": microseconds of CPU time per period, and the period.
+// Returns the number of CPUs, rounded; 0 means no limit.
 static int quotaOf(const char *path) {
   FILE *file = fopen(path, "re");
   if (!file)
@@ -33,17 +34,18 @@ int usableCpus() {
 
 namespace {
 
-// Estimates, good to a factor of two or so, which is enough: next to the least time many numbers of threads are as
-// good. A thread's rate, and memory's for one thread and for all.
+// Estimates that are good to a factor of about two. Higher precision is not needed, because many numbers of threads are
+// nearly as fast as the best. `flopsPerSecond` is per thread; `bytesPerSecond` is for one thread, `allBytesPerSecond`
+// for all threads.
 constexpr double flopsPerSecond = 3e10, bytesPerSecond = 1e10, allBytesPerSecond = 1e11;
-// Seconds that a wait for all takes: it grows with the threads that meet.
+// The duration of a barrier in seconds, which grows with the number of threads.
 constexpr double wait = 2e-7, waitPerThread = 1e-7;
 
 struct Work {
   double flops = 0, bytes = 0, tiles = 1;
 };
 
-// Of one launch with a full batch.
+// Returns the work of one launch with a full batch.
 Work workOf(const fb::Kernel &kernel, const fb::Step &step, double rows) {
   double count = 0, segments = 0;
   for (const fb::Segment *segment : Each(step.segments())) {
@@ -78,7 +80,7 @@ double secondsOf(const std::vector<Work> &launches, int threads) {
 
 int usefulThreads(const Plan &plan, int cpus) {
   const fb::Plan &tables = plan.tables();
-  const fb::Program *program = nullptr; // the last of these that there is
+  const fb::Program *program = nullptr; // the last of these programs that the plan has
   for (std::string_view name : {"predict", "eval_step", "train_step"})
     for (const fb::Program *each : Each(tables.programs()))
       program = each->name()->string_view() == name ? each : program;
@@ -89,7 +91,7 @@ int usefulThreads(const Plan &plan, int cpus) {
     if (step->kernel() >= 0)
       launches.push_back(workOf(*tables.kernels()->Get(static_cast<uint32_t>(step->kernel())), *step,
                                 static_cast<double>(plan.batch())));
-  // The fewest that come within a twentieth of the least time.
+  // Choose the smallest number of threads whose time is within 5 % of the minimum.
   double least = secondsOf(launches, 1);
   for (int threads = 2; threads <= cpus; ++threads)
     least = std::min(least, secondsOf(launches, threads));

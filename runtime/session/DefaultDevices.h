@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan runs on where nobody says it.
+// The devices that a session uses if the user names none.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -9,15 +9,15 @@
 
 namespace mtrun {
 
-// CPUs that this process may use: of its affinity, and no more than the quota of its control group.
+// Returns the number of CPUs in the affinity mask of the process, limited by the quota of its control group.
 int usableCpus();
 
-// Threads, at most `cpus`, with which a step of the plan takes about the least time: a wait for all of them costs more
-// the more there are, and a small model has little to share out between two waits.
+// Returns the number of threads, at most `cpus`, that runs a step of the plan in about the minimum time. More threads
+// make each barrier slower, and a small model has little work between two barriers.
 int usefulThreads(const Plan &plan, int cpus);
 
-// The GPUs that the plan has code for, at most one a shard; without any "cpu:1x8", a device of as many useful
-// threads. The bits of CPUs do not depend on their number.
+// Returns the GPUs that the plan has code for, at most one per shard. Without GPUs it returns one CPU device, such as
+// "cpu:1x8", with usefulThreads(). The bits of a result on CPUs do not depend on the number of threads.
 std::string defaultDevices(const Plan &plan);
 
 } // namespace mtrun

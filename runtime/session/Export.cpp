@@ -20,7 +20,8 @@ class ArchiveWriter {
 public:
   explicit ArchiveWriter(const Session &session) : session_(session), archive_(session.plan()) {}
 
-  // The part of the archive that is a file; with a comment, in place of the empty one at the end of a zip archive.
+  // Writes the `part` of the archive to a file. A nonempty `comment` replaces the empty comment at the end of a zip
+  // archive.
   Status write(const std::string &path, FileRange part, const std::string &comment) {
     AtomicFile file;
     Status status = file.open(path);
@@ -70,7 +71,7 @@ private:
   Archive archive_;
 };
 
-// Before the first step an average is of nothing.
+// Returns true if a step has run; before that an average has no values.
 bool hasBegun(const Session &session) {
   int32_t index = session.plan().tables().iteration();
   int32_t steps = 0;
@@ -115,10 +116,11 @@ Status checkSave(const Plan &plan, const std::string &path) {
                           " (the variables), found " + path};
 }
 
-// Of a .keras file, whose other members are laid out before the names are known.
+// Returns the comment with the class names for a .keras file: its other members are laid out before the names are
+// known.
 static std::string commentOf(const Plan &plan, const std::vector<std::string> &classNames) {
-  constexpr size_t longest = 0xffff;                 // of a zip archive's
-  bool own = count(plan.tables().class_names()) > 0; // these are in the archive
+  constexpr size_t longest = 0xffff;                 // the limit of a zip archive's comment
+  bool own = count(plan.tables().class_names()) > 0; // the archive has the names
   if (classNames.empty() || own || plan.tables().archive()->suffix()->string_view() != kerasSuffix)
     return {};
   nlohmann::json json = {{classNamesKey, classNames}};

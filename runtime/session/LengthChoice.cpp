@@ -13,7 +13,7 @@ namespace fb = ::mt::plan;
 
 static uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 
-// The plan is verified: lengths and rows are bounded.
+// The plan has been verified, so lengths and rows are bounded.
 uint64_t LengthChoice::bytes(const Plan &plan) {
   const fb::Plan &tables = plan.tables();
   uint64_t most = 0;
@@ -44,8 +44,8 @@ bool LengthChoice::has(std::string_view program) const {
 
 namespace {
 
-// Positions of a row, of `positions` that are `each` elements, up to the last that is not zero; at least `least`, which
-// is known.
+// Returns the number of positions of a row up to the last nonzero element; at least `least`. A row has `positions`
+// positions of `each` elements.
 template <typename T> uint64_t usedOf(const void *row, uint64_t positions, uint64_t each, uint64_t least) {
   const T *values = static_cast<const T *>(row);
   uint64_t at = positions * each;
@@ -90,13 +90,13 @@ uint64_t LengthChoice::longest(const fb::Program &program, const void *const *te
       break;
     case fb::DType::BF16:
     case fb::DType::F16:
-      break; // no signature has them
+      break; // signatures never have these types
     }
   }
   return most;
 }
 
-// A row of the shorter length is the beginning of one of the largest.
+// Copies rows to the shorter length: a row of a shorter length is the beginning of the row of the largest length.
 void LengthChoice::cut(const fb::Program &whole, const fb::Program &part, const void *const *tensors, int64_t n) {
   auto *place = reinterpret_cast<std::byte *>(alignUp(reinterpret_cast<uintptr_t>(room_.data())));
   chosen_.clear();

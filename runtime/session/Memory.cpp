@@ -20,12 +20,12 @@ std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group
     stagingBytes = memory.staging;
     arenaBytes.push_back(memory.arena);
     sumsBytes.push_back(memory.sums);
-    memory.scratch = 0; // of all threads: the group's
+    memory.scratch = 0; // the device group allocates the scratch of all threads
     if (group.hostMemory())
-      memory.constants = 0; // the plan's own
+      memory.constants = 0; // the plan's own constants are used
     auto maxRows = static_cast<int64_t>(shards * plan.shardRows());
     needed.push_back(memory.bytes() + group.preparedBytes(plan, maxRows));
-    if (!group.hostMemory()) // as their drivers give it
+    if (!group.hostMemory()) // GPU drivers allocate multiples of 256 bytes
       needed.back() = (needed.back() + 255) / 256 * 256;
     peakBytes += needed.back();
   }

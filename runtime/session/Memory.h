@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A session's memory: how much each device needs, known from the plan alone, and where it lies.
+// Computes the memory of each device of a session from the plan alone, and allocates it.
 #pragma once
 
 #include "runtime/device/DeviceGroup.h"
@@ -12,44 +12,45 @@
 
 namespace mtrun {
 
-// Where a session's memory lies, an entry a device of this process.
+// The addresses of a session's memory: one element per device of this process.
 struct MemoryMap {
   std::vector<std::byte *> variables;
   std::vector<std::byte *> shared;
   std::vector<std::byte *> arenas;
   std::vector<const std::byte *> constants;
   std::vector<float *> staging;
-  std::vector<std::byte *> sums; // of micro-batches
+  std::vector<std::byte *> sums; // sums of micro-batches
 };
 
-// Which shards each of the session's devices hosts, and how their partial sums are added.
+// The shards of each of the session's devices, and the tree in which their partial sums are added.
 struct DeviceLayout {
-  int first = 0; // device of this process
+  int first = 0; // the first device of this process
   std::vector<int> shards;
-  int passShards = 0;        // that a device computes at once, at most
-  std::vector<int> variants; // log2 of those that each device computes at once
+  int passShards = 0;        // the maximum number of shards that a device computes at once
+  std::vector<int> variants; // log2 of the number of shards that each device computes at once
   ReduceTree tree;
 
   bool inMicroBatches() const { return passShards < *std::max_element(shards.begin(), shards.end()); }
-  // A lone device's partial sum is the result.
+  // Returns true for a single device without micro-batches: its partial sum is the result.
   bool alone() const { return shards.size() == 1 && !inMicroBatches(); }
 };
 
 struct Memory {
   MemoryMap map;
-  uint64_t sharedBytes = 0;         // of one shared block
-  std::vector<uint64_t> arenaBytes; // of a device: the largest of the programs' arenas
-  std::vector<uint64_t> sumsBytes;  // of a device: sums of micro-batches, beside the shared block
-  uint64_t peakBytes = 0;           // of all devices together
-  std::vector<std::byte> mirror;    // of the first device's variables, where the host cannot read them
+  uint64_t sharedBytes = 0;         // size of a shared block
+  std::vector<uint64_t> arenaBytes; // by device: the largest arena of its programs
+  std::vector<uint64_t> sumsBytes;  // by device: sums of micro-batches, outside the shared block
+  uint64_t peakBytes = 0;           // sum over all devices
+  std::vector<std::byte> mirror;    // copy of the first device's variables, if the host cannot read them
 
-  // Sizes everything; the bytes that each device will hold.
+  // Computes all sizes. Returns the number of bytes that each device needs.
   std::vector<uint64_t> measure(const Plan &plan, const DeviceGroup &group, const DeviceLayout &layout);
-  // After measure: takes it all, zeroed, and copies the plan's constants to devices that cannot read the host's.
+  // Allocates and zeroes everything that measure() computed, and copies the plan's constants to devices that cannot
+  // read host memory.
   Status allocate(const Plan &plan, DeviceGroup &group);
 
 private:
-  uint64_t stagingBytes = 0; // of a device
+  uint64_t stagingBytes = 0; // per device
 };
 
 } // namespace mtrun

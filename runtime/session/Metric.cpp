@@ -13,7 +13,7 @@ namespace {
 
 double quotient(double a, double b) { return b == 0 ? 0 : a / b; }
 
-// What a label's predictions above each threshold hold; the first threshold is below all of them.
+// The counts of one label at each threshold. All predictions are above the first threshold.
 struct Curve {
   const double *truePositives, *falsePositives;
   size_t thresholds;
@@ -22,7 +22,7 @@ struct Curve {
   double negatives() const { return falsePositives[0]; }
 };
 
-// Trapezoids under the true positives' rate over the false ones'.
+// Returns the area under the ROC curve (true-positive rate over false-positive rate) by the trapezoidal rule.
 double areaUnderRoc(const Curve &c) {
   double area = 0;
   for (size_t i = 0; i + 1 < c.thresholds; ++i) {
@@ -33,8 +33,8 @@ double areaUnderRoc(const Curve &c) {
   return area;
 }
 
-// J. Davis and M. Goadrich, The relationship between precision-recall and ROC curves: between two thresholds true
-// positives grow linearly with what is predicted, P, so that precision is slope + intercept / P.
+// J. Davis and M. Goadrich, The relationship between precision-recall and ROC curves: between two thresholds the number
+// of true positives grows linearly with the number of predicted positives P, so precision is slope + intercept / P.
 double areaUnderPrecisionRecall(const Curve &c) {
   double area = 0;
   for (size_t i = 0; i + 1 < c.thresholds; ++i) {
@@ -47,7 +47,7 @@ double areaUnderPrecisionRecall(const Curve &c) {
   return area;
 }
 
-// The mean over labels, each with a row of true positives and a row of false ones.
+// Returns the mean over labels. Each label has a row of true positives and a row of false positives.
 double meanArea(const double *sums, size_t labels, size_t thresholds, double (*area)(const Curve &)) {
   double total = 0;
   for (size_t label = 0; label < labels; ++label) {
@@ -57,7 +57,7 @@ double meanArea(const double *sums, size_t labels, size_t thresholds, double (*a
   return quotient(total, static_cast<double>(labels));
 }
 
-// Rows of what is predicted and true, predicted, true.
+// `sums` has three rows: counts of classes that are both predicted and true, predicted, and true.
 double meanF1(const double *sums, size_t classes, bool weighted) {
   const double *both = sums, *predicted = sums + classes, *actual = sums + 2 * classes;
   double total = 0, weights = 0;

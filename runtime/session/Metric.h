@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a metric is of its sums. Sums add up over steps, in double: of a mean `value * weight`, of the other formulas
-// what a step counted, element by element.
+// Computes metrics from their sums. Sums are added over steps in double: `value * weight` for a mean, and for other
+// finalizers the counts of a step, element by element.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -10,14 +10,14 @@
 
 namespace mtrun {
 
-// Sums that a metric of the plan keeps: 1 for a mean.
+// Returns the number of sums of a metric: 1 for a mean.
 size_t sumsOf(const ::mt::plan::Metric &metric);
 
-// The metric over all samples that `sums` (sumsOf(metric) of them) and their `weight` stand for; 0 where the weight or
-// a divisor is.
+// Returns the metric over all samples from its `sums` (sumsOf(metric) numbers) and their `weight`; 0 if the weight or a
+// divisor is 0.
 double metricValue(const ::mt::plan::Metric &metric, const double *sums, double weight);
 
-// The same of a program, whose sums lie one metric after the other, with a weight for each metric.
+// The same for a program. `sums` has the sums of all metrics one after another; `weights` has one weight per metric.
 size_t sumsOf(const ::mt::plan::Program &program);
 double metricValue(const ::mt::plan::Program &program, size_t metric, const double *sums, const double *weights);
 

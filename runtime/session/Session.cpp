@@ -23,14 +23,14 @@ struct Session::State : SessionDevices {
   mtrun_options options = {};
   Memory memory;
   std::vector<Executable> executables;
-  std::unique_ptr<Tracer> tracer; // of train_step
-  UnitWeights ones;               // sample weights that the caller leaves out
-  int64_t seed = 0;               // of the last init
-  std::vector<double> sums;       // of one metric of a step
-  Executable *flying = nullptr;   // the program in flight
-  std::vector<size_t> launches;   // in flight: steps of each that are not finished
-  size_t inFlight = 0;            // steps of all
-  uint64_t changes = 0;           // of variables, by others than steps
+  std::unique_ptr<Tracer> tracer; // records train_step
+  UnitWeights ones;               // replace sample weights that the caller leaves out
+  int64_t seed = 0;               // seed of the last init()
+  std::vector<double> sums;       // sums of one metric of a step
+  Executable *active = nullptr;   // the program in flight
+  std::vector<size_t> launches;   // number of unfinished steps of each launch in flight
+  size_t inFlight = 0;            // number of steps in all launches in flight
+  uint64_t changes = 0;           // number of changes to variables by other calls than steps
   std::vector<std::string> classNames;
   // Null: the plan has one length.
   std::unique_ptr<LengthChoice> lengths;
@@ -41,14 +41,14 @@ struct Session::State : SessionDevices {
   }
 
   Executable *find(std::string_view program);
-  // What runs a step of `program`, whose tensors become those of one length of the plan's.
+  // Finds the executable of `program`. If the plan has several lengths, chooses one and cuts the step's tensors to it.
   Status choose(std::string_view program, Executable *&executable, Step &step);
   void report(const Executable &executable, const mtrun_results &results);
-  // Resolves step `index` of a launch to what the group takes.
+  // Checks step `index` of a launch and converts it to arguments of the device group.
   Status checkStep(Executable &executable, const Step &step, size_t index);
 };
 
-// A step without weight says nothing, and its mean may be 0/0: it adds 0 to the sums.
+// A step with weight 0 has no value (its mean may be 0/0), so it adds 0 to the sums.
 void Session::State::report(const Executable &executable, const mtrun_results &results) {
   size_t place = 0;
   for (size_t i = 0; i < executable.metricSums.size(); ++i) {
@@ -92,7 +92,7 @@ Status Session::State::choose(std::string_view program, Executable *&executable,
 
 namespace {
 
-// What a session's beginning takes, part by part.
+// Measures the duration of each part of a session's start.
 struct StartTimes {
   int64_t last = nanoseconds();
   std::string text;
@@ -149,7 +149,7 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   if (plan.tables().lengths())
     state->lengths = std::make_unique<LengthChoice>(plan);
   state->launches.reserve(static_cast<size_t>(state->group->maxInFlight()));
-  // The caller's strings may go.
+  // The caller may free its strings after this call.
   mtrun_options &stored = state->options;
   stored.devices = stored.cpu = stored.libraries = stored.tuning = stored.rendezvous = stored.secret = nullptr;
   std::unique_ptr<Session> created(new Session(std::move(state)));
@@ -217,15 +217,16 @@ Status Session::begin(std::string_view program, std::span<const Step> steps) {
   Executable *executable = state_->find(program);
   if (!executable)
     return {MT_INVALID, "the plan has no program " + std::string(program)};
-  if (state_->inFlight > 0 && state_->flying != executable)
-    return {MT_INVALID, "expected " + std::string(program) + " after all steps of another program are finished"};
+  if (state_->inFlight > 0 && state_->active != executable)
+    return {MT_INVALID, "expected " + std::string(program) + " after all steps of the other program are finished"};
   if (state_->launches.size() == static_cast<size_t>(maxInFlight()))
-    return {MT_INVALID, "expected at most " + std::to_string(maxInFlight()) + " launches in flight, found one more"};
+    return {MT_INVALID, "expected at most " + std::to_string(maxInFlight()) +
+                            " launches in flight, found one more; finish a launch first"};
   if (steps.size() != 1 && steps.size() != executable->runs.size())
     return {MT_INVALID, "expected 1 step or " + std::to_string(executable->runs.size()) + " in a launch, found " +
                             std::to_string(steps.size())};
   Step chosen = {};
-  if (state_->lengths && state_->lengths->has(program)) { // one step a launch, and one launch at a time
+  if (state_->lengths && state_->lengths->has(program)) { // one step per launch and one launch in flight
     chosen = steps[0];
     if (Status status = state_->choose(program, executable, chosen); !status.ok())
       return status;
@@ -234,7 +235,7 @@ Status Session::begin(std::string_view program, std::span<const Step> steps) {
   for (size_t i = 0; i < steps.size(); ++i)
     if (Status status = state_->checkStep(*executable, steps[i], i); !status.ok())
       return status;
-  state_->flying = executable;
+  state_->active = executable;
   state_->launches.push_back(steps.size());
   state_->inFlight += steps.size();
   state_->group->begin(executable->bound, std::span(executable->runs).first(steps.size()));
@@ -251,7 +252,7 @@ Status Session::finish(mtrun_results *results) {
   if (--state_->launches.front() == 0)
     state_->launches.erase(state_->launches.begin());
   if (results && health().ok())
-    state_->report(*state_->flying, *results);
+    state_->report(*state_->active, *results);
   return health();
 }
 
@@ -268,7 +269,7 @@ int Session::maxInFlight() const { return state_->lengths ? 1 : state_->group->m
 
 int Session::stepsPerLaunch(std::string_view program) const {
   const Executable *executable = state_->find(program);
-  bool traced = executable && executable->bound.tracer; // times are one step's
+  bool traced = executable && executable->bound.tracer; // traced times belong to one step
   return executable && !traced ? static_cast<int>(executable->runs.size()) : 1;
 }
 
@@ -352,10 +353,10 @@ int Session::process() const { return state_->processGroup ? state_->processGrou
 
 int Session::processes() const { return state_->processGroup ? state_->processGroup->processes() : 1; }
 
-Status Session::share(std::string &bytes) {
+Status Session::broadcast(std::string &bytes) {
   if (!health().ok() || !state_->processGroup)
     return health();
-  return state_->processGroup->share(bytes);
+  return state_->processGroup->broadcast(bytes);
 }
 
 mtrun_session_info Session::info() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan bound to devices, ready to run. What mtrun_session is made of; mtrun.h has the promises to users.
+// A plan that is bound to devices and ready to run: the implementation of mtrun_session. mtrun.h documents what callers
+// can rely on.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -20,94 +21,101 @@ namespace mtrun {
 
 class Session {
 public:
-  // Allocates everything, starts the threads, runs `init`. `plan` must outlive the session; `options` may be null.
+  // Allocates all memory, starts the threads and runs `init`. `plan` must outlive the session; `options` may be null.
   static Status create(const Plan &plan, const mtrun_options *options, std::unique_ptr<Session> &session);
   ~Session();
 
   const Plan &plan() const;
 
-  // Runs `init` with `seed` (0: the seed of the options, or the plan's).
+  // Runs `init` with `seed`; 0 stands for the seed of the options, or else of the plan.
   Status init(int64_t seed);
 
-  // Runs one program on rows [0, n) of `tensors` (signature order) and fills `results`, which may be null, as may its
-  // arrays. MT_INVALID: no such program, n outside 1 .. B, a null tensor that is not optional.
+  // Runs one program on rows [0, n) of `tensors` (in signature order) and fills `results`. `results` and its arrays may
+  // be null. MT_INVALID: the plan has no such program, n is not in 1 .. B, or a required tensor is null.
   Status run(std::string_view program, const void *const *tensors, int64_t n, mtrun_results *results);
 
-  // Steps in flight. A step that began may still run when begin() returns, and its tensors have been read; finish()
-  // gives the results of the oldest one. run() is both. Until all are finished they are of one program, and nothing
-  // else runs; what reads or sets variables waits for them.
+  // Asynchronous steps. After begin() a step may still be running, but its tensors have been read; finish() waits for
+  // the oldest step and returns its results. run() does both. While steps are in flight, they all belong to one program
+  // and no other program runs; functions that read or set variables wait for them.
   struct Step {
-    const void *const *tensors; // as run()'s
+    const void *const *tensors; // as for run()
     int64_t n;
-    bool unchanged = false; // the tensors hold what they held in all steps before that named them
+    bool unchanged = false; // the tensors have the same values as in all earlier steps with these pointers
   };
-  // Launches that may have begun before the first of them is finished; 1: begin() runs the step.
+  // The maximum number of launches in flight. 1: begin() runs the step itself.
   int maxInFlight() const;
-  // Steps that a launch of `program` may hold besides 1.
+  // The number of steps that a launch of `program` may have; a launch of 1 step is always possible.
   int stepsPerLaunch(std::string_view program) const;
-  size_t inFlight() const; // steps
-  // How many steps took each of the plan's lengths so far, of all programs; empty: it has one.
+  size_t inFlight() const; // number of steps
+  // Returns the number of steps of each of the plan's lengths so far, over all programs; empty if the plan has one
+  // length.
   std::vector<int64_t> lengthSteps() const;
-  // Begins a launch of one step or stepsPerLaunch(). MT_INVALID as run(). Failures of a device show in finish().
+  // Begins a launch of 1 step or of stepsPerLaunch() steps. MT_INVALID as for run(). finish() reports failures of a
+  // device.
   Status begin(std::string_view program, std::span<const Step> steps);
   Status finish(mtrun_results *results);
 
-  // The first failure of a device; success until then. What a session gives after one is void.
+  // Returns the first failure of a device, or success. Results after a failure are invalid.
   const Status &health() const;
 
-  // A variable's bytes, row major, from the first device's copy; valid until the session ends, changed by the next
-  // step. Of devices whose memory the host cannot read, a copy that the call makes: health() says whether it is good.
+  // Returns a variable's bytes, row major, from the first device's copy. They are valid until the session ends, and the
+  // next step changes them. If the host cannot read the device's memory, the call makes a copy; health() tells if it
+  // succeeded.
   std::span<const std::byte> variable(uint32_t index) const;
   size_t variableSize(uint32_t index) const; // bytes
-  // Copies into every device's copy. MT_INVALID: `bytes` has another size than the variable.
+  // Sets a variable on all devices. MT_INVALID: `bytes` has another size than the variable.
   Status setVariable(uint32_t index, std::span<const std::byte> bytes);
-  // Grows whenever init() or setVariable() change variables, which steps do not.
+  // A counter that grows when init() or setVariable() changes variables. Steps do not change it.
   uint64_t changes() const;
-  // Index of a variable by name; MT_INVALID lists the variables there are.
+  // Finds the index of a variable by name. MT_INVALID: the message lists the plan's variables.
   Status findVariable(std::string_view name, uint32_t &index) const;
 
-  // From now on takes down what each thread does in training steps; the record so far goes. MT_INVALID, MT_NO_MEMORY.
+  // From now on records the activity of each thread in training steps, and discards earlier records. MT_INVALID,
+  // MT_NO_MEMORY.
   Status startTrace(const TracerOptions &options);
-  // Null before.
+  // Returns null if startTrace() was not called.
   const Tracer *tracer() const;
-  // While there is a tracer: tracks of one of the devices that the caller named, which may be part of a larger pool;
-  // whether they are streams of a GPU, "compute" and "links", and not threads.
+  // Valid while there is a tracer. The number of tracks of a device that the user named, whose threads may belong to a
+  // larger pool.
   int tracksOfDevice() const;
+  /// Returns true if the tracks are the streams "compute" and "links" of a GPU; false if they are threads.
   bool namesTracks() const;
-  // Those that split the shards: one where devices share variables.
+  // Returns the number of devices that split the shards: 1 if the devices share variables.
   int groupDevices() const;
 
-  // Of a session of several processes with a device each, the number of this one; 0 of 1 otherwise.
+  // The rank of this process and the number of processes; 0 and 1 if the session has a single process.
   int process() const;
   int processes() const;
-  // What process 0 calls it with, all have on return; each process calls it as often as the others. MT_LOST.
-  Status share(std::string &bytes);
+  // Broadcasts `bytes` from process 0. Collective: all processes must call it the same number of times. MT_LOST.
+  Status broadcast(std::string &bytes);
 
   mtrun_session_info info() const;
-  // Shards that a device hosts; 0 for a device that there is not.
+  // Returns the number of shards of a device; 0 if the device does not exist.
   int32_t shards(int32_t device) const;
 
-  // Measures what may run each kernel of train_step, which must have run, and writes a tuning file; void afterwards.
+  // Measures the algorithms of each kernel of train_step, which must have run before, and writes a tuning file. The
+  // session's results are invalid afterwards.
   Status tune(const std::string &path, int repeats, const std::function<void(const std::string &)> &line);
-  // The hash of the tuning file that the devices' choices come from, in hexadecimal digits; "" without one.
+  // Returns the hash of the tuning file in use, in hexadecimal digits; "" if there is none.
   std::string tuning() const;
 
-  // What may change the bits of a run, beside the plan and the seed: lines "WHAT: VALUE".
+  // Returns conditions other than the plan and the seed that may change the bits of a run: lines "WHAT: VALUE".
   const std::string &conditions() const;
 
-  // Of the labels 0, 1, ...: the plan's, those of a file that was loaded, or the training data's; empty: not known.
+  // Returns the names of the labels 0, 1, ...: from the plan, from a loaded file or from the training data; empty if
+  // they are unknown.
   const std::vector<std::string> &classNames() const;
   void nameClasses(std::vector<std::string> names);
 
-  // Sends a line to the log sink of the options, if there is one. 0 info, 1 warning.
+  // Sends a line to the log sink of the options, if there is one. `level`: 0 info, 1 warning.
   void log(int level, const std::string &message) const;
 
-  // For tests. Kernels launched so far, all devices together.
+  // For tests. Returns the number of kernels launched so far on all devices.
   uint64_t launches() const;
-  // Sets every byte of arenas and shared blocks: nothing may depend on what they hold between programs.
+  // For tests. Sets every byte of arenas and shared blocks: programs must not depend on leftover values there.
   void fillTemporaries(uint8_t byte);
-  // With private variables: before each exchange of all-reduce `collective`, flips the lowest bit of the partial sum's
-  // first element as the peers of `device` receive it. -1 ends it.
+  // For tests, with private variables. Before each exchange of all-reduce `collective`, flips the lowest bit of the
+  // first element of the partial sum that `device` sends. -1 ends it.
   void corruptPartial(int collective, int device);
 
   struct State;

@@ -7,20 +7,21 @@ namespace mtrun {
 
 Status startTracer(const TracerOptions &options, DeviceGroup &group, Executable &executable,
                    std::unique_ptr<Tracer> &tracer) {
-  // A wait and a launch; of an all-reduce three waits, two transfers and a sum, and before it of micro-batches a wait
-  // and a sum.
-  // Of devices that the host copies for: these copies, as a step that the program does not have.
+  // Count the marks of a step. A launch has a wait and a launch. An all-reduce has three waits, two transfers and a
+  // sum, and in micro-batches a wait and a sum before it. If the host copies data to the device, the copies count as an
+  // additional step after the steps of the program.
   size_t marks = 0, steps = count(executable.program->steps()) + !group.hostMemory();
   for (const BoundStep &step : executable.bound.devices[0].steps)
     marks += step.kernel          ? 2
              : group.hostMemory() ? 9
                                   : 2 * (3 + static_cast<size_t>(executable.bound.sessionDevices()));
-  // Between micro-batches two waits.
+  // There are two waits between micro-batches.
   int64_t microBatches = 1;
   for (const DeviceProgram &device : executable.bound.devices)
     microBatches = std::max(microBatches, device.microBatches(device.maxRows));
   marks = (marks + 2 * executable.bound.devices[0].phases.size()) * static_cast<size_t>(microBatches);
-  // Threads; of GPUs the streams of launches and, where there are others to reach, of all-reduces.
+  // A CPU device has a track per thread. A GPU has a track for launches and, with several GPUs, a track for
+  // all-reduces.
   size_t tracks = static_cast<size_t>(group.threads());
   if (!group.hostMemory())
     tracks = executable.bound.sessionDevices() > 1 ? 2 : 1;
@@ -31,7 +32,7 @@ Status startTracer(const TracerOptions &options, DeviceGroup &group, Executable 
       !status.ok())
     return status;
   if (!group.hostMemory())
-    created->setBeside(tracks);
+    created->setTracksPerThread(tracks);
   executable.bound.tracer = created.get();
   tracer = std::move(created);
   return group.prepareTrace(executable.bound);

@@ -10,8 +10,8 @@
 
 namespace mtrun {
 
-// From the next run of `executable` on, its threads take down what they do into `tracer`, which must outlive it; the
-// one that was there before is freed. MT_INVALID, MT_NO_MEMORY.
+// From the next run of `executable` on, its threads record their activity in `tracer`, which must outlive the
+// executable. Frees the earlier tracer. MT_INVALID, MT_NO_MEMORY.
 Status startTracer(const TracerOptions &options, DeviceGroup &group, Executable &executable,
                    std::unique_ptr<Tracer> &tracer);
 

@@ -20,7 +20,7 @@ uint64_t UnitWeights::bytes(const Plan &plan) {
   return bytes * std::size(decltype(lists_){});
 }
 
-// Ones of a type in so many bytes.
+// Fills `bytes` with the number 1 of a type.
 static void fillWithOnes(fb::DType type, std::vector<std::byte> &bytes) {
   auto fill = [&](auto one) {
     for (size_t at = 0; at < bytes.size(); at += sizeof(one))
@@ -40,7 +40,7 @@ static void fillWithOnes(fb::DType type, std::vector<std::byte> &bytes) {
     return fill(uint8_t{1});
   case fb::DType::BF16:
   case fb::DType::F16:
-    return; // no signature has them
+    return; // signatures never have these types
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a step reads in place of sample weights that its caller leaves out: ones, for a batch.
+// Sample weights of 1 for a whole batch, which a step reads if the caller leaves the weights out.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -13,14 +13,14 @@ namespace mtrun {
 
 class UnitWeights {
 public:
-  // An upper bound of what make takes.
+  // Returns an upper bound of the bytes that make() allocates.
   static uint64_t bytes(const Plan &plan);
   void make(const Plan &plan);
-  // As many as the plan's largest optional tensor of the type has.
+  // Returns an array of the value 1, as long as the plan's largest optional tensor of the type.
   const void *of(mt::plan::DType type) const { return lists_[static_cast<size_t>(type)].data(); }
 
 private:
-  std::vector<std::byte> lists_[8]; // a type each
+  std::vector<std::byte> lists_[8]; // by type
 };
 
 } // namespace mtrun

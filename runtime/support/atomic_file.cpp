@@ -17,14 +17,15 @@ static std::string folderOf(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// A name lives in its folder: without this a power cut may lose it. 0, or the system's reason.
+// Syncs a folder, so that the names in it survive a power cut. Returns 0, or errno.
 static int syncFolder(const std::string &path) {
   int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0)
     return errno;
   int reason = fsync(folder) == 0 ? 0 : errno;
   close(folder);
-  return reason == EINVAL ? 0 : reason; // no fsync for folders there: the rename is as durable as it gets
+  // some file systems cannot fsync a folder; a rename has no stronger guarantee there
+  return reason == EINVAL ? 0 : reason;
 }
 
 AtomicFile::~AtomicFile() {
@@ -36,7 +37,7 @@ AtomicFile::~AtomicFile() {
 
 Status AtomicFile::fail(const char *what, int errorNumber) { return ioError(what, path_, errorNumber); }
 
-// Removes what a writer that is gone left under the name: a file of this user that nobody holds a lock on.
+// Removes the temporary file `name` that a killed process left: a file of this user that no process has locked.
 static bool removeLeftover(const std::string &name) {
   int descriptor = ::open(name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0)
@@ -49,7 +50,7 @@ static bool removeLeftover(const std::string &name) {
   return removed;
 }
 
-// A new file with a lock on it. -1 and EEXIST: the name is another writer's.
+// Creates a file and locks it. Returns -1 with errno EEXIST if another process is writing a file of this name.
 static int create(const std::string &name) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -60,7 +61,7 @@ static int create(const std::string &name) {
         break;
       continue;
     }
-    // Before the lock is there another writer may take the file for a leftover.
+    // Another process may remove the file between open() and flock(); st_nlink is then 0, and the loop tries again.
     struct stat facts;
     if ((flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(descriptor, &facts) == 0 &&
         facts.st_nlink > 0)
@@ -71,10 +72,11 @@ static int create(const std::string &name) {
   return -1;
 }
 
-// By which a file without a name is linked.
+// The path by which linkat() names an unnamed file.
 static std::string linkOf(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
 
-// A new file without a name, with a lock on it. -1: this file system has none, or there is no /proc to name it by.
+// Creates and locks a file without a name. Returns -1 if the file system does not support O_TMPFILE or /proc is not
+// mounted.
 static int createUnnamed(const std::string &folder) {
   int descriptor = ::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
   struct stat facts;
@@ -86,7 +88,7 @@ static int createUnnamed(const std::string &folder) {
   return descriptor;
 }
 
-constexpr int writers = 100; // so many may write to a path at once
+constexpr int writers = 100; // the maximum number of concurrent writers of one path
 
 static std::string temporaryName(const std::string &path, int number) {
   return path + ".mtc-tmp-" + std::to_string(number);
@@ -101,7 +103,7 @@ static void removeLeftovers(const std::string &path) {
 Status AtomicFile::open(const std::string &path) {
   path_ = path;
   struct stat existing;
-  // A rename would replace a device or a pipe by a file, and it cannot replace a folder.
+  // A rename would replace a device or a pipe by a regular file, and fails for a folder.
   if (stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode))
     return S_ISDIR(existing.st_mode) ? fail("cannot write", EISDIR)
                                      : Status(MT_IO, "cannot write " + path + ": it is not a regular file");
@@ -124,7 +126,7 @@ Status AtomicFile::createNamed() {
   return fail("cannot create", errno);
 }
 
-// 0, or the system's reason.
+// Returns 0, or errno.
 static int copyAll(int from, int to) {
   off_t offset = 0;
   ssize_t copied;
@@ -134,7 +136,7 @@ static int copyAll(int from, int to) {
   return copied == 0 ? 0 : errno;
 }
 
-// The path's own name, if no file has it, else a temporary one.
+// Links the unnamed file as `path_` if no file has that name, else under a temporary name.
 Status AtomicFile::giveName() {
   std::string unnamed = linkOf(descriptor_);
   auto link = [&](const std::string &name) {
@@ -151,7 +153,7 @@ Status AtomicFile::giveName() {
   }
   if (errno == EIO || errno == ENOSPC || errno == EDQUOT || errno == EEXIST)
     return fail("cannot write", errno);
-  // The file system, or a sandbox, gives unnamed files no names: the bytes once more, into a file that has one.
+  // The file system or a sandbox refuses to link unnamed files: copy the bytes into a file that has a name.
   int from = descriptor_;
   Status status = createNamed();
   if (status.ok())
@@ -167,7 +169,7 @@ Status AtomicFile::write(const void *data, size_t size) {
     ssize_t written = ::write(descriptor_, bytes, size);
     if (written < 0 && errno == EINTR)
       continue;
-    if (written <= 0) // nothing taken and no reason given: asking again could go on for ever
+    if (written <= 0) // write() made no progress and set no errno: a retry could loop forever
       return fail("cannot write", written < 0 ? errno : EIO);
     bytes += written;
     size -= static_cast<size_t>(written);
@@ -196,7 +198,7 @@ Status AtomicFile::commit() {
   if (temporary_.empty())
     if (Status status = giveName(); !status.ok())
       return status;
-  // Renamed before it is closed: without its lock it would be a leftover.
+  // Rename before close: close() drops the lock, and another process could then remove the file as a leftover.
   if (!temporary_.empty() && rename(temporary_.c_str(), path_.c_str()) != 0)
     return fail("cannot write", errno);
   temporary_.clear();
@@ -212,7 +214,7 @@ int makeFolder(const std::string &path) {
   if (mkdir(path.c_str(), 0777) != 0)
     return errno;
   int reason = syncFolder(folderOf(path));
-  if (reason == 0 || reason == EACCES) // a folder that may be written to and not read cannot be synced by us
+  if (reason == 0 || reason == EACCES) // EACCES: a folder with write and without read permission cannot be synced
     return 0;
   rmdir(path.c_str());
   return reason;

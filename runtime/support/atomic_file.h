@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a file that appears whole or not at all, and is on disk once it appears.
-//
-// The bytes go to a file in the path's folder that has no name yet (O_TMPFILE): a process that is killed leaves none.
-// When all is written it gets its name. A link cannot replace a file: where there is one at the path, the new file is
-// first linked as PATH.mtc-tmp-N and renamed by the next call. A kill between these two calls leaves that name; a file
-// system without unnamed files (NFS) has it from the beginning. Its writer holds a lock on it: one that nobody locks is
-// of a run that was killed, and the next writer of the path removes it.
+// Writes a file that appears complete or not at all, and that is on disk once it appears.
+// The bytes go into an unnamed file (O_TMPFILE) in the folder of the path, so that a killed process leaves nothing.
+// commit() gives the file its name. linkat() cannot replace a file, so if the path exists, the new file is first linked
+// as PATH.mtc-tmp-N and then renamed. A process that is killed between these two calls leaves PATH.mtc-tmp-N. File
+// systems without unnamed files (NFS) use PATH.mtc-tmp-N from the beginning. The writer locks its file; the next writer
+// of the path removes a PATH.mtc-tmp-N that has no lock.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -22,15 +21,16 @@ public:
   AtomicFile() = default;
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
-  // Without a commit the new file is gone and an older file at the path stays as it was.
+  // Without commit() the new file disappears, and an older file at the path stays unchanged.
   ~AtomicFile();
 
-  // Creates the file that will be at `path`. All calls: MT_IO with the path and the system's reason.
+  // Creates the file that commit() will put at `path`. All functions return MT_IO with the path and the system's
+  // reason.
   Status open(const std::string &path);
   Status write(const void *data, size_t size);
-  // The same at an offset of its own, which no write() goes to.
+  // Writes at an offset that write() does not reach.
   Status writeAt(uint64_t offset, const void *data, size_t size);
-  // fsync, the name, fsync of the folder.
+  // Syncs the file, gives it its name and syncs the folder.
   Status commit();
 
 private:
@@ -39,13 +39,13 @@ private:
   Status giveName();
 
   std::string path_;
-  std::string temporary_; // the file's name until it has the path's; empty: it has none
+  std::string temporary_; // the name of the file before it gets `path_`; empty: the file is unnamed
   int descriptor_ = -1;
 };
 
-// Makes a folder, whose name is on disk when the call returns. 0, or the system's reason: EEXIST where it is there.
+// Creates a folder and syncs its parent. Returns 0 or errno; EEXIST if the folder exists.
 int makeFolder(const std::string &path);
-// The same, with those above it, where they are not there. MT_IO.
+// Creates a folder and all missing parents. MT_IO.
 Status makeFolders(const std::string &path);
 
 } // namespace mtrun

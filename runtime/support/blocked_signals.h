@@ -6,8 +6,8 @@
 
 namespace mtrun {
 
-// While one lives, the thread takes no signals, nor do the threads that it starts, ever: the caller's signals are for
-// the caller's threads.
+// While an object of this class lives, all signals are blocked in its thread. Threads that are created in this time
+// inherit the mask and never handle signals: the caller's signals are delivered to the caller's threads.
 class BlockedSignals {
 public:
   BlockedSignals() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CRC-32C (Castagnoli), as TFRecord and TensorBoard's event files use it, eight bytes at a time.
+// CRC-32C (Castagnoli) of TFRecord files and TensorBoard's event files, eight bytes per iteration.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ inline uint32_t crc32c(const void *data, size_t size) {
   const auto *bytes = static_cast<const uint8_t *>(data);
   uint32_t crc = ~0u;
   for (; size >= 8; size -= 8, bytes += 8) {
-    uint64_t word = 0; // little endian on every machine that we run on
+    uint64_t word = 0; // all supported targets are little endian
     memcpy(&word, bytes, sizeof word);
     word ^= crc;
     crc = 0;
@@ -42,7 +42,7 @@ inline uint32_t crc32c(const void *data, size_t size) {
   return ~crc;
 }
 
-// As the two formats store it.
+// The masked form that TFRecord and event files store.
 inline uint32_t maskedCrc32c(const void *data, size_t size) {
   uint32_t crc = crc32c(data, size);
   return (crc >> 15 | crc << 17) + 0xa282ead8u;

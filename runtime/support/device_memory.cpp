@@ -10,7 +10,8 @@ uint64_t stagingElements(uint64_t elements, uint64_t devices) {
   return devices == 1 ? 0 : (elements / devices / partAlignment + 2) * partAlignment * devices;
 }
 
-// In bytes, the most of all numbers of devices whose fullest holds 2^`variant` of the shards.
+// Returns the maximum of stagingElements() in bytes over all numbers of devices whose largest subtree has 2^`variant`
+// shards.
 static uint64_t maxStagingBytes(uint64_t partialBytes, uint64_t shards, uint32_t variant) {
   uint64_t fewest = std::max<uint64_t>(shards >> variant, 1), most = 0;
   for (uint64_t devices = fewest; devices < 2 * fewest && devices <= shards; ++devices)
@@ -30,7 +31,7 @@ void DeviceMemory::addProgram(const ProgramMemory &program, uint32_t variant, ui
   for (uint64_t partial : program.partials) {
     largest = std::max(largest, partial);
     sumsBytes += microBatchSums(partial, shards / atOnce);
-    sharedBytes -= alone ? bytesOfLoneResult(partial) : 0; // results are inside, and do not overlap
+    sharedBytes -= alone ? bytesOfLoneResult(partial) : 0; // the results lie inside the shared block and do not overlap
   }
   shared = std::max(shared, sharedBytes);
   arena = std::max(arena, program.arenas[static_cast<size_t>(std::countr_zero(atOnce))]);

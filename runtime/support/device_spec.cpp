@@ -11,13 +11,13 @@ namespace {
 
 constexpr int maxThreads = 1024;
 
-// A whole number from `least` that is all of `text`.
+// Parses all of `text` as a whole number that is at least `least`.
 bool parseWhole(std::string_view text, int least, int &value) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() && value >= least;
 }
 
-// A, A-B, A*K or A-B*K.
+// Parses A, A-B, A*K or A-B*K.
 bool parseGpus(std::string_view text, std::vector<int> &gpus) {
   size_t times = text.find('*');
   int copies = 1, first = 0, last = 0;
@@ -37,7 +37,7 @@ bool parseGpus(std::string_view text, std::vector<int> &gpus) {
   return true;
 }
 
-// `list`: what follows the colon; without one the first GPU.
+// Parses `list`, the text after the colon.
 Status parseGpuList(std::string_view text, std::string_view list, DeviceSpec &spec) {
   for (bool more = true; more;) {
     size_t comma = list.find(',');
@@ -53,7 +53,7 @@ Status parseGpuList(std::string_view text, std::string_view list, DeviceSpec &sp
   return {};
 }
 
-// Of words that other tools have for devices, and of words that are almost right.
+// Returns a suggestion for device names of other tools and for misspelled kinds; "" if there is none.
 std::string meant(std::string_view text) {
   size_t colon = text.find(':');
   std::string_view kind = text.substr(0, colon);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of devices there are, and "cpu:2x4", "cuda:0-3": which devices a session runs on. How a kind is opened and
-// listed is a row of runtime/device/Groups.cpp.
+// The kinds of devices, and the syntax of device lists such as "cpu:2x4" and "cuda:0-3". runtime/device/Groups.cpp has
+// the function that opens each kind.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -13,36 +13,36 @@
 namespace mtrun {
 
 struct DeviceKind {
-  std::string_view name; // what comes before the colon, and the device of a plan's target
-  bool hasCode;          // plans have machine code for it
-  // Its devices have numbers, "KIND:0-3", and memory of their own: each owns its variables, may have a process of its
-  // own, and is worth tuning for. Others are counted, "KIND:2x4".
+  std::string_view name; // the text before the colon, and the device of a plan's target
+  bool hasCode;          // plans have machine code for this kind
+  // Devices of this kind have numbers ("KIND:0-3") and their own memory: each has its own variables, may have its own
+  // process, and can be tuned. Devices of other kinds are counted ("KIND:2x4").
   bool gpu;
 };
 
 inline constexpr DeviceKind deviceKinds[] = {{"cpu", true, false}, {"null", false, false}, {"cuda", true, true}};
 
-// Null: there is no such kind.
+// Returns the kind of this name, or null.
 const DeviceKind *deviceKind(std::string_view name);
-// The kind of a list of devices, whether or not what follows the colon is right; null as above.
+// Returns the kind of a device list, whose part after the colon may be wrong; null if the kind is unknown.
 const DeviceKind *kindOfDevices(std::string_view devices);
-// Their names, for messages: "cpu or cuda" of those with code, "cpu, null or cuda".
+// Returns the names for messages: "cpu or cuda" for kinds with code, else "cpu, null or cuda".
 std::string deviceKindNames(bool withCode);
 
 struct DeviceSpec {
   std::string kind = "cpu";
   int devices = 1;
-  int threads = 1;       // a device
-  std::vector<int> gpus; // of a kind of GPUs: each device's GPU
+  int threads = 1;       // per device
+  std::vector<int> gpus; // for GPUs: the GPU of each device
 
   bool onGpus() const;
 };
 
-// KIND, KIND:N or KIND:NxT, N and T from 1, N * T at most 1024; or for GPUs KIND:LIST, a list of GPUs by number, A or
-// A-B, with commas between; *K after one: K devices on each of them. MT_INVALID.
+// Parses KIND, KIND:N or KIND:NxT with N, T >= 1 and N * T <= 1024; for GPUs also KIND:LIST, where LIST has numbers A
+// or ranges A-B with commas between them. A suffix *K puts K devices on each GPU of the item. MT_INVALID.
 Status parseDeviceSpec(std::string_view text, DeviceSpec &spec);
 
-// The first `count` GPUs of a kind, as parseDeviceSpec() takes them.
+// Returns the list of the first `count` GPUs of a kind in the syntax of parseDeviceSpec().
 std::string firstGpus(const DeviceKind &kind, int64_t count);
 
 } // namespace mtrun

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU architectures that code is made for: one description per compute capability. The compiler cuts kernels by
-// them (compiler/codegen/gpu/GpuTarget.h), and the runtime computes a GPU's peak rates from them.
+// The supported GPU architectures: one description per compute capability. The compiler chooses tile sizes by these
+// descriptions (compiler/codegen/gpu/GpuTarget.h), and the runtime computes a GPU's peak rates from them.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,33 @@
 namespace mtrun {
 
 struct GpuArchitecture {
-  std::string_view name; // ptxas'
+  std::string_view name; // name for ptxas
   int capability;        // 10 * major + minor
-  // Fused multiply-adds of a multiprocessor in a clock: of float32; of its tensor cores in TF32, dense, with sums in
-  // float32, 0 if they have no TF32. In BF16 and F16 the tensor cores do twice as many.
+  // Fused multiply-adds per multiprocessor and clock. `f32`: float32. `tf32`: tensor cores in TF32 (dense, sums in
+  // float32), 0 if they do not support TF32. BF16 and F16 have twice the TF32 rate.
   int f32, tf32;
-  int sharedBytes;     // of workgroup memory of a multiprocessor
-  int multiprocessors; // of one GPU of this architecture
+  int sharedBytes;     // workgroup memory per multiprocessor
+  int multiprocessors; // per GPU
 
   constexpr bool hasTensorCores() const { return tf32 > 0; }
-  // wgmma: PTX ISA has it for sm_90a alone.
+  // PTX ISA supports wgmma only for sm_90a.
   constexpr bool hasWarpgroups() const { return capability == 90; }
 };
 
-// Lowest first. float32 and sharedBytes: CUDA C++ Programming Guide, arithmetic instructions and technical
-// specifications per compute capability. TF32 and multiprocessors: NVIDIA's data sheets and architecture papers of T4,
-// A100, RTX A6000, L40S, H100 SXM, B200 and RTX PRO 6000. Sums in float32 are half as fast on a GeForce.
+// Lowest capability first. Sources of `f32` and `sharedBytes`: CUDA C++ Programming Guide, arithmetic instructions and
+// technical specifications per compute capability. Sources of `tf32` and `multiprocessors`: NVIDIA's data sheets and
+// architecture papers of T4, A100, RTX A6000, L40S, H100 SXM, B200 and RTX PRO 6000. A GeForce GPU has half the rate
+// for sums in float32.
 inline constexpr GpuArchitecture gpuArchitectures[] = {
     {"sm_75", 75, 64, 0, 64 << 10, 40},        {"sm_80", 80, 64, 512, 164 << 10, 108},
     {"sm_86", 86, 128, 256, 100 << 10, 84},    {"sm_89", 89, 128, 256, 100 << 10, 142},
     {"sm_90", 90, 128, 1024, 228 << 10, 132},  {"sm_100", 100, 128, 2048, 228 << 10, 148},
     {"sm_120", 120, 128, 256, 100 << 10, 188},
 };
-// What the simulated driver says it is: capability 0.
+// The architecture of the simulated driver, which reports capability 0.
 inline constexpr GpuArchitecture simulatedArchitecture = {"simulated", 0, 128, 0, 64 << 10, 1};
 
-// The newest that a GPU of this capability is at least; the lowest for older ones.
+// Returns the highest architecture whose capability is at most `capability`, or the lowest architecture of all.
 constexpr const GpuArchitecture &gpuArchitecture(int capability) {
   const GpuArchitecture *found = capability == 0 ? &simulatedArchitecture : gpuArchitectures;
   for (const GpuArchitecture &architecture : gpuArchitectures)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hashes in text, and JSON text that ends with its own: checkpoints' manifests, tuning files.
+// Hashes as text, and sealed JSON text, which ends with its own hash: manifests of checkpoints and tuning files.
 #pragma once
 
 #include "runtime/abi/plan_file.h"
@@ -11,15 +11,15 @@
 namespace mtrun {
 
 std::string hashText(const Hash128 &hash); // 32 hexadecimal digits, high half first
-// Throws std::runtime_error, which says what was expected and found.
+// Parses the text of hashText(). Throws std::runtime_error with the expected and the found text.
 Hash128 hashOfText(const std::string &text);
 
-// Adds a last member "hash" to the text of an object, indented by one, which ends with a newline and a brace: the hash
-// of all that stands before it. Then a newline.
+// Appends the member "hash", the hash of the text before it, and a newline. `text` is an object that ends with a
+// newline and a brace, with members indented by one space.
 Hash128 seal(std::string &text);
-// Bytes from the hash's comma on.
+// The number of bytes that seal() appends, from the comma on.
 inline constexpr size_t sealBytes = 47;
-// Whether `text` ends with its own hash.
+// Returns true if `text` ends with its own hash.
 bool isSealed(std::string_view text, Hash128 &hash);
 
 } // namespace mtrun

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Precompiled: the standard headers that files of the runtime include. Each file includes what it uses: the build for
-// 64-bit ARM precompiles nothing, and shows one that does not.
+// Precompiled standard headers of the runtime. Each file still includes what it uses: the build for 64-bit ARM does not
+// precompile headers and fails on a missing include.
 #ifndef RUNTIME_SUPPORT_HEADERS_H
 #define RUNTIME_SUPPORT_HEADERS_H
 

@@ -8,8 +8,8 @@
 
 namespace mtrun {
 
-// Colors have names, of which dark pages have others: foreground, muted, lines, background, soft background, and a to g
-// to tell things apart.
+// Colors are CSS variables with other values on dark pages: foreground, muted, lines, background, soft background, and
+// a to g for curves and bars.
 static constexpr const char *baseStyle =
     ":root{color-scheme:light dark;--fg:#1b2430;--muted:#5b6876;--line:#d5dce4;--bg:#fff;--soft:#f3f5f8;--a:#1f6fd0;"
     "--b:#c8540a;--c:#2a8a57;--d:#7d4fd3;--e:#b3365b;--f:#0f8086;--g:#86690f;--bad:#b42318}\n"
@@ -67,7 +67,7 @@ void append(std::string &out, const char *format, ...) {
   auto size = static_cast<size_t>(vsnprintf(text, sizeof text, format, arguments));
   if (size < sizeof text) {
     out.append(text, size);
-  } else { // of a long name or a curve
+  } else { // a long name or a curve
     size_t before = out.size();
     out.resize(before + size + 1);
     vsnprintf(out.data() + before, size + 1, format, again);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages for a browser that need nothing beside them: no script, no style and no picture comes from elsewhere, and what
-// comes from files is text on them, whatever it holds. Reports of runs and pictures of plans are such pages.
+// HTML pages without external resources: a page loads no script, style or image, and text from files is escaped.
+// Reports of runs and visualizations of plans are pages of this kind.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace mtrun {
 
-// `text` may be any bytes. What a browser would take for a tag or a quote is written as a word of its own, and what is
-// no UTF-8, or no character that a page may have, becomes U+FFFD.
+// Escapes tags and quotes, and replaces invalid UTF-8 and characters that HTML does not allow by U+FFFD. `text` may be
+// any bytes.
 std::string htmlText(std::string_view text);
 
-// From the doctype to the opened body. `title` is any text; `style` is CSS after that of all pages.
+// Returns the page from the doctype to the opening tag of the body. `title` is any text; `style` is CSS that follows
+// the common style.
 std::string pageHead(std::string_view title, std::string_view style);
 inline constexpr const char *pageEnd = "</body></html>\n";
 
-// printf at the end of `out`; texts of files go through htmlText() before.
+// Appends formatted text to `out`. Text from files must be escaped with htmlText() before.
 __attribute__((format(printf, 2, 3))) void append(std::string &out, const char *format, ...);
 
 } // namespace mtrun

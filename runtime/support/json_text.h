@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of JSON as text, for what is written piece by piece: headers of tensors, traces, histories, lines of a log.
+// JSON as text, for output that is written piece by piece: headers of tensor files, traces, histories, log lines.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@
 
 namespace mtrun {
 
-// With quotes. `text` may be any bytes: what is no UTF-8 becomes U+FFFD.
+// Returns `text` as a JSON string with quotes. `text` may be any bytes; invalid UTF-8 becomes U+FFFD.
 std::string jsonString(std::string_view text);
-// Reads back as the same double; null where it is not finite, which JSON has no number for.
+// Returns the text that reads back as the same double; null if the value is not finite, because JSON has no such
+// number.
 std::string jsonNumber(double value);
 
-// A document of objects and arrays, member by member: each on a line of its own, indented by a space per level. Members
-// of an array have no key. Out of memory is std::bad_alloc here; a tree of nlohmann's ends the process then, as its
-// destructor allocates.
+// Writes a document of objects and arrays. Each member has its own line, indented by one space per level. Members of an
+// array have no key. Running out of memory throws std::bad_alloc; nlohmann::json would terminate the process, because
+// its destructor allocates.
 class JsonDocument {
 public:
   JsonDocument() { begin('{'); }
@@ -27,16 +28,16 @@ public:
   void add(std::string_view key, std::string_view text) { line(key) += jsonString(text); }
   void add(std::string_view key, int64_t number) { line(key) += std::to_string(number); }
   void add(std::string_view key, bool value) { line(key) += value ? "true" : "false"; }
-  void add(std::string_view key, const char *text) = delete; // would be a bool
+  void add(std::string_view key, const char *text) = delete; // would convert to bool
 
-  // The text, once every level but the first was ended.
+  // Returns the text. All levels except the first must have been ended.
   std::string finish() &&;
 
 private:
   void begin(char bracket, std::string_view key = {});
   std::string &line(std::string_view key);
 
-  std::string text_, closing_; // of the levels that are open, the innermost last
+  std::string text_, closing_; // closing_: the closing brackets of the open levels, innermost last
 };
 
 } // namespace mtrun

@@ -6,7 +6,7 @@
 
 namespace mtrun {
 
-// PMI_RANK is that of MPICH, Intel MPI and other relatives.
+// MPICH, Intel MPI and related implementations set PMI_RANK.
 constexpr Launcher launchers[] = {
     {"mtrun", "MTRUN_RANK", "MTRUN_SIZE", "MTRUN_LOCAL_RANK", "MTRUN_SIZE"},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
@@ -39,7 +39,7 @@ Status environmentNumber(const char *name, std::optional<int> &value) {
   return {};
 }
 
-// A Slurm script has Slurm's variables too: only what srun starts is one of several.
+// A Slurm batch script has SLURM_PROCID too; SLURM_STEP_ID is set only for processes that srun started.
 Status findLauncher(const Launcher *&launcher) {
   launcher = nullptr;
   for (const Launcher &each : launchers) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What started this process: a launcher that started several tells each its number in variables of the environment.
+// Detects the launcher that started this process. A launcher of several processes passes the rank of each in
+// environment variables.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -11,25 +12,26 @@
 
 namespace mtrun {
 
-// The variables of a launcher; null: it has none of that kind.
+// The environment variables of a launcher; null if the launcher does not set a variable for it.
 struct Launcher {
   std::string_view name;
   const char *rank, *size, *local, *localSize;
 };
 
-// In which a user says that the processes of a launcher have nothing to do with each other: "1".
+// The environment variable that a user sets to "1" if the processes of a launcher are independent runs.
 inline constexpr const char *processesVariable = "MTRUN_PROCESSES";
 
-// The value of a variable of the environment; null: it is not set, or empty.
+// Returns the value of an environment variable, or null if it is unset or empty.
 const char *environmentVariable(const char *name);
-// A whole number from 0 in one; none: it is not set. MT_INVALID: it is another text.
+// Reads an environment variable as a whole number >= 0; nullopt if it is unset. MT_INVALID: it has another text.
 Status environmentNumber(const char *name, std::optional<int> &value);
 
-// The launcher that started this process beside others, or null. MT_INVALID: a variable of one is no number.
+// Finds the launcher that started this process as one of several; null if there is none. MT_INVALID: one of its
+// variables is not a number.
 Status findLauncher(const Launcher *&launcher);
 
-// MT_INVALID: a launcher started several processes, each of which would do all of the work of `what`. `independent`
-// says how a user asks for just that.
+// MT_INVALID: a launcher started several processes, and each would do all of the work of `what`. `independent` is the
+// option that allows it, for the message.
 Status expectNoLauncher(std::string_view what, std::string_view independent);
 
 } // namespace mtrun

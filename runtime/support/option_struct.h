@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Option structs of callers that were compiled with an older or a newer header: they begin with their size.
+// Option structs of the C API begin with their size, so that callers may be compiled with an older or newer header.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -12,11 +12,12 @@
 
 namespace mtrun {
 
-// `requested` as this version's struct; NULL: the defaults. What an older caller's lacks is zero, what a newer one's
-// has more must be zero. `first`: the size of the type's first version, to the end of its last field. MT_INVALID.
+// Copies `requested` into this version's struct; NULL gives the defaults. Fields that an older caller lacks become
+// zero; fields of a newer caller that this version lacks must be zero. `first`: the size of the first version of the
+// type, up to the end of its last field. MT_INVALID.
 template <typename Options>
 Status readOptions(const Options *requested, const char *type, size_t first, Options &options) {
-  constexpr size_t most = 4096; // a size that nobody set may be any number: nothing is read that far
+  constexpr size_t most = 4096; // an uninitialized size may be any number; larger sizes are refused before reading
   options = {};
   if (requested) {
     size_t size = requested->struct_size;
@@ -37,6 +38,6 @@ Status readOptions(const Options *requested, const char *type, size_t first, Opt
 
 } // namespace mtrun
 
-// readOptions, where `last` is the last field of the type's first version.
+// Calls readOptions(); `last` is the last field of the type's first version.
 #define MTRUN_READ_OPTIONS(type, last, requested, options)                                                             \
   mtrun::readOptions<type>(requested, #type, offsetof(type, last) + sizeof(type::last), options)

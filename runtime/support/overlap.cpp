@@ -5,7 +5,7 @@
 
 namespace mtrun {
 
-static bool meet(std::span<const Range> left, std::span<const Range> right) {
+static bool overlap(std::span<const Range> left, std::span<const Range> right) {
   return std::ranges::any_of(left, [&](const Range &a) {
     return std::ranges::any_of(right, [&](const Range &b) { return a.begin < b.end && b.begin < a.end; });
   });
@@ -13,7 +13,7 @@ static bool meet(std::span<const Range> left, std::span<const Range> right) {
 
 Overlap::Place Overlap::launch(std::span<const Range> touched, bool isUpdate) {
   int last = links() - 1;
-  while (last >= waited_ && !meet(links_[static_cast<size_t>(last)], touched))
+  while (last >= waited_ && !overlap(links_[static_cast<size_t>(last)], touched))
     --last;
   if (last < waited_)
     return {false, -1};

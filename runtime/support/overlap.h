@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which launches may run concurrently with an all-reduce, and which must wait for it: decided by the memory that each
-// touches, so that it holds whatever the order of the steps and the reuse of memory in a plan.
+// Decides which launches may run concurrently with an all-reduce and which must wait for it. The decision depends only
+// on the memory ranges that each operation accesses, so it is correct for any order of entries and any reuse of memory.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@ struct Range {
   uint64_t begin, end; // addresses
 };
 
-// One device's two streams, as a program is recorded in order: `compute` has the launches, `links` the all-reduces, and
-// behind them the launches that need nothing but state and results (updates of variables), so that the backward pass
-// goes on meanwhile. What is on `links` waits for all that was on `compute` before it.
+// The two streams of a device, for a program that is recorded in order. `compute` has the launches. `links` has the
+// all-reduces, and after each the launches that need only state and results (updates of variables), so that the
+// backward pass continues meanwhile. An operation on `links` waits for everything that was on `compute` before it.
 class Overlap {
 public:
   struct Place {
     bool onCommunication;
-    int after; // compute must wait for this operation of `links`; -1: for none
+    int after; // the operation of `links` that compute must wait for; -1: none
   };
 
-  // Reads or writes, both alike: two that touch the same memory run in the plan's order. `isUpdate`: touches state that
-  // devices share, and no memory of a pass.
+  // Adds a launch. Reads and writes count alike: two operations that access the same memory run in the plan's order.
+  // `isUpdate`: the launch accesses only state that devices share, and no memory of a micro-batch.
   Place launch(std::span<const Range> touched, bool isUpdate);
   void allReduce(std::span<const Range> touched) { links_.emplace_back(touched.begin(), touched.end()); }
-  // Operations on `links` so far.
+  // Returns the number of operations on `links` so far.
   int links() const { return static_cast<int>(links_.size()); }
 
 private:
   std::vector<std::vector<Range>> links_;
-  int waited_ = 0; // those below are known to be done where compute is
+  int waited_ = 0; // operations below this index are finished from the view of `compute`
 };
 
 } // namespace mtrun

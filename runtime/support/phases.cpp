@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps that touch the arena or the caller's tensors run for each micro-batch. The others, and all-reduces, happen once
-// and keep their order: events. A phase ends where a step of the first sort reads what an event wrote. Values in the
-// arena do not outlive their micro-batch, so a phase has all steps that its partial sums and outputs come from; a step
-// that several phases need runs in each of them.
+// Splits a program into phases. A step (entry of the program) that accesses the arena or the caller's tensors runs once
+// per micro-batch: a repeated step. Any other step and each all-reduce runs once, in order: an event. A phase ends
+// where a repeated step reads data that an event wrote. Values in the arena do not outlive their micro-batch, so each
+// phase contains all steps that its partial sums and outputs depend on; a step that several phases need runs in each.
 #include "runtime/support/phases.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-// Memories: the arena, the shared block, then a variable each.
+// Memory spaces: the arena, the shared block, then one space per variable.
 constexpr uint32_t arena = 0, shared = 1, firstVariable = 2;
 
 struct Range {
@@ -30,14 +30,14 @@ struct Access {
 };
 
 struct StepNode {
-  bool repeated = false; // else an event
-  bool output = false;   // writes rows of the caller's
+  bool repeated = false; // false: an event
+  bool output = false;   // the step writes rows of the caller's tensors
   std::vector<Range> reads, writes;
-  std::vector<uint32_t> producers; // repeated steps that write what it reads
-  std::vector<uint32_t> events;    // repeated: events that write what it reads
-  std::vector<uint32_t> readers;   // events: repeated steps before it that read bytes that it writes
-  uint32_t phase = 0;              // of an event; the first that a repeated step can be in
-  std::vector<uint32_t> phases;    // that a repeated step is in, rising
+  std::vector<uint32_t> producers; // repeated steps whose results this step reads
+  std::vector<uint32_t> events;    // for a repeated step: events whose results it reads
+  std::vector<uint32_t> readers;   // for an event: earlier repeated steps that read bytes that the event overwrites
+  uint32_t phase = 0;              // the phase of an event; the earliest phase of a repeated step
+  std::vector<uint32_t> phases;    // the phases of a repeated step, ascending
 };
 
 template <typename Vector> uint32_t count(const Vector *vector) { return vector ? vector->size() : 0; }
@@ -58,7 +58,7 @@ public:
     for (uint32_t i = 0; i < nodes_.size(); ++i)
       if (Status status = addNode(i); !status.ok())
         return status;
-    if (Status status = settle(); !status.ok())
+    if (Status status = assignPhases(); !status.ok())
       return status;
     if (Status status = checkRepeats(); !status.ok())
       return status;
@@ -91,7 +91,7 @@ private:
       }
   }
 
-  // Of its partial sums, those that somebody reads the results of: bytes between them hold anything.
+  // Adds the partial sums whose results some step reads. Bytes between them may have any value.
   void addAllReduce(StepNode &node, const fb::Step &step) {
     node.writes.push_back({shared, step.result_offset(), step.result_offset() + step.partial_bytes()});
     for (uint32_t b = 0; b < count(program_.buffers()); ++b) {
@@ -129,7 +129,7 @@ private:
     return {};
   }
 
-  // The steps so far whose writes are what a read finds.
+  // Returns the steps so far that wrote the bytes that `read` covers.
   std::vector<uint32_t> writersOf(const Range &read) const {
     std::vector<uint32_t> writers;
     std::vector<Range> open = {read}, rest;
@@ -152,8 +152,10 @@ private:
     return writers;
   }
 
-  // Events keep their order, follow the partial sums that they add, and overwrite nothing that a step still reads.
-  bool raiseEvents() {
+  // Raises the phase of each node to the minimum that is valid now. A node follows its producers; an event also follows
+  // the events before it and the steps that read data that it overwrites; a repeated step runs after the phase of each
+  // event whose result it reads. Returns true if a phase changed.
+  bool raisePhases() {
     bool raised = false;
     uint32_t last = 0;
     for (StepNode &node : nodes_) {
@@ -172,7 +174,7 @@ private:
     return raised;
   }
 
-  // Each repeated step to the phases that need it.
+  // Puts each repeated step into all phases that need its results.
   void placeRepeated() {
     for (StepNode &node : nodes_)
       node.phases.clear();
@@ -188,8 +190,8 @@ private:
     }
   }
 
-  Status settle() {
-    while (raiseEvents()) {
+  Status assignPhases() {
+    while (raisePhases()) {
       placeRepeated();
       for (const StepNode &node : nodes_)
         if (node.phase > nodes_.size())
@@ -199,8 +201,8 @@ private:
     return {};
   }
 
-  // The event overwrites what a step of a later phase reads: bytes of the shared block, which plans for micro-batches
-  // do not use again, or a variable.
+  // Reports an event that overwrites data that a step of a later phase reads: a variable, or bytes of the shared block,
+  // which are never reused in a plan for micro-batches.
   Status waitsForItself(const StepNode &event) const {
     std::string place = program_.name()->str() + ": ", name = nameOf(readerOf(event));
     if (plan_.micro_batches() <= 1)
@@ -211,7 +213,7 @@ private:
                             name + "; if it normalises the batch, compile the model with --batch-norm local"};
   }
 
-  // A step that still reads what an event overwrites, where there is one; else any step.
+  // Returns a step that reads data that the event overwrites, or else a step that waits for an event.
   uint32_t readerOf(const StepNode &event) const {
     for (uint32_t reader : event.readers)
       if (step(reader).layer() >= 0)
@@ -222,7 +224,7 @@ private:
     return 0;
   }
 
-  // An all-reduce has no name.
+  // Returns the name of the layer or of the kernel of a step.
   std::string nameOf(uint32_t index) const {
     if (step(index).layer() >= 0)
       return plan_.layers()->Get(static_cast<uint32_t>(step(index).layer()))->str();
@@ -231,15 +233,15 @@ private:
     return plan_.kernels()->Get(static_cast<uint32_t>(step(index).kernel()))->name()->str();
   }
 
-  // FLOPs of a row; elementwise kernels have no rows.
+  // Returns the FLOPs per row; elementwise kernels have no rows.
   uint64_t costOf(uint32_t index) const {
     const fb::Kernel &kernel = *plan_.kernels()->Get(static_cast<uint32_t>(step(index).kernel()));
     return kernel.kind() == fb::KernelKind::Elementwise ? 0 : kernel.flops_per_row();
   }
 
-  // Cheap steps may run again; a forward pass that does so for each layer would be another program.
+  // Recomputing cheap steps in several phases is allowed. A plan that repeats much of the work is refused.
   Status checkRepeats() const {
-    constexpr uint64_t worth = 8; // of what a step computes, the part that may be computed again
+    constexpr uint64_t worth = 8; // at most 1/worth of the work of a step may be computed again
     uint64_t all = 0, again = 0, most = 0;
     uint32_t dearest = 0;
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
@@ -260,7 +262,7 @@ private:
                             "; if it normalises the batch, compile the model with --batch-norm local"};
   }
 
-  // The first repeated step that reads what happens at the end of `phase`.
+  // Returns the first repeated step that reads the result of an event at the end of `phase`.
   uint32_t waiterOf(uint32_t phase) const {
     uint32_t first = 0;
     for (uint32_t i = static_cast<uint32_t>(nodes_.size()); i-- > 0;)
@@ -276,7 +278,7 @@ private:
       if (!node.phases.empty() && phases.size() <= node.phases.back())
         phases.resize(node.phases.back() + 1);
     for (uint32_t p = 0; p < phases.size(); ++p) {
-      bool waits = false; // one of the barriers since the last step of the phase
+      bool waits = false; // true if there was a barrier since the last step of this phase
       for (uint32_t i = 0; i < nodes_.size(); ++i) {
         bool launch = step(i).kernel() >= 0;
         waits |= launch && step(i).wait() != fb::Wait::None;
@@ -294,8 +296,8 @@ private:
   const fb::Program &program_;
   uint32_t variant_;
   std::vector<StepNode> nodes_;
-  std::vector<std::vector<Access>> writes_; // of each memory
-  std::vector<std::vector<Access>> reads_;  // of each memory but the arena, by repeated steps
+  std::vector<std::vector<Access>> writes_; // writes by memory
+  std::vector<std::vector<Access>> reads_;  // reads of repeated steps by memory, except the arena
 };
 
 } // namespace

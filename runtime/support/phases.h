@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a program runs in micro-batches, by its tables (docs/exactness.md).
+// Splits a program into phases for micro-batches, from the tables of its plan (docs/exactness.md).
 #ifndef MT_PHASES_H
 #define MT_PHASES_H
 
@@ -13,19 +13,19 @@
 namespace mtrun {
 
 struct PhaseStep {
-  uint32_t step; // of the program
-  bool once;     // a launch that runs behind the last micro-batch only
-  bool waits;    // for all threads of the device; an all-reduce brings its own barriers
+  uint32_t step; // index into the program's steps
+  bool once;     // a launch that runs only for the last micro-batch
+  bool waits;    // a barrier of all threads of the device comes first; an all-reduce has its own barriers
 };
 
-// Runs for each micro-batch, from the first step to the last, before the next phase begins.
+// All micro-batches run a phase from its first step to its last before the next phase begins.
 struct Phase {
-  std::vector<PhaseStep> steps; // in the order of the program
-  bool repeats = false;         // else all of them run once
+  std::vector<PhaseStep> steps; // indices in program order
+  bool repeats = false;         // false: all steps of the phase run once
 };
 
-// The phases of a program on a device that holds 2^`variant` shards at a time. The tables are those of a verified plan.
-// MT_INVALID: too much of it needs the whole batch in the device's memory; names the layer.
+// Finds the phases of a program for a device that computes 2^`variant` shards at a time. The plan must be verified.
+// MT_INVALID: too much of the program needs the whole batch at once; the message names the layer.
 Status phasesOf(const mt::plan::Plan &plan, const mt::plan::Program &program, uint32_t variant,
                 std::vector<Phase> &phases);
 

@@ -22,7 +22,7 @@ DeviceMemory deviceMemory(const mt::plan::Plan &plan, uint32_t variant, uint64_t
   memory.variables = plan.variables_bytes();
   if (plan.constants() >= 0)
     memory.constants = plan.sections()->Get(static_cast<uint32_t>(plan.constants()))->size();
-  if (plan.programs()) // a plan may hold none
+  if (plan.programs()) // a plan may have no programs
     for (const mt::plan::Program *program : *plan.programs())
       memory.addProgram(memoryOf(*program), variant, devices, microBatches ? microBatches : plan.micro_batches());
   if (plan.programs() && plan.kernels())

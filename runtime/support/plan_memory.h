@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a device needs of memory, by a plan's tables.
+// The memory that a device needs, from the tables of a plan.
 #ifndef MT_PLAN_MEMORY_H
 #define MT_PLAN_MEMORY_H
 
@@ -9,8 +9,9 @@
 
 namespace mtrun {
 
-// Of a device with 2^`variant` shards. `devices`: of the run; 0: as many as take most. `microBatches`: of the whole
-// batch, a power of two that is at most its shards; 0: as many as the plan says.
+// Returns the memory of a device with 2^`variant` shards. `devices`: the number of devices of the run; 0: the number
+// that needs the most memory. `microBatches`: of the whole batch, a power of two that is at most the number of shards;
+// 0: the plan's number.
 DeviceMemory deviceMemory(const mt::plan::Plan &plan, uint32_t variant, uint64_t devices = 0,
                           uint64_t microBatches = 0);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// .safetensors files: u64 length of a JSON header | header | data. Dense, sorted, no holes.
+// Files in the .safetensors format: u64 length of a JSON header | header | data. The data is dense and sorted.
 #pragma once
 
 #include "runtime/abi/mt.h"
@@ -19,25 +19,25 @@ struct SafeTensor {
   std::string name;
   mt_dtype dtype = MT_F32;
   std::vector<int64_t> shape;
-  std::span<const std::byte> bytes; // row major, little endian; borrowed
+  std::span<const std::byte> bytes; // row major, little endian; not owned
 };
 
-// Text by text: the format's __metadata__.
+// The format's __metadata__: a map from text to text.
 using Metadata = std::map<std::string, std::string>;
 
-// Orders the tensors (largest element first, then by name) and returns the length and header that go before their
+// Sorts the tensors (largest element type first, then by name) and returns the length and the header that precede their
 // bytes.
 std::string safetensorsHeader(std::vector<SafeTensor> &tensors, const Metadata &metadata = {});
 
-// Writes the file as a whole or not at all. The bytes depend on the arguments alone. MT_IO.
+// Writes the complete file or nothing. The bytes depend only on the arguments. MT_IO.
 Status writeSafetensors(const std::string &path, std::vector<SafeTensor> tensors, const Metadata &metadata = {});
 
-// Finds the tensors of a file's bytes, by offset. Any bytes are fine: MT_CORRUPT says what is wrong and where. `where`
-// begins messages.
+// Finds the tensors in the bytes of a file. MT_CORRUPT with the reason and the offset for bytes that are not a valid
+// file. `where` begins messages.
 Status parseSafetensors(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors,
                         Metadata *metadata = nullptr);
 
-// Tensors of 16-bit floats, as most files on the web have them, as f32. `storage` holds their bytes.
+// Converts tensors of 16-bit floats, which are common in published files, to f32. `storage` owns the converted bytes.
 void widenHalves(std::vector<SafeTensor> &tensors, std::vector<std::vector<std::byte>> &storage);
 
 // Reads a whole file. MT_IO, MT_NO_MEMORY.

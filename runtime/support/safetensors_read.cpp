@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of .safetensors headers: the JSON that the format allows, then the format's own rules.
+// Reads .safetensors headers: parses the subset of JSON that the format allows, then checks the format's rules.
 #include "runtime/support/safetensors.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t maxHeader = 100'000'000; // bytes, the format's limit
 constexpr size_t maxRank = 64;
 
-// One entry of the header before its rules are checked.
+// An entry of the header before it is checked.
 struct Entry {
   SafeTensor tensor;
   std::string dtype;
@@ -31,18 +31,18 @@ struct Entry {
   bool hasDtype = false, hasShape = false, hasOffsets = false;
 };
 
-// Takes {"name": {"dtype": "...", "shape": [...], "data_offsets": [b, e]}, "__metadata__": {"k": "v"}} as the JSON
-// library finds it, value by value. What does not belong there ends the parse before anything is kept of it.
+// Receives {"name": {"dtype": "...", "shape": [...], "data_offsets": [b, e]}, "__metadata__": {"k": "v"}} from the JSON
+// library's SAX parser. An unexpected value ends the parse before anything of it is stored.
 class HeaderReader {
 public:
   HeaderReader(std::vector<Entry> &entries, Metadata &metadata) : entries_(entries), metadata_(metadata) {}
 
   const std::string &error() const { return error_; }
 
-  // What nlohmann::json::sax_parse calls; false ends it.
+  // Callbacks of nlohmann::json::sax_parse; false ends the parse.
   bool null() { return unexpected("null"); }
   bool boolean(bool value) { return unexpected(value ? "true" : "false"); }
-  bool number_integer(int64_t value) { return unexpected(std::to_string(value)); } // below 0
+  bool number_integer(int64_t value) { return unexpected(std::to_string(value)); } // negative numbers
   bool number_unsigned(uint64_t value);
   bool number_float(double, const std::string &text) { return unexpected(text.substr(0, 40)); }
   bool string(std::string &value);
@@ -67,7 +67,7 @@ private:
   std::vector<Entry> &entries_;
   Metadata &metadata_;
   Place place_ = Place::Begin;
-  std::string key_; // of the value that comes
+  std::string key_; // the key of the next value
   std::vector<uint64_t> numbers_;
   bool hasMetadata_ = false;
   std::string error_;
@@ -194,13 +194,14 @@ bool HeaderReader::end_array() {
   return true;
 }
 
-// Nothing of the header is kept beside its tensors' names, shapes and offsets, and its metadata: an object inside of a
-// tensor's is refused at its first byte.
+// Stores only the tensors' names, shapes and offsets and the metadata: an object inside a tensor's object is refused at
+// its first byte.
 static Status parseHeader(std::string_view header, const std::string &where, std::vector<Entry> &entries,
                           Metadata &metadata) {
   if (!header.starts_with('{'))
     return {MT_CORRUPT, where + ": expected a header that starts with '{'"};
-  if (size_t zero = header.find('\0'); zero != std::string_view::npos) // for the library the end of the text
+  // the JSON library takes a zero byte for the end of the text
+  if (size_t zero = header.find('\0'); zero != std::string_view::npos)
     return {MT_CORRUPT, where + ": header byte " + std::to_string(zero) + ": expected text, found a zero"};
   HeaderReader reader(entries, metadata);
   if (!nlohmann::json::sax_parse(header, &reader))
@@ -262,7 +263,7 @@ static Status checkEntry(Entry &entry, uint64_t expectedBegin, std::span<const s
 static float extended(uint16_t half, bool brain) {
   if (brain)
     return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
-  constexpr int exponents = 31, bias = 25; // of the last bit of a number below the normal ones: 2^-24
+  constexpr int exponents = 31, bias = 25; // bias: the exponent of the last bit of a subnormal number is 2^-24
   int exponent = half >> 10 & exponents, fraction = half & 0x3ff;
   float size = exponent == 0           ? std::ldexp(static_cast<float>(fraction), 1 - bias)
                : exponent == exponents ? (fraction ? NAN : INFINITY)
@@ -356,7 +357,7 @@ Status readWholeFile(const std::string &path, std::vector<std::byte> &bytes) {
     got += static_cast<size_t>(count);
   }
   close(descriptor);
-  bytes.resize(got); // a file that shrank meanwhile is short, and its reader says so
+  bytes.resize(got); // a file that became shorter meanwhile: its reader reports the missing bytes
   return status;
 }
 

@@ -48,7 +48,7 @@ std::string safetensorsHeader(std::vector<SafeTensor> &tensors, const Metadata &
     offset += tensor.bytes.size();
   }
   json += "}";
-  json.append((8 - json.size() % 8) % 8, ' '); // data starts 8-byte aligned
+  json.append((8 - json.size() % 8) % 8, ' '); // aligns the data to 8 bytes
   std::string header;
   for (int i = 0; i < 8; ++i)
     header += static_cast<char>(json.size() >> (8 * i) & 0xff);

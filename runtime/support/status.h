@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Success or an error with its class and message: what functions behind the C API return.
+// Success or an error with its code and message: the result of internal functions that the C API calls.
 #pragma once
 
 #include "runtime/abi/mt.h"
@@ -19,10 +19,10 @@ public:
   mt_code code() const { return code_; }
   const std::string &message() const { return message_; }
 
-  // The same status with `prefix` before its message; success stays success.
+  // Returns the status with `prefix` before its message; success stays success.
   Status in(const std::string &prefix) && { return ok() ? Status() : Status(code_, prefix + message_); }
 
-  // For the C API: NULL for success, else owned by the caller.
+  // Converts the status for the C API: NULL for success, else a status that the caller owns.
   mt_status *release() &&;
 
 private:
@@ -30,7 +30,7 @@ private:
   std::string message_;
 };
 
-// MT_IO with the path and the system's reason.
+// Returns MT_IO with the path and the system's reason.
 Status ioError(const std::string &what, const std::string &path, int errorNumber);
 
 } // namespace mtrun

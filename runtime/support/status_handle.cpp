@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Status as it leaves the C API, and what callers do with it.
+// The status handles of the C API.
 #include "runtime/support/status.h"
 #include "runtime/support/text.h"
 
@@ -11,7 +11,7 @@ struct mt_status {
   std::string message;
 };
 
-// Where there is no memory for any other. Its text is short enough to lie in the string.
+// The status if no memory is left for another. Its text is short enough to be stored inside std::string.
 static mt_status exhausted = {MT_NO_MEMORY, "out of memory"};
 
 namespace mtrun {
@@ -19,7 +19,7 @@ namespace mtrun {
 mt_status *Status::release() && {
   if (ok())
     return nullptr;
-  makePrintable(message_); // names and cells of files are in it: callers read UTF-8, and print it
+  makePrintable(message_); // messages contain names and cells from files; callers expect printable UTF-8
   auto *status = new (std::nothrow) mt_status{code_, std::move(message_)};
   return status ? status : &exhausted;
 }

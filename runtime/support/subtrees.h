@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which shards each device hosts: whole subtrees of the reduction tree. The compiler reports what the runtime does.
+// Assigns shards to devices: each device has a whole subtree of the reduction tree. The compiler uses the same function
+// for its reports.
 #pragma once
 
 #include <vector>
 
 namespace mtrun {
 
-// Shards of each of `devices` devices, in shard order: from one subtree of all `allShards` (a power of two), the
-// largest is split, the first of equals, until there are enough. 1 <= devices <= allShards.
+// Returns the number of shards of each device, in shard order. Starts from one subtree with all `allShards` (a power of
+// two) and splits the largest subtree (the first if several are equal) until there are `devices` subtrees. 1 <= devices
+// <= allShards.
 std::vector<int> splitShards(int allShards, int devices);
 
 } // namespace mtrun

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a mistyped word was meant to be: for messages of the tools, the importers and the data sources.
+// Suggestions for misspelled words in messages of the tools, the importers and the data sources.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace mtrun {
 
-// Insertions, deletions, replacements and swaps of neighbours that make one word the other; case and the kind of dash
-// do not count.
+// Returns the number of insertions, deletions, replacements and swaps of adjacent letters between two words. Upper and
+// lower case are equal, as are '-' and '_'.
 inline size_t editDistance(std::string_view a, std::string_view b) {
   auto same = [](char x, char y) {
     auto fold = [](char c) { return c == '_' ? '-' : std::tolower(static_cast<unsigned char>(c)); };
@@ -34,8 +34,8 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-// The nearest of `known` that differs from `word` in at most a third of its letters, or else begins with it; empty:
-// none.
+// Returns the word of `known` nearest to `word` if at most a third of the letters differ; else a word that begins with
+// `word`; else "".
 inline std::string nearestWord(std::string_view word, const std::vector<std::string> &known) {
   constexpr size_t longest = 64, minPrefix = 3;
   if (word.empty() || word.size() > longest)
@@ -56,7 +56,7 @@ inline std::string nearestWord(std::string_view word, const std::vector<std::str
   return nearest;
 }
 
-// What a message about `word` ends with: "; did you mean NEAREST?", or nothing.
+// Returns the end of a message about `word`: "; did you mean NEAREST?", or "".
 inline std::string didYouMean(std::string_view word, const std::vector<std::string> &known) {
   std::string nearest = nearestWord(word, known);
   return nearest.empty() ? nearest : "; did you mean " + nearest + "?";

@@ -13,8 +13,8 @@ namespace mtrun {
 
 constexpr const char *prefix = "mtc-files-";
 
-// A descriptor of a folder of this user, with the lock on it; -1: it is another's, or its owner lives. A file system
-// may have no locks (NFS), which does not matter for a folder that is new.
+// Opens and locks a folder of this user. Returns -1 if it belongs to another user or its owner is alive. A file system
+// without locks (NFS) is accepted for a new folder.
 static int lockFolder(const std::string &path, bool isNew) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0)
@@ -46,7 +46,7 @@ Status TemporaryFolder::make() {
   if (error)
     base = "/tmp";
   removeLeftovers(base);
-  // Before the lock is there another process may take the folder for a leftover.
+  // Another process may remove the folder between mkdtemp() and flock(), so several attempts are made.
   for (int attempt = 0; attempt < 10 && lock_ < 0; ++attempt) {
     path_ = (base / prefix).string() + "XXXXXX";
     if (!mkdtemp(path_.data())) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder for files that another program reads or writes by their names. Its owner holds a lock on it: one that nobody
-// locks is of a process that was killed, and the next one that makes such a folder removes it.
+// A temporary folder for files that another program reads or writes by name. The owner of a folder locks it. A folder
+// without a lock belongs to a process that was killed; the next process that makes a temporary folder removes it.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -15,10 +15,10 @@ public:
   TemporaryFolder() = default;
   TemporaryFolder(const TemporaryFolder &) = delete;
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
-  // Removes the folder with all that is in it.
+  // Removes the folder with its contents.
   ~TemporaryFolder();
 
-  // Makes it in the system's folder for temporary files. MT_IO with the path and the system's reason.
+  // Creates the folder in the system's folder for temporary files. MT_IO with the path and the system's reason.
   Status make();
   const std::string &path() const { return path_; }
 

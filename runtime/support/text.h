@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text from elsewhere: whether it is UTF-8, and what of it a terminal may be given.
+// Text from files and users: checks of UTF-8, and removal of control characters before text is printed.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace mtrun {
 
-// Bytes of the character of UTF-8 that `text` begins with; 0: none, or one that is too long, a surrogate, or above
-// 10FFFF.
+// Returns the number of bytes of the first UTF-8 character of `text`; 0 if `text` is empty or the character is invalid:
+// overlong, a surrogate or above 10FFFF.
 inline size_t utf8Bytes(std::string_view text) {
   auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0u; };
   uint32_t first = byte(0);
@@ -37,8 +37,8 @@ inline bool isUtf8(std::string_view text) {
   return text.empty();
 }
 
-// Makes question marks of what a terminal would obey: control characters but the line's end, and bytes that are no
-// UTF-8. The text becomes no longer, so that no memory is needed.
+// Replaces control characters other than newline, and bytes that are not valid UTF-8, by question marks. The text never
+// becomes longer, so no memory is allocated.
 inline void makePrintable(std::string &text) {
   size_t shown = 0;
   for (std::string_view rest = text; !rest.empty();) {

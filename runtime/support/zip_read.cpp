@@ -11,8 +11,9 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-constexpr size_t endSize = 22, entrySize = 46, localSize = 30; // bytes of the records without names and comments
-constexpr size_t wideEndSize = 56, wideLocatorSize = 20;       // of ZIP64
+// sizes of the records in bytes, without names and comments
+constexpr size_t endSize = 22, entrySize = 46, localSize = 30;
+constexpr size_t wideEndSize = 56, wideLocatorSize = 20; // sizes of ZIP64 records
 constexpr uint64_t narrow = 0xffffffff, maxComment = 0xffff;
 
 uint64_t number(Bytes bytes, size_t at, size_t count) {
@@ -24,7 +25,7 @@ uint64_t number(Bytes bytes, size_t at, size_t count) {
 
 std::string text(Bytes bytes) { return {reinterpret_cast<const char *>(bytes.data()), bytes.size()}; }
 
-// The fields that are all ones stand in ZIP64's part of the extra field, in this order.
+// Reads the ZIP64 part of the extra field, which has the values of all fields that are 0xffffffff, in this order.
 bool takeWide(Bytes extra, std::initializer_list<uint64_t *> fields) {
   size_t at = 0;
   while (extra.size() - at >= 4 && number(extra, at, 2) != 1)
@@ -98,7 +99,7 @@ Status ZipReader::readEntry(const Directory &directory, uint64_t &at, uint64_t i
   return {};
 }
 
-// Members that share bytes of the file would let a small one fill any memory.
+// Checks that members do not share bytes: otherwise a small archive could expand without limit.
 Status ZipReader::checkMembers() const {
   std::set<std::string_view> names;
   std::set<uint64_t> headers;

@@ -36,8 +36,8 @@ public:
   }
 
 private:
-  // What a reader needs to compare times with what the work takes at least: how many groups of devices run each launch,
-  // and, where anybody knows it, what all devices can do at most.
+  // Returns facts that a reader needs to compare measured times with the minimum: the number of devices that run each
+  // launch, and the peak rates of all devices if they are known.
   std::string peaks() const {
     std::string groups = ", \"groups\": " + std::to_string(session_.groupDevices());
     double flops = tracer_.options().peakFlops, bytes = tracer_.options().peakBytes;
@@ -50,7 +50,7 @@ private:
     return groups + ", \"peak_flops\": " + jsonNumber(flops) + ", \"peak_bandwidth\": " + jsonNumber(bytes);
   }
 
-  // Where devices share variables, the workers of one pool are those of several devices.
+  // Several devices that share variables share one thread pool, so a worker is assigned to its device by its index.
   std::string place(size_t worker) const {
     auto threads = static_cast<size_t>(session_.tracksOfDevice());
     return "\"pid\": " + std::to_string(worker / threads) + ", \"tid\": " + std::to_string(worker % threads);
@@ -92,10 +92,10 @@ private:
   void writeRun(size_t worker, const RecordedRun &run, std::span<const Span> spans) {
     int64_t first = spans.empty() ? run.end : spans.front().begin;
     event(worker, "wait for the start", "wait", run.begin, first, "");
-    int64_t group = -1; // the all-reduce whose parts follow
+    int64_t group = -1; // the all-reduce that the next spans belong to
     for (size_t i = 0; i < spans.size(); ++i) {
       const Span &span = spans[i];
-      if (span.step == count(program_.steps())) { // inputs and results
+      if (span.step == count(program_.steps())) { // copies of inputs and results
         event(worker, span.kind == SpanKind::Wait ? "wait" : "copy", span.kind == SpanKind::Wait ? "wait" : "transfer",
               span.begin, span.end, "");
         continue;
@@ -128,7 +128,7 @@ private:
     event(worker, facts.name, "kernel", span.begin, span.end, arguments);
   }
 
-  // Microseconds, exact to the nanosecond.
+  // Formats microseconds with three decimals, exact to the nanosecond.
   static std::string time(int64_t nanoseconds) {
     char text[40];
     snprintf(text, sizeof text, "%lld.%03lld", static_cast<long long>(nanoseconds / 1000),
@@ -173,7 +173,7 @@ private:
 Status writeChromeTrace(const Session &session, const std::string &path) {
   if (!session.tracer() || session.tracer()->runs().empty())
     return {MT_INVALID, session.tracer() ? "no step to write a trace of: " + std::to_string(session.tracer()->seen()) +
-                                               " steps ran, none of those to trace"
+                                               " steps ran, none of them in the traced range"
                                          : "no step to write a trace of: expected mtrun_trace_start before"};
   return TraceWriter(session).write(path);
 }

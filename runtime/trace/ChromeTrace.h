@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A trace in Chrome's JSON format, which ui.perfetto.dev and chrome://tracing open.
+// Writes traces in Chrome's JSON format, which ui.perfetto.dev and chrome://tracing open.
 #pragma once
 
 #include "runtime/session/Session.h"
@@ -9,9 +9,9 @@
 
 namespace mtrun {
 
-// A process for each device, a track for each of its threads. A step of training is a span on every track; the kernels,
-// waits and all-reduces of the thread nest in it, an all-reduce's transfers, sums and waits in that, and together they
-// cover it. MT_INVALID: no step was kept. MT_IO.
+// Writes a process per device and a track per thread of the device. A training step is a span on every track. The
+// thread's kernels, waits and all-reduces nest in this span and cover it; transfers, sums and waits nest in their
+// all-reduce. MT_INVALID: no step was recorded. MT_IO.
 Status writeChromeTrace(const Session &session, const std::string &path);
 
 } // namespace mtrun

@@ -7,7 +7,7 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-// MatmulWgrad in plan.fbs is matmul_wgrad in the IR.
+// Converts a kind of plan.fbs to its name in the IR: MatmulWgrad to matmul_wgrad.
 static const char *kindName(fb::KernelKind kind) {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
@@ -31,13 +31,13 @@ StepFacts factsOf(const Plan &plan, const fb::Step &step) {
   const char *layer = step.layer() < 0 ? "" : plan.tables().layers()->Get(static_cast<uint32_t>(step.layer()))->c_str();
   StepFacts facts = {kernel.name()->c_str(), kindName(kernel.kind()), layer};
   for (uint32_t s = 0; s < count(step.segments()); ++s) {
-    // An elementwise kernel's units are a segment's elements, any other's are rows.
-    bool map = kernel.kind() == fb::KernelKind::Elementwise;
-    uint64_t elements = map ? step.segments()->Get(s)->count() : 0;
+    // An elementwise kernel counts elements of a segment; any other kernel counts rows.
+    bool elementwise = kernel.kind() == fb::KernelKind::Elementwise;
+    uint64_t elements = elementwise ? step.segments()->Get(s)->count() : 0;
     facts.flopsFixed += kernel.flops_fixed() + kernel.flops_per_row() * elements;
     facts.bytesFixed += kernel.bytes_fixed() + kernel.bytes_per_row() * elements;
-    facts.flopsPerSample += map ? 0 : kernel.flops_per_row();
-    facts.bytesPerSample += map ? 0 : kernel.bytes_per_row();
+    facts.flopsPerSample += elementwise ? 0 : kernel.flops_per_row();
+    facts.bytesPerSample += elementwise ? 0 : kernel.bytes_per_row();
   }
   return facts;
 }
@@ -51,9 +51,9 @@ Status profileOf(const Session &session, mtrun_profile &profile) {
   auto steps = static_cast<double>(tracer->recorded());
   profile.steps = tracer->recorded();
   profile.samples = tracer->samples();
-  // Streams of all-reduces run concurrently with the others: what they do counts, they do not.
-  size_t beside = session.namesTracks() ? static_cast<size_t>(session.tracksOfDevice()) : 1;
-  profile.threads = static_cast<int32_t>(tracer->tracks().size() / beside);
+  // The streams of all-reduces run concurrently with the compute streams: their work counts, their threads do not.
+  size_t tracksPerThread = session.namesTracks() ? static_cast<size_t>(session.tracksOfDevice()) : 1;
+  profile.threads = static_cast<int32_t>(tracer->tracks().size() / tracksPerThread);
   profile.step_us = static_cast<double>(tracer->runTime()) / steps / 1e3;
   profile.between_us = tracer->recorded() > 1 ? static_cast<double>(tracer->betweenTime()) / (steps - 1) / 1e3 : 0;
   profile.idle_us = static_cast<double>(tracer->idleTime()) / steps / 1e3;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a trace of train_step says about each step of the program: names, costs and times.
+// The name, the cost and the measured time of each step of train_step, from a trace.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -9,16 +9,16 @@
 
 namespace mtrun {
 
-// What a step of a program is and costs.
+// The name and the cost of a step of a program.
 struct StepFacts {
-  const char *name;  // the kernel's, or "all-reduce"
+  const char *name;  // name of the kernel, or "all-reduce"
   const char *kind;  // "matmul", "all_reduce"
-  const char *layer; // "" if no single layer
+  const char *layer; // "" if the step belongs to no single layer
   uint64_t flopsPerSample = 0, flopsFixed = 0, bytesPerSample = 0, bytesFixed = 0;
 };
 StepFacts factsOf(const Plan &plan, const mt::plan::Step &step);
 
-// MT_INVALID: nothing was traced.
+// MT_INVALID: no step was traced.
 Status profileOf(const Session &session, mtrun_profile &profile);
 Status profileEntry(const Session &session, int32_t index, mtrun_profile_entry &entry);
 

@@ -62,7 +62,7 @@ struct Recorder {
     program.pointers.insert(program.pointers.end(), buffers.begin(), buffers.end());
     program.sizes.resize(program.pointers.size(), 1 << 20); // more than any test allocates
     ++step.segmentCount;
-    step.mapTiles += tiles;
+    step.elementTiles += tiles;
   }
 
   void allReduce(uint32_t index) {
@@ -213,7 +213,7 @@ TEST_P(DeviceGroupTest, MapTilesGoThroughTheSegments) {
     params.push_back(allocate<mt_kernel_params>(0, 1));
   }
   BoundStep &step = recorders[0].launch(group->kernel(Probe), false, {});
-  step.map = true;
+  step.elementwise = true;
   step.segments += step.segmentCount;
   step.segmentCount = 0;
   for (size_t s = 0; s < std::size(counts); ++s)

@@ -11,14 +11,14 @@
 namespace mtrun::images {
 namespace {
 
-// libjpeg reports errors by a function that must not return.
+// The state of a decoder. libjpeg reports errors by a function that must not return.
 struct Jpeg {
   jpeg_decompress_struct codec;
   jpeg_error_mgr errors;
   jpeg_progress_mgr progress;
   jmp_buf out;
   mtrun_picture *picture;
-  bool ended; // before its data was complete
+  bool ended; // the data ended early
 };
 
 [[noreturn]] void onError(j_common_ptr codec) {
@@ -31,7 +31,7 @@ struct Jpeg {
   longjmp(jpeg->out, codec->err->msg_code == JERR_OUT_OF_MEMORY ? MT_NO_MEMORY : MT_CORRUPT);
 }
 
-// Warnings. Pictures with bytes too many and such are common and whole; one that ends early is not.
+// Receives warnings. Pictures with additional bytes are common and complete; a picture that ends early is not.
 void onMessage(j_common_ptr codec, int level) {
   auto *jpeg = static_cast<Jpeg *>(codec->client_data);
   if (level < 0 && (codec->err->msg_code == JWRN_JPEG_EOF || codec->err->msg_code == JWRN_HIT_MARKER))
@@ -67,7 +67,7 @@ void readHeader(Jpeg &jpeg) {
     }
 }
 
-// Inks to light; Adobe's programs store them inverted.
+// Converts CMYK to RGB. Adobe's programs store inverted values.
 void fromCmyk(const uint8_t *from, uint8_t *to, uint32_t width, bool inverted) {
   for (uint32_t x = 0; x < width; ++x, from += 4, to += 3)
     for (int c = 0; c < 3; ++c) {
@@ -103,10 +103,10 @@ mt_code decode(Jpeg &jpeg) {
                                   picture.width * static_cast<uint32_t>(codec.output_components), 1);
   if (picture.quick) {
     jpeg_read_scanlines(&codec, row, 1);
-    // With the last row of blocks the decoder has read the marker behind them.
+    // After the last row of blocks the decoder has read the next marker.
     bool atEnd = jpeg_input_complete(&codec) || codec.unread_marker == JPEG_EOI;
     bool whole = !jpeg.ended && (atEnd || hasEnd(*codec.src));
-    return whole ? MT_OK : fail(picture, MT_CORRUPT, "expected a whole JPEG picture, found no end of it");
+    return whole ? MT_OK : fail(picture, MT_CORRUPT, "expected a complete JPEG picture, found no end of image");
   }
   while (codec.output_scanline < codec.output_height) {
     uint8_t *to = picture.pixels + codec.output_scanline * stride;
@@ -117,7 +117,7 @@ mt_code decode(Jpeg &jpeg) {
   }
   jpeg_finish_decompress(&codec);
   if (jpeg.ended)
-    return fail(picture, MT_CORRUPT, "expected a whole JPEG picture, found no end of it");
+    return fail(picture, MT_CORRUPT, "expected a complete JPEG picture, found no end of image");
   finish(picture, decoded);
   return MT_OK;
 }

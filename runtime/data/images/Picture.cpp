@@ -37,7 +37,7 @@ mt_code makeRoom(mtrun_picture &picture, uint32_t decoded) {
   return MT_OK;
 }
 
-// Row and column of the stored pixel that is seen at (y, x) of the upright picture. EXIF 2.32, tag 0x0112.
+// Returns row and column of the stored pixel for the upright picture's pixel (y, x). EXIF 2.32, tag 0x0112.
 static std::pair<uint32_t, uint32_t> source(int orientation, uint32_t y, uint32_t x, uint32_t height, uint32_t width) {
   switch (orientation) {
   case 2:
@@ -90,13 +90,13 @@ int readOrientation(const uint8_t *tiff, uint64_t size) {
       value |= uint32_t(tiff[at + static_cast<uint64_t>(i)]) << 8 * (little ? i : bytes - 1 - i);
     return value;
   };
-  uint64_t at = number(4, 4); // of the first directory
+  uint64_t at = number(4, 4); // offset of the first directory
   if (number(2, 2) != 42 || at > size - 2)
     return 1;
   uint32_t entries = number(at, 2);
   at += 2;
   for (uint32_t i = 0; i < entries && size - at >= 12; ++i, at += 12)
-    if (number(at, 2) == 0x0112 && number(at + 2, 2) == 3) { // a SHORT
+    if (number(at, 2) == 0x0112 && number(at + 2, 2) == 3) { // 3: type SHORT
       uint32_t orientation = number(at + 8, 2);
       return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
     }

@@ -17,7 +17,7 @@ struct Png {
   png_structp codec;
   png_infop info;
   mtrun_picture *picture;
-  uint64_t at; // of the next byte to read
+  uint64_t at; // offset of the next byte
 };
 
 [[noreturn]] void onError(png_structp codec, png_const_charp text) {
@@ -36,19 +36,19 @@ void onRead(png_structp codec, png_bytep to, png_size_t count) {
   png->at += count;
 }
 
-// Every chunk with its checksum, from the header to the end.
+// Checks all chunks with their checksums, from the header to the end.
 mt_code checkChunks(mtrun_picture &picture) {
   uint64_t at = signatureSize;
   while (true) {
     if (picture.size - at < 12)
-      return fail(picture, MT_CORRUPT, "expected a whole PNG picture, found no end of it");
+      return fail(picture, MT_CORRUPT, "expected a complete PNG picture, found no end of image");
     const uint8_t *chunk = picture.bytes + at;
     auto number = [](const uint8_t *b) {
       return uint32_t(b[0]) << 24 | uint32_t(b[1]) << 16 | uint32_t(b[2]) << 8 | b[3];
     };
     uint64_t length = number(chunk);
     if (length > picture.size - at - 12)
-      return fail(picture, MT_CORRUPT, "expected a whole PNG picture, found no end of it");
+      return fail(picture, MT_CORRUPT, "expected a complete PNG picture, found no end of image");
     if (crc32_z(0, chunk + 4, length + 4) != number(chunk + 8 + length))
       return fail(picture, MT_CORRUPT, "damaged PNG data: the checksum of the bytes at %llu is wrong",
                   static_cast<unsigned long long>(at));
@@ -74,7 +74,7 @@ void readInfo(Png &png) {
     picture.orientation = readOrientation(exif, size);
 }
 
-// 8 bits a channel, grey or colours, no transparency: what lies under it. Returns the passes over the rows.
+// Sets the output format: 8 bits per channel, grey or RGB, alpha removed. Returns the number of passes over the rows.
 int setTransforms(Png &png, uint32_t decoded) {
   png_set_expand(png.codec);
   png_set_strip_16(png.codec);

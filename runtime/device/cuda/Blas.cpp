@@ -32,13 +32,13 @@ Status open(int driverVersion, BlasFunctions &functions) {
   return {};
 }
 
-// One matrix of a product as the library counts, columns first: ours are theirs transposed.
+// A matrix of a product in the library's column-major order: MTC's matrices are transposed.
 struct Matrix {
-  uint64_t rows, columns, stride; // stride: elements between columns
-  uint64_t batch;                 // elements between shards; 0: the same for all
+  uint64_t rows, columns, stride; // elements between columns
+  uint64_t batch;                 // elements between shards; 0: all shards share the matrix
 };
 
-// result^T = a . b, with a our right side and b our left one.
+// result^T = a . b, where a is MTC's right operand and b its left operand.
 struct Matrices {
   Matrix a, b, d;
   bool transA, transB;
@@ -60,7 +60,7 @@ Matrices matricesOf(const fb::LibraryCall &call, int64_t shardRows) {
           false};
 }
 
-// Of every shard's first element; bases are multiples of 64.
+// Returns the alignment of every shard's first element; base addresses are multiples of 64.
 uint32_t alignmentOf(const Matrix &matrix) {
   uint64_t bytes = (matrix.batch | 64) * sizeof(float);
   return static_cast<uint32_t>(std::min<uint64_t>(bytes & -bytes, 64));
@@ -103,7 +103,7 @@ public:
            std::to_string(number % 100);
   }
 
-  // The heuristics are asked for one shard: what they propose does not depend on the number of shards then.
+  // Asks the heuristics for a single shard, so that the proposals do not depend on the number of shards.
   Status algorithms(const fb::LibraryCall &call, int64_t shardRows, const Wanted &wanted,
                     std::vector<Algorithm> &found) override {
     constexpr int asked = 16;
@@ -178,8 +178,8 @@ private:
     return {code == outOfMemory ? MT_NO_MEMORY : MT_DEVICE, what + ": " + (name ? name : std::to_string(code))};
   }
 
-  // Whether the algorithm computes 1, 2, 4 ... `shards` shards at once, and in the same workspace: one that takes other
-  // workspace works in another way.
+  // Checks that the algorithm computes 1, 2, 4 ... `shards` shards at once with the same workspace size. An algorithm
+  // with another workspace size would compute in another way.
   Status check(const fb::LibraryCall &call, int64_t shardRows, int64_t shards, const BlasAlgorithm &algorithm,
                size_t &workspace, bool &computes) const {
     computes = true;
@@ -196,7 +196,7 @@ private:
     return {};
   }
 
-  // One pass over k, by nobody in parts: the library's own sums of parts may come in any order.
+  // Returns true if the algorithm does not split the summed axis: the library may add partial sums in any order.
   bool isDeterministic(const BlasAlgorithm &algorithm) const {
     int32_t splits = 0;
     uint32_t reduction = 0;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuBLASLt: products of matrices. Its functions that are called, in our own declarations; test/unit/runtime_cuda
-// compares them with cublasLt.h where that is there.
+// cuBLASLt: matrix products. Declares the library's functions that are called; test/unit/runtime_cuda compares the
+// declarations with cublasLt.h if it is installed.
 #pragma once
 
 #include "runtime/device/cuda/CallLibrary.h"
 
 namespace mtrun::cuda {
 
-// Of the library's enums.
+// Values of the library's enumerations.
 namespace blas {
 inline constexpr int success = 0;
 inline constexpr int computeF32 = 68, computeTf32 = 77, typeF32 = 0;                // cublasComputeType_t, cudaDataType
@@ -20,7 +20,7 @@ inline constexpr int algorithmSplits = 2, algorithmReduction = 3; // ...AlgoConf
 inline constexpr uint32_t epilogueNone = 1, epilogueRelu = 2, epilogueBias = 4, epilogueBiasRelu = 6;
 } // namespace blas
 
-// The library's own objects: a handle, a matrix' layout, what a product is, what is wanted of an algorithm.
+// The library's opaque objects: a handle, the layout of a matrix, a product, and preferences for algorithms.
 struct BlasContextObject;
 struct BlasLayoutObject;
 struct BlasProductObject;
@@ -35,7 +35,7 @@ struct BlasAlgorithm {
 struct BlasHeuristic {
   BlasAlgorithm algorithm;
   size_t workspace;
-  int state; // success: the rest is there
+  int state; // success: the other fields are valid
   float waves;
   int reserved[4];
 };
@@ -78,8 +78,8 @@ struct BlasFunctions {
 #undef MTRUN_BLAS_MEMBER
 };
 
-// Opens libcublasLt.so.13 or .12, or what $MTRUN_CUDA_CUBLASLT names, once a process, and starts it on the GPU whose
-// context is current. MT_DEVICE.
+// Opens libcublasLt.so.13 or .12, or the file in $MTRUN_CUDA_CUBLASLT, once per process, and creates a handle on the
+// GPU of the current context. MT_DEVICE.
 Status openBlas(int driverVersion, std::unique_ptr<CallLibrary> &library);
 
 } // namespace mtrun::cuda

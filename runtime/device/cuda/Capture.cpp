@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recording the graph. Nothing here runs on a GPU: streams are in capture mode.
+// Records the CUDA graph. Nothing here runs on a GPU: streams are in capture mode.
 #include "runtime/device/cuda/Capture.h"
 
 #include "runtime/abi/gpu_kernel.h"
@@ -14,7 +14,7 @@ namespace mtrun::cuda {
 
 namespace {
 
-constexpr uint64_t firstSum = 64; // offset of the first sum's segment in the tables: behind the parameters
+constexpr uint64_t firstSum = 64; // offset of the first sum's segment in the tables: after the parameters
 constexpr int64_t maxBlocksX = INT32_MAX;
 constexpr size_t maxBlocksY = 65535;
 
@@ -39,7 +39,7 @@ bool CapturedProgram::good(Status status) {
 }
 
 size_t CapturedProgram::maxOperations(const BoundProgram &program) {
-  // Of an all-reduce: what goes over the links before and after, a sum a peer at most, and a copy.
+  // An all-reduce has operations of the communicator before and after the sums, at most one sum per peer, and a copy.
   size_t most = program.readBacks.size() + program.signature.size();
   for (const BoundStep &step : program.devices[0].steps)
     most += step.kernel ? 1 : 3 + static_cast<size_t>(program.sessionDevices());
@@ -54,7 +54,7 @@ bool CapturedProgram::record(BoundProgram &program, Stamps *stamps) {
   overlaps_.assign(program.devices.size(), {});
   point(program);
 
-  // All devices up to the next all-reduce, then that one.
+  // Record the steps of all devices up to the next all-reduce, and then the all-reduce.
   std::vector<size_t> at(program.devices.size());
   for (bool more = true; more;) {
     more = false;
@@ -99,7 +99,7 @@ bool CapturedProgram::copy(int device, Stream stream, void *to, const void *from
          (!stamps_ || good(stamps_->after(device), device, what));
 }
 
-// `to` goes on where `from` is.
+// Makes `to` wait for the operations on `from`.
 bool CapturedProgram::follow(int device, Stream from, Stream to) {
   const CudaDevice &on = group_.device(device);
   return good(driver_.eventRecord(on.event, from), device, "cannot record a wait") &&
@@ -163,15 +163,15 @@ bool CapturedProgram::perform(const DeviceProgram &bound, int device, const Boun
            (!stamps_ || good(stamps_->after(device), device, what));
   }
   int64_t tiles = 0;
-  for (uint32_t s = 0; step.map && s < step.segmentCount; ++s)
+  for (uint32_t s = 0; step.elementwise && s < step.segmentCount; ++s)
     tiles = std::max(tiles, step.segments[s].tiles);
-  if (!step.map)
+  if (!step.elementwise)
     tiles = (step.rowsPerTile ? (bound.maxRows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
   return launch(device, stream, step.kernel, tiles, step.segmentCount, step.threads,
                 side.tables + side.segments[index]);
 }
 
-// Where each of the steps runs; `stream` then waits for the operations on `links` that they need.
+// Chooses the stream of each step. The compute stream then waits for the operations on `links` that these steps need.
 std::vector<Overlap::Place> CapturedProgram::place(const DeviceProgram &bound, int device, size_t first, size_t end) {
   Overlap &overlap = overlaps_[static_cast<size_t>(device)];
   std::vector<Overlap::Place> places;
@@ -183,7 +183,7 @@ std::vector<Overlap::Place> CapturedProgram::place(const DeviceProgram &bound, i
         touched_.push_back(rangeOf(*buffer, bound.sizes[static_cast<size_t>(buffer - bound.pointers.data())]));
     Overlap::Place place = overlap.launch(touched_, step.isUpdate);
     if (place.onCommunication)
-      place.after = overlap.links() - 1; // its own number there
+      place.after = overlap.links() - 1; // the index of this operation on `links`
     else if (!computeAfterCommunication(device, place.after))
       return {};
     places.push_back(place);
@@ -195,33 +195,33 @@ bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, size_t 
   const BoundStep &step = bound.steps[index];
   if (stamps_)
     stamps_->enter(step.index, false);
-  // An update is no library call.
+  // Updates are never library calls.
   bool isCall = stream != group_.device(device).links && parts_.libraries->has(step);
   return perform(bound, device, step, index, stream, !isCall);
 }
 
-// Steps that do not wait for one another. Those that share memory for partial sums or, as library calls, a workspace
-// stay on one stream; the others run beside them, but not where their times are taken.
+// Records steps that do not wait for each other. Steps that share memory for partial sums or the workspace of library
+// calls stay on one stream. The other steps run concurrently on a second stream, except if their times are measured.
 bool CapturedProgram::recordSteps(const DeviceProgram &bound, int device, size_t first, size_t end) {
   const CudaDevice &on = group_.device(device);
   std::vector<Overlap::Place> places = place(bound, device, first, end);
   if (places.empty())
     return false;
-  auto isBeside = [&](size_t index) {
+  auto isIndependent = [&](size_t index) {
     const BoundStep &step = bound.steps[index];
     return index > first && !stamps_ && !step.hasPartials && !places[index - first].onCommunication &&
            !parts_.libraries->has(step);
   };
   bool forks = false;
   for (size_t index = first; index < end; ++index)
-    forks |= isBeside(index);
-  if (forks && !follow(device, on.stream, on.beside))
+    forks |= isIndependent(index);
+  if (forks && !follow(device, on.stream, on.independent))
     return false;
   for (size_t index = first; index < end; ++index)
     if (!places[index - first].onCommunication &&
-        !recordStep(bound, device, index, isBeside(index) ? on.beside : on.stream))
+        !recordStep(bound, device, index, isIndependent(index) ? on.independent : on.stream))
       return false;
-  if (forks && !follow(device, on.beside, on.stream))
+  if (forks && !follow(device, on.independent, on.stream))
     return false;
   for (size_t index = first; index < end; ++index)
     if (places[index - first].onCommunication &&
@@ -231,7 +231,8 @@ bool CapturedProgram::recordSteps(const DeviceProgram &bound, int device, size_t
   return true;
 }
 
-// A launch a level of the tree, over the left operands; then the sum is where peers take it from.
+// Records one launch per level of the tree. A sum overwrites its left operand; the last sum is stored where peers read
+// it.
 bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int device) {
   Chunks chunks(program, index);
   int number = program.firstDevice + device;
@@ -241,7 +242,7 @@ bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int devic
   if (!group_.makeCurrent(device))
     return false;
   Stream links = group_.device(device).links;
-  // The exponent's byte: no rounding hides it.
+  // Changes the byte with the exponent, which rounding cannot hide.
   if (inTree && static_cast<int>(index) == parts_.corruptCollective && number != parts_.corruptDevice &&
       !good(driver_.memsetD8Async(reinterpret_cast<Address>(chunks.node(number, parts_.corruptDevice)) + 3, 0x55, 1,
                                   links),
@@ -258,7 +259,7 @@ bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int devic
                          chunks.bytes(number));
 }
 
-// What follows, or came, on the `links` of all devices is one operation each, its waits for others included.
+// Records the times of the operations on the `links` of all devices as one operation each, including its waits.
 bool CapturedProgram::stampCommunication(bool begins) {
   for (int d = 0; stamps_ && d < static_cast<int>(sides_.size()); ++d)
     if (!group_.makeCurrent(d) ||

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One slot for a run of a program: where its tensors, tables and results lie on the devices and on the host, and how
-// its kernels, all-reduces and copies of results are recorded into a CUDA graph. Launched unchanged for any number of
+// A slot for a run of a program: the addresses of its tensors, tables and results on the devices and on the host, and
+// the recording of its kernels, all-reduces and copies of results as a CUDA graph. The graph does not depend on the
+// number of samples: all data that differs between runs is in device memory. Launches.h makes graphs from slots and
+// copies inputs to them.
 // samples: what differs between runs is in device memory. Launches.h makes graphs of slots, and copies inputs to them.
 #pragma once
 
@@ -10,10 +12,10 @@
 
 namespace mtrun::cuda {
 
-// Bytes of all tensors of a program for a row of each.
+// Returns the bytes of a row of all tensors of a program.
 uint64_t tensorRowBytes(const mt::plan::Program &program);
 PartialRoom partialRoom(const mt::plan::Plan &plan);
-// An upper bound of a device's tables for a run of a program: parameters, segments, pointers.
+// Returns an upper bound of a device's tables for a run of a program: parameters, segments, pointers.
 uint64_t tableBytes(const mt::plan::Program &program, int devices);
 
 class Stamps;
@@ -23,61 +25,63 @@ public:
   explicit CapturedProgram(GroupParts &parts) : parts_(parts), group_(parts.devices), driver_(parts.devices.driver()) {}
   ~CapturedProgram();
 
-  // Bytes of the tensors that `device` reads or writes: only those that a step names, an input that no kernel reads is
-  // never copied.
+  // Returns the bytes of the tensors that `device` accesses. Tensors that no step accesses are not counted and never
+  // copied.
   static uint64_t tensorBytes(const BoundProgram &program, int device);
-  // Gives the run's tensors their addresses: `tensorBytes` on each device, and as many of the host's, pinned; and makes
-  // its tables.
+  // Assigns addresses to the run's tensors, `tensorBytes` on each device and in pinned host memory, and makes the run's
+  // tables.
   Status layOut(BoundProgram &program, const std::vector<std::byte *> &onDevices,
                 const std::vector<std::byte *> &onHost);
-  // Records the run behind what all `compute` streams have, which are where `compute` is afterwards; with `stamps`
-  // around each operation. False: the driver refused, error() says why.
+  // Records the run after the operations on all `compute` streams, which wait for the run afterwards. With `stamps`,
+  // records events around each operation. Returns false if the driver fails; error() has the reason.
   bool record(BoundProgram &program, Stamps *stamps);
-  // Operations on a device, at most.
+  // Returns the maximum number of operations on a device.
   static size_t maxOperations(const BoundProgram &program);
   const Status &error() const { return error_; }
 
-  // Before the graph is launched: the parameters, into the host's side, and which tensors there are.
+  // Must be called before the graph is launched: sets the parameters and the tensors of a run on the host.
   void setInputs(const BoundProgram &program, const StepArguments &arguments);
-  // Copies the caller's rows into the host's side, and enqueues the copies of all that setInputs() changed on the
-  // device's `inputs`. False: the group has failed.
+  // Copies the caller's rows to pinned memory, and enqueues the copies of all data that setInputs() changed on the
+  // device's stream `inputs`. Returns false if the group has failed.
   bool copyInputs(const BoundProgram &program, int device);
-  // The next run copies all of its inputs.
+  // Makes the next run copy all of its inputs.
   void forget() { n_ = -1; }
-  // After it has run: the caller's outputs, and the read-backs, one after the other.
+  // Must be called after the run: copies outputs to the caller, and the read-backs one after another.
   void takeOutputs(const BoundProgram &program, std::byte *readBacks) const;
 
-  uint64_t launches(const BoundProgram &program) const; // of the run that was set
-  // Enqueues a launch's kernel alone, by generated code or as a library's call, outside of the graph too.
+  uint64_t launches(const BoundProgram &program) const; // number of launches in the last run
+  // Enqueues the kernel of a launch, as generated code or as a library call. May be used outside of a graph.
   bool perform(const DeviceProgram &bound, int device, const BoundStep &step, size_t index, Stream stream,
                bool ownCode);
   uint64_t collectiveBytes() const { return collectiveBytes_; }
-  // The program's pointers to the caller's tensors become those to this run's.
+  // Sets the program's pointers to the caller's tensors to the addresses of this run's tensors.
   void point(BoundProgram &program) const;
 
 private:
-  // A launch of the sum kernel: pairs of the tree that do not wait for each other.
+  // A launch of the sum kernel for pairs of the tree that are independent of each other.
   struct SumLaunch {
     uint32_t collective;
-    size_t segment; // of the first, in Side::step
+    size_t segment; // index of the first segment in Side::step
     std::vector<TreeSum> pairs;
-    int64_t elements; // of the device's chunk
+    int64_t elements; // elements of the device's chunk
   };
-  // What a device has for this run.
+  // The data of one device for this run.
   struct Side {
-    std::byte *tables = nullptr; // on the device: parameters, segments of sums (what `step` holds), the rest
-    std::byte *step = nullptr;   // pinned: copied where it changes
+    // on the device: the contents of `step` (parameters, segments of sums), then the other tables
+    std::byte *tables = nullptr;
+    std::byte *step = nullptr; // pinned host memory, copied to the device when it changes
     uint64_t stepBytes = 0;
     bool stepChanged = false, tensorsChanged = false;
-    std::vector<uint64_t> segments;           // offset of each launch's first segment in `tables`
-    std::vector<std::byte *> tensors, staged; // of each signature entry: on the device, pinned; null: not used by it
+    std::vector<uint64_t> segments; // offset of each launch's first segment in `tables`
+    // by signature entry: address on the device and in pinned memory; null: unused
+    std::vector<std::byte *> tensors, staged;
     std::vector<SumLaunch> sums;
-    std::vector<std::byte *> calls; // of each launch that is a library's call, its tables
+    std::vector<std::byte *> calls; // by launch: the tables of a library call
   };
-  // Read-backs that lie close together: one copy.
+  // Read-backs that are close to each other in memory are copied together.
   struct ResultCopy {
     const std::byte *device = nullptr;
-    std::byte *host = nullptr; // pinned
+    std::byte *host = nullptr; // pinned memory
     uint64_t bytes = 0;
   };
 
@@ -88,7 +92,7 @@ private:
   Status layOutResults(const BoundProgram &program);
   Status pinned(uint64_t bytes, std::byte **memory);
 
-  // While the graph is recorded. False: the driver refused, error_ is set.
+  // Used while the graph is recorded. Return false if the driver fails; error_ has the reason.
   bool recordSteps(const DeviceProgram &bound, int device, size_t first, size_t end);
   std::vector<Overlap::Place> place(const DeviceProgram &bound, int device, size_t first, size_t end);
   bool recordStep(const DeviceProgram &bound, int device, size_t index, Stream stream);
@@ -99,7 +103,7 @@ private:
   bool launch(int device, Stream stream, KernelHandle kernel, int64_t tiles, size_t segments, uint32_t threads,
               std::byte *table);
   bool copy(int device, Stream stream, void *to, const void *from, uint64_t bytes);
-  // `links` goes on where `stream` is, and then the other way round for the operation `index` of `links`.
+  // Make `links` wait for the compute stream, and the compute stream wait for operation `index` of `links`.
   bool communicationAfterCompute(int device) {
     return follow(device, group_.device(device).stream, group_.device(device).links);
   }
@@ -114,15 +118,15 @@ private:
   const Driver &driver_;
   std::vector<Side> sides_;
   std::vector<ResultCopy> results_;
-  std::vector<const std::byte *> resultOf_; // of each read-back, in results_' pinned memory
-  std::vector<std::byte *> pinned_;         // to be freed
-  std::vector<const void *> tensors_;       // the caller's, of the run that was set
-  std::vector<HostCopy> pieces_;            // of the caller's rows, while they are copied
+  std::vector<const std::byte *> resultOf_; // by read-back: its address in the pinned memory of results_
+  std::vector<std::byte *> pinned_;         // freed by the destructor
+  std::vector<const void *> tensors_;       // the caller's tensors of the last setInputs()
+  std::vector<HostCopy> pieces_;            // parts of the caller's rows, during copies
   int64_t n_ = -1;
   uint64_t seed_ = 0;
   uint64_t collectiveBytes_ = 0;
-  std::vector<Overlap> overlaps_; // of each device, while the graph is recorded
-  std::vector<Range> touched_;    // by a step
+  std::vector<Overlap> overlaps_; // by device, while the graph is recorded
+  std::vector<Range> touched_;    // memory that a step accesses
   Stamps *stamps_ = nullptr;
   Status error_;
 };

@@ -33,7 +33,7 @@ Status LocalCommunicator::copy(int device, void *to, const void *from, uint64_t 
               device, "cannot record a copy");
 }
 
-Status LocalCommunicator::meet() {
+Status LocalCommunicator::barrier() {
   const char *what = "cannot record a wait";
   for (int d = 0; d < group_.devices(); ++d) {
     if (!group_.makeCurrent(d))
@@ -82,7 +82,7 @@ Status LocalCommunicator::gatherPartials(const Chunks &chunks) {
     if (Status status = copy(d, onHost(d), chunks.partial(d), static_cast<uint64_t>(chunks.elements()) * sizeof(float));
         !status.ok())
       return status;
-  if (Status status = meet(); !status.ok()) // partial sums are complete
+  if (Status status = barrier(); !status.ok()) // wait until all partial sums are complete
     return status;
   for (int d = 0; d < chunks.devices(); ++d)
     for (int i = 1; i < chunks.devices(); ++i) {
@@ -94,13 +94,13 @@ Status LocalCommunicator::gatherPartials(const Chunks &chunks) {
   return {};
 }
 
-// On the host a device's sums overwrite its own chunk of its partial sum, which no peer reads.
+// In host memory a device's sums overwrite its own chunk of its partial sum, which no other device reads.
 Status LocalCommunicator::spreadResults(const Chunks &chunks) {
   for (int d = 0; d < static_cast<int>(onHost_.size()); ++d)
     if (Status status = copy(d, onHost(d) + chunks.begin(d), chunks.result(d) + chunks.begin(d), chunks.bytes(d));
         !status.ok())
       return status;
-  if (Status status = meet(); !status.ok()) // every chunk of the result is complete where it was summed
+  if (Status status = barrier(); !status.ok()) // wait until every chunk of the result is complete on its owner
     return status;
   for (int d = 0; d < chunks.devices(); ++d)
     for (int i = 1; i < chunks.devices(); ++i) {
@@ -111,7 +111,7 @@ Status LocalCommunicator::spreadResults(const Chunks &chunks) {
           !status.ok())
         return status;
     }
-  return meet(); // peers have read the partial sums and the results
+  return barrier(); // wait until other devices have read the partial sums and the results
 }
 
 } // namespace mtrun::cuda

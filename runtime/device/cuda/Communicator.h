@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What moves data between the devices of a session, as part of a graph that is recorded. An all-reduce is: each device
-// owns a chunk and receives its peers' partial sums of it (gatherPartials), adds them in tree order (Capture.cpp), and
-// its peers receive the sums (spreadResults).
+// Moves data between the devices of a session, in operations that are recorded in a graph. An all-reduce has three
+// parts: each device owns a chunk and receives the other devices' partial sums of it (gatherPartials), adds them in
+// tree order (Capture.cpp), and sends the result of its chunk to the other devices (spreadResults).
 #pragma once
 
 #include "runtime/device/cuda/CudaDevices.h"
 
 namespace mtrun::cuda {
 
-// Where the parts of one all-reduce lie. Devices have the session's numbers; addresses are those of hosted ones.
+// The addresses of one all-reduce. Devices have the session's indices; only devices of this process have addresses.
 class Chunks {
 public:
   Chunks(const BoundProgram &program, uint32_t allReduce);
@@ -23,7 +23,7 @@ public:
   uint64_t bytes(int device) const { return static_cast<uint64_t>(size(device)) * sizeof(float); }
   float *partial(int device) const { return reduce_.partials[hosted(device)]; }
   float *result(int device) const { return reduce_.results[hosted(device)]; }
-  // Where `device` has its chunk of the partial sum of `peer`.
+  // Returns the address in `device` of its chunk of `peer`'s partial sum.
   float *node(int device, int peer) const;
 
 private:
@@ -38,26 +38,29 @@ class Communicator {
 public:
   virtual ~Communicator() = default;
 
-  // Recorded on the stream `links` of every hosted device, which has waited for the device's own partial sum.
+  // Records copies on the stream `links` of every device of this process, after the device's own partial sum.
   virtual Status gatherPartials(const Chunks &chunks) = 0;
-  // Behind it partial sums and results are the device's own again.
+  // After spreadResults(), partial sums and results may be overwritten.
   virtual Status spreadResults(const Chunks &chunks) = 0;
 
-  // Instead of the three, for plans that ask for no order of additions: all partial sums' sum to all results, if they
-  // do that.
+  // For plans that do not fix the order of additions: adds all partial sums into all results in one operation, if
+  // adds() is true.
   virtual bool adds() const { return false; }
-  virtual Status allReduce(const Chunks &chunks) { return {MT_INVALID, "expected links that add, found others"}; }
+  virtual Status allReduce(const Chunks &chunks) {
+    return {MT_INVALID, "expected a communicator that adds, found another"};
+  }
 
-  // Before the first recording; `adding`: allReduce will be in it; of at most `bytes` bytes.
+  // Must be called before the first recording. `adding`: allReduce() will be recorded; `bytes`: maximum size.
   virtual Status warmUp(bool adding, uint64_t bytes) { return {}; }
-  // A launch of so many runs begins; has ended.
+  // Mark the begin and the end of a launch of `runs` runs.
   virtual void begin(uint64_t runs) {}
   virtual void end(uint64_t runs) {}
-  // Waits until the devices are where the event was recorded. MT_LOST names who failed.
+  // Waits for an event. MT_LOST names the process that failed.
   virtual Status wait(Event event) = 0;
 };
 
-// All devices are in this process: they copy from one another, on one GPU as on several, and meet by events.
+// The communicator for devices in one process, on one or several GPUs: devices copy from each other and synchronize by
+// events.
 class LocalCommunicator : public Communicator {
 public:
   explicit LocalCommunicator(CudaDevices &group) : group_(group), driver_(group.driver()) {}
@@ -68,17 +71,18 @@ public:
   Status wait(Event event) override;
 
 private:
-  Status meet(); // of all devices' `links`
+  Status barrier(); // makes the devices' `links` streams wait for each other
   Status copy(int device, void *to, const void *from, uint64_t bytes);
   Status good(Result result, int device, const char *what, mt_code code = MT_DEVICE) const;
 
   float *onHost(int device) const { return reinterpret_cast<float *>(onHost_[static_cast<size_t>(device)]); }
-  // The peer that a device reads `i`-th: it begins with its neighbour, so that no two read from one at a time.
+  // Returns the device that `device` reads as the `i`-th. Each begins with the next device, so no two devices read from
+  // the same one at a time.
   static int rotated(int device, int i, int devices) { return (device + i) % devices; }
 
   CudaDevices &group_;
   const Driver &driver_;
-  // Pinned memory of each device, for what its peers read; empty: they read it where it is.
+  // By device: pinned memory for data that other devices read; empty if GPUs can read each other's memory.
   std::vector<std::byte *> onHost_;
 };
 

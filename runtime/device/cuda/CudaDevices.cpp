@@ -38,10 +38,11 @@ Status CudaDevices::open(const std::vector<int> &ordinals) {
     Result result = driver_.ctxSetCurrent(device.gpu->context);
     if (result == success)
       result = driver_.streamCreate(&device.stream, streamNonBlocking);
-    for (Stream *stream : {&device.beside, &device.inputs})
+    for (Stream *stream : {&device.independent, &device.inputs})
       if (result == success)
         result = driver_.streamCreate(stream, streamNonBlocking);
-    // What others wait for goes before the blocks of this device's launches; nodes of a graph keep it.
+    // Operations that other devices wait for have priority over this device's launches; nodes of a graph keep the
+    // priority.
     int least = 0, greatest = 0;
     if (result == success)
       result = driver_.ctxGetStreamPriorityRange(&least, &greatest);
@@ -56,7 +57,7 @@ Status CudaDevices::open(const std::vector<int> &ordinals) {
   return {};
 }
 
-// Without it what goes between GPUs goes through the host's memory: slower, and the same.
+// Enables peer access. Without it copies between GPUs go through host memory: slower, with the same result.
 Status CudaDevices::enablePeers() {
   for (Gpu &gpu : gpus_)
     for (Gpu &peer : gpus_) {
@@ -74,7 +75,7 @@ Status CudaDevices::enablePeers() {
   return {};
 }
 
-// What fails here is freed with the process.
+// Errors are ignored: the process's end frees the resources.
 CudaDevices::~CudaDevices() {
   for (CudaDevice &device : devices_) {
     (void)driver_.ctxSetCurrent(device.gpu->context);
@@ -83,7 +84,7 @@ CudaDevices::~CudaDevices() {
     for (Event event : {device.event, device.arrived})
       if (event)
         (void)driver_.eventDestroy(event);
-    for (Stream stream : {device.inputs, device.beside, device.links, device.stream})
+    for (Stream stream : {device.inputs, device.independent, device.links, device.stream})
       if (stream)
         (void)driver_.streamDestroy(stream);
     for (std::byte *memory : device.hostScratch)
@@ -122,7 +123,7 @@ uint64_t CudaDevices::availableMemory() const {
   return sum;
 }
 
-// Handles are indices, from 1: a kernel has one function a GPU.
+// Handles are indices + 1, because a kernel has a different function on each GPU.
 KernelHandle CudaDevices::kernel(uint32_t index) const { return reinterpret_cast<KernelHandle>(uintptr_t{index} + 1); }
 
 const LoadedKernel &CudaDevices::loaded(int device, KernelHandle kernel) const {
@@ -175,7 +176,7 @@ Status CudaDevices::scratch(int index, uint64_t bytes, int64_t maxRows, std::byt
     if (Status status = allocate(index, bytes, &place); !status.ok())
       return status;
     device.scratch = static_cast<std::byte *>(place);
-    // Programs that were prepared before keep what they have, as they do on the device.
+    // Programs that were prepared before keep their smaller pinned memory.
     if (Result result = driver_.memHostAlloc(&place, std::max<uint64_t>(bytes, 1), hostPortable); result != success)
       return failure(driver_, result, "cannot pin " + std::to_string(bytes) + " bytes of the host's memory");
     device.hostScratch.push_back(static_cast<std::byte *>(place));

@@ -20,7 +20,7 @@ Status CudaGroup::start(const GroupOptions &options) {
   options_ = options;
   if (Status status = open(options.gpus); !status.ok())
     return status;
-  for (Launch &launch : inFlightLaunches_) {
+  for (Launch &launch : launchSlots_) {
     Result result = driver_.ctxSetCurrent(devices_[0].gpu->context);
     if (result == success)
       result = driver_.eventCreate(&launch.done, eventDisableTiming);
@@ -35,18 +35,18 @@ Status CudaGroup::start(const GroupOptions &options) {
   return enablePeers();
 }
 
-// What fails here is freed with the process.
+// Errors are ignored: the process's end frees the resources.
 CudaGroup::~CudaGroup() {
   parts_.communicator.reset();
   if (!devices_.empty())
     (void)driver_.ctxSetCurrent(devices_[0].gpu->context);
-  for (Launch &launch : inFlightLaunches_)
+  for (Launch &launch : launchSlots_)
     if (launch.done)
       (void)driver_.eventDestroy(launch.done);
   parts_.libraries.reset();
 }
 
-// Code that the driver is too old for gives way to the next target's: PTX text, which it compiles.
+// If the driver is too old for the machine code, the next target's code is used: PTX, which the driver compiles.
 Status CudaGroup::loadTarget(const Plan &plan, const char *forced) {
   std::vector<uint32_t> indices;
   if (Status status = chooseTargets(plan, forced, gpus_[0].major, gpus_[0].minor, indices); !status.ok())
@@ -84,7 +84,7 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
   partialRoom_ = partialRoom(plan.tables());
   parts_.addsByCommunicator = plan.tables().fast() && parts_.communicator->adds() && sessionDevices_ > 1;
   measureDriver(plan);
-  uint64_t most = 0; // bytes of an all-reduce
+  uint64_t most = 0; // maximum bytes of an all-reduce
   for (const fb::Program *program : Each(plan.tables().programs()))
     for (const fb::Step *step : Each(program->steps()))
       most = step->kernel() < 0 ? std::max(most, step->partial_bytes()) : most;
@@ -93,7 +93,7 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
   return parts_.libraries->choose(plan, gpus_, options_);
 }
 
-// Machine code for a GPU says all that it computes; the driver makes that of PTX text.
+// For machine code the target name is sufficient; for PTX the driver's version also determines the code.
 std::string CudaGroup::conditions() const {
   const Gpu &gpu = gpus_[0];
   std::string text = std::string("devices: cuda\ntarget: ") + target_ + "\nGPU: " + gpu.name +
@@ -109,7 +109,8 @@ uint64_t CudaGroup::placesOf(const fb::Program &program) const {
   return static_cast<uint64_t>(runsOf(reads) * setsOf(count(program.signature()) > 0));
 }
 
-// A thread's stack is there for all threads that a GPU can hold at once. Graphs take memory in pages of 2 MiB.
+// The driver allocates a stack for every thread that can run at once on the GPU, and memory for graphs in pages of 2
+// MiB.
 void CudaGroup::measureDriver(const Plan &plan) {
   constexpr uint64_t graphBytes = 2 << 20, stackAlignment = 16;
   uint64_t stack = 0, graphs = 0;
@@ -130,7 +131,7 @@ uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
     tables += placesOf(*program) *
               (allocated(tableBytes(*program, sessionDevices_)) + parts_.libraries->tableBytes(*program));
   uint64_t workspace = parts_.libraries->workspaceBytes(maxRows);
-  // Blocks of the session, each up to the next multiple of the alignment.
+  // The blocks of the session, each rounded up to the alignment.
   return scratchBytes(maxRows) + tables + workspace + allocated(partialRoom_.bytes()) + 16 * allocationAlignment +
          driverBytes_;
 }
@@ -154,9 +155,9 @@ Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes
       return {MT_NO_MEMORY, gpu.title() + ": expected " + std::to_string(needed) + " bytes of free memory for " +
                                 std::to_string(sharing) + (sharing == 1 ? " device" : " devices") + ", found " +
                                 std::to_string(free) + " of " + std::to_string(total) + "; " +
-                                std::to_string(needed - free) + " are missing"};
+                                std::to_string(needed - free) + " bytes too few"};
   }
-  // The stacks now, or the driver takes them at a launch.
+  // Allocate the stacks now; otherwise the driver allocates them at a launch.
   for (Gpu &gpu : gpus_) {
     Result result = driver_.ctxSetCurrent(gpu.context);
     if (result == success && stackBytes_)
@@ -204,18 +205,18 @@ void CudaGroup::begin(BoundProgram &program, std::span<const StepArguments> runs
   }
   if (std::exchange(last_, &program) != &program)
     launches.forget();
-  Launch &launch = inFlightLaunches_[static_cast<size_t>(oldest_ + flying_) % inFlightLaunches_.size()];
+  Launch &launch = launchSlots_[static_cast<size_t>(oldest_ + launchesInFlight_) % launchSlots_.size()];
   launch = {&program, launches.nextSet(), static_cast<int>(runs.size()), 0, launch.done, false};
   if (program.tracer && program.tracer->recordsNext()) {
-    flying_ += runTraced(program, launch, runs[0]);
+    launchesInFlight_ += runTraced(program, launch, runs[0]);
     return;
   }
   if (program.tracer)
-    program.tracer->beginRun(runs[0].n); // which counts it
+    program.tracer->beginRun(runs[0].n); // counts the run
   parts_.communicator->begin(runs.size());
   if (launches.begin(program, launch.set, runs, false) &&
       check(driver_.eventRecord(launch.done, devices_[0].stream), 0, "the GPU failed in a step"))
-    ++flying_;
+    ++launchesInFlight_;
 }
 
 bool CudaGroup::runTraced(BoundProgram &program, Launch &launch, const StepArguments &run) {
@@ -255,9 +256,9 @@ uint64_t CudaGroup::takenMemory() const {
 }
 
 void CudaGroup::finish() {
-  if (!health_.ok() || flying_ == 0 || !makeCurrent(0))
+  if (!health_.ok() || launchesInFlight_ == 0 || !makeCurrent(0))
     return;
-  Launch &launch = inFlightLaunches_[static_cast<size_t>(oldest_)];
+  Launch &launch = launchSlots_[static_cast<size_t>(oldest_)];
   if (!launch.over && !wait(launch))
     return;
   auto &launches = static_cast<Launches &>(*launch.program->prepared);
@@ -266,8 +267,8 @@ void CudaGroup::finish() {
   collectiveBytes_ = run.collectiveBytes();
   if (++launch.finished < launch.runs)
     return;
-  oldest_ = (oldest_ + 1) % static_cast<int>(inFlightLaunches_.size());
-  --flying_;
+  oldest_ = (oldest_ + 1) % static_cast<int>(launchSlots_.size());
+  --launchesInFlight_;
 }
 
 bool CudaGroup::wait(Launch &launch) {
@@ -280,8 +281,8 @@ bool CudaGroup::wait(Launch &launch) {
 }
 
 void CudaGroup::drain() {
-  for (int i = 0; i < flying_ && health_.ok(); ++i)
-    if (Launch &launch = inFlightLaunches_[static_cast<size_t>(oldest_ + i) % inFlightLaunches_.size()];
+  for (int i = 0; i < launchesInFlight_ && health_.ok(); ++i)
+    if (Launch &launch = launchSlots_[static_cast<size_t>(oldest_ + i) % launchSlots_.size()];
         !launch.over && makeCurrent(0))
       wait(launch);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices on GPUs of this machine, one or more a GPU, in one process. Each has one block of memory, taken when the
-// session asks for it, and three streams; a program is one CUDA graph over all devices (Capture.h). docs/gpu-code.md.
+// Devices on GPUs of this machine, one or more per GPU, in one process. Each device has one block of memory, allocated
+// for the session, and several streams. A program is one CUDA graph over all devices (Capture.h). docs/gpu-code.md.
 #pragma once
 
 #include "runtime/device/cuda/GroupParts.h"
@@ -28,7 +28,7 @@ public:
   Status prepareTrace(BoundProgram &program) override;
   Rates rates() const override;
   uint64_t takenMemory() const override;
-  int maxInFlight() const override { return static_cast<int>(inFlightLaunches_.size()); }
+  int maxInFlight() const override { return static_cast<int>(launchSlots_.size()); }
   int runsPerLaunch(const BoundProgram &program) const override;
   void begin(BoundProgram &program, std::span<const StepArguments> runs) override;
   void finish() override;
@@ -43,10 +43,10 @@ public:
 
 private:
   Status loadTarget(const Plan &plan, const char *forced);
-  // ShardCheck.cpp
+  // Defined in ShardCheck.cpp.
   Status checkCalls(BoundProgram &program);
   Status checkShard(const DeviceProgram &program, int device, const BoundStep &step);
-  // A launch that began.
+  // A launch in flight.
   struct Launch {
     BoundProgram *program = nullptr;
     int set = 0, runs = 0, finished = 0;
@@ -54,9 +54,9 @@ private:
     bool over = false; // the host has waited for it
   };
   bool wait(Launch &launch);
-  // Runs the traced launch that begins, to its end.
+  // Runs the traced launch to its end.
   bool runTraced(BoundProgram &program, Launch &launch, const StepArguments &run);
-  // Runs of a program that a launch may hold, and sets of slots for them.
+  // The maximum number of runs per launch of a program, and the number of sets of slots for them.
   int runsOf(bool hasMetrics) const { return hasMetrics ? options_.stepsPerLaunch : 1; }
   static int setsOf(bool hasTensors) { return hasTensors ? 2 : 1; }
   uint64_t placesOf(const mt::plan::Program &program) const;
@@ -64,15 +64,15 @@ private:
 
   GroupParts parts_;
   GroupOptions options_;
-  int sessionDevices_ = 1; // those of other processes too
+  int sessionDevices_ = 1; // including devices of other processes
   const char *target_ = "";
-  std::string precision_;    // of the plan
-  uint64_t stackBytes_ = 0;  // of a thread, of the kernel that has the most
-  uint64_t driverBytes_ = 0; // that the driver takes of a device beside its block
-  std::array<Launch, 2> inFlightLaunches_;
-  int oldest_ = 0, flying_ = 0;        // of inFlightLaunches_
-  const BoundProgram *last_ = nullptr; // that had the scratch memory
-  uint64_t freeBefore_ = 0;            // on all GPUs, before any memory was taken
+  std::string precision_;    // the plan's precision
+  uint64_t stackBytes_ = 0;  // stack per thread: the maximum over all kernels
+  uint64_t driverBytes_ = 0; // memory per device that the driver allocates outside the device's block
+  std::array<Launch, 2> launchSlots_;
+  int oldest_ = 0, launchesInFlight_ = 0; // oldest_: index of the oldest launch in launchSlots_
+  const BoundProgram *last_ = nullptr;    // the program that used the scratch memory last
+  uint64_t freeBefore_ = 0;               // on all GPUs, before memory was allocated
   uint64_t launches_ = 0, collectiveBytes_ = 0;
 };
 

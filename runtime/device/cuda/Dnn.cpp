@@ -78,7 +78,7 @@ public:
     return {};
   }
 
-  // Shards are computed one by one.
+  // All shards use the same plan, one after another.
   Status find(const fb::LibraryCall &call, int64_t shardRows, int64_t, Algorithm &algorithm) override {
     Ready *ready = nullptr;
     if (Status status = prepare(call, shardRows, algorithm.name, ready); !status.ok())
@@ -128,7 +128,7 @@ public:
   }
 
 private:
-  // A plan with all that it is made of.
+  // A cuDNN plan with the descriptors that it consists of.
   struct Ready {
     explicit Ready(const DnnFunctions &functions) : made(functions) {}
     DnnDescriptors made;
@@ -136,7 +136,7 @@ private:
     uint64_t workspace = 0;
   };
 
-  // Of cudnnStatus_t; 3000 to 3999 say why not.
+  // Values of cudnnStatus_t; 3000 to 3999 are reasons for missing support.
   static constexpr int notSupported = 3000, compilationFailed = 4001, noHostMemory = 4003, noDeviceMemory = 4004;
 
   Status good(int code, const std::string &what) const {
@@ -146,13 +146,13 @@ private:
     return {code == noHostMemory || code == noDeviceMemory ? MT_NO_MEMORY : MT_DEVICE,
             what + ": " + (name ? name : std::to_string(code))};
   }
-  // The same, but what the library does not support is no error.
+  // As good(), but missing support is not an error.
   Status supported(int code, const std::string &what) const {
     bool refused = (code >= notSupported && code < notSupported + 1000) || code == compilationFailed;
     return refused ? Status() : good(code, what);
   }
 
-  // Makes the plan, unless it is there; null: the library does not support it.
+  // Makes the plan if it does not exist; null: the library does not support it.
   Status prepare(const fb::LibraryCall &call, int64_t shardRows, const std::string &name, Ready *&ready) {
     auto found = plans_.find({&call, name});
     if (found == plans_.end()) {

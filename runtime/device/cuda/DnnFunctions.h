@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions and the numbers of cuDNN 9's graph API that are used, in our own declarations; test/unit/runtime_cuda
-// compares them with cudnn_graph.h where that is there.
+// Declares the functions and constants of cuDNN 9's graph API that are used; test/unit/runtime_cuda compares them with
+// cudnn_graph.h if it is installed.
 #pragma once
 
 #include "runtime/device/cuda/Driver.h"
 
 namespace mtrun::cuda {
 
-// Of the library's enums.
+// Values of the library's enumerations.
 namespace dnn {
 inline constexpr int success = 0;
 // cudnnBackendDescriptorType_t
@@ -27,7 +27,7 @@ inline constexpr int heuristicsMode = 200, heuristicsGraph = 201, heuristicsResu
 inline constexpr int configurationEngine = 300, configurationKnobs = 302;
 inline constexpr int planHandle = 400, planConfiguration = 401, planWorkspace = 402, planGpu = 407;
 inline constexpr int knobChoiceType = 600, knobChoiceValue = 601;
-// Of the three convolutions, which follow one another: alpha, beta, descriptor, then tensors.
+// Attributes of the three convolutions: alpha, beta, descriptor and then the tensors, with consecutive numbers.
 inline constexpr int forwardAlpha = 700, forwardW = 703, forwardX = 704, forwardY = 705;
 inline constexpr int dataAlpha = 706, dataW = 709, dataDx = 710, dataDy = 711;
 inline constexpr int filterAlpha = 712, filterDw = 715, filterX = 716, filterDy = 717;
@@ -43,7 +43,7 @@ inline constexpr int add = 0, relu = 100, crossCorrelation = 1, f32 = 0, bf16 = 
 inline constexpr int noteTensorCore = 0, noteNondeterministic = 4, noteStrictNan = 9;
 } // namespace dnn
 
-struct DnnContextObject; // the library's own
+struct DnnContextObject; // the library's opaque object
 using DnnHandle = DnnContextObject *;
 using DnnDescriptor = void *;
 

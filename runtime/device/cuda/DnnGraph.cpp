@@ -74,7 +74,8 @@ bool DnnAlgorithm::parse(const std::string &name, DnnAlgorithm &algorithm) {
 
 namespace {
 
-// A tensor of four axes (images, channels, rows, columns), channels last in memory. Each shard begins `images` on.
+// Makes a tensor of four axes (images, channels, rows, columns) with channels last in memory. A shard has `images`
+// images.
 DnnDescriptor makeTensor(DnnDescriptors &made, int type, int64_t id, bool isVirtual, std::array<int64_t, 4> sizes) {
   auto [images, channels, rows, columns] = sizes;
   uint64_t bytes = (static_cast<uint64_t>(images * channels * rows * columns) | 64) * (type == dnn::f32 ? 4 : 2);
@@ -103,7 +104,7 @@ DnnDescriptor makeConvolution(DnnDescriptors &made, const fb::LibraryCall &call)
   return convolution;
 }
 
-// One of the three operations; `names` are its tensors' attributes, in the order of `tensors`.
+// Makes one of the three convolutions; `names` are the attributes of `tensors`.
 DnnDescriptor makeOperation(DnnDescriptors &made, int type, int alpha, std::array<int, 3> names,
                             std::array<DnnDescriptor, 3> tensors, DnnDescriptor convolution) {
   DnnDescriptor operation = made.make(type);
@@ -116,7 +117,7 @@ DnnDescriptor makeOperation(DnnDescriptors &made, int type, int alpha, std::arra
   return operation;
 }
 
-// result = x + b, or the ReLU of x where b is null.
+// Makes result = x + b, or result = ReLU(x) if b is null.
 DnnDescriptor makePointwise(DnnDescriptors &made, int mode, DnnDescriptor x, DnnDescriptor b, DnnDescriptor result) {
   DnnDescriptor pointwise = made.make(dnn::pointwise);
   made.set(pointwise, dnn::pointwiseMode, dnn::pointwiseModeType, mode);
@@ -161,7 +162,7 @@ DnnDescriptor makeGraph(DnnDescriptors &made, const DnnGpu &gpu, const DnnProble
         makeOperation(made, dnn::backwardFilter, dnn::filterAlpha, {dnn::filterX, dnn::filterDy, dnn::filterDw},
                       {stored(dnnLeft, images), stored(dnnRight, outputs), stored(dnnResult, kernel)}, convolution));
   } else {
-    // The bias and the ReLU read what is never stored.
+    // The bias and the ReLU read virtual tensors, which are not stored.
     bool bias = static_cast<int>(call.epilogue()) & 2, relu = static_cast<int>(call.epilogue()) & 1;
     int64_t id = dnnBias + 1;
     auto next = [&](bool last) {
@@ -192,8 +193,8 @@ bool isExact(DnnDescriptors &made, DnnDescriptor engine, bool tensorCores) {
   std::array<int, 32> notes = {};
   int64_t count = made.get(engine, dnn::engineNotes, dnn::noteType, std::size(notes), notes.data());
   return made.code() == dnn::success && std::all_of(notes.begin(), notes.begin() + count, [&](int note) {
-           // Tensor cores compute F32 by TF32. The other notes are of sums in other precisions, of transforms, of
-           // chance.
+           // Tensor cores compute F32 as TF32, so this note is allowed only for TF32. The other notes mark sums in
+           // lower precision, transforms and nondeterminism.
            return note == dnn::noteStrictNan || (note == dnn::noteTensorCore && tensorCores);
          });
 }
@@ -243,8 +244,8 @@ std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const DnnGpu &gpu, const
   if (gpu.description)
     made.set(heuristics, dnn::heuristicsGpu, dnn::descriptorType, gpu.description);
   made.finalize(heuristics);
-  // Lists of descriptors are read into descriptors that are there. How many will be is not asked before: of a
-  // configuration's knobs the library then says none.
+  // Values are read into existing descriptors. Their number is not queried first, because the library returns 0 for the
+  // number of a configuration's knobs.
   auto list = [&](DnnDescriptor of, int attribute, int type, int64_t limit) {
     std::vector<DnnDescriptor> descriptors;
     for (int64_t i = 0; i < limit; ++i)

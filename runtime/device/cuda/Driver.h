@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA driver's functions that the runtime calls, found in its library when the first GPU is asked for. Declared
-// here, as the driver API documents them, so that neither building nor starting needs NVIDIA's toolkit;
-// test/unit/runtime_cuda compares them with cuda.h where that is there.
+// The functions of the CUDA driver that the runtime calls. They are looked up in the driver's library when a GPU is
+// first used, and declared here, so that neither the build nor the start needs NVIDIA's toolkit; test/unit/runtime_cuda
+// compares the declarations with cuda.h if it is installed.
 #pragma once
 
 #include "runtime/support/status.h"
@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string>
 
-// The driver's own names for what it hands out.
+// The driver's opaque types.
 struct CUctx_st;
 struct CUmod_st;
 struct CUfunc_st;
@@ -32,10 +32,10 @@ using Event = CUevent_st *;
 using Graph = CUgraph_st *;
 using GraphExec = CUgraphExec_st *;
 
-// Of enum cudaError_enum.
+// Values of enum cudaError_enum.
 inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidImage = 200, noBinaryForGpu = 209,
                         invalidPtx = 218, unsupportedPtx = 222, functionNotFound = 500, notReady = 600;
-// Of other enums: CUfunction_attribute, CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags,
+// Values of other enumerations: CUfunction_attribute, CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags,
 // CUstreamCaptureMode.
 inline constexpr int maxDynamicSharedBytes = 8;
 inline constexpr int capabilityMajor = 75, capabilityMinor = 76, jitErrorLog = 5, jitErrorLogBytes = 6;
@@ -44,7 +44,7 @@ inline constexpr int threadsPerMultiprocessor = 39, stackLimit = 0; // CUlimit: 
 inline constexpr unsigned streamNonBlocking = 1, eventDisableTiming = 2, hostPortable = 1, eventRecordExternal = 1;
 inline constexpr int captureThreadLocal = 1;
 
-// CUDA 11.4, the first with cuGraphInstantiateWithFlags.
+// CUDA 11.4 is the first version with cuGraphInstantiateWithFlags.
 inline constexpr int oldestDriver = 11040;
 
 // X(member, symbol in the library, parameters)
@@ -104,15 +104,15 @@ struct Driver {
   MTRUN_CUDA_FUNCTIONS(MTRUN_CUDA_MEMBER)
 #undef MTRUN_CUDA_MEMBER
 
-  // "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure".
+  // Returns a text such as "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure".
   std::string describe(Result error) const;
 };
 
-// "12.4" of 12040.
+// Returns "12.4" for 12040.
 std::string versionText(int version);
 
-// Opens libcuda.so.1, or what $MTRUN_CUDA_DRIVER names, once a process, and starts it. MT_NO_DEVICE: there is none, it
-// is older than CUDA 11.4, or it does not start.
+// Opens libcuda.so.1, or the file in $MTRUN_CUDA_DRIVER, and initializes the driver, once per process. MT_NO_DEVICE:
+// the library is missing, older than CUDA 11.4, or fails to initialize.
 Status openDriver(const Driver *&driver);
 
 } // namespace mtrun::cuda

@@ -15,7 +15,7 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-// "sm_90" or "compute_90" after `kind`: 90; -1 if it is neither.
+// Returns 90 for a feature such as "sm_90" or "compute_90" with the prefix `kind`; -1 for other features.
 int capabilityOf(std::string_view feature, std::string_view kind) {
   int number = -1;
   if (!feature.starts_with(kind))
@@ -25,8 +25,8 @@ int capabilityOf(std::string_view feature, std::string_view kind) {
   return error == std::errc() && stop == end ? number : -1;
 }
 
-// How well a GPU of capability `has` (10 * major + minor) runs the target: 0 not at all, 1 through its PTX text, above
-// that by machine code.
+// Rates how well a GPU of capability `has` (10 * major + minor) runs the target: 0: not at all, 1: by its PTX, above 1:
+// by machine code.
 int fitness(const fb::Target &target, int has) {
   if (target.name()->string_view() == "cuda:simulated")
     return has == 0;
@@ -49,7 +49,7 @@ Status failure(const Driver &driver, Result error, const std::string &what, mt_c
   return {error == outOfMemory ? MT_NO_MEMORY : code, what + ": " + driver.describe(error)};
 }
 
-// Memory moves data at both edges of its clock.
+// Computes peak rates. GPU memory transfers data twice per clock.
 static void rate(const Driver &driver, Gpu &gpu) {
   int clock = 0, processors = 0, threads = 0, memoryClock = 0, width = 0;
   auto ask = [&](int attribute, int &value) {
@@ -129,7 +129,7 @@ Status chooseTargets(const Plan &plan, const char *forced, int major, int minor,
 
 namespace {
 
-// What follows `before` in the text, up to one of `ends`; "" if it is not there.
+// Returns the text between `before` and one of `ends`; "" if `before` is missing.
 std::string between(std::string_view text, std::string_view before, const char *ends) {
   size_t at = text.find(before);
   if (at == std::string_view::npos)
@@ -138,7 +138,7 @@ std::string between(std::string_view text, std::string_view before, const char *
   return std::string(rest.substr(0, rest.find_first_of(ends)));
 }
 
-// "a cubin of CUDA 13.0", as its assembler has left it in its notes, or "PTX 7.8".
+// Returns "a cubin of CUDA 13.0", from the assembler's notes, or "PTX 7.8".
 std::string kindOfCode(const std::string &image) {
   if (!image.starts_with("\x7f"
                          "ELF"))
@@ -152,13 +152,14 @@ std::string kindOfCode(const std::string &image) {
 Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Gpu &gpu, bool &refused) {
   const fb::Target &target = *plan.tables().targets()->Get(index);
   std::span<const uint8_t> code = plan.section(target.section());
-  // PTX text ends with a zero byte; for machine code one more does no harm.
+  // PTX must end with a zero byte; for machine code an additional byte is harmless.
   std::string image(reinterpret_cast<const char *>(code.data()), code.size());
   char log[1024] = "";
   int options[] = {jitErrorLog, jitErrorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof log)};
   Result result = driver.moduleLoadDataEx(&gpu.module, image.c_str(), 2, options, values);
-  // The plan's hashes hold, so that code which a driver calls invalid is newer than the driver.
+  // The plan's hashes have been verified, so the code is not damaged: if the driver calls it invalid, the driver is too
+  // old.
   refused = result == invalidImage || result == noBinaryForGpu || result == invalidPtx || result == unsupportedPtx;
   if (result != success) {
     gpu.module = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the programs of a group are recorded with.
+// The objects of a group that recording a program needs.
 #pragma once
 
 #include "runtime/device/cuda/Communicator.h"
@@ -11,10 +11,10 @@ namespace mtrun::cuda {
 
 struct GroupParts {
   CudaDevices &devices;
-  std::unique_ptr<Libraries> libraries; // of the plan whose code is loaded
+  std::unique_ptr<Libraries> libraries; // libraries of the loaded plan
   std::unique_ptr<Communicator> communicator;
-  HostCopies copies{};                            // of the caller's tensors
-  bool addsByCommunicator = false;                // all-reduces are the communicator's own, in an order of theirs
+  HostCopies copies{};                            // copies of the caller's tensors
+  bool addsByCommunicator = false;                // the communicator adds in all-reduces, in its own order
   int corruptCollective = -1, corruptDevice = -1; // DeviceGroup::corruptPartial
 };
 

@@ -11,9 +11,10 @@ namespace mtrun::cuda {
 
 namespace {
 
-// Bytes that are worth a second thread, which takes some microseconds to wake; and those of a piece.
+// sharedBytes: minimum bytes for more than one thread, because waking a thread takes some microseconds; minPiece and
+// maxPiece: bytes of a piece.
 constexpr uint64_t sharedBytes = 512 << 10, minPiece = 128 << 10, maxPiece = 1 << 20;
-// A few threads reach what the memory gives; half of the CPUs are left to whoever prepares the next batch.
+// A few threads reach the memory's bandwidth, and half of the CPUs are left for preparing the next batch.
 constexpr int maxThreads = 8;
 
 int allowedCpus() {
@@ -40,7 +41,7 @@ void HostCopies::cut(const HostCopy &whole, std::vector<HostCopy> &pieces) {
     pieces.push_back({whole.to + at, whole.from + at, std::min(size, whole.bytes - at)});
 }
 
-// With fewer threads than wanted, or none, the calling one does the rest.
+// If fewer threads can be started, the calling thread copies the rest.
 void HostCopies::startThreads() {
   started_ = true;
   BlockedSignals blocked; // inherited by the new threads
@@ -78,16 +79,16 @@ bool HostCopies::take(size_t &index) {
   if (next_ >= copies_.size())
     return false;
   index = next_++;
-  ++inHand_;
+  ++inProgress_;
   return true;
 }
 
 void HostCopies::make(size_t index) {
-  const HostCopy &copy = copies_[index]; // which stay while one of them is in hand
+  const HostCopy &copy = copies_[index]; // copies_ does not change while a copy is in progress
   std::memcpy(copy.to, copy.from, copy.bytes);
   std::lock_guard lock(mutex_);
   made_[index] = true;
-  --inHand_;
+  --inProgress_;
 }
 
 bool HostCopies::run(std::span<const HostCopy> copies, const std::function<bool(size_t)> &done) {
@@ -105,26 +106,26 @@ bool HostCopies::run(std::span<const HostCopy> copies, const std::function<bool(
   }
   if (shared && !threads_.empty())
     more_.notify_all();
-  size_t told = 0, complete = 0;
+  size_t reported = 0, complete = 0;
   bool good = true;
-  while (good && told < copies.size()) {
+  while (good && reported < copies.size()) {
     size_t index = 0;
     if (take(index))
       make(index);
     else
-      sched_yield(); // others are about to end theirs
+      sched_yield(); // the other threads are finishing their last copies
     {
       std::lock_guard lock(mutex_);
       while (complete < copies.size() && made_[complete])
         ++complete;
     }
-    if (complete > told)
-      good = done(told = complete);
+    if (complete > reported)
+      good = done(reported = complete);
   }
   for (bool busy = true; busy;) {
     std::lock_guard lock(mutex_);
     next_ = copies_.size();
-    busy = inHand_ > 0;
+    busy = inProgress_ > 0;
     if (!busy)
       copies_ = {};
   }

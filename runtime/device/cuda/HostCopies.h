@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies from memory of the host into its pinned memory, by several threads: one thread alone moves far fewer bytes a
-// second than the bus to a GPU does.
+// Copies from host memory to pinned memory in several threads, because a single thread copies far fewer bytes per
+// second than the bus to a GPU.
 #pragma once
 
 #include <condition_variable>
@@ -23,33 +23,34 @@ struct HostCopy {
 
 class HostCopies {
 public:
-  // `threads`, the calling one among them; 0: as many as suit the machine.
+  // `threads`: number of threads including the calling thread; 0: chosen for the machine.
   explicit HostCopies(int threads = 0) : wanted_(threads) {}
   ~HostCopies();
   HostCopies(const HostCopies &) = delete;
   HostCopies &operator=(const HostCopies &) = delete;
 
-  // Appends copies that together are this one, each small enough that several threads share out a large one.
+  // Splits a copy into pieces that several threads can copy, and appends them.
   static void cut(const HostCopy &whole, std::vector<HostCopy> &pieces);
-  // Makes all copies. Whenever more are done, with all before them, `done` is told how many, on the calling thread; it
-  // may return false to end the run early. Returns the same.
+  // Makes all copies. When another copy and all copies before it are complete, calls `done` with the number of complete
+  // copies, in the calling thread. `done` may return false to end the run early; run() then returns false.
   bool run(std::span<const HostCopy> copies, const std::function<bool(size_t)> &done);
 
 private:
   void startThreads();
   void work();
-  // The next copy, which is then the caller's to make; false: there is none.
+  // Takes the next copy, which the caller must make. Returns false if there is none.
   bool take(size_t &index);
   void make(size_t index);
 
   const int wanted_;
-  std::vector<pthread_t> threads_; // beside the calling one
+  std::vector<pthread_t> threads_; // all threads except the calling thread
   bool started_ = false;
-  std::mutex mutex_; // of all that follows
+  std::mutex mutex_; // guards all members below
   std::condition_variable more_;
   std::span<const HostCopy> copies_;
   std::vector<bool> made_;
-  size_t next_ = 0, inHand_ = 0; // the first that nobody has taken; that are taken, and not made
+  // next_: the first copy that no thread has taken; inProgress_: number of taken copies that are not complete
+  size_t next_ = 0, inProgress_ = 0;
   bool ends_ = false;
 };
 

@@ -84,7 +84,7 @@ Status Launches::captureTraced(BoundProgram &program) {
 
 Status Launches::record(BoundProgram &program, Places places, Stamps *stamps, GraphExec *exec) {
   const Driver &driver = group_.driver();
-  // No more operations on `links` than steps.
+  // There are at most as many operations on `links` as steps.
   if (program.sessionDevices() > 1)
     if (Status status = group_.makeEvents(program.devices[0].steps.size()); !status.ok())
       return status;
@@ -98,7 +98,7 @@ Status Launches::record(BoundProgram &program, Places places, Stamps *stamps, Gr
     return refused(result, "cannot record a program");
   Status error;
   bool recorded = recordAll(program, places, stamps, error);
-  // A recording that failed must be ended too.
+  // A capture must be ended even if it failed.
   Graph graph = nullptr;
   (void)group_.makeCurrent(0);
   Result ended = driver.streamEndCapture(origin, &graph);
@@ -112,7 +112,7 @@ Status Launches::record(BoundProgram &program, Places places, Stamps *stamps, Gr
   return error.ok() ? group_.health() : error;
 }
 
-// Runs one after the other, each device's on its own streams; all devices are where the first one is before and after.
+// Records runs one after another, each device on its own streams. All devices wait for the first one before and after.
 bool Launches::recordAll(BoundProgram &program, Places places, Stamps *stamps, Status &error) {
   const Driver &driver = group_.driver();
   int devices = static_cast<int>(program.devices.size());
@@ -141,7 +141,7 @@ bool Launches::recordAll(BoundProgram &program, Places places, Stamps *stamps, S
   return true;
 }
 
-// The launches that follow on the first device wait for the copies of all.
+// Makes the following launches on the first device wait for the copies to all devices.
 bool Launches::copyInputs(const BoundProgram &program, Places places, Stamps *stamps) {
   const Driver &driver = group_.driver();
   const char *what = "cannot copy a step's inputs";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that is ready to run: two sets of slots for the runs of a launch, so that the host fills one while the
-// devices work on the other, and CUDA graphs over all devices of a group for each set: of one run, and of as many as a
-// launch holds.
+// A program that is ready to run. It has two sets of slots for the runs of a launch, so that the host fills one set
+// while the devices run the other. Each set has CUDA graphs over all devices of the group: for one run, and for the
+// maximum number of runs per launch.
 #pragma once
 
 #include "runtime/device/cuda/Capture.h"
@@ -20,34 +20,34 @@ public:
 
   // Lays out all slots and records the graphs.
   Status prepare(BoundProgram &program);
-  // Records the graphs in place of those before, none of which may be in flight.
+  // Records the graphs again. No earlier graph may be in flight.
   Status capture(BoundProgram &program);
-  // Records graphs of one run that takes its own times, for the program's tracer.
+  // Records graphs of one run with time stamps, for the program's tracer.
   Status captureTraced(BoundProgram &program);
-  // Whether the graphs are of what the group asks for now.
+  // Returns true if the graphs match the group's current settings.
   bool isCurrent() const {
     return corruptCollective_ == parts_.corruptCollective && corruptDevice_ == parts_.corruptDevice;
   }
   int perLaunch() const { return perLaunch_; }
-  // The first slot of the set of the last launch; the program's pointers are then those of its tensors.
+  // Returns the first slot of the last launch's set, and points the program's pointers to its tensors.
   CapturedProgram &pointedAt(BoundProgram &program) {
     CapturedProgram &place = *places(set_).front();
     place.point(program);
     return place;
   }
-  // The set that the next launch takes; they take turns.
+  // Returns the set for the next launch; the sets alternate.
   int nextSet() { return set_ = (set_ + 1) % sets_; }
 
-  // All inputs are copied in the launches to come: another program had the memory.
+  // Makes the next launches copy all inputs, because another program used the memory.
   void forget() {
     for (const std::unique_ptr<CapturedProgram> &place : places_)
       place->forget();
   }
-  // Begins a launch in a set that is free; `traced`: of one run that takes its own times. False: the group has failed.
+  // Begins a launch in a free set; `traced`: one run with time stamps. Returns false if the group has failed.
   bool begin(const BoundProgram &program, int set, std::span<const StepArguments> runs, bool traced);
-  // After a traced run is over. False: the group has failed.
+  // Records the times of a finished traced run. Returns false if the group has failed.
   bool takeTimes(Tracer &tracer, int set, int64_t &end);
-  // Run `index` of the launch in `set`, which is over: what it gave goes to the caller and to the read-backs.
+  // Copies the results of run `index` of the finished launch in `set` to the caller and to the read-backs.
   const CapturedProgram &finish(const BoundProgram &program, int set, int index);
 
 private:
@@ -64,8 +64,8 @@ private:
   CudaDevices &group_;
   const int perLaunch_, sets_;
   int set_ = 0;
-  std::vector<std::unique_ptr<CapturedProgram>> places_; // set after set
-  // Of each set. all_: null where a launch holds one.
+  std::vector<std::unique_ptr<CapturedProgram>> places_; // first all slots of set 0, then of set 1
+  // By set. all_: null if a launch has one run.
   std::array<GraphExec, 2> one_ = {}, all_ = {}, traced_ = {};
   std::array<std::unique_ptr<Stamps>, 2> stamps_;
   std::vector<std::byte> readBacks_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a program's tensors and tables lie, on each device and on the host's side.
+// The addresses of a program's tensors and tables, on each device and on the host.
 #include "runtime/abi/gpu_kernel.h"
 #include "runtime/device/cuda/Capture.h"
 #include "runtime/plan/Check.h"
@@ -71,7 +71,7 @@ Status CapturedProgram::pinned(uint64_t bytes, std::byte **memory) {
   return {};
 }
 
-// Which entries of the signature a device's steps name.
+// Returns which signature entries a device's steps access.
 static std::vector<bool> usedTensors(const BoundProgram &program, int device) {
   std::vector<bool> used(program.signature.size());
   for (const SignaturePatch &patch : program.devices[static_cast<size_t>(device)].patches)
@@ -112,7 +112,7 @@ Status CapturedProgram::layOut(BoundProgram &program, const std::vector<std::byt
   return group_.health();
 }
 
-// Inputs first: they are one copy.
+// Inputs come first, so that they are contiguous for one copy.
 void CapturedProgram::layOutTensors(const BoundProgram &program, int device, std::byte *onDevice, std::byte *onHost) {
   auto rows = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].maxRows);
   Side &side = sides_[static_cast<size_t>(device)];
@@ -136,7 +136,7 @@ void CapturedProgram::point(BoundProgram &program) const {
       *patch.slot = sides_[d].tensors[patch.entry];
 }
 
-// What lies within a few cache lines of one another comes as one copy: a copy takes microseconds, whatever its size.
+// Read-backs that are close in memory are copied together, because each copy takes microseconds, whatever its size.
 Status CapturedProgram::layOutResults(const BoundProgram &program) {
   constexpr uint64_t close = 4096;
   const CudaDevice &first = group_.device(0);
@@ -146,7 +146,7 @@ Status CapturedProgram::layOutResults(const BoundProgram &program) {
   auto begin = [&](size_t i) { return static_cast<const std::byte *>(program.readBacks[i].device); };
   auto inBlock = [&](const std::byte *place) { return place >= first.block && place < first.block + first.blockBytes; };
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return begin(a) < begin(b); });
-  std::vector<uint64_t> places(order.size()); // of each read-back in the pinned memory
+  std::vector<uint64_t> places(order.size()); // offset of each read-back in pinned memory
   uint64_t bytes = 0;
   for (size_t i : order) {
     uint64_t size = program.readBacks[i].bytes;
@@ -173,15 +173,15 @@ Status CapturedProgram::layOutResults(const BoundProgram &program) {
   return {};
 }
 
-// The tree's sums of the device's chunk of every all-reduce: those at one level are one launch, a segment each. Sums
-// are stored over their left operand; three pointers each.
+// Plans the tree's sums for the device's chunk of every all-reduce. All sums of a level are one launch with a segment
+// each. A segment has three pointers; the result overwrites the left operand.
 void CapturedProgram::planSums(const BoundProgram &program, int device, std::vector<void *> &pointers) {
   Side &side = sides_[static_cast<size_t>(device)];
   int devices = program.sessionDevices(), number = program.firstDevice + device;
   size_t segments = 0;
   for (uint32_t r = 0; r < program.allReduces.size(); ++r) {
     Chunks chunks(program, r);
-    if (parts_.addsByCommunicator) { // a partial sum without rows becomes zeros plus zeros, which its staging holds
+    if (parts_.addsByCommunicator) { // a partial sum without rows is set to 0 + 0, from the zeros in staging
       float *zeros = program.staging[static_cast<size_t>(device)];
       for (float *each : {zeros, zeros, chunks.partial(number)})
         pointers.push_back(each);
@@ -191,7 +191,7 @@ void CapturedProgram::planSums(const BoundProgram &program, int device, std::vec
     int64_t size = chunks.size(number);
     if (size == 0)
       continue;
-    std::vector<size_t> level(static_cast<size_t>(devices)); // sums below a node
+    std::vector<size_t> level(static_cast<size_t>(devices)); // number of levels of sums below a node
     std::vector<SumLaunch> launches;
     for (const TreeSum &sum : program.tree->sums[static_cast<size_t>(devices)]) {
       auto left = static_cast<size_t>(sum.left), right = static_cast<size_t>(sum.right);
@@ -254,7 +254,7 @@ Status CapturedProgram::layOutDevice(const BoundProgram &program, int device) {
   return group_.health();
 }
 
-// What the calls of libraries need, in the device's block.
+// Allocates the memory of library calls in the device's block.
 Status CapturedProgram::layOutCalls(const BoundProgram &program, int device) {
   auto allocate = [&](uint64_t bytes, std::byte **place) {
     void *memory = nullptr;
@@ -268,7 +268,7 @@ Status CapturedProgram::layOutCalls(const BoundProgram &program, int device) {
           parts_.libraries->layOut(device, bound, {allocate, copy}, sides_[static_cast<size_t>(device)].calls);
       !status.ok())
     return status;
-  // Each runs once, without rows, so that nothing is loaded or made while the graph is recorded.
+  // Run each call once without rows, so that the library loads code and allocates memory before the graph is recorded.
   Stream stream = group_.device(device).stream;
   bool any = false;
   for (size_t i = 0; i < bound.steps.size(); ++i)
@@ -285,7 +285,8 @@ Status CapturedProgram::layOutCalls(const BoundProgram &program, int device) {
 void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments &arguments) {
   bool changed = arguments.n != n_ || arguments.seed != seed_;
   bool same = arguments.unchanged && arguments.n == n_ &&
-              std::equal(tensors_.begin(), tensors_.end(), arguments.tensors); // as this slot was given them last
+              std::equal(tensors_.begin(), tensors_.end(),
+                         arguments.tensors); // the same tensors as in the last call for this slot
   n_ = arguments.n;
   seed_ = arguments.seed;
   std::copy_n(arguments.tensors, tensors_.size(), tensors_.begin());
@@ -304,15 +305,15 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
                nullptr};
     auto *segments = reinterpret_cast<mt_gpu_segment *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
-      for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or becomes zeros
+      for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or is set to 0
         segments[sum.segment + i].count = (sum.pairs[i].right < active) != parts_.addsByCommunicator ? sum.elements : 0;
     side.tensorsChanged = !same && params->rows > 0;
   }
 }
 
-// The rows go to the device in parts: each as soon as the host has copied it, while it copies the next.
+// Copies rows to the device in parts: each part is sent when the host has copied it, while the host copies the next.
 bool CapturedProgram::copyInputs(const BoundProgram &program, int device) {
-  constexpr uint64_t minPart = 256 << 10; // a copy takes microseconds, whatever its size
+  constexpr uint64_t minPart = 256 << 10; // each copy takes microseconds, whatever its size
   Side &side = sides_[static_cast<size_t>(device)];
   Stream stream = group_.device(device).inputs;
   auto send = [&](std::byte *to, const std::byte *from, uint64_t bytes) {
@@ -327,7 +328,8 @@ bool CapturedProgram::copyInputs(const BoundProgram &program, int device) {
     return true;
   auto rows = static_cast<uint64_t>(reinterpret_cast<const mt_kernel_params *>(side.step)->rows);
   auto firstRow = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].firstRow);
-  std::byte *to = nullptr; // where the first input lies on the device; the others follow as they do on the host
+  // address of the first input on the device; the others follow in the same order as on the host
+  std::byte *to = nullptr;
   pieces_.clear();
   for (size_t i = 0; i < side.staged.size(); ++i) {
     if (!side.staged[i] || program.signature[i].output)

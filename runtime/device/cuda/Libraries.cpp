@@ -18,7 +18,8 @@ namespace {
 
 constexpr uint64_t alignment = 256;
 constexpr uint64_t clearTile = 1024, sumTile = MT_GPU_CALL_THREADS, transposeSide = 32;
-// Of a call's helpers on the device: two segments that clear, one that sums, one that transposes; their buffers; sizes.
+// The tables of a call's helper kernels on the device: two segments that clear, one that sums, one that transposes,
+// their buffers and sizes.
 constexpr size_t segmentCount = 4, clearLeft = 0, clearRight = 1, summed = 2, transposed = 3;
 struct Tables {
   mt_gpu_segment segments[segmentCount];
@@ -26,9 +27,9 @@ struct Tables {
   int64_t sizes[4][2];
 };
 
-// Below them the launches beside a call are likely to take longer than it saves. Both are estimates: 2^28 FLOP take an
-// H100 4 us at its 67 TFLOP/s of float32, as long as two or three launches; and 16 rows are the least that a tile of
-// tensor cores has. Whoever needs better uses `mtrun tune`.
+// Thresholds below which the helper launches of a call likely take longer than the call saves. Both are estimates: 2^28
+// FLOP take 4 us on an H100 at 67 TFLOP/s of float32, as long as two or three launches; a tile of tensor cores has at
+// least 16 rows. `mtrun tune` measures instead.
 constexpr double minFlops = 0x1p28;
 constexpr int64_t minLines = 16;
 
@@ -36,7 +37,7 @@ uint64_t alignedBuffer(uint64_t bytes) { return (bytes + alignment - 1) / alignm
 
 int64_t ceilDiv(uint64_t a, uint64_t b) { return static_cast<int64_t>((a + b - 1) / b); }
 
-// Of the kernel of a convolution.
+// Returns the number of elements of a convolution's kernel.
 uint64_t kernelElements(const Choice &choice) {
   return isTree(*choice.call) ? choice.sizes.result : choice.sizes.right;
 }
@@ -66,7 +67,7 @@ void Libraries::close(bool images) {
   }
 }
 
-// One library, for every GPU.
+// Opens one library on every GPU.
 Status Libraries::openOn(const std::vector<Gpu> &gpus, bool images, int driverVersion) {
   for (size_t i = 0; i < gpus.size(); ++i) {
     if (Result result = driver_.ctxSetCurrent(gpus[i].context); result != success)
@@ -110,7 +111,7 @@ Status Libraries::choose(const Plan &plan, const std::vector<Gpu> &gpus, const G
   for (const fb::Kernel *kernel : Each(tables.kernels()))
     if (kernel->gpu() && kernel->gpu()->call())
       wanted[isConvolution(*kernel->gpu()->call())] |= required || tunes_ || isLikely(*kernel);
-  if (!options.tuning.empty()) // those that it was made with, and no others
+  if (!options.tuning.empty()) // exactly the libraries of the tuning file
     for (bool images : {false, true})
       wanted[images] =
           std::any_of(tuned.place.libraries.begin(), tuned.place.libraries.end(),
@@ -121,7 +122,7 @@ Status Libraries::choose(const Plan &plan, const std::vector<Gpu> &gpus, const G
   for (const Gpu &gpu : gpus)
     gpus_.push_back({&gpu, nullptr, nullptr, {}});
   for (bool images : {false, true}) {
-    // A GPU that is made up has no libraries but those that the environment names.
+    // The simulated GPU has only libraries that the environment names.
     bool made = gpus[0].major == 0 && !std::getenv(images ? "MTRUN_CUDA_CUDNN" : "MTRUN_CUDA_CUBLASLT");
     if (!wanted[images] || (made && !required))
       continue;
@@ -171,7 +172,7 @@ Status Libraries::chooseAll(const fb::Plan &tables, const GroupOptions &options)
   return calls ? findHelpers() : Status();
 }
 
-// Where a library is likely to win before anything was measured: the work of a batch outweighs the launches beside it.
+// Returns true if the library is likely faster: the work of a batch outweighs the helper launches.
 bool Libraries::isLikely(const fb::Kernel &kernel) const {
   const fb::LibraryCall &call = *kernel.gpu()->call();
   int64_t lines = isConvolution(call) ? minLines : static_cast<int64_t>(call.lines()) * shardRows_;
@@ -179,7 +180,7 @@ bool Libraries::isLikely(const fb::Kernel &kernel) const {
   return flops >= minFlops && lines >= minLines;
 }
 
-// The same on any number of devices: by what all shards together need.
+// Chooses by the workspace that all shards together need, so the choice is the same for any number of devices.
 Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice) {
   const fb::LibraryCall &call = *kernel.gpu()->call();
   CallLibrary *library = libraryOf(gpus_[0], call);
@@ -221,7 +222,7 @@ Libraries::Cut Libraries::cut(const Choice &choice, int64_t shards) const {
   uint64_t kernel = alignedBuffer(kernelElements(choice) * sizeof(float));
   cut.partials = isConvolution(*choice.call) ? kernel : 0;
   cut.library = cut.partials;
-  if (isTree(*choice.call)) // at most 2^16 shards of 2^42 bytes
+  if (isTree(*choice.call)) // no overflow: at most 2^16 shards of 2^42 bytes
     cut.library += alignedBuffer(choice.sizes.result * sizeof(float) * static_cast<uint64_t>(shards));
   cut.end = cut.library + alignedBuffer(choice.algorithm.workspace);
   return cut;
@@ -350,7 +351,7 @@ Status Libraries::enqueue(int device, const Gpu &gpu, const DeviceProgram &progr
   return status;
 }
 
-// From shard `first` on.
+// Returns the operands' addresses for the shards from `first` on.
 CallPlaces Libraries::placesOf(int device, const DeviceProgram &program, const BoundStep &step, int64_t first) {
   const Choice &choice = choiceOf(step);
   const fb::LibraryCall &call = *choice.call;

@@ -11,7 +11,7 @@ namespace mtrun::cuda {
 namespace {
 
 Status tooOldNccl(const std::string &place, const std::string &found) {
-  return {MT_NO_DEVICE, "expected NCCL 2.18 or newer for a process a GPU, found " + place + " " + found +
+  return {MT_NO_DEVICE, "expected NCCL 2.18 or newer for a process per GPU, found " + place + " " + found +
                             "; install a newer one (Debian, Ubuntu: libnccl2; pip: nvidia-nccl-cu12), or use "
                             "--processes 1"};
 }
@@ -22,14 +22,15 @@ std::string ncclVersion(int number) {
 }
 
 Status open(Nccl &nccl) {
-  // Read by NCCL when it starts. Nothing but what graphs do goes by it. Exchanges of registered buffers in a graph have
-  // hung between hosts in some of its releases; what is registered is faster, where that works. A user's word counts.
+  // NCCL reads these variables when it starts. All of its calls are in graphs, so mixing support is not needed.
+  // Registered buffers in graphs are faster, but have hung between hosts in some releases. Values that the user sets
+  // are kept.
   for (const char *name : {"NCCL_GRAPH_MIXING_SUPPORT", "NCCL_GRAPH_REGISTER"})
     setenv(name, "0", 0);
   std::string place, reasons;
   void *library = openFirst(placesNamed(ncclLibrary().variable, ncclLibrary().names), place, reasons);
   if (!library)
-    return {MT_NO_DEVICE, "a process a GPU needs NVIDIA's library NCCL, which cannot be opened: " + reasons +
+    return {MT_NO_DEVICE, "a process per GPU needs NVIDIA's library NCCL, which cannot be opened: " + reasons +
                               "; install it (Debian, Ubuntu: libnccl2; pip: nvidia-nccl-cu12), or use --processes 1"};
   bool complete = true;
   auto find = [&](auto &member, const char *symbol) {
@@ -53,9 +54,10 @@ Status open(Nccl &nccl) {
 bool Nccl::hangsBetweenHosts() const { return version == 22602 || version == 22809; }
 
 Status Nccl::refused() const {
-  return {MT_NO_DEVICE, "expected an NCCL that does not hang between hosts, found " + ncclVersion(version) +
-                            ", of which that is reported; install another one (2.30.7 is reported to work), or name it "
-                            "by MTRUN_NCCL"};
+  return {MT_NO_DEVICE,
+          "expected an NCCL that does not hang between hosts, found " + ncclVersion(version) +
+              ", which is reported to hang; install another one (2.30.7 is reported to work), or set its path "
+              "in MTRUN_NCCL"};
 }
 
 std::string Nccl::describe(NcclResult error, NcclComm comm) const {

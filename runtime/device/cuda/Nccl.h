@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of NCCL that the runtime calls, found in its library when a session has several processes. Declared
-// here, as NCCL's documentation does, so that building needs no header of it; test/unit/runtime_cuda compares them with
-// nccl.h where that is there.
+// The functions of NCCL that the runtime calls. They are looked up in NCCL's library when a session has several
+// processes, and declared here, so that the build needs no header; test/unit/runtime_cuda compares the declarations
+// with nccl.h if it is installed.
 #pragma once
 
 #include "runtime/device/cuda/Driver.h"
 
-// NCCL's own name for a communicator.
+// NCCL's opaque type of a communicator.
 struct ncclComm;
 
 namespace mtrun::cuda {
@@ -18,11 +18,12 @@ struct NcclId { // ncclUniqueId
   char bytes[128];
 };
 
-// Of ncclResult_t, ncclDataType_t, ncclRedOp_t.
+// Values of ncclResult_t, ncclDataType_t and ncclRedOp_t.
 inline constexpr NcclResult ncclOk = 0, ncclCudaError = 1, ncclWorking = 7;
 inline constexpr int ncclF32 = 7, ncclAdd = 0;
 
-// 2.18: sends and receives in CUDA graphs, and a communicator that can be aborted from another thread.
+// NCCL 2.18 is the first version with sends and receives in CUDA graphs and with communicators that another thread can
+// abort.
 inline constexpr int oldestNccl = 21800;
 
 // X(member, symbol in the library, parameters)
@@ -48,15 +49,16 @@ struct Nccl {
   const char *(*getLastError)(NcclComm comm) = nullptr;
   int version = 0;
 
-  // Whether this release is reported to hang where processes are on several hosts; the error that says so.
+  // Returns true if this release is reported to hang with processes on several hosts; refused() is the error for it.
   bool hangsBetweenHosts() const;
   Status refused() const;
-  // "unhandled system error (socketProgress: Connection closed by remote peer)"; `comm` may be null.
+  // Returns a text such as "unhandled system error (socketProgress: Connection closed by remote peer)"; `comm` may be
+  // null.
   std::string describe(NcclResult error, NcclComm comm) const;
 };
 
-// Opens libnccl.so.2, or what $MTRUN_NCCL names, once a process, with settings of ours in the environment where the
-// user has none. MT_NO_DEVICE: there is none, or it is older than 2.18.
+// Opens libnccl.so.2, or the file in $MTRUN_NCCL, once per process. Sets environment variables that the user has not
+// set. MT_NO_DEVICE: the library is missing or older than 2.18.
 Status openNccl(const Nccl *&nccl);
 
 } // namespace mtrun::cuda

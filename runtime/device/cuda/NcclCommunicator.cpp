@@ -13,10 +13,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto lookAround = std::chrono::milliseconds(2);  // at the other processes, while a step is waited for
-constexpr auto pause = std::chrono::microseconds(20);      // between looks
-constexpr auto aftermath = std::chrono::milliseconds(100); // until it is known which process an error is of
-constexpr auto patience = std::chrono::seconds(10);        // with calls that end a communicator
+constexpr auto lookAround =
+    std::chrono::milliseconds(2);                     // interval between checks of the other processes during a step
+constexpr auto pause = std::chrono::microseconds(20); // interval between queries of an event
+constexpr auto aftermath = std::chrono::milliseconds(100); // time until the process that caused an error is known
+constexpr auto patience = std::chrono::seconds(10);        // for calls that end a communicator
 
 Clock::time_point after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -35,7 +36,7 @@ Status NcclCommunicator::open(CudaDevices &group, ProcessGroup &peers, std::uniq
   return {};
 }
 
-// What has not ended after a while stays behind, and ends with the process.
+// If NCCL does not return in time, its thread continues until the process ends.
 NcclCommunicator::~NcclCommunicator() {
   if (comm_ && !aborted_) {
     aborted_ = std::make_shared<std::atomic<bool>>(false);
@@ -66,7 +67,7 @@ Status NcclCommunicator::within(const char *what, std::function<NcclResult()> ca
     state->ended = true;
   }).detach();
   peers_.begin();
-  // A process that ends because of a peer releases the context: the thread has it before that.
+  // The thread must have entered the context before this process can release it because of a lost peer.
   while (!state->entered)
     std::this_thread::sleep_for(std::chrono::microseconds(10));
   for (auto limit = after(peers_.timeout()); !state->ended;) {
@@ -75,7 +76,7 @@ Status NcclCommunicator::within(const char *what, std::function<NcclResult()> ca
       return lost_ = status;
     if (Clock::now() >= limit)
       return lost_ = peers_.lose(std::string(what) + ": expected all within " + std::to_string(peers_.timeout()) +
-                                 " seconds, found none lost, and no end");
+                                 " seconds, found all processes connected, but the call did not return");
   }
   if (state->result != ncclOk)
     return lost_ = failed(state->result, what);
@@ -83,7 +84,7 @@ Status NcclCommunicator::within(const char *what, std::function<NcclResult()> ca
   return group_.makeCurrent(0) ? Status() : group_.health();
 }
 
-// What this host is known by, as NCCL itself asks.
+// Returns the name of this host as NCCL determines it.
 static std::string hostName() {
   if (const char *given = std::getenv("NCCL_HOSTID"))
     return given;
@@ -98,7 +99,7 @@ static std::string hostName() {
 
 Status NcclCommunicator::connect() {
   std::string host = hostName();
-  if (Status status = peers_.share(host); !status.ok())
+  if (Status status = peers_.broadcast(host); !status.ok())
     return status;
   if (host != hostName() && nccl_.hangsBetweenHosts())
     return nccl_.refused();
@@ -107,7 +108,7 @@ Status NcclCommunicator::connect() {
     if (NcclResult result = nccl_.getUniqueId(&unique); result != ncclOk)
       return failed(result, "cannot begin to connect the processes");
   std::string id(unique.bytes, sizeof unique.bytes);
-  if (Status status = peers_.share(id); !status.ok())
+  if (Status status = peers_.broadcast(id); !status.ok())
     return status;
   if (id.size() != sizeof unique.bytes)
     return {MT_LOST,
@@ -122,7 +123,7 @@ Status NcclCommunicator::connect() {
   return status;
 }
 
-// NCCL connects two devices at their first exchange: that must not be in a recording.
+// NCCL connects two devices at their first exchange, which must not be recorded.
 Status NcclCommunicator::warmUp(bool adding, uint64_t) {
   const Driver &driver = group_.driver();
   auto devices = static_cast<size_t>(peers_.processes());
@@ -154,7 +155,7 @@ Status NcclCommunicator::warmUp(bool adding, uint64_t) {
   return status;
 }
 
-// Calls that NCCL takes as one.
+// Groups calls into one NCCL operation.
 NcclResult NcclCommunicator::exchange(const std::function<Floats(int peer)> &sent,
                                       const std::function<Floats(int peer)> &received) {
   NcclResult result = nccl_.groupStart();
@@ -186,8 +187,8 @@ Status NcclCommunicator::failed(std::string message, mt_code code) {
   return {code, std::move(message)};
 }
 
-// Each device sends all others their chunks of its partial sum. A device without valid rows too: its partial sum is not
-// added.
+// Each device sends every other device its chunk of the partial sum. A device without valid rows does so too; its
+// partial sum is not added.
 Status NcclCommunicator::gatherPartials(const Chunks &chunks) {
   int own = chunks.hostedBegin();
   NcclResult result =
@@ -196,7 +197,7 @@ Status NcclCommunicator::gatherPartials(const Chunks &chunks) {
   return result == ncclOk ? Status() : failed(result, "cannot record an exchange of partial sums");
 }
 
-// Chunks differ in size by what alignment takes: an all-gather of NCCL's wants equal ones.
+// Chunks may differ in size because of alignment, and NCCL's all-gather needs equal sizes.
 Status NcclCommunicator::spreadResults(const Chunks &chunks) {
   int own = chunks.hostedBegin();
   NcclResult result =
@@ -217,9 +218,10 @@ Status NcclCommunicator::allReduce(const Chunks &chunks) {
 Status NcclCommunicator::lose(Status why) {
   if (!lost_.ok())
     return lost_;
-  // The others hear the reason, not only that this process has ended.
+  // The other processes receive the reason, not only the end of this process.
   lost_ = peers_.lose(why.message(), why.code());
-  // Ends what waits for peers on the GPU. NCCL's call may itself wait until the graphs are gone, so it has a thread.
+  // Ends operations on the GPU that wait for other processes. ncclCommAbort() may block until the graphs are destroyed,
+  // so a thread calls it.
   aborted_ = std::make_shared<std::atomic<bool>>(false);
   std::thread([ended = aborted_, nccl = &nccl_, comm = comm_, &driver = group_.driver(),
                context = group_.device(0).gpu->context] {
@@ -230,7 +232,7 @@ Status NcclCommunicator::lose(Status why) {
   return lost_;
 }
 
-// Never longer than the processes' timeout. A short step is waited for without a pause.
+// Waits at most for the processes' timeout. A short step is polled without a pause.
 Status NcclCommunicator::wait(Event event) {
   const Driver &driver = group_.driver();
   if (!lost_.ok())

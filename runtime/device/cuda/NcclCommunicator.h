@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process a device: partial sums and results go by NCCL, as copies alone, so that the bits are those of one process.
-// One communicator, used by one thread, in one order in all processes. docs/gpu-code.md says why it cannot hang.
+// The communicator for a process per device: NCCL copies partial sums and results without adding them, so the bits are
+// equal to a run in one process. There is one NCCL communicator, used by one thread in the same order in all processes.
+// docs/gpu-code.md explains why it cannot hang.
 #pragma once
 
 #include "runtime/device/ProcessGroup.h"
@@ -15,9 +16,9 @@ namespace mtrun::cuda {
 
 class NcclCommunicator : public Communicator {
 public:
-  // Opens NCCL and connects this process' device with all others, which do the same. MT_NO_DEVICE, MT_DEVICE, MT_LOST.
+  // Opens NCCL and connects this process's device with all others. Collective. MT_NO_DEVICE, MT_DEVICE, MT_LOST.
   static Status open(CudaDevices &group, ProcessGroup &peers, std::unique_ptr<Communicator> &links);
-  // After the graphs that have its calls.
+  // All graphs with NCCL calls must have been destroyed.
   ~NcclCommunicator() override;
 
   Status gatherPartials(const Chunks &chunks) override;
@@ -33,18 +34,18 @@ private:
   NcclCommunicator(CudaDevices &group, ProcessGroup &peers, const Nccl &nccl)
       : group_(group), peers_(peers), nccl_(nccl) {}
   Status connect();
-  // Runs `calls` on a thread of its own, which may stay behind in NCCL when a process is lost meanwhile.
+  // Runs `calls` in a separate thread, which may stay blocked in NCCL if a process is lost.
   Status within(const char *what, std::function<NcclResult()> calls);
   struct Floats {
     float *memory;
-    int64_t count; // 0: nothing
+    int64_t count; // 0: nothing is sent
   };
-  // What each other process is sent, and what comes from it, at once.
+  // Sends data to and receives data from all other processes at once.
   NcclResult exchange(const std::function<Floats(int peer)> &sent, const std::function<Floats(int peer)> &received);
-  // What failed; or the process whose loss made it, if one is lost.
+  // Returns the error; or, if a process is lost, the loss that caused it.
   Status failed(std::string message, mt_code code);
   Status failed(NcclResult result, const char *what, mt_code code = MT_DEVICE);
-  // The first failure stays; what still runs on the GPU is ended.
+  // Records the first failure and ends all operations on the GPU.
   Status lose(Status why);
 
   CudaDevices &group_;
@@ -53,7 +54,7 @@ private:
   NcclComm comm_ = nullptr;
   Address first_ = 0; // memory of the first exchange
   Status lost_;
-  std::shared_ptr<std::atomic<bool>> aborted_; // set when the communicator's end has begun
+  std::shared_ptr<std::atomic<bool>> aborted_; // set when the end of the communicator begins
 };
 
 } // namespace mtrun::cuda

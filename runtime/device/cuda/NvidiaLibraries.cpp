@@ -20,7 +20,8 @@ NvidiaLibrary cudnnLibrary() { return {"cuDNN", "MTRUN_CUDA_CUDNN", {"libcudnn.s
 
 NvidiaLibrary ncclLibrary() { return {"NCCL", "MTRUN_NCCL", {"libnccl.so.2"}}; }
 
-// Wheels of PyPI lie in .../nvidia/NAME/lib; packaging/CMakeLists.txt has the order in which they are looked for.
+// Returns who installed the library. Wheels of PyPI are in .../nvidia/NAME/lib; packaging/CMakeLists.txt has the search
+// order.
 static std::string broughtBy(const std::string &path, const char *variable) {
   if (const char *named = std::getenv(variable); named && *named)
     return variable;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVIDIA's libraries besides the driver: their names, and which files they are here.
+// NVIDIA's libraries other than the driver: their names and files.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 namespace mtrun::cuda {
 
 struct NvidiaLibrary {
-  const char *what, *variable;    // its name; the variable of the environment that names another file
-  std::vector<std::string> names; // of files, the one to take first
+  const char *what, *variable;    // name; environment variable with the path of another file
+  std::vector<std::string> names; // file names, in the order of the search
 };
 
-// A driver runs libraries of its own major version of CUDA and of earlier ones.
+// A driver supports libraries of its own major CUDA version and of earlier versions.
 NvidiaLibrary cublasLtLibrary(int driverVersion);
 NvidiaLibrary cudnnLibrary();
 NvidiaLibrary ncclLibrary();
 
-// A line for each of the three: the file that a run would take and who brought it, or that there is none.
+// Appends a line per library: its file and who installed it, or that it is missing.
 void listLibraries(int driverVersion, std::vector<std::string> &lines);
 
 } // namespace mtrun::cuda

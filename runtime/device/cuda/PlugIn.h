@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What libmtrun_cuda.so offers to libmtrun of the same build.
+// The interface of libmtrun_cuda.so for libmtrun of the same build.
 #pragma once
 
 #include "runtime/device/DeviceGroup.h"
@@ -8,10 +8,10 @@
 namespace mtrun::cuda {
 
 struct PlugIn {
-  const char *build; // of both: their classes are the same only then
+  const char *build; // must be equal in both libraries, which share C++ classes
   Status (*make)(const GroupOptions &options, std::unique_ptr<DeviceGroup> &group);
-  Status (*list)(std::vector<std::string> &lines);      // a line for each GPU
-  Status (*libraries)(std::vector<std::string> &lines); // a line for each library of NVIDIA
+  Status (*list)(std::vector<std::string> &lines);      // a line per GPU
+  Status (*libraries)(std::vector<std::string> &lines); // a line per library of NVIDIA
 };
 
 inline constexpr const char *build = MTRUN_BUILD;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Before the first step: whether a call of cuBLASLt gives a shard the same bits alone and among all of a device's. The
-// library says that an algorithm computes a batch of products, but not that it computes each as it does a single one.
-// Calls of cuDNN need no check, they are one a shard.
+// Checks before the first step that a call of cuBLASLt computes the same bits for a single shard and for all shards of
+// a device. The library guarantees that an algorithm supports a batch of products, but not that it computes each as it
+// does a single product. Calls of cuDNN compute one shard each and need no check.
 #include "runtime/device/cuda/CudaGroup.h"
 #include "runtime/device/cuda/Launches.h"
 #include "runtime/plan/Check.h"
@@ -25,7 +25,7 @@ std::vector<float> tryNumbers(uint64_t count, uint64_t seed) {
   return values;
 }
 
-// Any of the plan's launches: what a program reads there is not the same in all of them.
+// Checks all of the plan's launches, because a kernel's argument may be a constant in only some of them.
 bool Libraries::readsConstant(const BoundStep &step, int64_t argument) const {
   for (const fb::Program *program : Each(tables_->programs()))
     for (const fb::Step *launch : Each(program->steps()))
@@ -37,7 +37,7 @@ bool Libraries::readsConstant(const BoundStep &step, int64_t argument) const {
   return false;
 }
 
-// Numbers that the host makes once, copied on the device until they fill the buffer.
+// Fills a buffer with random numbers: the host makes the first part, and the device copies it repeatedly.
 static void fillWithNumbers(CudaDevices &group, int device, void *buffer, uint64_t bytes, uint64_t seed) {
   constexpr uint64_t most = 1 << 16;
   std::vector<float> values = tryNumbers(std::min(bytes / sizeof(float), most), seed);
@@ -81,10 +81,10 @@ Status CudaGroup::checkShard(const DeviceProgram &program, int device, const Bou
     return {};
   return {MT_DEVICE, on.gpu->title() + ": kernel " + parts_.libraries->kernelName(step) +
                          ": expected the same bits of cuBLASLt for a shard alone and among " + std::to_string(shards) +
-                         ", found others; tune the plan (mtrun tune), or use --libraries off"};
+                         ", found different bits; tune the plan (mtrun tune), or use --libraries off"};
 }
 
-// Operands are overwritten: nothing has a value yet but constants.
+// Overwrites operands: before the first step only constants have values.
 Status CudaGroup::checkCalls(BoundProgram &program) {
   if (!parts_.libraries->checksCalls())
     return {};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each operation of a run takes on GPUs: an event before it and one after it, which the graph of a traced run
-// records between the operations of the others.
+// Measures the operations of a run on GPUs. The graph of a traced run has an event before and after each operation.
 #pragma once
 
 #include "runtime/device/Tracer.h"
@@ -11,26 +10,27 @@ namespace mtrun::cuda {
 
 class Stamps {
 public:
-  // `copies`: the index of a step that stands for copies of inputs and results.
+  // `copies`: index of a pseudo step for copies of inputs and results.
   Stamps(CudaDevices &group, uint32_t copies) : group_(group), copies_(copies) {}
   ~Stamps();
 
-  // Makes the events of at most `operations` on a device.
+  // Makes events for at most `operations` operations per device.
   Status make(size_t operations);
-  // While a graph is recorded: what follows belongs to this step, which is an all-reduce or none.
+  // Used during recording: the next operations belong to this step, which may be an all-reduce.
   void enter(uint32_t step, bool allReduce) {
     step_ = step;
     allReduce_ = allReduce;
   }
   void enterCopies() { enter(copies_, false); }
-  // Around an operation on the device's `compute` or `links`.
+  // Record events around an operation on the device's compute stream or `links`.
   Result before(int device, bool onCommunication, bool isCopy);
   Result after(int device);
-  // Around the copies of a device's inputs, on idle devices; all other times are told from the first.
+  // Record events around the copies of a device's inputs, while the device is idle. All other times are relative to the
+  // first event.
   Result beforeInputs(int device, int64_t now);
   Result afterInputs(int device);
-  // Once the run is over: its times, a device's `compute` and `links` as two tracks, or one where it is alone. `end`:
-  // when the last operation ended.
+  // Adds the times of a finished run to the tracer: `compute` and `links` of a device as two tracks, or one track if
+  // there is a single device. `end` receives the end of the last operation.
   Result take(Tracer &tracer, int64_t &end);
 
 private:
@@ -38,12 +38,12 @@ private:
     bool onCommunication;
     SpanKind kind;
     uint32_t step;
-    size_t events; // of the first of two
+    size_t events; // index of the first of two events
   };
   struct Side {
-    std::vector<Event> events; // the inputs' first
-    std::vector<Stamp> stamps; // in the order of the device's streams
-    int64_t origin = 0;        // of the first event, by the host's clock
+    std::vector<Event> events; // the events of the inputs come first
+    std::vector<Stamp> stamps; // stamps in the order of the device's streams
+    int64_t origin = 0;        // time of the first event by the host's clock
   };
   Result record(int device, size_t event, Stream stream, bool inGraph);
   Result timeOf(const Side &side, size_t event, int64_t &time) const;

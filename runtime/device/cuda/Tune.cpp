@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measuring what may run each kernel that a library has a call for, and what a tuning file then says.
+// Measures the algorithms of each kernel with a library call, and reads and writes tuning files.
 #include "runtime/device/cuda/CudaGroup.h"
 #include "runtime/device/cuda/Launches.h"
 #include "runtime/plan/Check.h"
@@ -17,7 +17,7 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-// One program on the first device of a group.
+// Measures a program on the first device of a group.
 class Tuner {
 public:
   Tuner(GroupParts &parts, BoundProgram &program, int repeats)
@@ -39,7 +39,7 @@ public:
     return good(result, "cannot make an event");
   }
 
-  // The fastest of the generated kernel and its call's algorithms.
+  // Finds the fastest of the generated kernel and its call's algorithms.
   Status tune(size_t index, TunedKernel &best, std::vector<std::string> &refused) {
     const BoundStep &step = program_.steps[index];
     Libraries &libraries = *parts_.libraries;
@@ -86,7 +86,7 @@ private:
     return done ? Status() : captured_.error();
   }
 
-  // All repeats as one graph, as a step runs them: what the host takes to enqueue a call does not count.
+  // Records all repeats in one graph, as in a step, so that the time to enqueue a call is not measured.
   Status record(size_t index, bool own, GraphExec &exec) {
     const char *what = "cannot record a kernel's repeats";
     Stream stream = group_.device(0).stream;
@@ -109,7 +109,7 @@ private:
   Status measure(size_t index, bool own, double &microseconds) {
     Stream stream = group_.device(0).stream;
     GraphExec exec = nullptr;
-    Status status = perform(index, own); // the first one loads code
+    Status status = perform(index, own); // the first call loads code
     if (status.ok())
       status = record(index, own, exec);
     if (status.ok()) // the first launch takes longer
@@ -131,7 +131,7 @@ private:
     return status;
   }
 
-  // Operands of the call, so that no time and no bit depends on what the last step left.
+  // Fills the call's operands, so that times and bits do not depend on earlier steps.
   void fill(const BoundStep &step) {
     const fb::LibraryCall &call = *parts_.libraries->callOf(step);
     for (int64_t argument :
@@ -149,7 +149,7 @@ private:
     group_.copyOut(0, values.data(), place.data(), place.size());
     return values;
   }
-  // Of the valid rows.
+  // Returns the results of the valid rows.
   std::vector<float> results(const BoundStep &step) {
     const fb::LibraryCall &call = *parts_.libraries->callOf(step);
     void *const *buffer = step.segments[0].buffers + call.result();
@@ -160,8 +160,8 @@ private:
     return read({static_cast<std::byte *>(*buffer), bytes});
   }
 
-  // Why the algorithm that is set may not be used; empty: it gives the same bits twice, the same for a shard alone, and
-  // nearly what the generated kernel does.
+  // Checks the current algorithm: two runs and a single shard must give equal bits, and results close to the generated
+  // kernel's. `reason` receives the failed check.
   Status compare(size_t index, const std::vector<float> &own, std::string &reason) {
     const BoundStep &step = program_.steps[index];
     Libraries &libraries = *parts_.libraries;
@@ -180,19 +180,19 @@ private:
     auto same = [](const std::vector<float> &a, const std::vector<float> &b) {
       return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
     };
-    double most = 0, apart = 0;
+    double most = 0, largest = 0;
     for (size_t i = 0; i < own.size(); ++i) {
       most = std::max(most, std::abs(static_cast<double>(own[i])));
       double difference = std::abs(static_cast<double>(own[i]) - static_cast<double>(found[0][i]));
-      apart = difference <= apart ? apart : difference; // a NaN stays
+      largest = difference <= largest ? largest : difference; // NaN is kept
     }
     constexpr double nearly = 1e-3;
     if (!same(found[0], found[1]) || !same(shard[0], shard[1]))
       reason = "other bits the second time";
     else if (!same(shard[0], shard[2]))
       reason = "other bits for a shard alone";
-    else if (!(apart <= nearly * most))
-      reason = "results that differ by " + std::to_string(apart) + " from the generated kernel's, which are up to " +
+    else if (!(largest <= nearly * most))
+      reason = "results that differ by " + std::to_string(largest) + " from the generated kernel's, which are up to " +
                std::to_string(most);
     return group_.health();
   }
@@ -231,7 +231,7 @@ Status CudaGroup::tune(BoundProgram &program, const std::string &path, int repea
       return std::move(status).in("kernel " + best.name + ": ");
     char times[80];
     std::snprintf(times, sizeof times, ": %.1f us, generated %.1f us, ", best.microseconds, best.ownMicroseconds);
-    line(best.name + times + (best.algorithm.empty() ? "which stays" : best.algorithm));
+    line(best.name + times + (best.algorithm.empty() ? "kept" : best.algorithm));
     for (const std::string &reason : refused)
       line("  refused " + reason);
     tuning.kernels.push_back(best);
@@ -242,7 +242,7 @@ Status CudaGroup::tune(BoundProgram &program, const std::string &path, int repea
   return status;
 }
 
-// ---- what Libraries knows for it
+// ---- the functions of Libraries for tuning
 
 const char *Libraries::kernelName(const BoundStep &step) const {
   return tables_->kernels()->Get(kernelOf(step))->name()->c_str();
@@ -300,7 +300,7 @@ Status Libraries::readChoices(const std::string &path, const Tuning &tuned) {
     CallLibrary *library = libraryOf(gpus_[0], *choice.call);
     if (!library)
       return {MT_INVALID,
-              place + ": expected the library of its algorithm among those the file was made with, found none"};
+              place + ": expected the library of its algorithm in the file's list of libraries, found none"};
     if (Status status = callSizes(*choice.call, place, choice.sizes); !status.ok())
       return status;
     if (Result result = driver_.ctxSetCurrent(gpus_[0].gpu->context); result != success)

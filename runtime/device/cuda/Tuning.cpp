@@ -11,7 +11,7 @@
 
 namespace mtrun::cuda {
 
-using Json = nlohmann::json; // members in the order of names
+using Json = nlohmann::json; // members are sorted by name
 
 namespace {
 
@@ -75,7 +75,7 @@ Status readTuning(const std::string &path, Tuning &tuning) {
   return parseTuning(bytes, path, tuning);
 }
 
-// The library would round a float, also one that no integer can hold, and wrap what is too large.
+// The JSON library would round a float, which might not fit into an integer, and wrap a number that is too large.
 static int integer(const Json &json) {
   bool fits = json.is_number_unsigned() ? json.get<uint64_t>() <= INT_MAX
                                         : json.is_number_integer() && json.get<int64_t>() >= INT_MIN;
@@ -88,7 +88,7 @@ Status parseTuning(const std::string &bytes, const std::string &path, Tuning &tu
   tuning = {};
   if (!isSealed(bytes, tuning.hash))
     return {MT_CORRUPT, path + ": expected a tuning file that ends with its own hash, found " +
-                            std::to_string(bytes.size()) + " bytes that do not"};
+                            std::to_string(bytes.size()) + " bytes that end with other text"};
   try {
     Json json = Json::parse(bytes);
     if (int found = integer(json.at("version")); json.at("format") != "mtrun tuning" || found != version)
@@ -102,7 +102,7 @@ Status parseTuning(const std::string &bytes, const std::string &path, Tuning &tu
     for (const Json &kernel : json.at("kernels"))
       tuning.kernels.push_back({kernel.at("name").get<std::string>(), kernel.at("algorithm").get<std::string>(),
                                 kernel.at("us").get<double>(), kernel.at("own_us").get<double>()});
-  } catch (const std::exception &error) { // of the parser, of numbers, or ours from above
+  } catch (const std::exception &error) { // from the parser, from number conversions, or thrown above
     return {MT_CORRUPT, path + ": " + error.what()};
   }
   return {};
@@ -118,8 +118,8 @@ Status checkTuning(const std::string &path, const TuningPlace &made, const Tunin
                {"libraries", joined(made.libraries), joined(here.libraries)}};
   for (const auto &fact : facts)
     if (fact.made != fact.here)
-      return {MT_INVALID, path + ": made elsewhere: expected " + fact.what + " " + fact.here + ", found " + fact.made +
-                              "; tune again with: mtrun tune PLAN --devices cuda:0"};
+      return {MT_INVALID, path + ": made under other conditions: expected " + fact.what + " " + fact.here + ", found " +
+                              fact.made + "; tune again with: mtrun tune PLAN --devices cuda:0"};
   return {};
 }
 

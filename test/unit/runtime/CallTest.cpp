@@ -59,10 +59,10 @@ TEST(Calls, FaultsAreRefused) {
       {"expected sizes that fit each other", [](fb::LibraryCallT &c) { c.lines = c.columns = uint64_t{1} << 30; }},
       {"expected sizes that fit each other", [](fb::LibraryCallT &c) { c.columns = ~uint64_t{0}; }},
       {"expected sizes that fit each other", [](fb::LibraryCallT &c) { c.kind = fb::CallKind::Convolution; }},
-      {"expected a left operand of 152 bytes a row, found 148", [](fb::LibraryCallT &c) { c.depth = 38; }},
+      {"expected a left operand of 152 bytes per row, found 148", [](fb::LibraryCallT &c) { c.depth = 38; }},
       {"expected a left operand below 5, found 5", [](fb::LibraryCallT &c) { c.left = 5; }},
       {"expected a right operand of 148 bytes, found 0", [](fb::LibraryCallT &c) { c.right = 1; }},
-      {"expected a result of 4 bytes a row, found 0", [](fb::LibraryCallT &c) { c.result = 3; }},
+      {"expected a result of 4 bytes per row, found 0", [](fb::LibraryCallT &c) { c.result = 3; }},
       {"expected a bias below 5, found 6", [](fb::LibraryCallT &c) { c.bias = 6; }},
   };
   for (const auto &c : cases) {

@@ -166,7 +166,8 @@ const LengthCase lengthCases[] = {
     {"length 1: expected the program predict, found -1", [](fb::PlanT &p) { p.lengths[1]->predict = -1; }},
     {"length 1: expected the program train_step",
      [](fb::PlanT &p) { std::swap(p.lengths[0]->train_step, p.lengths[1]->train_step); }},
-    {"program train_step_37 of length 36: expected the entry x of train_step with the length behind the batch alone",
+    {"program train_step_37 of length 36: expected the entry x of train_step whose shape differs only in the axis "
+     "after the batch axis",
      [](fb::PlanT &p) { p.lengths[0]->length = 36; }},
     {"expected the entry y of train_step", [](fb::PlanT &p) { named(p, "train_step_37").signature[1]->name = "z"; }},
     {"expected the entry sample_weight of train_step",

@@ -98,7 +98,7 @@ TEST_F(FitTest, GoesOnWhereItStopped) {
             std::vector<std::string>{"resumed " + path + "/step-000000000003: 0 epochs and 3 of 4 steps are done"});
   ASSERT_EQ(fit(), "0");
   EXPECT_EQ(steps, Steps{});
-  EXPECT_EQ(notes.back(), "nothing left to do: 2 of 2 epochs are done; --more-epochs N goes on");
+  EXPECT_EQ(notes.back(), "nothing left to do: 2 of 2 epochs are done; --more-epochs N continues");
   options.more_epochs = 1;
   ASSERT_EQ(fit(), "0");
   EXPECT_EQ(steps, (Steps{{2, 1}, {2, 2}, {2, 3}, {2, 4}}));
@@ -177,7 +177,7 @@ TEST_F(FitTest, Refuses) {
   options.no_shuffle = 1;
   std::string message = "1: " + path +
                         "/step-000000000004: made with other data: expected shuffled (1) or not (0): 1, "
-                        "found 0; --force begins the epoch again with what there is now";
+                        "found 0; --force begins the epoch again with the current data";
   EXPECT_EQ(fit(), message);
   options.no_shuffle = 0;
   Owned<mtrun_dataset> three = openData(plan.get(), "mnist:" + folder.path() + ",range=0:3");
@@ -204,8 +204,7 @@ TEST_F(FitTest, AnotherPlanNeedsForce) {
   EXPECT_NE(message.find("--force"), std::string::npos);
   checkpoint.force = 1;
   ASSERT_EQ(fit(), "0");
-  EXPECT_EQ(notes[0], "the plan is not the one that made " + path +
-                          "/step-000000000003: going on with its variables, to other bits");
+  EXPECT_EQ(notes[0], "another plan made " + path + "/step-000000000003: continuing with its variables, to other bits");
   EXPECT_EQ(steps, (Steps{{0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 2}, {1, 3}}));
 }
 
@@ -227,13 +226,13 @@ TEST_F(FitTest, NoCheckpointHoldsNaN) {
   ASSERT_EQ(text(mtrun_set_variable(session.get(), "w", weights, sizeof weights)), "0");
   EXPECT_EQ(fit(), "1: epoch 1: 1 variable is not finite: w");
   stopIn = 2; // in the middle of an epoch
-  EXPECT_EQ(fit(), "1: variable \"w\" holds NaN after step 2, which would spoil every resumed run");
+  EXPECT_EQ(fit(), "1: variable \"w\" holds NaN after step 2, which would make every resumed run invalid");
   EXPECT_EQ(saved(), std::vector<int64_t>{});
   // Infinity is NaN two steps later: a checkpoint of it poisoned the run.
   weights[2] = INFINITY;
   ASSERT_EQ(text(mtrun_set_variable(session.get(), "w", weights, sizeof weights)), "0");
   stopIn = 2;
-  EXPECT_EQ(fit(), "1: variable \"w\" holds infinity after step 2, which would spoil every resumed run");
+  EXPECT_EQ(fit(), "1: variable \"w\" holds infinity after step 2, which would make every resumed run invalid");
   EXPECT_EQ(saved(), std::vector<int64_t>{});
   stopIn = -1;
   options.allow_nan = 1;
@@ -275,7 +274,8 @@ TEST_F(FitTest, ResumedAfterItsEarlyEndDoesNothing) {
   for (int again = 0; again < 2; ++again) {
     ASSERT_EQ(fit(), "0");
     EXPECT_EQ(steps, Steps{});
-    EXPECT_EQ(notes.back(), "nothing left to do: early stopping ended the run after epoch 3; --more-epochs N goes on");
+    EXPECT_EQ(notes.back(),
+              "nothing left to do: early stopping ended the run after epoch 3; --more-epochs N continues");
     EXPECT_TRUE(result.stopped_early);
   }
   options.more_epochs = 1;
@@ -435,5 +435,7 @@ TEST_F(FitTest, NumbersThatMeanNothing) {
   options.initial_epoch = 0;
   options.checkpoint = &checkpoint;
   checkpoint.every_seconds = NAN;
-  EXPECT_EQ(fit(), "1: expected numbers of at least 0 for when to save and how many to keep");
+  EXPECT_EQ(
+      fit(),
+      "1: expected numbers of at least 0 for the checkpoint options every_steps, every_seconds, every_epochs and keep");
 }

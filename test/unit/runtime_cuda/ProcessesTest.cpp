@@ -117,7 +117,7 @@ TEST(Processes, WhatTheFirstSaysAllHave) {
   auto share = [](Session &session, int process) -> Status {
     for (int turn = 0; turn < 100; ++turn) {
       std::string bytes = process == 0 ? std::string(static_cast<size_t>(turn), 'x') : "other";
-      if (Status status = session.share(bytes); !status.ok())
+      if (Status status = session.broadcast(bytes); !status.ok())
         return status;
       EXPECT_EQ(bytes, std::string(static_cast<size_t>(turn), 'x'));
     }
@@ -197,10 +197,11 @@ TEST(Processes, PlansMustBeOne) {
 
 TEST(Processes, NoNccl) {
   for (const std::string &outcome : Together(2).with(-1, "MTRUN_NCCL", "/nowhere/libnccl.so.2").run(trainAsExpected))
-    expectPart(outcome, "8: a process a GPU needs NVIDIA's library NCCL, which cannot be opened: /nowhere/libnccl.so.2",
+    expectPart(outcome,
+               "8: a process per GPU needs NVIDIA's library NCCL, which cannot be opened: /nowhere/libnccl.so.2",
                "install it (Debian, Ubuntu: libnccl2; pip: nvidia-nccl-cu12), or use --processes 1");
   for (const std::string &outcome : Together(2).with(-1, "MTC_SIM_NCCL_VERSION", "21704").run(trainAsExpected))
-    expectPart(outcome, "8: expected NCCL 2.18 or newer for a process a GPU, found ", " 2.17.4; install a newer one");
+    expectPart(outcome, "8: expected NCCL 2.18 or newer for a process per GPU, found ", " 2.17.4; install a newer one");
 }
 
 // Releases that are reported to hang between hosts hang there alone. NCCL_HOSTID is NCCL's own name for a host.

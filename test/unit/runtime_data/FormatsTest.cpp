@@ -51,7 +51,7 @@ TEST_F(Tables, CsvOfASpreadsheet) {
   writeFile(folder.path("d.csv"), "a,b\n\"1,2\n");
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a closing quote, found the end of the file");
   writeFile(folder.path("d.csv"), "a,b\n\"1\"2,3\n");
-  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected the end of a cell behind its closing quote, found \"2\"");
+  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected the end of a cell after its closing quote, found \"2\"");
 }
 
 TEST_F(Tables, CsvLineEndsAndEncodings) {

@@ -158,7 +158,7 @@ TEST_F(Loop, FitHoldsOut) {
   EXPECT_EQ(calls.front().steps, 1); // of 3 samples
   options.validation = data.get();
   EXPECT_EQ(text(mtrun_fit(session.get(), data.get(), &options)),
-            "1: expected validation data or a share of the training data to hold out, found both");
+            "1: expected either validation data or a validation split of the training data, found both");
   options.validation = nullptr;
   options.validation_split = 0.99;
   EXPECT_EQ(

@@ -100,11 +100,12 @@ TEST_F(PictureFiles, DamagedOnesAreLeftOut) {
   ASSERT_EQ(open("images:" + folder.path()), "0");
   EXPECT_EQ(table.fields[0].samples, 3u);
   ASSERT_EQ(table.notes.size(), 1u);
-  EXPECT_TRUE(table.notes[0].ends_with(": 3 of 6 pictures are damaged and left out; the first: " +
-                                       folder.path("a/3.png") + ": expected a whole PNG picture, found no end of it"))
+  EXPECT_TRUE(
+      table.notes[0].ends_with(": 3 of 6 pictures are damaged and left out; the first: " + folder.path("a/3.png") +
+                               ": expected a complete PNG picture, found no end of image"))
       << table.notes[0];
   EXPECT_EQ(open("images:" + folder.path() + ",strict=yes"),
-            "3: D/a/3.png: expected a whole PNG picture, found no end of it");
+            "3: D/a/3.png: expected a complete PNG picture, found no end of image");
   for (const char *name : {"a/0.PNG", "a/1.png", "b/2.png", "a/3.png"})
     std::filesystem::remove(folder.path(name));
   EXPECT_EQ(open("images:" + folder.path()), "3: D: 2 of 2 pictures are damaged and left out; the first: D/b/4.jpg: "

@@ -156,7 +156,8 @@ TEST_F(SourceData, GoesOnWhereARunStopped) {
   Epochs steps = epochs(data, {.epochs = 4, .stepsPerEpoch = 3});
   EXPECT_EQ(epochs(data, {.epochs = 4, .stepsPerEpoch = 3, .epoch = 2}), Epochs(steps.begin() + 2, steps.end()));
   BatchStream stream(*data, bindingOf(data), {.batch = 4, .epochs = 1, .position = 3});
-  EXPECT_EQ(text(stream.next().status), "1: the source: expected the 3 steps of pass 0 that the run has had, found 2");
+  EXPECT_EQ(text(stream.next().status),
+            "1: the source: expected the 3 steps of pass 0 that the run has completed, found 2");
 }
 
 TEST_F(SourceData, EndsAtAnyPoint) {
@@ -217,13 +218,13 @@ TEST_F(SourceData, Loops) {
   EXPECT_EQ(numbers.lastPass, 0);
   TempFolder folder;
   EXPECT_EQ(text(mtrun_predict_file(session.get(), data.get(), 0, folder.path("p.npy").c_str())),
-            "1: predict: expected data of known length, which a file says at its beginning");
+            "1: predict: expected data of known length, because the file's header has the number of rows");
   EXPECT_EQ(text(mtrun_predict_file(session.get(), open(7).get(), 0, folder.path("p.npy").c_str())), "0");
   options.shuffle_window = 3;
   EXPECT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "1: a shuffle window needs data of known length");
   mtrun_dataset *part = nullptr;
   EXPECT_EQ(text(mtrun_dataset_slice(data.get(), 0, 1, &part)),
-            "1: slice: expected samples BEGIN:END within data of known length");
+            "1: slice: expected data of known length, found a stream");
 }
 
 // Of unknown length, stopped after any step: validation is still to come after an epoch's last one.
@@ -258,7 +259,7 @@ TEST_F(SourceData, Resumes) {
     EXPECT_EQ(result.total_step, run.steps);
     return std::pair(run, result);
   };
-  for (int64_t stopAfter = 1; stopAfter <= 12; ++stopAfter) { // 2 steps an epoch, and 2 of validation
+  for (int64_t stopAfter = 1; stopAfter <= 12; ++stopAfter) { // 2 steps per epoch, and 2 of validation
     TempFolder folder;
     auto [first, stopped] = fit(folder.path("c"), nullptr, {stopAfter});
     ASSERT_TRUE(stopped.saved);

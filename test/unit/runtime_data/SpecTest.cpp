@@ -99,8 +99,8 @@ TEST(Spec, Messages) {
   EXPECT_EQ(problem("mnist:d,range=-1:3"), "1: data: expected range=BEGIN:END with BEGIN < END, found \"range=-1:3\"");
   EXPECT_EQ(problem("mnist:d,scale=1/0"), "1: data: expected scale=X or scale=A/B, found \"scale=1/0\"");
   EXPECT_EQ(problem("mnist:d,std=1:0"),
-            "1: data: expected std=X, or a number a channel as X:Y:Z, none of them 0, found \"std=1:0\"");
-  EXPECT_EQ(problem("mnist:d,mean=a"), "1: data: expected mean=X, or a number a channel as X:Y:Z, found \"mean=a\"");
+            "1: data: expected std=X, or a number per channel as X:Y:Z, none of them 0, found \"std=1:0\"");
+  EXPECT_EQ(problem("mnist:d,mean=a"), "1: data: expected mean=X, or a number per channel as X:Y:Z, found \"mean=a\"");
   EXPECT_EQ(problem("mnist:d,preprocess=keras"),
             "1: data: expected preprocess=caffe, preprocess=torch or preprocess=tf, found \"preprocess=keras\"");
   EXPECT_EQ(problem("mnist:d,shuffle=1"),

@@ -155,6 +155,6 @@ TEST_F(Split, SamplesThatOverlap) {
   EXPECT_EQ(training->sample(77), 77);
   EXPECT_EQ(validation->size, 20);
   EXPECT_EQ(validation->sample(0), 80);
-  EXPECT_EQ(last(0.98).message(), "validation split: expected at least 1 sample to train on, found 2, of which 2 "
-                                  "overlap with the samples to validate on");
+  EXPECT_EQ(last(0.98).message(), "validation split: expected at least 1 sample to train on, found 2, and 2 of "
+                                  "them overlap with the samples to validate on");
 }

@@ -124,7 +124,7 @@ TEST_F(TfRecords, Damage) {
   writeFile(folder.path("e"), "");
   EXPECT_EQ(open("e"), "1: e: expected records, found none");
   writeFile(folder.path("n"), record("\x0a\x05zz"));
-  EXPECT_EQ(open("n"), "3: n, record 0 at byte 0: expected a tf.train.Example, found 4 bytes that are none");
+  EXPECT_EQ(open("n"), "3: n, record 0 at byte 0: expected a tf.train.Example, found 4 other bytes");
   // Unpacked numbers, as old writers have them, and a name that is there twice.
   std::vector<Feature> features;
   std::string old("\x0a\x16\x0a\x09\x0a\x01x\x12\x04\x1a\x02\x08\x05\x0a\x09\x0a\x01x\x12\x04\x1a\x02\x08\x07", 24);

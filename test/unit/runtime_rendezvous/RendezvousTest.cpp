@@ -157,8 +157,8 @@ void expectMeets(First &first) {
   first.wait();
   ASSERT_EQ(text(first.result), "0");
   std::string told = "told", heard;
-  EXPECT_EQ(text(first.peers->share(told)), "0");
-  EXPECT_EQ(text(second->share(heard)), "0");
+  EXPECT_EQ(text(first.peers->broadcast(told)), "0");
+  EXPECT_EQ(text(second->broadcast(heard)), "0");
   EXPECT_EQ(heard, "told");
 }
 
@@ -233,7 +233,7 @@ TEST(Rendezvous, AProofCannotBeUsedAgain) {
   EXPECT_EQ(receiveAll(again), "");
   first.wait();
   EXPECT_EQ(text(first.result), "9: expected 2 processes at " + first.options.rendezvous +
-                                    " within 2 seconds, found 1; those that are missing: 1; 1 connection did not know "
+                                    " within 2 seconds, found 1; missing processes: 1; 1 connection did not know "
                                     "the secret");
   close(known);
   close(again);
@@ -291,8 +291,8 @@ TEST(Rendezvous, TcpNeedsASecret) {
     std::unique_ptr<ProcessGroup> peers;
     EXPECT_EQ(
         text(ProcessGroup::open(options, peers)),
-        std::string("1: expected a secret of at least 16 bytes, the same in all processes, for those that meet "
-                    "at tcp:127.0.0.1:1 (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found ") +
+        std::string("1: expected a secret of at least 16 bytes, the same in all processes, for the rendezvous "
+                    "tcp:127.0.0.1:1 (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found ") +
             found);
   }
 }
