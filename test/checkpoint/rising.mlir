@@ -50,7 +50,7 @@
 // RUN: %python %S/../tools/mtrun/outcome.py 1 mtrun train m.mtp --data npy:x.npy,y.npy --epoch-file 'e-{epoch}.keras' --weights-only | FileCheck %s --check-prefix=WHOLE
 // WHOLE: mtrun: error: {{.*}}found
 // RUN: %python %S/../tools/mtrun/outcome.py 1 mtrun train m.mtp --data npy:x.npy,y.npy --checkpoint c --best-only | FileCheck %s --check-prefix=NONE
-// NONE: mtrun: error: --best-only: expected a file an epoch (--epoch-file PATTERN), found none
+// NONE: mtrun: error: --best-only: expected a file per epoch (--epoch-file PATTERN), found none
 
 // A name that is neither a folder's nor one of the two formats' is refused before anything is made.
 // RUN: %python %S/../tools/mtrun/outcome.py 1 mtrun train m.mtp --data npy:x.npy,y.npy --checkpoint 'best-{loss:.2f}-{epoch:02d}.weights.h5' | FileCheck %s --check-prefix=FORMAT
@@ -72,7 +72,7 @@
 // RATES: {{^}}5,{{.*}},0.4000000
 
 // RUN: mtrun train m.mtp --data npy:x.npy,y.npy --epochs 5 --checkpoint rate --history rate --resume auto | FileCheck %s --check-prefix=LEFT
-// LEFT: nothing left to do: 5 of 5 epochs are done; --more-epochs N goes on
+// LEFT: nothing left to do: 5 of 5 epochs are done; --more-epochs N continues
 
 // A training without validation in most epochs.
 // RUN: mtrun train m.mtp --data npy:x.npy,y.npy --validation npy:x.npy,y.npy --validation-freq 2 --validation-steps 1 --initial-epoch 1 --epochs 3 --history v --save w.safetensors | FileCheck %s --check-prefix=FREQ

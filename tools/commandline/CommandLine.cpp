@@ -14,7 +14,7 @@
 namespace commandline {
 namespace {
 
-// Names and values alone: what excludes what and which numbers are in range are said where they are met.
+// Prints only names and values of options. Exclusions and ranges are reported when they are violated.
 class Help : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option *option) const override {
     if (option->get_type_size() == 0)
@@ -55,7 +55,7 @@ std::string joined(const std::vector<std::string> &words, const char *last) {
   return text;
 }
 
-// What is said of the words that nothing took, the first that looks like an option before others.
+// Returns the error for unparsed words. An unknown option is reported before other words.
 std::string unknown(const CLI::App &app, const CLI::App &command, const std::vector<std::string> &words,
                     std::span<const Hint> hints) {
   auto found = std::find_if(words.begin(), words.end(), [](const std::string &word) { return word.starts_with("-"); });
@@ -72,7 +72,7 @@ std::string unknown(const CLI::App &app, const CLI::App &command, const std::vec
   return text + (subcommand && nearest.empty() ? ": expected " + joined(known, " or ") : nearest);
 }
 
-// The library's own sentences in the words of all our messages.
+// Rewrites CLI11's messages in the style of all other messages.
 std::string reworded(const CLI::ParseError &error) {
   std::string message = error.what();
   auto consume = [&](const std::string &begin) {
@@ -184,7 +184,7 @@ CLI::Validator numberIn(double least, double most) {
         auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
         if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most &&
             std::isfinite(value))
-          return std::string(); // NaN is in no range
+          return std::string(); // NaN fails all comparisons
         char range[80];
         snprintf(range, sizeof range, most < HUGE_VAL ? "a number from %g to %g" : "a number of at least %g", least,
                  most);
@@ -211,7 +211,7 @@ std::string parseBytes(const std::string &text, int64_t &bytes) {
                {"t", 1ll << 40},
                {"tib", 1ll << 40},
                {"tb", 1000000000000}};
-  double number = 0; // "1.5GiB" too; whole numbers of bytes below 2^53 are exact
+  double number = 0; // accepts "1.5GiB"; whole numbers of bytes below 2^53 are exact
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   std::string unit(end, text.data() + text.size());
   unit.erase(0, unit.find_first_not_of(' '));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How mtc and mtrun read their arguments, show help, and say what is wrong with a command line.
+// Parses the command lines of mtc and mtrun, prints help and reports errors.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,34 +11,34 @@
 
 namespace commandline {
 
-// A word that users of other tools, or of the other half of this one, type: what there is for it here.
+// A word that users of other tools type, or a word of the other program (mtc or mtrun), and the suggestion for it.
 struct Hint {
-  const char *word; // "--learning-rate", or the name of a subcommand: "fit"
-  const char *text; // goes after "unknown option --learning-rate; "
+  const char *word; // an option such as "--learning-rate", or a subcommand such as "fit"
+  const char *text; // text after "unknown option --learning-rate; "
 };
 
-// Parses; `help COMMAND` is `COMMAND --help`. True: a subcommand is chosen. False: `exitCode` says how the program
-// ends, help or the error with the tool's name before it are printed.
+// Parses a command line; `help COMMAND` means `COMMAND --help`. Returns true if a subcommand is chosen. Otherwise help
+// or an error has been printed, and `exitCode` is set.
 bool parse(CLI::App &app, int argc, char **argv, std::span<const Hint> hints, int &exitCode);
 
-// For fields of C structs: lives as long as the program. Null for an empty text.
+// Return storage for fields of C structs that lives as long as the program; null for an empty text.
 const char *keep(std::string text);
 const double *keep(double number);
 
-// Options whose values go to a field of a C struct: a text; a number that may be missing; 1 where it is given.
+// Add options whose values are stored in a field of a C struct: a text; an optional number; 1 if the flag is present.
 CLI::Option *addText(CLI::App &app, const std::string &flags, const char *&field, const std::string &help);
 CLI::Option *addNumber(CLI::App &app, const std::string &flags, const double *&field, const std::string &help);
 CLI::Option *addToggle(CLI::App &app, const std::string &flags, int &field, const std::string &help);
 
-// One of these, said so where it is not.
+// Accepts one of these words.
 CLI::Validator oneOf(std::vector<std::string> words);
-// A whole number of at least `least`.
+// Accepts a whole number that is at least `least`.
 CLI::Validator atLeast(int64_t least);
-// A number from `least` to `most`, which may be infinite: then any finite one from `least` on.
+// Accepts a finite number from `least` to `most`; `most` may be infinite.
 CLI::Validator numberIn(double least, double most);
 
-// "16GiB", "16G", "16GB", "512MiB", "1000000": bytes; K, M, G and T are powers of 1024, KB to TB of 1000. Empty on
-// success, else what was expected.
+// Parses a size in bytes: "16GiB", "16G", "16GB", "512MiB", "1000000". K, M, G and T are powers of 1024; KB to TB are
+// powers of 1000. Returns "" on success, else the expected syntax.
 std::string parseBytes(const std::string &text, int64_t &bytes);
 
 } // namespace commandline

@@ -30,9 +30,9 @@ OutputFolders::~OutputFolders() {
     try {
       if (holdsOnly(made_.back(), ".lock"))
         unlink((made_.back() + "/.lock").c_str());
-    } catch (const std::bad_alloc &) { // perhaps why the command ends: the folder stays
+    } catch (const std::bad_alloc &) { // out of memory: the folder stays
     }
-    rmdir(made_.back().c_str()); // one that holds something stays
+    rmdir(made_.back().c_str()); // rmdir() keeps folders that are not empty
   }
 }
 

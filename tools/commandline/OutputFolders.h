@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a command writes, looked at before it computes anything: hours of training must not end in a folder that was
-// never there.
+// Checks the folders of a command's outputs before any computation, so that hours of training are not lost to a missing
+// folder.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@ public:
   OutputFolders() = default;
   OutputFolders(const OutputFolders &) = delete;
   OutputFolders &operator=(const OutputFolders &) = delete;
-  // The folders that were made and that hold nothing, or no more than the lock of a run that did not begin, go again.
+  // Removes the folders that this object created if they are empty or have only the lock of a run that did not begin.
   ~OutputFolders();
 
-  // Makes the folder that `path` is to be written in. Empty on success, else why a file cannot be written there; "" and
-  // "-" are no files.
+  // Creates the folder of the file `path`. Returns "" on success, else the reason why the file cannot be written. ""
+  // and "-" are not files.
   std::string prepareFile(const std::string &path);
-  // The same of a folder that files are to be written in.
+  // Creates a folder for several files; returns as prepareFile().
   std::string prepareFolder(const std::string &path);
-  // Makes a folder that was not there: `path`, or PATH-2, PATH-3 ...
+  // Creates a new folder: `path`, or PATH-2, PATH-3 ... if the name exists.
   std::string makeFresh(const std::string &path, std::string &folder);
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs an .mlir file in double precision on the inputs in its comments (compiler/interpret/Script.h): a model, which is
-// differentiated first, or programs at any stage up to kernels.
+// Interprets an .mlir file in double precision, on the inputs in its comments (compiler/interpret/Script.h). The file
+// has a model, which is differentiated first, or programs at any stage before code generation.
 #include "compiler/Passes.h"
 #include "compiler/interpret/Script.h"
 #include "mlir/Parser/Parser.h"
@@ -17,13 +17,14 @@ static cl::opt<std::string> input(cl::Positional, cl::desc("FILE.mlir"), cl::ini
 static cl::list<std::string> programs("run", cl::desc("programs to run after init, in order (train_step)"),
                                       cl::CommaSeparated);
 static cl::opt<int64_t> shards("shards", cl::desc("shards of a program after mt-partition"), cl::init(1));
-static cl::opt<int64_t> batch("batch", cl::desc("global batch: which samples a shard has (the samples given)"),
-                              cl::init(0));
-static cl::opt<uint64_t> seed("seed", cl::desc("seed of random numbers"), cl::init(0));
+static cl::opt<int64_t>
+    batch("batch", cl::desc("global batch, which determines the samples of a shard (default: the samples of the file)"),
+          cl::init(0));
+static cl::opt<uint64_t> seed("seed", cl::desc("seed for random numbers"), cl::init(0));
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::ParseCommandLineOptions(argc, argv, "mt-interpret: the meaning of a model or program\n");
+  cl::ParseCommandLineOptions(argc, argv, "mt-interpret: runs a model or program in double precision\n");
   auto file = llvm::MemoryBuffer::getFileOrSTDIN(input);
   if (!file) {
     llvm::errs() << "mt-interpret: cannot read " << input << ": " << file.getError().message() << '\n';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Editors speak to it: errors as one types, hover, go to definition, in models and in what the stages dump.
+// The language server for editors: diagnostics, hover and go to definition in models and in the IR of all stages.
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"

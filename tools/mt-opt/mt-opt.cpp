@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every pass, for lit: mt-opt model.mlir --mt-differentiate. And the passes of a stage: mt-opt model.mlir --stage-fuse.
+// Runs passes for lit tests: mt-opt model.mlir --mt-differentiate; or all passes of a stage: mt-opt model.mlir
+// --stage-fuse.
 #include "compiler/Passes.h"
 #include "compiler/Pipeline.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,8 +16,8 @@
 
 using namespace mlir;
 
-// The linker that code generation runs resets the options of the process, those of mt-opt among them. The passes of the
-// second part of a split file are these options, so they are kept as text.
+// Code generation runs lld, which resets the command-line options of the process, including mt-opt's. The pass pipeline
+// of the second part of a split file comes from these options, so its text is saved first.
 static LogicalResult keepPasses(MlirOptMainConfig &config) {
   MLIRContext context;
   PassManager passes(&context);
@@ -35,7 +36,7 @@ static LogicalResult keepPasses(MlirOptMainConfig &config) {
   return success();
 }
 
-// The stages up to machine code, whose passes have a text. Their options are those of a plan for CPUs.
+// Registers the stages before code generation as pipelines, with the options of a plan for CPUs.
 static void registerStages() {
   static mtc::Compilation compilation;
   compilation.cpus = {"x86-64-v4", "x86-64-v3"};
@@ -54,8 +55,7 @@ int main(int argc, char **argv) {
   registerTransformsPasses();
   mtc::registerMTCompilerPasses();
   registerStages();
-  auto [input, output] =
-      registerAndParseCLIOptions(argc, argv, "mt-opt: the passes of the mirrored-training compiler\n", registry);
+  auto [input, output] = registerAndParseCLIOptions(argc, argv, "mt-opt: runs the passes of MTC\n", registry);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));

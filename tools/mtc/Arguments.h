@@ -14,13 +14,14 @@ enum class Command { Compile, Import, Inspect, Summary };
 struct Arguments {
   Command command = Command::Compile;
   std::string input, output; // "-": standard input, standard output
-  // compile, and what import and summary take of it
+  // Options of compile; import and summary use some of them.
   mtc_options options = mtc_options_init();
-  // inspect
+  // Options of inspect.
   bool json = false, html = false;
   std::string gpu, trace, against;
   std::optional<int32_t> inspectDevices;
 };
 
-// False if the program is done, with `exitCode`: help was asked for, or the command line is wrong.
+// Parses the command line. Returns false if the program must end with `exitCode`, because help was printed or the
+// command line is invalid.
 bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtc: compiles models, prints plans. A client of mtc.h.
+// The program mtc: compiles models and prints plans, through the C API in mtc.h.
 #include "runtime/abi/mtc.h"
 #include "tools/commandline/OutputFolders.h"
 #include "tools/mtc/Arguments.h"
@@ -19,7 +19,7 @@ using Result = std::unique_ptr<mtc_result, decltype(&mtc_result_free)>;
 Status wrap(mt_status *status) { return {status, mt_status_free}; }
 
 int report(mt_code code, const std::string &message) {
-  // Messages about the model carry their location and severity already.
+  // Messages about a model already have a location and a severity.
   bool located = message.find(": error: ") != std::string::npos;
   std::fprintf(stderr, "%s%s\n", located ? "" : "mtc: error: ", message.c_str());
   return code;
@@ -59,7 +59,7 @@ int writeResult(const mtc_result *result, const std::string &path) {
   return status ? report(status) : 0;
 }
 
-// Before anything is computed for it.
+// Called before any computation.
 int prepare(commandline::OutputFolders &folders, const std::string &path) {
   std::string problem = folders.prepareFile(path);
   return problem.empty() ? 0 : report(MT_IO, problem);
@@ -67,30 +67,30 @@ int prepare(commandline::OutputFolders &folders, const std::string &path) {
 
 void printLog(void *, int, const char *message) { std::fprintf(stderr, "%s\n", message); }
 
-// `path` with another ending.
+// Returns `path` with another extension.
 std::string withEnding(const std::string &path, const char *ending) {
   size_t slash = path.rfind('/'), dot = path.rfind('.');
   bool has = dot != std::string::npos && dot != 0 && (slash == std::string::npos || dot > slash + 1);
   return (has ? path.substr(0, dot) : path) + ending;
 }
 
-// MODEL with .mtp; text goes to standard output.
+// Returns the default output: MODEL with .mtp, or standard output for text.
 std::string defaultOutput(const Arguments &arguments) {
   return arguments.input == "-" || arguments.options.stop_after ? "-" : withEnding(arguments.input, ".mtp");
 }
 
-// A file has no Python code, and its importer knows fewer layers and losses than a trace of the model itself.
+// A model file has no Python code, and its importer supports fewer layers and losses than a trace of the Python model.
 int reportModel(const std::string &input, const Status &status) {
   int code = report(status);
   bool keras = input.ends_with(".keras") || input.ends_with(".json");
   if (keras && mt_status_code(status.get()) == MT_INVALID &&
       !std::strstr(mt_status_message(status.get()), "keras-traces.md"))
-    std::fprintf(stderr, "mtc: note: in Python, mtc.compile(model) and mtc.fit(model, ...) trace the model where its "
+    std::fprintf(stderr, "mtc: note: in Python, mtc.compile(model) and mtc.fit(model, ...) trace the model if its "
                          "file is refused (docs/keras-traces.md)\n");
   return code;
 }
 
-// What one of two calls of the same kind makes of the model, which is text on standard input or a file.
+// Calls the API for a model in a file, or for text from standard input.
 int fromModel(const Arguments &arguments, decltype(&mtc_compile_text) ofText, decltype(&mtc_compile_file) ofFile,
               Result &result) {
   mtc_result *output = nullptr;
@@ -129,9 +129,9 @@ int compile(const Arguments &arguments) {
 
 int importModel(const Arguments &arguments) {
   std::string output = arguments.output.empty() ? withEnding(arguments.input, ".mlir") : arguments.output;
-  std::string beside = output == "-" ? "" : withEnding(output, ".safetensors");
+  std::string weightsFile = output == "-" ? "" : withEnding(output, ".safetensors");
   commandline::OutputFolders folders;
-  for (const std::string &path : {output, beside})
+  for (const std::string &path : {output, weightsFile})
     if (int code = prepare(folders, path))
       return code;
   mtc_result *madeText = nullptr, *madeWeights = nullptr;
@@ -141,7 +141,7 @@ int importModel(const Arguments &arguments) {
     return report(status);
   if (int code = writeResult(text.get(), output))
     return code;
-  return weights && !beside.empty() ? writeResult(weights.get(), beside) : 0;
+  return weights && !weightsFile.empty() ? writeResult(weights.get(), weightsFile) : 0;
 }
 
 int inspect(const Arguments &arguments) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a command line of mtrun says.
+// The command line of mtrun.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -20,8 +20,8 @@ struct CompileArguments {
   bool sampleWeights = false;
 };
 
-// The command line goes straight into the option structs of the C API, where mtrun.h describes each field. What has no
-// field there is beside them.
+// Values are parsed directly into the option structs of the C API, which mtrun.h documents. Other values have fields of
+// their own.
 struct Arguments {
   CompileArguments compile;
   std::vector<std::string> words; // the command line as it was given

@@ -12,10 +12,11 @@ namespace mtrun_tool {
 using mtrun::append;
 using mtrun::htmlText;
 
-// Of the drawing, in its own units.
+// The size and the margins of the drawing, in SVG units.
 constexpr double width = 420, height = 220, left = 62, right = 12, top = 10, bottom = 38;
-constexpr size_t maxDrawn = 400, maxDots = 40; // points of a curve at most; points up to which each has a dot
-constexpr double logarithmicRange = 100;       // the range from which on an axis is logarithmic
+// maxDrawn: points per curve; maxDots: a curve with at most this number of points has a dot for each
+constexpr size_t maxDrawn = 400, maxDots = 40;
+constexpr double logarithmicRange = 100; // minimum ratio of values for a logarithmic axis
 
 std::string shownNumber(double value) {
   char text[40];
@@ -29,7 +30,7 @@ std::string shownNumber(double value) {
 
 namespace {
 
-// 1, 2 or 5 times a power of ten, for about `count` steps in `span`.
+// Returns 1, 2 or 5 times a power of ten, so that `span` has about `count` steps.
 double niceStep(double span, int count) {
   double raw = span / count, power = std::pow(10, std::floor(std::log10(raw))), part = raw / power;
   return power * (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10);
@@ -53,10 +54,10 @@ public:
       low_ = std::floor(std::log10(low_));
       high_ = std::ceil(std::log10(high_));
     }
-    constexpr double largest = 1e300, smallest = 1e-12; // numbers whose differences are numbers
+    constexpr double largest = 1e300, smallest = 1e-12; // limits within which differences are finite and nonzero
     low_ = std::max(low_, -largest);
     high_ = std::min(high_, largest);
-    if (!(high_ - low_ > smallest * std::max(std::fabs(high_), std::fabs(low_)))) { // one value
+    if (!(high_ - low_ > smallest * std::max(std::fabs(high_), std::fabs(low_)))) { // all values are equal
       double room = high_ != 0 ? std::fabs(high_) / 10 : 1;
       high_ += room;
       low_ -= chart.fromZero ? 0 : room;
@@ -104,7 +105,7 @@ private:
   size_t epochs_;
 };
 
-// The points to draw: all, or of each stretch of a long curve the least and the largest.
+// Returns the indices of the points to draw: all, or the minimum and the maximum of each part of a long curve.
 std::vector<size_t> pointsOf(const std::vector<double> &values) {
   std::vector<size_t> finite, drawn;
   for (size_t i = 0; i < values.size(); ++i)
@@ -137,7 +138,7 @@ void drawCurve(std::string &svg, const Curve &curve, const Axes &axes, int64_t f
            static_cast<long long>(first + static_cast<int64_t>(i)), curve.values[i]);
 }
 
-// The name, the last value and the best one, with its epoch.
+// Draws the name, the last value, and the best value with its epoch.
 void drawLegend(std::string &html, const Curve &curve, int64_t first, char color) {
   size_t last = curve.values.size(), best = last, missing = 0;
   for (size_t i = 0; i < curve.values.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies of this program that train together, as its children.
+// Child processes of mtrun that train together, one per GPU.
 #include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Run.h"
@@ -29,9 +29,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What the others have to end by themselves once one has failed: they say why, and save nothing.
+// The time for the other processes to end by themselves after one has failed; they print the reason and save nothing.
 constexpr auto grace = std::chrono::seconds(5);
-constexpr size_t maxKept = 65536; // bytes of what a process says
+constexpr size_t maxKept = 65536; // maximum bytes of a process's messages
 
 volatile sig_atomic_t signalsSeen = 0, lastSignal = 0;
 
@@ -44,9 +44,9 @@ void onChild(int) {}
 struct Child {
   int gpu = 0;
   pid_t process = -1;
-  int errors = -1; // what it writes to standard error; -1: that goes where ours does
+  int errors = -1; // read end of the child's standard error; -1: inherited
   std::string said;
-  bool ended = false, killed = false; // by us
+  bool ended = false, killed = false; // killed: by this process
   int status = 0;
 
   int code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : MT_LOST; }
@@ -54,10 +54,10 @@ struct Child {
 };
 
 Failure systemFailure(const char *what) {
-  return {MT_LOST, std::string("cannot start a process a GPU: ") + what + ": " + strerror(errno)};
+  return {MT_LOST, std::string("cannot start a process per GPU: ") + what + ": " + strerror(errno)};
 }
 
-// A socket that listens at a name of the system's choice.
+// Listens at a name that the system chooses.
 int listenSomewhere(std::string &name) {
   int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address = {};
@@ -72,7 +72,7 @@ int listenSomewhere(std::string &name) {
   return descriptor;
 }
 
-// 32 hexadecimal digits that nobody can guess.
+// Returns 32 random hexadecimal digits.
 std::string makeSecret() {
   unsigned char bytes[16];
   if (getentropy(bytes, sizeof bytes) != 0)
@@ -107,13 +107,13 @@ private:
   }
 
   char **argv_;
-  std::string secret_; // goes by the environment, which only this user can read
+  std::string secret_; // passed in the environment, which only this user can read
   std::vector<Child> children_;
-  const Child *first_ = nullptr; // that failed
-  Clock::time_point limit_;      // of the others then
+  const Child *first_ = nullptr; // the first process that failed
+  Clock::time_point limit_;      // deadline for the other processes after a failure
 };
 
-// A group of its own: a signal of the terminal reaches the parent alone, which passes it on once.
+// Each child has its own process group: a signal of the terminal reaches only the parent, which forwards it once.
 void Children::startOne(size_t index, int listening, const std::string &name) {
   Child &child = children_[index];
   int pipes[2] = {-1, -1};
@@ -137,7 +137,7 @@ void Children::startOne(size_t index, int listening, const std::string &name) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (index == 0)
-    posix_spawn_file_actions_adddup2(&actions, listening, listening); // stays open
+    posix_spawn_file_actions_adddup2(&actions, listening, listening); // keeps the descriptor open in the child
   else
     posix_spawn_file_actions_adddup2(&actions, pipes[1], STDERR_FILENO);
   posix_spawnattr_t attributes;
@@ -192,7 +192,7 @@ void Children::reap() {
   }
 }
 
-// A process that was lost makes others say so: the first that did not only lose another is behind it.
+// A lost process makes other processes fail with MT_LOST. The cause is the first process that failed in another way.
 int Children::verdict() {
   const Child *cause = first_;
   for (const Child &child : children_)
@@ -215,7 +215,7 @@ int Children::verdict() {
 }
 
 int Children::run() {
-  // Signals come while the loop waits, at no other time.
+  // Signals are blocked except while the loop waits.
   sigset_t blocked, before;
   sigemptyset(&blocked);
   for (int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) {
@@ -223,7 +223,7 @@ int Children::run() {
     sigaction(number, nullptr, &old);
     action.sa_handler = number == SIGCHLD ? onChild : onSignal;
     if (number != SIGCHLD && old.sa_handler == SIG_IGN)
-      continue; // nohup
+      continue; // an ignored signal (nohup) stays ignored
     sigaction(number, &action, nullptr);
     sigaddset(&blocked, number);
   }

@@ -26,7 +26,7 @@ int showProgress(void *user, const mtrun_progress *progress) {
   return 0;
 }
 
-// Of several processes the first tells what all do.
+// Only process 0 of several processes prints progress.
 static auto progressOf(const Arguments &arguments) { return arguments.session.process == 0 ? showProgress : nullptr; }
 
 Progress makeProgress(const Arguments &arguments) {
@@ -35,7 +35,7 @@ Progress makeProgress(const Arguments &arguments) {
   return Progress(isatty(STDOUT_FILENO) ? ProgressStyle::Bar : ProgressStyle::Line);
 }
 
-// Whoever evaluates or predicts without weights most likely forgot them.
+// Warns about evaluation and prediction without weights, which is usually a mistake.
 static void tellUntrained(const Run &run, const Arguments &arguments) {
   if (arguments.load.empty() && arguments.session.process == 0 && !mtrun_plan_has_weights(run.plan.get()))
     fprintf(stderr, "mtrun: warning: without --load the variables are the plan's initial ones, which nothing has "
@@ -63,10 +63,10 @@ int evaluate(const Arguments &arguments) {
     return MT_OK;
   if (arguments.session.process > 0)
     return MT_INVALID;
-  return reportError(MT_INVALID, "expected values that are finite, found others for " + bad);
+  return reportError(MT_INVALID, "expected finite values, found NaN or infinity for " + bad);
 }
 
-// A file's end says its format, and one that nobody writes is known before anything is computed.
+// The extension selects the format; an unknown extension is refused before any computation.
 static void checkPredictions(const std::string &path) {
   for (const char *end : {".csv", ".npz", ".npy"})
     if (path.ends_with(end))
@@ -109,7 +109,8 @@ static std::string benchmarkJson(const Run &run, const Arguments &arguments, con
          (lengths.empty() ? "" : ", \"shorter\": [" + lengths + "]") + "}\n";
 }
 
-// What the steps take without the host, beside what they must, and memory beside the promise.
+// Describes the time of steps without the host and its lower bound, and allocated memory compared with the promised
+// memory.
 static std::string describeDevices(const Run &run, const mtrun_timing &timing) {
   mtrun_session_info info;
   mtrun_session_get_info(run.session.get(), &info);
@@ -126,7 +127,7 @@ static std::string describeDevices(const Run &run, const mtrun_timing &timing) {
   return lines + (info.taken_bytes > 0 ? text : "");
 }
 
-// Of each of the plan's lengths but the largest, which is timed before.
+// Measures each of the plan's lengths except the largest, which is measured before.
 static std::string timeLengths(const Run &run, const Arguments &arguments, int64_t rows) {
   std::string lines;
   for (int32_t i = 0; i + 1 < mtrun_plan_length_count(run.plan.get()); ++i) {
@@ -208,7 +209,7 @@ int devices(const Arguments &) {
     mt_status_free(status);
     return MT_OK;
   }
-  mt_status_free(mtrun_list_libraries(line, nullptr)); // which say themselves why there are none
+  mt_status_free(mtrun_list_libraries(line, nullptr)); // prints the reason if no library is found
   return MT_OK;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subcommands of mtrun, as clients of mtrun.h. Each returns the exit code.
+// The subcommands of mtrun, which use only mtrun.h. Each returns the exit code.
 #pragma once
 
 #include "tools/mtrun/Arguments.h"

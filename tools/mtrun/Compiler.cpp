@@ -39,7 +39,7 @@ std::string commandLine(const std::vector<std::string> &words) {
   return text;
 }
 
-// The child's standard output goes to our standard error: our own may be a table that a program reads.
+// The child's standard output goes to standard error, because a program may read this program's output as a table.
 void runCompiler(std::vector<std::string> words) {
   std::vector<char *> arguments;
   for (std::string &word : words)
@@ -84,7 +84,7 @@ mtrun::Hash128 hashOfFile(const std::string &path) {
   return hash;
 }
 
-// A compiler that was built anew makes plans anew.
+// Part of the cache key: a new build of the compiler makes new plans.
 std::string stampOf(const std::string &path) {
   struct stat facts;
   return stat(path.c_str(), &facts) == 0 ? std::to_string(facts.st_size) + "." + std::to_string(facts.st_mtim.tv_sec) +
@@ -102,7 +102,7 @@ std::string cacheFolder() {
                             "MODEL -o PLAN makes one elsewhere"};
 }
 
-// A plan is a program: whoever can write into the folder could have his own run here.
+// A plan is executable code, so only this user may write to the folder.
 void keepToOneself(const std::string &folder) {
   struct stat facts;
   if (stat(folder.c_str(), &facts) != 0)
@@ -110,9 +110,9 @@ void keepToOneself(const std::string &folder) {
   if (facts.st_uid != geteuid())
     throw Failure{MT_INVALID, "expected a folder of this user for plans, which are programs, found " + folder +
                                   " of user " + std::to_string(facts.st_uid) +
-                                  ": mtc compile MODEL -o PLAN makes one elsewhere"};
+                                  "; compile the model yourself: mtc compile MODEL -o PLAN"};
   if ((facts.st_mode & (S_IWGRP | S_IWOTH)) && chmod(folder.c_str(), facts.st_mode & 07777 & ~022u) != 0)
-    throw systemFailure("cannot keep others from writing to", folder);
+    throw systemFailure("cannot remove the write permission of other users from", folder);
 }
 
 bool isOurs(const std::string &plan) {
@@ -152,7 +152,7 @@ bool loads(const std::string &path) {
   return good;
 }
 
-// Options of the compiler beside a plan: one that says what the plan is anyway is no mistake.
+// Checks compiler options that are used with a plan. A batch equal to the plan's batch is accepted.
 void checkFixed(const Arguments &arguments) {
   std::vector<std::string> flags = flagsOf(arguments);
   if (flags.empty())
@@ -204,7 +204,7 @@ std::string findCompiler() {
   return "";
 }
 
-// CPUs, and GPUs of the kind that was asked for, or of all kinds.
+// Returns targets for CPUs and for GPUs of the requested kind, or of all kinds.
 static std::string targetsOf(const mtrun::DeviceKind *asked) {
   std::string targets = "cpu";
   for (const mtrun::DeviceKind &kind : mtrun::deviceKinds)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtc, where it is installed, as a child process: models in place of plans, Keras files that mtrun cannot read itself.
+// Runs an installed mtc as a child process: compiles models that are used as plans, and reads Keras files that mtrun
+// cannot read itself.
 #pragma once
 
 #include "runtime/support/temporary_folder.h"
@@ -10,14 +11,14 @@
 
 namespace mtrun_tool {
 
-// The plan that a command runs: arguments.plan or, where this is a model, its plan from the cache of plans, which mtc
-// fills. Throws where there is no mtc, or where options that a plan has fixed do not fit.
+// Returns the plan that a command runs: arguments.plan, or if this is a model its plan in the cache, which mtc compiles
+// if it is missing. Throws if there is no mtc, or if an option contradicts a plan.
 std::string planOf(const Arguments &arguments);
 
-// A Keras file's variables as a .safetensors file, which goes with the object.
+// A Keras file's variables as a temporary .safetensors file, which the destructor removes.
 class ImportedVariables {
 public:
-  // Throws what mtc ends with; its messages are on standard error.
+  // Throws mtc's exit code; mtc prints its messages to standard error.
   explicit ImportedVariables(const std::string &kerasFile);
   std::string path() const { return folder_.path() + "/model.safetensors"; }
 
@@ -25,10 +26,10 @@ private:
   mtrun::TemporaryFolder folder_;
 };
 
-// Beside this program, or on PATH; empty: there is none.
+// Searches the folder of this program, then PATH. Returns "" if mtc is not installed.
 std::string findCompiler();
 
-// The first bytes of a file, at most so many; empty where it cannot be read.
+// Returns the first `size` bytes of a file, or fewer; "" if it cannot be read.
 std::string startOf(const std::string &path, size_t size);
 
 } // namespace mtrun_tool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtrun data, and what the other commands do with a data specification.
+// The command mtrun data, and opening data for other commands.
 #include "runtime/support/text.h"
 #include "tools/mtrun/Commands.h"
 #include "tools/mtrun/Messages.h"
@@ -11,13 +11,13 @@
 
 namespace mtrun_tool {
 
-// The flags that are keys of a specification too.
+// Adds the keys of a specification that are also flags.
 static std::string withFlags(const Arguments &arguments, const std::string &spec) {
   return spec + (arguments.strict ? ",strict=yes" : "") + (arguments.loop.allow_nan ? ",nan=yes" : "") +
          (arguments.session.unchecked_ids ? ",ids=unchecked" : "");
 }
 
-// What is true of the training data and of the validation data is said once, by the first process.
+// Prints each note once, in process 0: notes about training and validation data are often equal.
 static void warnOnce(void *process, const char *note) {
   static std::set<std::string> said;
   if (*static_cast<const int32_t *>(process) == 0 && said.insert(note).second)

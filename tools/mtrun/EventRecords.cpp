@@ -8,7 +8,7 @@
 
 namespace mtrun_tool {
 
-constexpr int histogramBuckets = 30; // as Keras asks for
+constexpr int histogramBuckets = 30; // the default of Keras
 
 static std::string little(uint64_t value, int bytes) {
   std::string text;
@@ -26,7 +26,7 @@ static std::string record(const std::string &event) {
   return length + masked(length) + event + masked(event);
 }
 
-// Fields of protocol buffers: a key of number and wire type, then the value.
+// Encodes fields of protocol buffers: a key with number and wire type, then the value.
 static std::string varint(uint64_t value) {
   std::string text;
   for (; value >= 0x80; value >>= 7)
@@ -54,7 +54,7 @@ std::string scalarRecord(double wallTime, int64_t step, const std::string &tag, 
   return record(real(1, wallTime) + varint(2 << 3) + varint(static_cast<uint64_t>(step)) + text(5, summary));
 }
 
-// An event of `wallTime` and `step` that holds one value of a summary.
+// Makes an event with `wallTime`, `step` and one value of a summary.
 static std::string valueRecord(double wallTime, int64_t step, const std::string &value) {
   return record(real(1, wallTime) + varint(2 << 3) + varint(static_cast<uint64_t>(step)) + text(5, text(1, value)));
 }
@@ -99,7 +99,7 @@ std::string histogramRecord(double wallTime, int64_t step, const std::string &ta
 }
 
 std::string textRecord(double wallTime, const std::string &tag, const std::string &markdown) {
-  // A tensor of type 7, string, without axes; the plug-in that shows it; class 2, tensor.
+  // The value is a tensor of type 7 (string) without axes; metadata has the plug-in and class 2 (tensor).
   std::string tensor = varint(1 << 3) + varint(7) + text(2, "") + text(8, markdown);
   std::string metadata = text(1, text(1, "text")) + varint(4 << 3) + varint(2);
   return valueRecord(wallTime, 0, text(1, tag) + text(8, tensor) + text(9, metadata));
@@ -113,7 +113,7 @@ std::string graphRecord(double wallTime, const std::vector<GraphNode> &nodes) {
       bytes += text(3, input);
     graph += text(1, bytes);
   }
-  graph += text(4, varint(1 << 3) + varint(22)); // the version of such graphs
+  graph += text(4, varint(1 << 3) + varint(22)); // version of the graph format
   return record(real(1, wallTime) + text(4, graph));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The records of TensorBoard's event files. A record is u64 length, masked CRC-32C of the length, the event as a
-// protocol buffer, masked CRC-32C of that; all little endian.
+// Writes records of TensorBoard's event files. A record is a u64 length, its masked CRC-32C, the event as a protocol
+// buffer, and the event's masked CRC-32C; all little endian.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace mtrun_tool {
 
-// The first of a file.
+// Makes the first record of a file.
 std::string versionRecord(double wallTime);
 std::string scalarRecord(double wallTime, int64_t step, const std::string &tag, float value);
 
-// Of the finite values alone. Bucket i counts those from limits[i - 1] (the least, for the first) to limits[i], which
-// it leaves out but for the last.
+// A histogram of finite values. Bucket i counts values in [limits[i - 1], limits[i]); the first bucket begins at
+// `least`, and the last includes its limit.
 struct Histogram {
   double least = 0, largest = 0, sum = 0, sumOfSquares = 0;
   int64_t count = 0;
@@ -28,10 +28,10 @@ std::string histogramRecord(double wallTime, int64_t step, const std::string &ta
 
 std::string textRecord(double wallTime, const std::string &tag, const std::string &markdown);
 
-// A node of a graph; slashes in names make groups.
+// A node of a graph; slashes in names form groups.
 struct GraphNode {
   std::string name, op;
-  std::vector<std::string> inputs; // names of nodes
+  std::vector<std::string> inputs; // names of other nodes
 };
 std::string graphRecord(double wallTime, const std::vector<GraphNode> &nodes);
 

@@ -43,7 +43,7 @@ std::string EventFile::flush() {
   if (pending_.empty())
     return "";
   if (descriptor_ < 0) {
-    (void)mtrun::makeFolders(path_.substr(0, path_.rfind('/'))); // what is wrong with it, opening the file tells
+    (void)mtrun::makeFolders(path_.substr(0, path_.rfind('/'))); // open() below reports an error
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   }
   ssize_t written = descriptor_ < 0 ? -1 : write(descriptor_, pending_.data(), pending_.size());
@@ -63,7 +63,7 @@ void EventLog::describe(const mtrun_plan *plan, const std::string &markdown) {
   };
   const char *program = mtrun_plan_has_program(plan, "predict") ? "predict" : "train_step";
   if (mt_status *status = mtrun_plan_graph(plan, program, take, &nodes))
-    mt_status_free(status); // a log without a graph is a log
+    mt_status_free(status); // the log is useful without the graph
   else
     train_.add(graphRecord(unixTime(), nodes));
   train_.add(textRecord(unixTime(), "run", markdown));
@@ -78,7 +78,7 @@ void EventLog::addHistograms(mtrun_session *session, int64_t epoch) {
       mt_status_free(status);
       continue;
     }
-    if (info.kind == 2 || info.dtype != MT_F32 || info.rank == 0) // slots and single numbers
+    if (info.kind == 2 || info.dtype != MT_F32 || info.rank == 0) // skip slots and scalars
       continue;
     size_t elements = 1;
     for (int32_t d = 0; d < info.rank; ++d)
@@ -105,7 +105,7 @@ std::string EventLog::update(const mtrun_progress &progress) {
       (held ? validation_ : train_)
           .add(progress.epoch, std::string("epoch_") + strip(progress.names[i]), progress.values[i]);
     }
-    if (progress.learning_rate == progress.learning_rate) // not NaN: the plan tells it
+    if (progress.learning_rate == progress.learning_rate) // not NaN: the rate is known
       train_.add(progress.epoch, "epoch_learning_rate", progress.learning_rate);
     if (session_)
       addHistograms(session_, progress.epoch);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorBoard's event files: scalars, histograms of the variables, the model's graph and a text about the run, readable
-// while training goes on.
+// TensorBoard's event files: scalars, histograms of variables, the model's graph and a description of the run. They can
+// be read during training.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -13,19 +13,19 @@
 
 namespace mtrun_tool {
 
-// One file, opened when it is first written to. Whole records go to the system, so that a killed run leaves none in
-// halves.
+// An event file, which is created by the first write. Each write has complete records, so a killed run leaves no
+// partial record.
 class EventFile {
 public:
-  // FOLDER/events.out.tfevents.TIME.HOST.PID.0
+  // The file is FOLDER/events.out.tfevents.TIME.HOST.PID.0.
   explicit EventFile(std::string folder) : folder_(std::move(folder)) {}
   EventFile(const EventFile &) = delete;
   EventFile &operator=(const EventFile &) = delete;
   ~EventFile();
 
   void add(const std::string &record);
-  void add(int64_t step, const std::string &tag, double value); // a scalar
-  // The path and the system's reason, or "".
+  void add(int64_t step, const std::string &tag, double value); // adds a scalar
+  // Returns the path and the system's reason on failure, or "".
   std::string flush();
 
 private:
@@ -33,16 +33,16 @@ private:
   int descriptor_ = -1;
 };
 
-// What Keras' callback writes: train/ and validation/ with epoch_NAME by epoch; in train/ batch_NAME by step,
-// VARIABLE/histogram by epoch, the graph, and the text "run".
+// Writes the files of Keras' callback: train/ and validation/ with epoch_NAME per epoch; in train/ also batch_NAME per
+// step, VARIABLE/histogram per epoch, the graph, and the text "run".
 class EventLog {
 public:
-  // `session`: whose variables have histograms; null: none.
+  // `session`: the session whose variables have histograms; null: no histograms.
   explicit EventLog(const std::string &folder, mtrun_session *session = nullptr)
       : train_(folder + "/train"), validation_(folder + "/validation"), session_(session) {}
-  // The graph of the plan's model, and a text about the run; before the first update.
+  // Adds the graph of the plan's model and a text about the run. Call before the first update.
   void describe(const mtrun_plan *plan, const std::string &markdown);
-  // "", or what went wrong with a file; there is nothing more to do with the log then.
+  // Returns "", or the error of a file; the log must not be used after an error.
   std::string update(const mtrun_progress &progress);
 
 private:

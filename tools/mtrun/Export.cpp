@@ -12,7 +12,7 @@ int exportModel(const Arguments &requested) {
   prepareFile(folders, arguments.output);
   Run run = loadPlan(arguments);
   check(mtrun_check_save(run.plan.get(), arguments.output.c_str()));
-  // Where every variable comes from the file, no code has to run here.
+  // If the file has every variable, no code has to run: the null device is enough.
   if (isComplete(arguments.load))
     arguments.devices = "null:1";
   bind(run, arguments);

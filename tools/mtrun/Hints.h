@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an error says about subcommands and options that mtrun does not have.
+// Suggestions in errors about unknown subcommands and options of mtrun.
 #pragma once
 
 #include "tools/commandline/CommandLine.h"
@@ -9,7 +9,7 @@ namespace mtrun_tool {
 
 using commandline::Hint;
 
-// Names of other tools for what there is here, and what a plan has fixed.
+// Names in other tools, and options that are fixed when a plan is compiled.
 inline constexpr char ofTheCompiler[] = "it is fixed when the plan is compiled: mtc compile MODEL has it";
 inline constexpr char ofTheOptimizer[] = "it belongs to the optimizer: --optimizer adam,clipnorm=1";
 inline constexpr Hint hints[] = {

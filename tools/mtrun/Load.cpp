@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// --load: the variables of any file, all of them or what fits.
+// Implements --load: reads variables from any file, all of them or the matching ones.
 #include "runtime/support/suggest.h"
 #include "tools/mtrun/Compiler.h"
 #include "tools/mtrun/Run.h"
@@ -29,7 +29,7 @@ static bool isPartial(const std::string &load) {
   return load.ends_with(partialSuffix) && access(load.c_str(), F_OK) != 0;
 }
 
-// FILE:partal is a file that is not there.
+// Suggests ":partial" for a misspelled suffix such as FILE:partal.
 static std::string meant(const std::string &path) {
   std::string file = path.substr(0, path.rfind(':'));
   bool near = file.size() < path.size() && !mtrun::nearestWord(path.substr(file.size()), {":partial"}).empty();

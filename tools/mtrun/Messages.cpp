@@ -12,7 +12,7 @@ int reportError(int code, const std::string &message) {
     size_t end = std::min(message.find('\n', start), message.size());
     std::string line = message.substr(start, end - start);
     for (char &c : line)
-      if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) // of a file: no terminal is to obey it
+      if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) // control characters, which may come from a file
         c = '?';
     fprintf(stderr, "mtrun: error: %s\n", line.c_str());
     start = end + 1;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What mtrun says, and how it ends.
+// Messages and exit codes of mtrun.
 #pragma once
 
 #include <string>
 
 namespace mtrun_tool {
 
-// EX_TEMPFAIL: asked to stop, and what is needed to go on is saved.
+// EX_TEMPFAIL: the run was asked to stop, and can be resumed from its checkpoint.
 inline constexpr int interrupted = 75;
 
 // Prints "mtrun: error: ..." for each line of the message, and returns the code.
 int reportError(int code, const std::string &message);
-// To standard output, at once.
+// Prints to standard output and flushes it.
 void print(const std::string &text);
-// The reason why it could not be written, 0 if it could.
+// Returns the errno of the first failed write to standard output, or 0.
 int outputError();
 
 } // namespace mtrun_tool

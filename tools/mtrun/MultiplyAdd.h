@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Single-precision multiply-adds and nothing else, as many as the CPU can.
+// A loop of single-precision multiply-adds that reaches the peak rate of the CPU.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace mtrun_tool {
 
-constexpr int multiplyAddChains = 12; // independent ones, to hide the latency of a multiply-add
+constexpr int multiplyAddChains = 12; // number of independent chains, which hides the latency of a multiply-add
 
-// Keeps the compiler from seeing through a chain; a macro, because inside the function its instruction set is known.
+// Hides a chain's value from the optimizer. A macro, because only inside the function is the instruction set enabled.
 #define MTC_KEEP(value) asm volatile("" : "+v"(value))
 
 #if defined(__x86_64__)
@@ -47,7 +47,7 @@ __attribute__((target("avx2,fma"))) inline double multiplyAdd256(int64_t rounds)
   return 2.0 * 8 * multiplyAddChains * static_cast<double>(rounds);
 }
 
-// The FLOPs of `rounds` rounds of multiply-adds in the widest registers of this CPU; 0: it has no such instruction.
+// Runs `rounds` rounds of multiply-adds in the widest registers of this CPU and returns the FLOPs; 0: not supported.
 inline double multiplyAdd(int64_t rounds) {
   if (__builtin_cpu_supports("avx512f"))
     return multiplyAdd512(rounds);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands of mtrun and their options.
+// The subcommands of mtrun and their options.
 #pragma once
 
 #include "tools/mtrun/Arguments.h"
@@ -11,7 +11,7 @@ class App;
 
 namespace mtrun_tool {
 
-// Adds every command to `app`; what a command line says of it goes into `arguments`.
+// Adds all subcommands to `app`; parsed values are stored in `arguments`.
 void addCommands(CLI::App &app, Arguments &arguments);
 
 } // namespace mtrun_tool

@@ -15,7 +15,7 @@ void must(const std::string &problem) {
     throw Failure{MT_IO, problem};
 }
 
-// A model's name as a part of a file's name: it comes from a plan, which may be a stranger's.
+// Returns the model's name as a part of a file name. The name comes from a plan, which may be untrusted.
 std::string fileNameOf(const char *model) {
   constexpr size_t longest = 64;
   std::string name = std::string(model).substr(0, longest);
@@ -25,7 +25,7 @@ std::string fileNameOf(const char *model) {
   return name.empty() ? "model" : name;
 }
 
-// runs/MODEL-20260102-030405
+// Returns a name such as runs/MODEL-20260102-030405.
 std::string stamped(const char *model) {
   time_t now = time(nullptr);
   struct tm local;
@@ -50,7 +50,7 @@ Outputs::Outputs(const Arguments &arguments) {
   checkpoints = arguments.checkpoint;
   epochFile = arguments.epochFile;
   if (isEpochFile(checkpoints) && !epochFile.empty())
-    throw Failure{MT_INVALID, "expected one pattern for the file of an epoch, found --checkpoint " + checkpoints +
+    throw Failure{MT_INVALID, "expected one pattern for the files of epochs, found --checkpoint " + checkpoints +
                                   " and --epoch-file " + epochFile};
   if (isEpochFile(checkpoints))
     std::swap(checkpoints, epochFile);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of a run: their names, and whether they can be written, before anything is computed.
+// The files of a run: their names, and a check before any computation that they can be written.
 #pragma once
 
 #include "tools/commandline/OutputFolders.h"
@@ -10,26 +10,26 @@
 
 namespace mtrun_tool {
 
-// Whether --checkpoint names a file an epoch, and not a folder.
+// Returns true if --checkpoint names a file per epoch and not a folder.
 bool isEpochFile(const std::string &checkpoint);
 
 class Outputs {
 public:
-  // Makes the folders of all that is named, and throws where a file could not be written.
+  // Creates the folders of all named outputs. Throws if a file cannot be written.
   explicit Outputs(const Arguments &arguments);
-  // Throws where the plan has no such format. A run without --run, --save and --checkpoint gets a folder of its own.
+  // Throws if the plan does not support a format. A run without --run, --save and --checkpoint gets a new folder.
   void begin(const Run &run);
 
-  std::string folder, checkpoints, epochFile, save, json, csv; // "": none
+  std::string folder, checkpoints, epochFile, save, json, csv; // "": not written
 
 private:
   void nameFilesOf(const std::string &path);
 
-  bool writes_ = true; // the first of several processes does
+  bool writes_ = true; // true in process 0
   commandline::OutputFolders folders_;
 };
 
-// Makes the folder that a file is to be written in. Throws where it could not be written.
+// Creates the folder of a file. Throws if the file cannot be written.
 void prepareFile(commandline::OutputFolders &folders, const std::string &path);
 
 } // namespace mtrun_tool

@@ -14,10 +14,10 @@ namespace mtrun_tool {
 
 constexpr int repeats = 5;
 constexpr int64_t multiplyAddRounds = 400'000;
-constexpr int64_t minCopied = int64_t{64} << 20; // bytes a thread moves in a run, at least
+constexpr int64_t minCopied = int64_t{64} << 20; // minimum bytes that a thread moves in a run
 constexpr int64_t minBlock = int64_t{1} << 16, maxBlock = int64_t{256} << 20;
 
-// Work a second of all threads together, each doing `work`, which says how much it did.
+// Returns the work per second of all threads together. `work` returns the amount of work that it has done.
 static double rate(int threads, const std::function<double(int)> &work) {
   using Clock = std::chrono::steady_clock;
   double best = 0;

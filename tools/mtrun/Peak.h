@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine can do at best, measured: the floor that a profile compares with.
+// Measures the peak rates of this machine, with which a profile compares kernels.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 namespace mtrun_tool {
 
 struct Peak {
-  double flops; // single-precision FLOPs a second, of fused multiply-adds
-  double bytes; // read and written a second, in copies inside a block
+  double flops; // single-precision FLOPs per second, as fused multiply-adds
+  double bytes; // bytes read and written per second, in copies inside a block
 };
 
-// On `threads` threads at once, the best of several runs of milliseconds; `block` bytes are copied, the plan's own
-// footprint, so that what fits a cache is compared with that cache.
+// Runs `threads` threads and returns the best of several short runs. Copies `block` bytes, the plan's memory, so that a
+// plan that fits into a cache is compared with the speed of this cache.
 Peak measurePeak(int threads, int64_t block);
 
 } // namespace mtrun_tool

@@ -18,13 +18,13 @@ namespace {
 
 const char *variable(const char *name) { return mtrun::environmentVariable(name); }
 
-// A failure is an error of the user's command.
+// Throws a failed status as an error of the user's command.
 void expect(const mtrun::Status &status) {
   if (!status.ok())
     throw Failure{status.code(), status.message()};
 }
 
-// -1: not there.
+// Returns the number in an environment variable; -1 if it is not set.
 int number(const char *name) {
   std::optional<int> value;
   expect(mtrun::environmentNumber(name, value));
@@ -37,7 +37,7 @@ const mtrun::Launcher *launcher() {
   return found;
 }
 
-// What the processes of one start on this host have in common and others have not.
+// Returns a name that only the processes of one start on this host have in common.
 std::string startOf() {
   if (const char *name = variable("PMIX_NAMESPACE"))
     return name;
@@ -54,7 +54,7 @@ std::string rendezvousOf(const mtrun::Launcher &launcher, int size) {
   int port = number("MASTER_PORT");
   bool oneHost = number(launcher.localSize) == size || number("SLURM_NNODES") == 1 ||
                  (!launcher.localSize && number("SLURM_STEP_NUM_NODES") == 1);
-  // Nobody but processes of this user can connect there.
+  // Only processes of this user can connect to an abstract socket with this name.
   std::string user = "unix:mtrun-" + std::to_string(getuid()) + "-";
   if (oneHost)
     return user + (host && port >= 0 ? std::string(host) + ":" + std::to_string(port) : startOf());
@@ -62,13 +62,13 @@ std::string rendezvousOf(const mtrun::Launcher &launcher, int size) {
     throw Failure{MT_INVALID, std::string("expected MASTER_ADDR and MASTER_PORT, the host of process 0 and a free port "
                                           "there, for processes that ") +
                                   std::string(launcher.name) + " started on several hosts, found neither"};
-  // torchrun itself listens at the port then.
+  // torchrun itself then listens at MASTER_PORT.
   const char *agentStore = variable("TORCHELASTIC_USE_AGENT_STORE");
   return std::string("tcp:") + host + ":" +
          std::to_string(port + (agentStore && std::string_view(agentStore) == "True"));
 }
 
-// A child of mtrun does not outlive it.
+// Ends this process with its parent, the mtrun that started it.
 void stayWithParent() {
   int parent = number("MTRUN_PARENT");
   if (parent < 0)
@@ -83,7 +83,7 @@ void stayWithParent() {
 std::vector<int> distinctGpus(const std::string &devices) {
   mtrun::DeviceSpec spec;
   if (devices.find(':') == std::string::npos || !mtrun::parseDeviceSpec(devices, spec).ok())
-    return {}; // an error that the session tells
+    return {}; // the session reports the error
   std::vector<int> sorted = spec.gpus;
   std::sort(sorted.begin(), sorted.end());
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? spec.gpus : std::vector<int>();
@@ -107,7 +107,7 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
     if (const char *secret = variable(secretVariable))
       session.secret = commandline::keep(secret);
     session.processes = size;
-    // A GPU that a launcher gave to this process alone is its first.
+    // If a launcher makes only one GPU visible to this process, it is the first GPU.
     if (distinctGpus(arguments.devices).size() == 1)
       session.local_process = 0;
     return std::nullopt;
@@ -118,7 +118,7 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
   auto count = static_cast<int64_t>(gpus.size());
   if (session.processes > 1 && session.processes != count)
     throw Failure{MT_INVALID, "expected --processes 1, or " + std::to_string(std::max<int64_t>(count, 1)) +
-                                  " of a GPU each with --devices " + arguments.devices + ", found " +
+                                  " with a GPU each for --devices " + arguments.devices + ", found " +
                                   std::to_string(session.processes)};
   if (session.processes == 1 || count < 2) {
     session.processes = 1;

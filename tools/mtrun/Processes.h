@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process a GPU: which of them this one is, who started it, and starting them.
+// Runs with a process per GPU: detects the launcher and this process's rank, or starts the processes.
 #pragma once
 
 #include "tools/mtrun/Arguments.h"
@@ -11,21 +11,21 @@
 
 namespace mtrun_tool {
 
-// The variable of the environment with the secret that the processes of a run know each other by. mtrun makes one for
-// the processes that it starts; for those of another launcher on several hosts the user does.
+// The environment variable with the secret by which the processes of a run identify each other. mtrun makes a secret
+// for processes that it starts; for another launcher on several hosts the user sets it.
 inline constexpr const char *secretVariable = "MTC_SECRET";
 
-// Sets in `arguments` what mtrun_options needs, from the launcher that started this process (mpirun, srun, torchrun,
-// mtrun itself); where none did and there are several GPUs, starts a process for each of them, waits, and returns the
-// exit code. Throws Failure.
+// Sets the fields of mtrun_options in `arguments` from the launcher that started this process (mpirun, srun, torchrun
+// or mtrun). Without a launcher and with several GPUs it starts a process per GPU, waits, and returns the exit code.
+// Throws Failure.
 std::optional<int> distribute(Arguments &arguments, char **argv);
 
-// The GPUs that --devices lists; empty where they are none, or several devices on one.
+// Returns the GPUs of a device list; empty if it has no GPUs or several devices on one GPU.
 std::vector<int> distinctGpus(const std::string &devices);
 
-// Starts `processes` copies of this program with the arguments `argv`, a session together, and waits for them. A signal
-// goes to the first, which ends all after a step; a second one ends all at once. One that fails ends all. Returns the
-// exit code of what failed first.
+// Starts a copy of this program per GPU with the arguments `argv`, as one session, and waits for them. A signal is
+// forwarded to the first process, which ends all after a step; a second signal kills all. If a process fails, all are
+// ended. Returns the exit code of the first failure.
 int runProcesses(const std::vector<int> &gpus, char **argv);
 
 } // namespace mtrun_tool

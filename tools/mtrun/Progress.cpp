@@ -34,11 +34,11 @@ std::string formatStepTime(double seconds) {
 
 static std::string formatValue(double value) {
   if (std::isnan(value))
-    return "nan"; // the sign of a NaN says nothing
+    return "nan"; // the sign of a NaN has no meaning
   return std::fabs(value) > 1e-3 ? format("%.4f", value) : format("%.4e", value);
 }
 
-// Indices of the metrics in the order in which they are shown.
+// Returns the indices of the metrics in the order of the output.
 static std::vector<int32_t> shownOrder(const mtrun_progress &progress) {
   std::vector<int32_t> order(static_cast<size_t>(progress.metrics));
   for (int32_t i = 0; i < progress.metrics; ++i)
@@ -65,7 +65,7 @@ std::string formatJson(const mtrun_progress &progress) {
       "{\"epoch\": %lld, \"epochs\": %lld, \"steps\": %lld, \"seconds\": ", static_cast<long long>(progress.epoch + 1),
       static_cast<long long>(progress.epochs), static_cast<long long>(progress.steps));
   text += jsonNumber(progress.seconds);
-  if (progress.step_values) // of training
+  if (progress.step_values) // training
     text += ", \"seconds_waited\": " + jsonNumber(progress.input_wait);
   if (progress.step_values || progress.validation)
     text += ", \"learning_rate\": " + jsonNumber(progress.learning_rate);
@@ -111,7 +111,7 @@ std::string Progress::bar(const mtrun_progress &progress, double stepSeconds) {
   std::string info = formatStepTime(stepSeconds) + formatMetrics(progress);
   std::string text = "\r\x1b[1m" + count + "\x1b[0m " + blocks + " \x1b[1m" + time + "\x1b[0m" + info;
   auto shown = static_cast<int64_t>(count.size() + 2 + time.size() + info.size()) + barWidth;
-  if (lastWidth_ > shown) // wipe what the previous, longer line left
+  if (lastWidth_ > shown) // overwrites the rest of a longer line
     text.append(static_cast<size_t>(lastWidth_ - shown), ' ');
   lastWidth_ = shown;
   return progress.epoch_end ? text + "\n" : text;
@@ -134,7 +134,7 @@ std::string Progress::update(const mtrun_progress &progress) {
       text = format("Epoch %lld/%lld\n", static_cast<long long>(progress.epoch + 1),
                     static_cast<long long>(progress.epochs));
   }
-  // The first step is not like the others; the estimate leaves it out.
+  // The first step is slower than the others, so the estimate excludes it.
   int64_t steps = progress.step - firstStep_;
   double stepSeconds = steps > 0 ? (progress.seconds - afterFirstStep_) / static_cast<double>(steps) : progress.seconds;
   if (style_ == ProgressStyle::Bar) {

@@ -16,7 +16,7 @@ namespace mtrun_tool {
 
 using mtrun::append;
 
-constexpr double writesPart = 50; // of the time since the last page, writing took at most one part in so many
+constexpr double writesPart = 50; // writing the page takes at most 1/writesPart of the time
 
 static double steadyTime() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -87,7 +87,7 @@ void Report::update(const mtrun_progress &progress) {
   }
 }
 
-// A run that resumes another's folder goes on with its times; epochs that are done again count once.
+// A resumed run continues timing.csv of its folder; epochs that run again replace their earlier rows.
 void Report::begin(const mtrun_progress &progress) {
   begun_ = due_ = true;
   epochs_ = progress.epochs;
@@ -103,7 +103,7 @@ void Report::endEpoch(const mtrun_progress &progress) {
   int64_t batch = mtrun_plan_batch(run_.plan.get());
   time.samples = time.steps * batch;
   if (int64_t missing = progress.step * batch - samples_; samples_ >= 0 && missing > 0 && missing < batch)
-    time.samples -= missing; // the last batch is short
+    time.samples -= missing; // the last batch is smaller
   times_.push_back(time);
   warn(appendTiming(folder_ + "/timing.csv", time));
   complete_ = progress.epoch + 1;
@@ -123,7 +123,7 @@ void Report::end(const mtrun_fit_result &result) {
   if (result.not_finite)
     state += "; a loss of validation was not finite";
   complete_ = result.epochs;
-  if (begun_) // else there was nothing left to do
+  if (begun_) // false: the run had nothing left to do
     write(state + "; " + utcNow(), result.not_finite, complete);
 }
 
@@ -152,7 +152,7 @@ static std::string cpuName() {
   return name;
 }
 
-// 1: higher values of the metric are better; -1: lower ones.
+// 1: higher values of the metric are better; -1: lower values are better; 0: neither.
 static int directionOf(const mtrun_plan *plan, std::string name) {
   if (name.starts_with("val_"))
     name.erase(0, 4);
@@ -175,7 +175,7 @@ static void addTiles(ReportFacts &facts, int64_t complete, int64_t epochs, int64
   facts.tiles.push_back({"epochs", std::to_string(complete) + " of " + std::to_string(std::max(epochs, complete))});
   if (training > 0) {
     facts.tiles.push_back({"seconds of epochs", shownNumber(seconds)});
-    facts.tiles.push_back({"samples a second of training", shownNumber(samples / training)});
+    facts.tiles.push_back({"samples per second of training", shownNumber(samples / training)});
     facts.tiles.push_back({"waits for data", shownNumber(std::round(1000 * waited / training) / 10) + " %"});
   }
   facts.tiles.push_back({"promised for the devices", size(promised)});
@@ -193,7 +193,7 @@ ReportFacts Report::facts() const {
   facts.times = times_;
   addTiles(facts, complete_, epochs_, info.peak_bytes);
   facts.memory = {
-      {"promised for the devices", size(info.peak_bytes) + ", of which variables " + size(info.variables_bytes)}};
+      {"promised for the devices", size(info.peak_bytes) + ", including variables " + size(info.variables_bytes)}};
   rusage usage = {};
   if (info.taken_bytes > 0)
     facts.memory.push_back({"taken of the GPUs", size(info.taken_bytes) + ", by any process"});

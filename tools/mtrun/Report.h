@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// report.html and timing.csv of a run's folder, kept up to date while mtrun train runs.
+// Writes report.html and timing.csv into a run's folder during mtrun train.
 #pragma once
 
 #include "tools/mtrun/Outputs.h"
@@ -12,16 +12,16 @@
 
 namespace mtrun_tool {
 
-// The command that goes on with a run in `folder`: that of `words`, with other options of where it begins.
+// Returns the command that resumes a run in `folder`: `words` with other options for where it begins.
 std::string resumeCommand(const std::vector<std::string> &words, const std::string &folder, bool complete);
 
-// What goes wrong with a file is a warning: a run of hours does not end for a report.
+// An error of a file is only a warning: a run of hours does not end because of a report.
 class Report {
 public:
-  // Without a folder of the run, nothing is written. `samples`: of the data to train on; -1: not known.
+  // Without a folder of the run, nothing is written. `samples`: number of training samples; -1: unknown.
   Report(const Run &run, const Arguments &arguments, const Outputs &outputs, int64_t samples);
-  // Writes the page at the first step, and at the first step after an epoch: the history is written by then. Runs of
-  // short epochs write it less often, so that it takes 2 % of their time at most.
+  // Writes the page at the first step, and at the first step after each epoch, when the history has been written. If
+  // epochs are short, the page is written less often, so that it takes at most 2 % of the time.
   void update(const mtrun_progress &progress);
   void end(const mtrun_fit_result &result);
   void fail(const std::string &message);
@@ -39,9 +39,10 @@ private:
   int64_t samples_;
   std::vector<EpochTime> times_;
   bool begun_ = false, due_ = false, warned_ = false;
-  int64_t epoch_ = -1, epochs_ = 0, complete_ = 0, firstStep_ = 0; // under way, in all, done; steps done when it began
-  double training_ = 0;                                            // seconds of the epoch without validation
-  double lastWrite_ = 0, writeTook_ = 0;                           // seconds
+  // current epoch; total; completed; steps completed before the current epoch
+  int64_t epoch_ = -1, epochs_ = 0, complete_ = 0, firstStep_ = 0;
+  double training_ = 0;                  // seconds of the epoch without validation
+  double lastWrite_ = 0, writeTook_ = 0; // seconds
 };
 
 } // namespace mtrun_tool

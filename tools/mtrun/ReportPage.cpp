@@ -12,7 +12,7 @@ namespace mtrun_tool {
 using mtrun::append;
 using mtrun::htmlText;
 
-constexpr size_t tableRows = 200; // history.csv has the others
+constexpr size_t tableRows = 200; // history.csv has all rows
 
 static constexpr const char *chartStyle =
     "svg "
@@ -27,7 +27,7 @@ static constexpr const char *chartStyle =
 
 namespace {
 
-// Columns of times, in the order of the epochs that have metrics.
+// Returns a column of times, in the order of the epochs that have metrics.
 std::vector<double> timesOf(const ReportFacts &facts, double (*value)(const EpochTime &)) {
   std::vector<double> values(facts.metrics.epochs(), NAN);
   for (const EpochTime &time : facts.times)
@@ -44,7 +44,7 @@ double seconds(const EpochTime &time) { return time.seconds; }
 
 void drawCharts(std::string &html, const ReportFacts &facts) {
   const Metrics &metrics = facts.metrics;
-  std::vector<int64_t> starts; // of the processes, by their first epoch
+  std::vector<int64_t> starts; // first epochs of the processes after a resume
   for (size_t i = 1; i < facts.times.size(); ++i)
     if (facts.times[i].began != facts.times[i - 1].began)
       starts.push_back(facts.times[i].epoch);
@@ -66,7 +66,7 @@ void drawCharts(std::string &html, const ReportFacts &facts) {
   if (size_t rate = find("learning_rate"); rate < metrics.names.size())
     draw({"learning rate", "at the end of an epoch", {{"", metrics.columns[rate]}}});
   if (!facts.times.empty()) {
-    draw({"throughput", "samples a second of training", {{"", timesOf(facts, throughput)}}, true});
+    draw({"throughput", "samples per second of training", {{"", timesOf(facts, throughput)}}, true});
     draw({"waits for data", "% of the training time", {{"", timesOf(facts, waited)}}, true});
     draw({"time of an epoch", "seconds, with validation", {{"", timesOf(facts, seconds)}}, true});
   }
@@ -117,7 +117,7 @@ std::string reportPage(const ReportFacts &facts) {
     drawCharts(html, facts);
     drawTable(html, facts);
   }
-  html += "<h2>To go on</h2>\n<pre>" + htmlText(facts.resume) + "</pre>\n";
+  html += "<h2>To continue</h2>\n<pre>" + htmlText(facts.resume) + "</pre>\n";
   drawRows(html, "Memory", facts.memory);
   drawRows(html, "Configuration", facts.configuration);
   return html + mtrun::pageEnd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page that mtrun train leaves in a run's folder.
+// The page report.html that mtrun train writes into a run's folder.
 #pragma once
 
 #include "tools/mtrun/RunLog.h"
@@ -12,14 +12,14 @@
 namespace mtrun_tool {
 
 struct ReportFacts {
-  std::string model, state; // how the run ended, or how far it is
+  std::string model, state; // state: how the run ended, or its progress
   bool failed = false;
-  std::string resume; // the command
+  std::string resume; // the command that resumes the run
   Metrics metrics;
-  std::vector<int> better; // of each metric: 1: higher values are, -1: lower ones, 0: it is none
+  std::vector<int> better; // by metric: 1: higher values are better, -1: lower values are better, 0: not a metric
   std::vector<EpochTime> times;
   using Rows = std::vector<std::pair<std::string, std::string>>;
-  Rows tiles, memory, configuration; // what, how much
+  Rows tiles, memory, configuration; // pairs of name and value
 };
 
 std::string reportPage(const ReportFacts &facts);

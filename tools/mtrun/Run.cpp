@@ -25,13 +25,13 @@ static void logLine(void *user, int level, const char *message) {
     fprintf(stderr, "mtrun: %s\n", message);
 }
 
-// The plan that defaultDevices() has read, for loadPlan(): a large one takes a while to verify.
+// The plan that defaultDevices() has read, for loadPlan(), because verifying a large plan takes time.
 static PlanPtr readPlan;
 
 std::string defaultDevices(const std::string &path) {
   mtrun_plan *loaded = nullptr;
   mt_status *status = path.empty() ? nullptr : mtrun_plan_load(path.c_str(), &loaded);
-  mt_status_free(status); // open() says how it is damaged
+  mt_status_free(status); // open() reports the error
   readPlan.reset(loaded);
   char text[64] = "cpu:1";
   if (loaded)
@@ -53,7 +53,7 @@ Run loadPlan(const Arguments &arguments) {
 void bind(Run &run, const Arguments &arguments, mtrun_match match) {
   mtrun_options options = arguments.session;
   options.devices = arguments.devices.c_str();
-  options.log = options.process == 0 ? logLine : nullptr; // the others' lines are the same
+  options.log = options.process == 0 ? logLine : nullptr; // only process 0 logs: all processes log the same lines
   options.force = arguments.saving.force;
   options.log_user = const_cast<Arguments *>(&arguments);
   mtrun_session *session = nullptr;
@@ -76,7 +76,7 @@ static std::string joined(const std::vector<int64_t> &numbers) {
   return text;
 }
 
-// Rows of the fullest of `devices`.
+// Returns the rows of the device with the most rows.
 static int64_t maxRows(int64_t batch, int64_t allShards, int64_t devices) {
   std::vector<int> shards = mtrun::splitShards(static_cast<int>(allShards), static_cast<int>(devices));
   int64_t shardRows = (batch + allShards - 1) / allShards, first = 0, most = 0;
@@ -92,7 +92,7 @@ static double share(int64_t batch, int64_t allShards, int64_t devices) {
          static_cast<double>(batch);
 }
 
-// What would share evenly: the nearest numbers of devices, and the nearest number of allShards.
+// Returns a text with the nearest numbers of devices, and the nearest number of shards, that balance the work.
 static std::string evenShares(int64_t batch, int64_t allShards, int64_t devices) {
   constexpr double even = 1.005;
   std::string fewer, more, other;
@@ -117,10 +117,10 @@ std::string describe(const Run &run, const Arguments &arguments) {
   mtrun_session_get_info(run.session.get(), &info);
   int64_t batch = mtrun_plan_batch(run.plan.get()), allShards = mtrun_plan_shards(run.plan.get());
   int64_t shardRows = (batch + allShards - 1) / allShards, first = 0;
-  // Devices that share variables are one thread pool.
-  bool together = info.devices == 1 || mtrun_session_shards(run.session.get(), 0) == allShards;
+  // Devices that share variables form one thread pool.
+  bool sharesVariables = info.devices == 1 || mtrun_session_shards(run.session.get(), 0) == allShards;
   std::vector<int64_t> shards, rows;
-  for (int32_t d = 0; d < (together ? 1 : info.devices); ++d) {
+  for (int32_t d = 0; d < (sharesVariables ? 1 : info.devices); ++d) {
     shards.push_back(mtrun_session_shards(run.session.get(), d));
     rows.push_back(std::clamp<int64_t>(batch - first * shardRows, 0, shards.back() * shardRows));
     first += shards.back();
@@ -129,8 +129,8 @@ std::string describe(const Run &run, const Arguments &arguments) {
   double even = static_cast<double>(batch) / info.devices;
   double largest = static_cast<double>(*std::max_element(rows.begin(), rows.end())) / even;
   snprintf(text, sizeof text, "; the largest share is %.2f of an even one", largest);
-  std::string balance = info.devices == 1 ? "" : together ? ", shared by all" : text;
-  if (!together && largest > 1.005)
+  std::string balance = info.devices == 1 ? "" : sharesVariables ? ", shared by all" : text;
+  if (!sharesVariables && largest > 1.005)
     balance += evenShares(batch, allShards, info.devices);
   snprintf(text, sizeof text, " (%s, %d thread%s each, %.1f MiB): ", info.target ? info.target : "no code",
            info.threads_per_device, info.threads_per_device == 1 ? "" : "s",

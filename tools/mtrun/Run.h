@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan bound to devices, owned: what every subcommand starts with.
+// A plan bound to devices, with its owners: the begin of every subcommand.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
@@ -11,7 +11,7 @@
 
 namespace mtrun_tool {
 
-// Throws on an error status: a subcommand has nothing to do but report it.
+// The exception of check(): a subcommand reports it and ends.
 struct Failure {
   mt_code code;
   std::string message;
@@ -29,25 +29,25 @@ using DatasetPtr = std::unique_ptr<mtrun_dataset, Free>;
 
 struct Run {
   PlanPtr plan;
-  SessionPtr session; // after the plan: destroyed before it
+  SessionPtr session; // declared after the plan, so it is destroyed first
 };
 
-// Where --devices says nothing: every GPU, as many as the plan has shards, if it has code for them and there are any;
-// else the CPU.
+// Returns the devices if --devices is not used: every GPU, at most one per shard, if the plan has code for GPUs; else
+// CPUs.
 std::string defaultDevices(const std::string &plan);
-// Loads the plan; then binds it to the devices and reads the variables of --load.
+// loadPlan() loads the plan. bind() binds it to the devices and reads the variables of --load.
 Run loadPlan(const Arguments &arguments);
 void bind(Run &run, const Arguments &arguments, mtrun_match match = MTRUN_MATCH_ALL);
-// Both.
+// Calls loadPlan() and bind().
 Run open(const Arguments &arguments, mtrun_match match = MTRUN_MATCH_ALL);
-// Of --load: any file or folder of variables, by the rule `match`, with ":partial" what fits of it.
+// Reads --load: any file or folder of variables, compared by `match`. With ":partial" only matching variables are read.
 void loadVariables(const Run &run, const Arguments &arguments, mtrun_match match);
-// Whether what --load says has every variable or is refused.
+// Returns true if the file of --load has every variable (it is refused otherwise).
 bool isComplete(const std::string &load);
-// Opens a source, with --strict where it was given; what there is to know of it goes to standard error as warnings.
+// Opens a data source, with the flags of the command line; notes about the data are printed as warnings.
 DatasetPtr openData(const Run &run, const Arguments &arguments, const std::string &spec);
 
-// Two lines: the plan; the devices, their shards, rows per step and balance.
+// Returns two lines: the plan; and the devices with their shards, rows per step and balance.
 std::string describe(const Run &run, const Arguments &arguments);
 
 } // namespace mtrun_tool

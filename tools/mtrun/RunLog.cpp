@@ -59,7 +59,7 @@ Metrics readHistory(const std::string &path, int64_t last) {
   metrics.names.assign(records[0].begin() + 1, records[0].end());
   metrics.columns.resize(metrics.names.size());
   for (std::string &name : metrics.names)
-    if (name.size() > 1 && name[0] == '\'' && strchr("=+-@", name[1])) // for spreadsheets
+    if (name.size() > 1 && name[0] == '\'' && strchr("=+-@", name[1])) // the apostrophe protects spreadsheets
       name.erase(0, 1);
   for (size_t i = 1; i < records.size(); ++i) {
     int64_t epoch = whole(records[i][0]);
@@ -82,7 +82,7 @@ std::vector<EpochTime> readTiming(const std::string &path, int64_t last) {
 }
 
 static std::string lineOf(const EpochTime &epoch) {
-  std::string line; // no device has a quote in its name
+  std::string line; // device names have no quotes
   mtrun::append(line, "%lld,%s,%lld,%lld,%.6f,%.6f,%.6f,\"%s\"\n", static_cast<long long>(epoch.epoch),
                 epoch.began.c_str(), static_cast<long long>(epoch.steps), static_cast<long long>(epoch.samples),
                 epoch.seconds, epoch.training, epoch.waited, epoch.devices.c_str());

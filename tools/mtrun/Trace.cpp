@@ -42,7 +42,7 @@ void startTrace(const Run &run, const Arguments &arguments, int64_t skipped, int
   options.profile = arguments.profile;
   mtrun_session_info info;
   mtrun_session_get_info(run.session.get(), &info);
-  if (!range.path.empty() && info.peak_flops == 0) { // else the driver tells
+  if (!range.path.empty() && info.peak_flops == 0) { // otherwise the driver reports the peak
     Peak peak = measurePeak(info.devices * info.threads_per_device, info.peak_bytes);
     options.peak_flops = peak.flops;
     options.peak_bandwidth = peak.bytes;
@@ -52,9 +52,9 @@ void startTrace(const Run &run, const Arguments &arguments, int64_t skipped, int
 
 namespace {
 
-// Lines of a table that are one: a layer's, a kind's, a kernel's.
+// A row of a table: the sum over a layer, a kind or a kernel.
 struct Group {
-  double us = 0, floorUs = 0, flops = 0, bytes = 0; // us: a thread's mean
+  double us = 0, floorUs = 0, flops = 0, bytes = 0; // us: mean over threads
 };
 
 class Table {
@@ -74,7 +74,7 @@ public:
     group.flops += line.flops;
     group.bytes += line.bytes;
   }
-  // Without a floor.
+  // Adds time without a lower bound.
   void add(const std::string &key, double us) { groups_[key].us += us / profile_.threads; }
 
   std::string print(const char *title, size_t most) const {
@@ -120,7 +120,7 @@ std::string formatProfile(const mtrun_profile &profile, const std::vector<Profil
     transfer += line.transferUs;
     wait += line.waitUs;
     if (line.computeUs == 0)
-      continue; // an all-reduce that moves nothing
+      continue; // an all-reduce that moves no data
     layers.add(line.kind == "all_reduce" ? "(all-reduces)" : line.layer.empty() ? "(no layer)" : line.layer, line);
     kinds.add(line.kind, line);
     kernels.add(line.name, line);
@@ -142,7 +142,7 @@ std::string formatProfile(const mtrun_profile &profile, const std::vector<Profil
   snprintf(text, sizeof text, " in a block of %.1f MiB", static_cast<double>(block) / 0x1p20);
   std::string where = block ? text : "";
   snprintf(text, sizeof text, "%s %.1f GFLOP/s, and %.1f GB/s%s; the floor of a step is %.1f us, %.0f %%\n",
-           block ? "measured peak" : "the driver tells of", peak.flops / 1e9, peak.bytes / 1e9, where.c_str(), floor,
+           block ? "measured peak" : "peak from the driver:", peak.flops / 1e9, peak.bytes / 1e9, where.c_str(), floor,
            profile.step_us > 0 ? 100 * floor / profile.step_us : 0);
   return head + text + layers.print("layer", SIZE_MAX) + kinds.print("kind", SIZE_MAX) +
          kernels.print("kernel, the longest", shownKernels);

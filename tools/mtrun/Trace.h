@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// --trace and --profile: what is taken down of a run, and where it goes.
+// Implements --trace and --profile.
 #pragma once
 
 #include "tools/mtrun/Peak.h"
@@ -16,26 +16,27 @@ struct TraceRange {
   int64_t first = 0, last = 0;
 };
 
-// "FILE" or "FILE:FIRST-LAST", steps from 1; without a range the ten after `skipped` steps, or of a run of fewer steps
-// the last ten. `steps`: of the run; 0: not known.
+// Parses "FILE" or "FILE:FIRST-LAST", with steps from 1. Without a range: the ten steps after the first `skipped`
+// steps, or the last ten steps of a shorter run. `steps`: number of steps of the run; 0: unknown.
 TraceRange parseTrace(const std::string &text, int64_t skipped, int64_t steps);
 std::string tracePath(const Arguments &arguments);
 
-// What a profile says, as a table.
+// A row of a profile.
 struct ProfileLine {
   std::string layer, kind, name;
-  double computeUs = 0, transferUs = 0, waitUs = 0; // all threads together
+  double computeUs = 0, transferUs = 0, waitUs = 0; // sums over all threads
   double flops = 0, bytes = 0;
 };
-// `block`: bytes that the peak was measured in; 0: it is what a GPU's driver tells.
+// Returns a profile as tables. `block`: bytes of the memory in which the peak was measured; 0: the peak comes from a
+// GPU's driver.
 std::string formatProfile(const mtrun_profile &profile, const std::vector<ProfileLine> &lines, const Peak &peak,
                           int64_t block);
 
-// Begins what the arguments ask for, before the first step. Throws.
+// Starts tracing as the arguments request; call before the first step. Throws.
 void startTrace(const Run &run, const Arguments &arguments, int64_t skipped, int64_t steps);
-// Writes the trace; that the run ended before its steps is a warning. Throws.
+// Writes the trace. If the run ended before the traced steps, it only warns. Throws.
 void finishTrace(const Run &run, const Arguments &arguments);
-// The profile's table, or why there is none; "" if it was not asked for.
+// Returns the profile's tables, or the reason why there is none; "" if no profile was requested.
 std::string finishProfile(const Run &run, const Arguments &arguments);
 
 } // namespace mtrun_tool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtrun train: where a run writes, what it prints, and how it ends when it is asked to.
+// The command mtrun train: its outputs, its progress, and its end by signals.
 #include "tools/mtrun/Commands.h"
 #include "tools/mtrun/Events.h"
 #include "tools/mtrun/Messages.h"
@@ -17,12 +17,14 @@
 
 namespace mtrun_tool {
 
-constexpr int64_t untracedSteps = 10;                 // steps before a trace that says no range
-constexpr double worthTelling = 0.02, longEnough = 1; // the share of waiting for data; seconds of training
+constexpr int64_t untracedSteps = 10; // number of steps before a trace without a range
+// minimum share of waiting for data, and minimum seconds of training, for a note
+constexpr double worthTelling = 0.02, longEnough = 1;
 
 static volatile sig_atomic_t signalsSeen = 0;
 
-// The first asks for an end after the step and its save; the second ends the process as if there were no handler.
+// The first signal requests an end after the current step and its save; the second ends the process by its default
+// action.
 static void onSignal(int number) {
   int before = signalsSeen;
   signalsSeen = 1;
@@ -32,14 +34,14 @@ static void onSignal(int number) {
   raise(number);
 }
 
-// Nobody reads standard output any more, as after `| head`. Writes to it fail from now on, and nothing else happens.
+// The reader of standard output has ended, as with `| head`. Later writes fail, and the run stops as after a signal.
 static void onPipe(int) { signalsSeen = 1; }
 
 static void catchSignals() {
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction before;
     if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN)
-      continue; // nohup
+      continue; // an ignored signal (nohup) stays ignored
     struct sigaction action = {};
     action.sa_handler = number == SIGPIPE ? onPipe : onSignal;
     action.sa_flags = SA_RESTART;
@@ -51,10 +53,10 @@ static int stopAsked(void *) { return signalsSeen != 0; }
 
 namespace {
 
-// What is told of each step.
+// The receivers of each step's progress.
 struct Logs {
   Progress progress;
-  std::unique_ptr<EventLog> events; // or null
+  std::unique_ptr<EventLog> events; // may be null
   Report *report = nullptr;
 };
 
@@ -63,18 +65,18 @@ struct Logs {
 static int logStep(void *user, const mtrun_progress *progress) {
   auto *logs = static_cast<Logs *>(user);
   std::string problem = logs->events ? logs->events->update(*progress) : "";
-  if (!problem.empty()) { // a run of hours does not end for a log
-    fprintf(stderr, "mtrun: warning: %s; going on without event files\n", problem.c_str());
+  if (!problem.empty()) { // a run of hours does not end because of a log
+    fprintf(stderr, "mtrun: warning: %s; continuing without event files\n", problem.c_str());
     logs->events.reset();
   }
   logs->report->update(*progress);
   return showProgress(&logs->progress, progress);
 }
 
-// Lines between progress lines; beside JSON they go to standard error.
+// Prints lines between progress lines; with --json they go to standard error.
 static void showNote(void *user, const char *message) {
   if (static_cast<const Arguments *>(user)->session.process > 0)
-    return; // the first process says it
+    return; // process 0 prints it
   std::string line = std::string(message) + "\n";
   if (static_cast<const Arguments *>(user)->json)
     fputs(line.c_str(), stderr);
@@ -86,14 +88,14 @@ static void checkTogether(const Arguments &arguments, const Outputs &outputs) {
   bool best = arguments.loop.epoch_best_only != 0;
   if (outputs.epochFile.empty() && arguments.session.process == 0 && (best || arguments.loop.epoch_weights_only))
     throw Failure{MT_INVALID, std::string(best ? "--best-only" : "--weights-only") +
-                                  ": expected a file an epoch (--epoch-file PATTERN), found none"};
+                                  ": expected a file per epoch (--epoch-file PATTERN), found none"};
   if (arguments.learningRate && *arguments.learningRate == 0)
     throw Failure{MT_INVALID, "--learning-rate: expected a number above 0, found 0"};
 }
 
 static const char *pointer(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
-// How many steps, of validation too, took each of the plan's lengths; "": it has one.
+// Returns the number of steps, including validation, of each of the plan's lengths; "" if it has one length.
 static std::string lengthSteps(const Run &run) {
   std::string text;
   for (int32_t i = 0; i < mtrun_plan_length_count(run.plan.get()); ++i)
@@ -112,10 +114,10 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
   if (std::string lengths = lengthSteps(run); !lengths.empty())
     showNote(const_cast<Arguments *>(&arguments), lengths.c_str());
   if (result.stopped) {
-    std::string where = result.saved ? "; go on with --checkpoint " + outputs.checkpoints + " --resume auto"
-                        : outputs.save.empty()
-                            ? "; only --checkpoint DIR could go on"
-                            : "; its variables are in " + outputs.save + ", only --checkpoint DIR could go on";
+    std::string where = result.saved ? "; continue with --checkpoint " + outputs.checkpoints + " --resume auto"
+                        : outputs.save.empty() ? "; to be able to continue, use --checkpoint DIR"
+                                               : "; its variables are in " + outputs.save +
+                                                     ", to be able to continue, use --checkpoint DIR";
     if (arguments.session.process == 0)
       reportError(interrupted, "stopped after step " + std::to_string(result.total_step) + where);
   }
@@ -133,7 +135,7 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
                            : MT_OK;
 }
 
-// Training steps that this run will have, so far as it does not stop early; 0: not known.
+// Returns the number of training steps of this run without an early stop; 0: unknown.
 static int64_t stepsToCome(const Run &run, const Arguments &arguments, const mtrun_dataset *data) {
   int64_t size = mtrun_dataset_size(data), batch = mtrun_plan_batch(run.plan.get());
   const mtrun_loop_options &loop = arguments.loop;
@@ -144,7 +146,7 @@ static int64_t stepsToCome(const Run &run, const Arguments &arguments, const mtr
   return !arguments.saving.resume ? each * std::max<int64_t>(epochs, 0) : 0;
 }
 
-// The batch alone: what the devices do with it changes no bit, so neither does it change the rate.
+// Scales by the batch only: the number of devices changes no bits, so it does not change the rate.
 static double rateScale(const Run &run, const Arguments &arguments) {
   if (arguments.lrScaling.empty())
     return 0;
@@ -175,11 +177,11 @@ static std::unique_ptr<EventLog> makeEvents(const Run &run, const Arguments &arg
   return events;
 }
 
-// Saves its variables even where the last checkpoint could not be written: training is over then.
+// Saves the variables even if the last checkpoint could not be written, because training is complete.
 static int fit(const Run &run, const Arguments &arguments, const Outputs &outputs, mtrun_dataset *data,
                mtrun_loop_options &options, Report &report) try {
   mtrun_fit_result result = {};
-  result.total_step = -1; // until training is over
+  result.total_step = -1; // until training is complete
   options.result = &result;
   std::unique_ptr<mt_status, decltype(&mt_status_free)> status(mtrun_fit(run.session.get(), data, &options),
                                                                mt_status_free);

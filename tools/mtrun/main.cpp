@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program mtrun: which command runs, and what becomes of failures.
+// The program mtrun: selects the command and reports failures.
 #include "runtime/abi/mtrun.h"
 #include "tools/commandline/CommandLine.h"
 #include "tools/mtrun/Commands.h"
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     return exitCode;
   try {
     return run(app.get_subcommands().front()->get_name(), arguments, argv);
-  } catch (const std::bad_alloc &) {                   // also of what tells of a failure
-    return reportError(MT_NO_MEMORY, "out of memory"); // short enough to lie in the string
+  } catch (const std::bad_alloc &) {                   // covers the report of a failure too
+    return reportError(MT_NO_MEMORY, "out of memory"); // a short text is stored inside the string
   }
 }
