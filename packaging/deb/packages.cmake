@@ -17,7 +17,8 @@ if(TARGET libmtc)
   list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${LLVM_LIBRARY_DIR})
 endif()
 
-execute_process(COMMAND gzip -9nc ${CMAKE_CURRENT_LIST_DIR}/changelog
+configure_file(${CMAKE_CURRENT_LIST_DIR}/changelog.in changelog @ONLY)
+execute_process(COMMAND gzip -9nc ${CMAKE_CURRENT_BINARY_DIR}/changelog
                 OUTPUT_FILE ${CMAKE_CURRENT_BINARY_DIR}/changelog.Debian.gz COMMAND_ERROR_IS_FATAL ANY)
 
 # mtc_package(NAME SECTION [BINARIES] [DEPENDS PACKAGE...] [RECOMMENDS ...] [SUGGESTS ...] DESCRIPTION LINE...)

@@ -3,11 +3,11 @@
 # A plan is compiled in the first stage, and shipped in the second, which has no compiler.
 #   docker build -t digits -f packaging/docker/example.Dockerfile examples
 #   docker run --rm digits
-FROM mtc:0.1.0 AS compile
+FROM mtc AS compile
 COPY mnist_mlp.mlir /data/
 RUN mtc compile mnist_mlp.mlir -o digits.mtp --batch 64
 
-FROM mtrun:0.1.0
+FROM mtrun
 COPY --from=compile /data/digits.mtp /data/
 COPY mnist /data/mnist/
 CMD ["train", "digits.mtp", "--data", "mnist:mnist,split=test", "--epochs", "1", "--save", "w.safetensors"]

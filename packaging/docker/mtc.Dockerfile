@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # mtc and mtrun: compiles models, and trains their plans.
-#   packaging/deb/build && docker build -t mtc:0.1.0 -f packaging/docker/mtc.Dockerfile build/deb/packages
-#   docker run --rm -v "$PWD:/data" mtc:0.1.0 compile model.keras -o model.mtp --batch 64
+#   packaging/deb/build && docker build -t mtc -f packaging/docker/mtc.Dockerfile build/deb/packages
+#   docker run --rm -v "$PWD:/data" mtc compile model.keras -o model.mtp --batch 64
 FROM debian:12-slim
 LABEL org.opencontainers.image.title="mtc" org.opencontainers.image.licenses="Apache-2.0"
 COPY libmtrun0_*.deb libmtrun-images0_*.deb mtrun_*.deb libmtc0_*.deb mtc_*.deb /packages/

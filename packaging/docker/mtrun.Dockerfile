@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # mtrun alone: trains plans. No compiler, no Python, no shell: libc and what mtrun needs.
-#   packaging/deb/build && docker build -t mtrun:0.1.0 -f packaging/docker/mtrun.Dockerfile build/deb/packages
-#   docker run --rm -v "$PWD:/data" mtrun:0.1.0 train model.mtp --data mnist:DIR --save w.safetensors
+#   packaging/deb/build && docker build -t mtrun -f packaging/docker/mtrun.Dockerfile build/deb/packages
+#   docker run --rm -v "$PWD:/data" mtrun train model.mtp --data mnist:DIR --save w.safetensors
 FROM debian:12-slim AS root
 COPY libmtrun0_*.deb libmtrun-images0_*.deb libmtrun-cuda0_*.deb mtrun_*.deb /packages/
 WORKDIR /packages

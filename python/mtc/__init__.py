@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from mtc._tensors import TensorInfo as TensorInfo
     from mtc._variables import Variables as Variables
 
-__version__ = "0.1.0"
+    __version__: str
 
 # Of each module what it has.
 _HOMES = {name: module for module, names in {
@@ -73,6 +73,10 @@ __all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - strings, which ruf
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from mtc import _headers
+
+        return _headers.version()
     if name not in _HOMES:
         raise AttributeError(f"module 'mtc' has no attribute '{name}'")
     value = getattr(importlib.import_module(f"mtc.{_HOMES[name]}"), name)
