@@ -3,12 +3,13 @@
 
 #include "compiler/Pipeline.h"
 #include "compiler/api/Names.h"
-#include "compiler/api/OptionTable.h"
 #include "compiler/codegen/common/CpuTarget.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "runtime/support/option_struct.h"
+#include "runtime/support/option_table.h"
 #include "runtime/support/suggest.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <bit>
@@ -27,49 +28,47 @@ static Status differs(const std::string &option, const std::string &expected, co
   return {MT_INVALID, "expected " + option + " " + expected + ", found " + found};
 }
 
+using OptionRow = mtrun::Option<mtc_options>;
+
 // What messages call an option: "batch norm".
 static std::string nameOf(const OptionRow &row) {
-  std::string name(llvm::StringRef(row.flags).split(',').first.drop_front(2));
+  std::string name = row.flag().substr(2);
   std::replace(name.begin(), name.end(), '-', ' ');
   return name;
 }
 
-template <typename Number> static Status checkNumber(const OptionRow &row, Number &number) {
-  if (row.form == Form::toggle || row.form == Form::index) {
+template <typename Number> static Status checkField(const OptionRow &row, Number &number) {
+  if (row.form == mtrun::OptionForm::toggle || row.form == mtrun::OptionForm::index) {
     number = number != 0;
     return {};
   }
   if (number == 0) {
-    number = static_cast<Number>(row.number);
+    number = static_cast<Number>(std::strtod(row.standard, nullptr));
     return {};
   }
-  if (number >= row.least && number <= row.most)
+  auto value = static_cast<double>(number);
+  if (value >= row.min && value <= row.max)
     return {};
   return differs(nameOf(row),
-                 row.form == Form::bytes ? "to be 0 bytes or more"
-                                         : "to be " + std::to_string(row.least) + " to " + std::to_string(row.most),
+                 row.form == mtrun::OptionForm::bytes ? std::string("to be 0 bytes or more")
+                                                      : llvm::formatv("to be {0:f0} to {1:f0}", row.min, row.max).str(),
                  std::to_string(number));
 }
 
-static Status checkText(const OptionRow &row, const char *&text) {
-  text = text ? text : row.standard;
-  std::vector<std::string> words = wordsOf(row);
+static Status checkField(const OptionRow &row, const char *&text) {
+  if (!text && *row.standard)
+    text = row.standard;
+  std::vector<std::string> words = row.wordList();
   if (!text || words.empty() || llvm::is_contained(words, text))
     return {};
   return differs(nameOf(row), "to be " + llvm::join(words, " or "), "'" + std::string(text) + "'");
 }
 
+static Status checkField(const OptionRow &, const double *) { return {}; }
+
 static Status checkTable(mtc_options &values) {
-  for (const OptionRow &row : optionTable)
-    if (Status status = std::visit(
-            [&](auto field) {
-              if constexpr (std::is_same_v<decltype(field), const char *mtc_options::*>)
-                return checkText(row, values.*field);
-              else
-                return checkNumber(row, values.*field);
-            },
-            row.field);
-        !status.ok())
+  for (const OptionRow &row : mtrun::mtcOptions)
+    if (Status status = std::visit([&](auto field) { return checkField(row, values.*field); }, row.field); !status.ok())
       return status;
   return {};
 }

@@ -18,7 +18,7 @@ namespace mtc {
 
 // What compiles reads the fields of mtc_options; beside it are those that must be parsed first.
 struct Options {
-  mtc_options values = mtc_options_init(); // each in its range (OptionTable.h), and with its default where it has none
+  mtc_options values = mtc_options_init(); // each in its range (option_table.h), and with its default where it has none
   std::vector<std::string> cpus;           // best first
   bool forCpus = true;
   std::string precision;         // "f32", "tf32", "bf16", "f16"; empty: the model's own

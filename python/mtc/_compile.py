@@ -19,18 +19,19 @@ from typing import Any, Callable, Generic, Mapping, Optional, TypeVar, Union, ca
 
 import numpy as np
 
-from mtc import _cache, _library, _structs
+from mtc import _cache, _headers, _library, _structs
 from mtc._errors import Error, FileError, ModelError, ModelWarning
 from mtc._plan import Plan, take_result
 
 Result = TypeVar("Result")
 
 # Options of mtc_options that callers may set besides those that `compile` names.
-_OPTIONS = {name for name, *_ in _structs.CompileOptions._fields_} - {
-    "struct_size", "batch", "shards", "fast", "target", "precision", "seed", "log", "log_user", "stop_after",
-    "dump_stages", "print_ir_before", "print_ir_after", "timing"}
+_OWN = ("struct_size", "batch", "shards", "fast", "target", "precision", "seed", "log", "log_user", "stop_after",
+        "dump_stages", "print_ir_before", "print_ir_after", "timing")
+_OPTIONS = {option.field.name: option for option in _headers.options("mtc_options") if option.field.name not in _OWN}
 
 
+@_headers.documented("mtc_options", without=_OWN)
 def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, precision: Optional[str] = None,
             shards: int = 0, seed: int = 0, mode: str = "exact", verbose: Union[int, str] = "auto",
             cache: bool = True, by: Optional[str] = None, example: Any = None, check: Union[bool, str] = True,
@@ -55,10 +56,7 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
             inputs or targets.
         check: compares what Keras and MTC make of the example, and of batches that are made of it, while the plan of a
             trace is compiled. "full": of all of them, however long it takes. False: compares nothing.
-        options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
-            freeze_batch_norm, device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch,
-            micro_batches, batch_norm, class_names, vocabulary, input_shape, lengths ([64, 128, 256]), length_input,
-            cpu, drop_unsupported_metrics, no_weight_decay, kinks ("tensorflow", "jax", "torch").
+        options: other fields of `mtc_options`.
 
     Returns:
         The plan, from the cache if the same was compiled before.
@@ -87,7 +85,7 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
 def _settings(batch_size: int, target: Optional[str], precision: Optional[str], shards: int, seed: int, mode: str,
               options: dict[str, Any]) -> dict[str, Any]:
     """Fields of mtc_options that are not zero."""
-    unknown = sorted(set(options) - _OPTIONS)
+    unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
         raise TypeError(f"expected options of mtc.compile ({', '.join(sorted(_OPTIONS))}), found {', '.join(unknown)}")
     if mode not in ("exact", "fast"):
@@ -180,7 +178,7 @@ def in_python(message: str) -> str:
         name = "batch_size" if name == "batch" else name
         if name not in _OPTIONS and name != "batch_size":
             return found[0]
-        if name in ("drop_unsupported_metrics", "sample_weights", "max_batch"):
+        if name in _OPTIONS and not _OPTIONS[name].value:
             return f"{name}=True" + (f" {value}" if value else "")
         if value and (re.search(r"[0-9,_]", value) or value in ("local", "adam", "auto")):
             return f"{name}={value}" if value.isdigit() else f'{name}="{value}"'

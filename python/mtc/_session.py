@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Un
 
 import numpy as np
 
-from mtc import _library, _structs
+from mtc import _headers, _library, _structs
 from mtc._checks import integer
 from mtc._compile import in_python
 from mtc._dataset import Dataset, with_lines
@@ -44,6 +44,7 @@ class Session:
     `with` block, or when nothing refers to it any more.
     """
 
+    @_headers.documented("mtrun_options", without=("struct_size", "devices", "seed"))
     def __init__(self, plan: Plan, devices: Optional[str] = None, *, seed: int = 0, **options: Any) -> None:
         """Allocates all memory, starts the threads, and sets the variables to their initial values.
 
@@ -52,7 +53,7 @@ class Session:
             devices: "cpu:2" (two devices), "cpu:1x4" (one of four threads), "cuda:0-3". None: the GPUs that the plan
                 has code for, else one CPU device with a thread for each CPU that this process may use.
             seed: of initial values and random numbers; 0: the plan's.
-            options: other fields of `mtrun_options`, such as `private_variables` or `tuning`.
+            options: other fields of `mtrun_options`.
         """
         self.plan, library = plan, _library.runtime()
         integer("seed", seed, 0)
@@ -198,6 +199,7 @@ class Session:
 
     # Loops
 
+    @_headers.documented("mtrun_loop_options", without=("struct_size", "epochs", "no_shuffle", "in_flight"))
     def fit(self, data: Any, *, epochs: int = 1, validation: Any = None, shuffle: bool = True,
             checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None,
             callback: Optional[Callable[[Progress], Any]] = None, **options: Any) -> FitResult:
@@ -212,8 +214,7 @@ class Session:
             resume: as of `mtc.fit`.
             callback: called after each step with a `Progress`. It may read and set variables; what it gives that is
                 true ends the training.
-            options: other fields of `mtrun_loop_options`: early_patience, plateau_patience, learning_rate,
-                validation_split, steps_per_epoch, history_csv, epoch_file, restore_best, allow_nan, ...
+            options: other fields of `mtrun_loop_options`.
 
         Returns:
             A `FitResult`. After Ctrl-C, which saves where there is a folder of checkpoints, KeyboardInterrupt is

@@ -21,102 +21,120 @@ MT_API const char *mtc_version(void);
  * How a model is compiled. Begin with mtc_options_init(), then set what differs. Strings need to live only during the
  * call.
  *
- * The options correspond to those of `mtc compile`, which `mtc help compile` explains.
+ * The comments are the list of options: the flags of `mtc` and `mtrun`, their help, the manual pages and the arguments
+ * of `mtc.compile` in Python are made from them. docs/contributing.md has the form of a line "Flag:".
  */
 typedef struct mtc_options {
   size_t struct_size; /**< mtc_options_init() sets it. */
-  /** The global batch, B: samples of a training step on all devices together. 0: 32. */
+  /** Samples of a training step on all devices together, B. 0: 32. Flag: `--batch,--batch-size B=32`, 1 to 1073741824,
+   * also of mtrun. */
   int64_t batch;
-  /** Number of shards, R: a power of two, and the largest number of devices that can run the plan. 0: 8, or the largest
-   * power of two that is at most B. */
+  /** Slices of the batch, R: a power of two, and the largest number of devices that can run the plan. 0: 8, or the
+   * largest power of two that is at most B. Flag: `--shards R`, 1 to 65536, in Devices and precision. */
   int32_t shards;
-  /** 1: `--mode fast`, without the promise of equal bits on any number of devices. */
+  /** Mode of the plan: exact (0), with the same bits on any number of devices, or fast (1), without that promise.
+   * Flag: `--mode exact|fast`, in Devices and precision. */
   int fast;
-  /** For which devices: "cpu" (NULL), "cpu,cuda", "cpu,cuda:sm_80,sm_90". See docs/gpu.md. */
+  /** Devices that the plan is for: "cpu", or a list such as "cpu,cuda" or "cpu,cuda:sm_80,sm_90". NULL: "cpu". Flag:
+   * `--target TARGET=cpu`, in Devices and precision. See docs/gpu.md. */
   const char *target;
-  /** For which CPUs, best first: "native", or a list of "x86-64-v4", "x86-64-v3" and "armv8-a". The best that the
-   * machine runs is chosen when the plan is loaded. NULL: all of this machine's architecture. */
+  /** CPUs that the plan has code for, best first: "native" alone, or a list of "x86-64-v4", "x86-64-v3" and "armv8-a",
+   * of which the best is chosen when the plan is loaded. NULL: all of this machine's architecture.
+   * Flag: `--cpu CPU,...`, in Devices and precision. */
   const char *cpu;
-  /** Seed of the initial values. 0: 1. */
+  /** Seed of the initial values. 0: 1. Flag: `--seed S=1`. */
   int64_t seed;
-  /** Bytes that a device may use; 0: no limit. If the plan fits on no number of devices, the call fails with
-   * MT_NO_MEMORY. */
+  /** Bytes of memory that a device may use. 0: no limit. Flag: `--device-memory BYTES`, 0 or more, in Memory. If the
+   * plan fits on no number of devices, the call fails with MT_NO_MEMORY. */
   int64_t device_memory;
-  /** Name of a stage after which to stop (mtc_stage_name()). The result is then MLIR text and not a plan. NULL:
-   * none. */
+  /** Stage after which to stop, with its MLIR text as the result in place of a plan. NULL: none.
+   * Flag: `--stop-after STAGE`, in Stages. mtc_stage_name() has the names. */
   const char *stop_after;
-  /** Folder that receives the MLIR text after each stage, as files like 03-shard.mlir; or NULL. */
+  /** Folder for the MLIR text after each stage, in files such as 03-shard.mlir. NULL: none. Flag: `--dump-stages DIR`,
+   * in Stages. */
   const char *dump_stages;
-  /** 1: reports the time of each stage through `log`. */
+  /** 1: reports the time of each stage. Flag: `--timing`, in Stages. The report goes to `log`. */
   int timing;
   /** Receives messages, from the thread that compiles. Level 0 is information, 1 a warning. NULL: silent. */
   void (*log)(void *user, int level, const char *message);
   /** Passed to `log`. */
   void *log_user;
 
-  /** Keras and ONNX models: the loss, as "NAME[,key=value...]": "sparse_categorical_crossentropy,from_logits=true".
-   * NULL: as the file says. */
+  /** Loss of a Keras or ONNX model, such as "mse" or "sparse_categorical_crossentropy,from_logits=true". NULL: as the
+   * file says. Flag: `--loss LOSS`, in Training, also of mtrun. */
   const char *loss;
-  /** Keras and ONNX models: the optimizer, as "adam" or "sgd,learning_rate=0.1,momentum=0.9". NULL: as the file
-   * says. */
+  /** Optimizer of a Keras or ONNX model, such as "adam" or "sgd,learning_rate=0.1,momentum=0.9". NULL: as the file
+   * says. Flag: `--optimizer OPTIMIZER`, in Training, also of mtrun. */
   const char *optimizer;
-  /** Keras and ONNX models: the metrics, as "accuracy,mae", or "none". NULL: as the file says. */
+  /** Metrics of a Keras or ONNX model, such as "accuracy,mae", or "none". NULL: as the file says.
+   * Flag: `--metrics METRICS`, in Training, also of mtrun. */
   const char *metrics;
-  /** Keras models. 1: leaves out metrics that are not known; 0: they are errors. */
+  /** 1: leaves out metrics of a Keras model that are not known. 0: they are errors. Flag:
+   * `--drop-unsupported-metrics`, in Training. */
   int drop_unsupported_metrics;
-  /** Keras models. 1: losses and weighted metrics take weights of samples, in an input called "sample_weight", or
-   * "OUTPUT_sample_weight" for each of several outputs. A weight that is not passed to a step is 1. */
+  /** 1: losses and weighted metrics of a Keras or ONNX model take weights of samples. Flag: `--sample-weights`, in
+   * Training, also of mtrun. The input is called "sample_weight", or "OUTPUT_sample_weight" for each of several
+   * outputs. A weight that is not passed to a step is 1. */
   int sample_weights;
-  /** A .safetensors file of values that variables start with, such as mtc_import_file() makes. NULL: none. */
+  /** File (.safetensors) of values that variables start with; a variable that it does not name starts as the model's
+   * file says. NULL: none. Flag: `--weights FILE`. mtc_import_file() makes such a file. */
   const char *weights;
-  /** "auto": with `device_memory`, computes cheap results of the forward pass again where they would not fit. The bits
-   * stay the same. "none" (NULL): never. */
+  /** Recomputation of cheap results of the forward pass: "auto", where they would not fit in `device_memory`, to the
+   * same bits; or "none". NULL: "none". Flag: `--recompute auto|none=none`, in Memory. */
   const char *recompute;
-  /** 1: with `device_memory`, uses the largest batch that fits on one device, in place of `batch`. */
+  /** 1: takes the largest batch that fits in `device_memory` on one device. Flag: `--max-batch`, in Memory, not with
+   * --batch. `batch` is ignored. */
   int max_batch;
-  /** Layers or variables that stay as they are: "PATTERN[,PATTERN...]" with `*`, `?` and `[abc]`. They have no
-   * gradients and no slots, and batch normalisation computes as in prediction. For models of any format. NULL: none. */
+  /** Layers or variables that stay as they are, by patterns with `*`, `?` and `[abc]`: "conv1,block2_*,head/bias".
+   * NULL: none. Flag: `--freeze NAMES`, in Training. They have no gradients and no slots, and batch normalisation
+   * computes as in prediction. For models of any format. */
   const char *freeze;
-  /** Layers or variables that are trained; all others are frozen. Written as `freeze`. NULL: all. */
+  /** Layers or variables that are trained, written as `freeze`; all others are frozen. NULL: all.
+   * Flag: `--trainable NAMES`, in Training. */
   const char *trainable;
-  /** Batch normalisation takes the statistics of the whole batch ("global", NULL) or of each shard ("local"). */
+  /** Statistics of batch normalisation in training: of the whole batch ("global"), or each shard's own ("local").
+   * NULL: "global". Flag: `--batch-norm global|local=global`, in Devices and precision. */
   const char *batch_norm;
-  /** Number format of products and convolutions, and of large stored values: "f32", "tf32", "bf16", "f16", or one of
-   * Keras' names ("mixed_float16"). NULL: as the model's dtype policies say, else f32. See docs/precision.md. */
+  /** Number format of matrix products and convolutions: "f32", "tf32", "bf16" or "f16", or one of Keras' names, such
+   * as "mixed_float16". NULL: as the model's dtype policies say, else f32. Flag: `--precision TYPE`, in Devices and
+   * precision, also of mtrun. Large stored values have it too. See docs/precision.md. */
   const char *precision;
-  /** Names of the labels 0, 1, ..., which the plan keeps: "cat,dog", or the path of a file with one name per line.
-   * NULL: the names in the model's file, if there are any. */
+  /** Names of the labels 0, 1, ..., which the plan keeps: a list such as "cat,dog", or a file with one name a line.
+   * NULL: the names in the model's file, if there are any. Flag: `--class-names NAMES`, in Model. */
   const char *class_names;
-  /** Path of a text in UTF-8. Its distinct characters, in order, are the tokens 0, 1, ..., which the plan keeps. NULL:
-   * none. */
+  /** Text file in UTF-8 whose distinct characters, in order, are the tokens 0, 1, ..., which the plan keeps. NULL:
+   * none. Flag: `--vocabulary FILE`, in Model, also of mtrun. */
   const char *vocabulary;
-  /** Keras models whose inputs have axes of any size: the sizes, without the batch axis, as "224,224,3"; for several
-   * inputs "NAME=224,224,3;NAME=...". NULL: none. */
+  /** Sizes of an input that has axes of any size, without the batch axis, such as "224,224,3"; of several inputs
+   * "A=224,224,3;B=28,28,1". NULL: none. Flag: `--input-shape [NAME=]SIZES`, repeatable, in Model, also of mtrun. */
   const char *input_shape;
-  /** Layers or variables that the optimizer's weight decay leaves out, such as biases and the scales of normalisations.
-   * Written as `freeze`. For models of any format. NULL: none. */
+  /** Layers or variables that the optimizer's weight decay leaves out, written as `freeze`, such as
+   * "norm*,dense/bias". NULL: none. Flag: `--no-weight-decay NAMES`, in Training. */
   const char *no_weight_decay;
-  /** Number of micro-batches that runs use where they do not say otherwise: a power of two up to `shards`. A device
-   * computes the shards of one at a time, in less memory and to the same bits. For CPUs. 0: as few as fit one device of
-   * `device_memory`, if any do, else 1. */
+  /** Micro-batches of a step on CPUs: a power of two up to the shards, which a device computes one after another in
+   * less memory, to the same bits. 0: as few as fit one device of `device_memory`, if any do, else 1. Flag:
+   * `--micro-batches K`, in Memory. Runs use them where they do not say otherwise. */
   int32_t micro_batches;
-  /** Lengths of sequences that the plan has programs for, rising: "64,128,256". A step takes the smallest that holds
-   * its longest sample. The model leaves the length open: keras.Input((None,)), an axis of any size in ONNX, {length}
-   * in MLIR text. NULL: none. */
+  /** Lengths of sequences, rising: "64,128,256". The plan has programs for each, and a step takes the smallest that
+   * holds its longest sample. NULL: none. Flag: `--lengths L,...`, in Model, also of mtrun, not with --input-shape.
+   * The model leaves the length open: keras.Input((None,)), an axis of any size in ONNX, {length} in MLIR text. */
   const char *lengths;
-  /** With `lengths`: the input whose last element that is not zero says how long a sample is, such as a mask. NULL: the
-   * longest of all inputs that have the length. */
+  /** Input whose last element that is not zero says how long a sample is, with `lengths`: a mask, for instance. NULL:
+   * the longest of all inputs that have the length. Flag: `--length-input NAME`, in Model, also of mtrun. */
   const char *length_input;
-  /** 1: batch normalisation computes as in prediction while training too, and its statistics stay as they are, as
-   * when a model is fine-tuned; scales and centres are trained. For models of any format. */
+  /** 1: batch normalisation computes as in prediction in training too, with the statistics of the model's file. Flag:
+   * `--freeze-batch-norm`, in Training. As when a model is fine-tuned. Scales and centres are trained. For models of
+   * any format. */
   int freeze_batch_norm;
-  /** Whose gradient is taken where a formula has a kink, such as |x| at 0: "tensorflow" (NULL), "jax" or "torch", as
-   * the back end of Keras that the model comes from. See docs/ir.md. */
+  /** Framework whose gradient is taken where a formula has a kink, such as |x| at 0: the back end of Keras that the
+   * model comes from. NULL: "tensorflow". Flag: `--kinks tensorflow|jax|torch=tensorflow`, in Devices and precision.
+   * See docs/ir.md. */
   const char *kinks;
-  /** Passes before which the MLIR text goes to the standard error output: "mt-fuse,mt-schedule", or "all". NULL:
-   * none. */
+  /** Passes before which the MLIR text goes to the standard error output: "mt-fuse,mt-schedule", or "all". NULL: none.
+   * Flag: `--print-ir-before PASS,...`, in Stages. */
   const char *print_ir_before;
-  /** Passes after which it does, written as `print_ir_before`. NULL: none. */
+  /** Passes after which the MLIR text goes to the standard error output: "mt-fuse,mt-schedule", or "all". NULL: none.
+   * Flag: `--print-ir-after PASS,...`, in Stages. */
   const char *print_ir_after;
 } mtc_options;
 /** Options that are zero but for their size. */

@@ -39,16 +39,25 @@ typedef struct mtrun_progress {
 /** When checkpoints are written, and from which a run resumes. A checkpoint is a folder, step-000000000100 for
  * instance, which is there as a whole or not at all. See docs/checkpoints.md. */
 typedef struct mtrun_checkpoint_options {
-  size_t struct_size;   /**< mtrun_checkpoint_options_init() sets it. */
-  const char *folder;   /**< Made if it is not there; for one run at a time. NULL: only resume. */
-  int64_t every_steps;  /**< After each so many steps; 0: not. If all three are 0: after each epoch. */
-  int64_t every_epochs; /**< After each so many epochs; 0: not. */
-  double every_seconds; /**< After each so many seconds; 0: not. */
-  int64_t keep;         /**< How many of the newest stay, besides the best; 0: 3. */
-  /** NULL: begin, in a folder without checkpoints. "auto": the newest in `folder` that verifies, or begin if there is
-   * none. Else the path of a checkpoint. */
+  size_t struct_size; /**< mtrun_checkpoint_options_init() sets it. */
+  const char *folder; /**< Made if it is not there; for one run at a time. NULL: only resume. */
+  /** Steps after which a checkpoint is written, each time. 0: not by steps. Flag: `--every-steps N`, 0 or more, in
+   * Checkpoints and logs. */
+  int64_t every_steps;
+  /** Epochs after which a checkpoint is written, each time. 0: not by epochs, or 1 if there are no other times. Flag:
+   * `--every-epochs N`, 0 or more, in Checkpoints and logs. */
+  int64_t every_epochs;
+  /** Seconds after which a checkpoint is written, each time. 0: not by seconds. Flag: `--every-seconds S`, 0 or more,
+   * in Checkpoints and logs. */
+  double every_seconds;
+  /** Number of checkpoints that stay, the newest; the best stays too. 0: 3. Flag: `--keep N=3`, 1 or more, in
+   * Checkpoints and logs. */
+  int64_t keep;
+  /** Checkpoint to go on from: "auto", the newest in the folder that verifies, if there is one; or the path of one.
+   * NULL: begin, in a folder without checkpoints. Flag: `--resume auto|PATH`, in Checkpoints and logs. */
   const char *resume;
-  /** 1: resumes another plan whose variables fit, or with other data, or before newer checkpoints, which go. */
+  /** 1: resumes with another plan whose variables fit, or with other data, or drops newer checkpoints. Flag:
+   * `--force`, in Checkpoints and logs. */
   int force;
 } mtrun_checkpoint_options;
 /** Options that are zero but for their size. */
@@ -69,29 +78,48 @@ typedef struct mtrun_fit_result {
 /** How a loop runs. Begin with mtrun_loop_options_init(), then set what differs. Strings and structs that it points to
  * must live during the call. mtrun_evaluate() uses the fields that concern it. */
 typedef struct mtrun_loop_options {
-  size_t struct_size;        /**< mtrun_loop_options_init() sets it. */
-  int64_t epochs;            /**< In total, those before a resume included; 0: 1. */
-  int no_shuffle;            /**< 1: samples in the order of the data. */
-  int drop_remainder;        /**< 1: leaves out the short last batch of an epoch. */
+  size_t struct_size; /**< mtrun_loop_options_init() sets it. */
+  /** Epochs in total, those before a resume included. 0: 1. Flag: `--epochs N=1`, 1 or more, in Epochs. */
+  int64_t epochs;
+  /** 1: takes the samples in the order of the data. Flag: `--no-shuffle`, in Epochs. */
+  int no_shuffle;
+  /** 1: leaves out the short last batch of an epoch. Flag: `--drop-remainder`, in Epochs. */
+  int drop_remainder;
   mtrun_dataset *validation; /**< What to validate on after each epoch, or NULL. */
   /** Called after each step; a result other than 0 stops the loop after this step. Or NULL. */
   int (*progress)(void *user, const mtrun_progress *progress);
-  void *progress_user;     /**< Passed to `progress`. */
-  int64_t more_epochs;     /**< In place of `epochs`: so many after the complete ones of the checkpoint. */
-  int64_t steps_per_epoch; /**< An epoch is so many steps, of passes that follow one another; 0: one pass. */
-  int64_t shuffle_window;  /**< Draws each sample among the next so many; 0: permutes all samples. */
+  void *progress_user; /**< Passed to `progress`. */
+  /** Epochs after those that the checkpoint has completed, in place of `epochs`. 0: `epochs` counts. Flag:
+   * `--more-epochs N`, 1 or more, in Epochs. */
+  int64_t more_epochs;
+  /** Steps of an epoch, of passes over the data that follow one another. 0: one pass. Flag: `--steps-per-epoch N`, 0
+   * or more, in Epochs. */
+  int64_t steps_per_epoch;
+  /** Number of next samples among which each is drawn. 0: all samples are permuted. Flag: `--shuffle-window N`, 0 or
+   * more, in Epochs, not with --no-shuffle. */
+  int64_t shuffle_window;
   const mtrun_checkpoint_options *checkpoint; /**< Or NULL. */
-  const char *history_json,                   /**< A file of all epochs as JSON, written anew after each; or NULL. */
-      *history_csv;                           /**< The same as CSV. */
-  /** The metric to watch: "NAME", "NAME:max" or "NAME:min". Without max or min, the plan says which is better. NULL:
-   * val_loss, or loss where there is no validation. */
+  const char *history_json;                   /**< A file of all epochs as JSON, written anew after each; or NULL. */
+  const char *history_csv;                    /**< The same as CSV. */
+  /** Metric to watch: "NAME", "NAME:max" or "NAME:min"; without max or min, the plan says which is better. NULL:
+   * val_loss, or loss where there is no validation. Flag: `--monitor NAME[:max|min]`, in Callbacks. */
   const char *monitor;
-  int64_t early_patience;   /**< Stops after so many epochs without a better value; 0: never. */
-  double early_min_delta;   /**< For early stopping, better by less does not count. */
-  int64_t plateau_patience; /**< Reduces the learning rate after so many epochs without a better value; 0: never. */
-  double plateau_factor;    /**< What the learning rate is multiplied by then; 0: 0.1. */
-  double plateau_min_rate;  /**< The learning rate stays at or above this. */
-  /** 1: goes on after a loss, or with data, that is not finite. 0: that is MT_INVALID, at its step. */
+  /** Epochs without a better value after which the training stops. 0: never. Flag: `--early-stopping N`, 0 or more, in
+   * Callbacks. */
+  int64_t early_patience;
+  /** Difference below which a better value does not count for early stopping. 0: none. Flag: `--min-delta X`, in
+   * Callbacks, with --early-stopping. */
+  double early_min_delta;
+  /** Epochs without a better value after which the learning rate is reduced. 0: never. Flag: `--plateau N`, 0 or more,
+   * in Callbacks. */
+  int64_t plateau_patience;
+  /** Factor by which the learning rate is multiplied then, below 1. 0: 0.1. Flag: `--plateau-factor X=0.1`, in
+   * Callbacks, with --plateau. */
+  double plateau_factor;
+  /** Learning rate below which it is not reduced. 0: none. Flag: `--plateau-min X`, in Callbacks, with --plateau. */
+  double plateau_min_rate;
+  /** 1: goes on after a loss, or with data, that is not finite. 0: that is an error, at its step. Flag: `--allow-nan`,
+   * in Checks. The error is MT_INVALID. */
   int allow_nan;
   /** Called after each step, of validation too; a result other than 0 saves and ends the fit. Or NULL. */
   int (*stop)(void *user);
@@ -99,8 +127,8 @@ typedef struct mtrun_loop_options {
   void (*note)(void *user, const char *message); /**< Receives what was resumed, changed or stopped. Or NULL. */
   void *note_user;                               /**< Passed to `note`. */
   mtrun_fit_result *result;                      /**< Receives how the fit ended; or NULL. */
-  /** 1: with `early_patience`, ends with the model's variables of the best epoch. The optimizer's stay. Checkpoints
-   * hold the variables of the last epoch, and of the best. */
+  /** 1: ends with the model's variables of the best epoch, with `early_patience`; the optimizer's stay. Flag:
+   * `--restore-best`, in Callbacks. Checkpoints hold the variables of the last epoch, and of the best. */
   int restore_best;
   /** Multiplies the learning rate of a run that begins; 0: 1. MT_INVALID where a schedule computes the rate. */
   double rate_scale;
@@ -110,21 +138,44 @@ typedef struct mtrun_loop_options {
    * launches may then be in flight when they are called; a training that they stop finishes and reports these steps
    * first. 0: no step begins before the calls for the step before have returned, unless both are NULL. */
   int in_flight;
-  const char *early_monitor,       /**< The metric for early stopping; NULL: `monitor`. */
-      *plateau_monitor,            /**< The metric for the plateau; NULL: `monitor`. */
-      *checkpoint_monitor;         /**< The metric for checkpoints and `epoch_best_only`; NULL: `monitor`. */
-  const double *early_baseline;    /**< The patience starts anew only after an epoch better than this; NULL: none. */
-  int64_t early_start_epoch;       /**< Early stopping ignores so many epochs at the beginning. */
-  const double *plateau_min_delta; /**< For the plateau, better by less does not count; NULL: 1e-4. */
-  int64_t plateau_cooldown;        /**< The plateau ignores so many epochs after it reduced the rate. */
-  int epoch_best_only;             /**< 1: writes `epoch_file` only after an epoch better than all before. */
-  int epoch_weights_only;          /**< 1: `epoch_file` (.safetensors) has no variables of the optimizer. */
+  /** Metric for early stopping. NULL: `monitor`. Flag: `--early-stopping-monitor NAME[:max|min]`, in Callbacks, with
+   * --early-stopping. */
+  const char *early_monitor;
+  /** Metric for the reduction of the learning rate. NULL: `monitor`. Flag: `--plateau-monitor NAME[:max|min]`, in
+   * Callbacks, with --plateau. */
+  const char *plateau_monitor;
+  /** Metric of the best checkpoint, which is kept, and of `epoch_best_only`. NULL: `monitor`. Flag:
+   * `--checkpoint-monitor NAME[:max|min]`, in Checkpoints and logs. */
+  const char *checkpoint_monitor;
+  /** Value that an epoch must be better than for the count of early stopping to start anew. NULL: none. Flag:
+   * `--baseline X`, in Callbacks, with --early-stopping. */
+  const double *early_baseline;
+  /** Epochs at the beginning that early stopping ignores. 0: none. Flag: `--start-from-epoch N`, 0 or more, in
+   * Callbacks, with --early-stopping. */
+  int64_t early_start_epoch;
+  /** Difference below which a better value does not count for the reduction of the learning rate. NULL: 1e-4. Flag:
+   * `--plateau-min-delta X`, in Callbacks, with --plateau. */
+  const double *plateau_min_delta;
+  /** Epochs after a reduction of the learning rate that do not count. 0: none. Flag: `--plateau-cooldown N`, 0 or
+   * more, in Callbacks, with --plateau. */
+  int64_t plateau_cooldown;
+  /** 1: writes the file of an epoch only after one that is better than all before. Flag: `--best-only`, in Checkpoints
+   * and logs. The file is `epoch_file`. */
+  int epoch_best_only;
+  /** 1: the file of an epoch (.safetensors) has the model's variables without the optimizer's. Flag: `--weights-only`,
+   * in Checkpoints and logs. The file is `epoch_file`. */
+  int epoch_weights_only;
   /** Sets the learning rate of a run that begins, or that resumes a run with another; 0: the model's. MT_INVALID where
    * a schedule computes the rate. */
   double learning_rate;
-  int64_t validation_freq;  /**< Validates after each so many epochs; 0: 1. Other epochs have NaN. */
-  int64_t validation_steps; /**< Batches of a validation; 0: all. MT_INVALID where the length is unknown. */
-  /** Epochs that count as done where no checkpoint says so: in `epochs`, names of files and the order of samples. */
+  /** Epochs after which a validation runs, each time. 0: 1. Flag: `--validation-freq N=1`, 1 or more, in Epochs. Other
+   * epochs have NaN. */
+  int64_t validation_freq;
+  /** Batches of a validation. 0: all. Flag: `--validation-steps N`, 0 or more, in Epochs. MT_INVALID where the length
+   * is unknown. */
+  int64_t validation_steps;
+  /** Epochs that count as done where no checkpoint is resumed: in `epochs`, names of files and the order of samples.
+   * 0: none. Flag: `--initial-epoch N`, 0 or more, in Epochs. */
   int64_t initial_epoch;
   /** Without `validation`: the part of the data to hold out, as mtrun_dataset_split() does by the seed; 0: none. */
   double validation_split;

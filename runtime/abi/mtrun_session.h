@@ -29,7 +29,7 @@ extern "C" {
 typedef struct mtrun_session mtrun_session;
 
 /** How a session is created. Begin with mtrun_options_init(), then set what differs. Strings need to live only during
- * the call. */
+ * the call. The flags of `mtrun` are made from the comments, as those of `mtc` from mtc_options. */
 typedef struct mtrun_options {
   size_t struct_size; /**< mtrun_options_init() sets it. */
   /** The devices. NULL: those of mtrun_default_devices().
@@ -38,17 +38,23 @@ typedef struct mtrun_options {
    * - "cuda:0", "cuda:0-3", "cuda:0,2": GPUs by their numbers; "cuda:0*4": four devices on one GPU;
    * - "null:N": devices that run no kernels, for tests. */
   const char *devices;
-  /** CPUs. 1: each device has variables of its own, computes a subtree of the shards, and exchanges partial sums. 0:
-   * the devices share one copy of the variables, and their N * T threads compute all shards together. GPUs always have
-   * variables of their own. The bits do not depend on it. */
+  /** 1: each CPU device has variables of its own. 0: the CPU devices share one copy. Flag: `--private-variables`, in
+   * Devices. With variables of its own a device computes a subtree of the shards, and exchanges partial sums. With
+   * one copy the N * T threads of the devices compute all shards together. GPUs always have variables of their own.
+   * The bits do not depend on it. */
   int private_variables;
-  /** 1: does not pin worker threads to CPUs. They are never pinned where there are more threads than CPUs. */
+  /** 1: does not pin worker threads to CPUs. 0: pins them where there are no more threads than CPUs. Flag: `--no-pin`,
+   * in Devices. */
   int no_pin;
-  /** 1: waiting threads block at once. 0: they spin for a moment first, unless there are more threads than CPUs. */
+  /** 1: waiting threads sleep at once. 0: they spin for a moment first, unless there are more threads than CPUs. Flag:
+   * `--no-spin`, in Devices. */
   int no_spin;
-  /** Uses this target of the plan, such as "x86-64-v3" or "cuda:ptx", in place of the best one for the device. */
+  /** Code of the plan to use, such as "x86-64-v3" or "cuda:ptx". NULL: the best for the device. Flag: `--cpu NAME`, in
+   * Devices. */
   const char *cpu;
-  int64_t seed; /**< Seed of the initial values and of random numbers. 0: the plan's. */
+  /** Seed of the initial values, random numbers and the order of samples. 0: the plan's. Flag: `--seed N`, in Devices.
+   */
+  int64_t seed;
   /** Receives messages. Level 0 is information, 1 a warning. NULL: silent. */
   void (*log)(void *user, int level, const char *message);
   void *log_user; /**< Passed to `log`. */
@@ -66,26 +72,27 @@ typedef struct mtrun_options {
    * "tcp:" needs it. NULL: none, which is enough for "unix:", where processes of other users are refused. See
    * docs/security.md. */
   const char *secret;
-  /** Seconds that a process waits for the others before the call fails with MT_LOST. 0: 600. */
+  /** Seconds that a process waits for the others before they are lost. 0: 600. Flag: `--timeout S=600`, 0.001 or more,
+   * in Processes. The call then fails with MT_LOST. */
   double timeout;
-  /** GPUs: steps that mtrun_fit() and mtrun_evaluate() launch at once, where that many are left. 0: 1. The bits do not
-   * depend on it. */
+  /** Steps that GPUs are given at once in training and evaluation, where that many are left. 0: 1. Flag:
+   * `--steps-per-launch N=1`, 1 or more, in Processes. For steps of a few microseconds. The bits do not depend on it.
+   */
   int64_t steps_per_launch;
-  /** GPUs: when kernels run as calls of cuBLASLt and cuDNN. See docs/libraries.md.
-   *
-   * - "auto" (NULL): where the libraries are there and likely faster, or the tuning file says so;
-   * - "off": never;
-   * - "require": wherever a kernel has a call; without the libraries, MT_DEVICE;
-   * - "tune": as "require" where a library is there; for mtrun_tune(). */
+  /** Kernels of GPUs as calls of cuBLASLt and cuDNN: where these are likely faster or the tuning file says so
+   * ("auto"), never ("off"), or wherever there is a call ("require"). NULL: "auto".
+   * Flag: `--libraries auto|off|require=auto`, in Devices. "require" is MT_DEVICE without the libraries. "tune", for
+   * mtrun_tune(), is as "require" where a library is there. See docs/libraries.md. */
   const char *libraries;
-  /** GPUs: path of a tuning file that mtrun_tune() wrote for this plan and this GPU model. NULL: none. */
+  /** Tuning file of GPUs, which `mtrun tune` wrote for this plan and this GPU model. NULL: none.
+   * Flag: `--tuning FILE`, in Devices. */
   const char *tuning;
-  /** 1: step calls do not check whether integers are below the limit of their entry; one that is not counts as the
-   * nearest that is. 0: such an integer is MT_INVALID with its row and value, and nothing is computed. The data of a
-   * dataset is checked by mtrun_dataset_open(). */
+  /** 1: does not check whether integers are below the limit of their entry; one that is not counts as the nearest that
+   * is. Flag: `--unchecked-ids`, in Checks. 0: such an integer is MT_INVALID with its row and value, and nothing is
+   * computed. The data of a dataset is checked by mtrun_dataset_open(). */
   int unchecked_ids;
-  /** CPUs: number of micro-batches, a power of two up to the plan's shards. A device computes the shards of one at a
-   * time, so it needs memory for the activations of a micro-batch only; the bits do not depend on it. 0: the plan's. */
+  /** Micro-batches of a step on CPUs: a power of two up to the shards, which a device computes one after another in
+   * less memory, to the same bits. 0: as compiled. Flag: `--micro-batches K`, in Devices. */
   int64_t micro_batches;
   /** 1: processes go on, with a warning, where one would compute other bits than the first (another GPU, target or
    * library); 0: that is MT_INVALID in all of them. */

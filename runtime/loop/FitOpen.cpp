@@ -3,6 +3,7 @@
 // The beginning of a fit: checks the options and opens data, validation and callbacks where the checkpoint left them.
 #include "runtime/data/Split.h"
 #include "runtime/loop/Fit.h"
+#include "runtime/support/option_table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,20 +22,10 @@ void Fit::warn(const std::string &line) const {
 }
 
 static Status checkCounts(const mtrun_loop_options &options) {
-  const std::pair<const char *, int64_t> counts[] = {{"epochs", options.epochs},
-                                                     {"more epochs", options.more_epochs},
-                                                     {"an initial epoch", options.initial_epoch},
-                                                     {"steps an epoch", options.steps_per_epoch},
-                                                     {"a shuffle window", options.shuffle_window},
-                                                     {"a patience of early stopping", options.early_patience},
-                                                     {"a first epoch of early stopping", options.early_start_epoch},
-                                                     {"a patience of the plateau", options.plateau_patience},
-                                                     {"a cooldown of the plateau", options.plateau_cooldown},
-                                                     {"epochs between validations", options.validation_freq},
-                                                     {"validation steps", options.validation_steps}};
-  for (auto [what, count] : counts)
-    if (count < 0)
-      return {MT_INVALID, std::string("expected ") + what + " of at least 0, found " + std::to_string(count)};
+  for (const auto &row : loopOptions)
+    if (const auto *field = std::get_if<int64_t mtrun_loop_options::*>(&row.field); field && options.**field < 0)
+      return {MT_INVALID,
+              std::string("expected ") + row.name + " of at least 0, found " + std::to_string(options.**field)};
   return {};
 }
 

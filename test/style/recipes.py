@@ -12,8 +12,8 @@ import re
 from tree import ROOT, code, name, text, verdict
 
 PAGE = "docs/contributing.md"
-RECIPES = ["Element-wise op", "Structured op", "Kernel kind", "Pass", "Keras layer", "Data source", "Flag of `mtc`",
-           "Flag of `mtrun`", "Device back end", "CPU architecture"]
+RECIPES = ["Element-wise op", "Structured op", "Kernel kind", "Pass", "Keras layer", "Data source",
+           "Flag of `mtc` or of both programs", "Flag of `mtrun`", "Device back end", "CPU architecture"]
 ROW = re.compile(r"\| `([^`]+)` \| (.+) \| `([^`]+)` \|")
 FILES = re.compile(r"<!-- recipe: files (\d+) -->")
 BESIDE = ("docs/", "test/")  # pages and tests are no files of source

@@ -143,18 +143,6 @@ const double *keep(double number) {
   return &numbers.emplace_back(number);
 }
 
-CLI::Option *addText(CLI::App &app, const std::string &flags, const char *&field, const std::string &help) {
-  return app.add_option_function<std::string>(flags, [&field](const std::string &text) { field = keep(text); }, help);
-}
-
-CLI::Option *addNumber(CLI::App &app, const std::string &flags, const double *&field, const std::string &help) {
-  return app.add_option_function<double>(flags, [&field](double number) { field = keep(number); }, help);
-}
-
-CLI::Option *addToggle(CLI::App &app, const std::string &flags, int &field, const std::string &help) {
-  return app.add_flag_function(flags, [&field](int64_t count) { field = count > 0; }, help);
-}
-
 CLI::Validator oneOf(std::vector<std::string> words) {
   return CLI::Validator(
       [words](std::string &text) {

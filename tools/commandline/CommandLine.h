@@ -25,11 +25,6 @@ bool parse(CLI::App &app, int argc, char **argv, std::span<const Hint> hints, in
 const char *keep(std::string text);
 const double *keep(double number);
 
-// Add options whose values are stored in a field of a C struct: a text; an optional number; 1 if the flag is present.
-CLI::Option *addText(CLI::App &app, const std::string &flags, const char *&field, const std::string &help);
-CLI::Option *addNumber(CLI::App &app, const std::string &flags, const double *&field, const std::string &help);
-CLI::Option *addToggle(CLI::App &app, const std::string &flags, int &field, const std::string &help);
-
 // Accepts one of these words.
 CLI::Validator oneOf(std::vector<std::string> words);
 // Accepts a whole number that is at least `least`.

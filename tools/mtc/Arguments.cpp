@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtc/Arguments.h"
 
-#include "compiler/api/OptionTable.h"
-#include "tools/commandline/CommandLine.h"
+#include "tools/commandline/Options.h"
 
 #include <algorithm>
 
-using commandline::atLeast;
 using commandline::Hint;
-using commandline::oneOf;
-using mtc::Form;
-using mtc::OptionRow;
 
 static const char *const exitCodes = R"(Exit codes:
   0  done
@@ -73,58 +68,15 @@ static const Hint hints[] = {
     {"--load", "did you mean --weights?"},
 };
 
-static CLI::Option *addRow(CLI::App &command, const OptionRow &row, const char *&text) {
-  if (row.form != Form::list)
-    return commandline::addText(command, row.flags, text, row.help);
-  auto join = [&text](const std::vector<std::string> &texts) {
-    std::string joined;
-    for (const std::string &each : texts)
-      joined += (joined.empty() ? "" : ";") + each;
-    text = commandline::keep(joined);
-  };
-  return command.add_option_function<std::vector<std::string>>(row.flags, join, row.help)->allow_extra_args(false);
-}
+// Of importers too: what a model's file may lack. Of mtc compile alone: all others.
+static constexpr const char *modelGroups[] = {"Training", "Model"};
+static constexpr const char *groups[] = {"", "Training", "Model", "Devices and precision", "Memory", "Stages"};
 
-static CLI::Option *addRow(CLI::App &command, const OptionRow &row, int64_t &number) {
-  if (row.form != Form::bytes)
-    return command.add_option(row.flags, number, row.help);
-  auto parse = [&row, &number](const std::string &text) {
-    if (std::string problem = commandline::parseBytes(text, number); !problem.empty())
-      throw CLI::ValidationError(row.flags, problem);
-  };
-  return command.add_option_function<std::string>(row.flags, parse, row.help);
-}
-
-static CLI::Option *addRow(CLI::App &command, const OptionRow &row, int &number) {
-  if (row.form == Form::toggle)
-    return commandline::addToggle(command, row.flags, number, row.help);
-  if (row.form != Form::index)
-    return command.add_option(row.flags, number, row.help);
-  auto parse = [&row, &number](const std::string &word) {
-    std::vector<std::string> words = mtc::wordsOf(row);
-    number = static_cast<int>(std::find(words.begin(), words.end(), word) - words.begin());
-  };
-  return command.add_option_function<std::string>(row.flags, parse, row.help);
-}
-
-// The rows of the table of options that a command takes.
-static void addOptions(CLI::App &command, Arguments &arguments, bool ofModelAlone) {
-  for (const OptionRow &row : mtc::optionTable) {
-    if (ofModelAlone && !mtc::isOfModel(row))
-      continue;
-    if (!ofModelAlone && *row.group)
-      command.option_defaults()->group(row.group);
-    CLI::Option *option =
-        std::visit([&](auto field) { return addRow(command, row, arguments.options.*field); }, row.field);
-    if (*row.type)
-      option->type_name(row.type);
-    if (*row.words)
-      option->check(oneOf(mtc::wordsOf(row)));
-    if (row.least > 0)
-      option->check(atLeast(row.least));
-    if (*row.excludes)
-      option->excludes(row.excludes);
-  }
+static void addOptions(CLI::App &command, Arguments &arguments, std::span<const char *const> groups,
+                       const char *shown = nullptr) {
+  for (std::string_view group : groups)
+    commandline::addOptions(command, mtrun::mtcOptions, arguments.options, shown,
+                            [group](const auto &row) { return group == row.group; });
 }
 
 static void addCompile(CLI::App &app, Arguments &arguments) {
@@ -139,7 +91,7 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
       ->add_option("-o,--output", arguments.output,
                    "the file to write; - writes to standard output (default: MODEL with .mtp)")
       ->type_name("PLAN");
-  addOptions(*compile, arguments, /*ofModelAlone=*/false);
+  addOptions(*compile, arguments, groups);
   compile->footer(
       "\nExample:\n  mtc compile model.keras -o model.mtp --batch 128\n\nmtc --help lists the stages and the "
       "exit codes");
@@ -158,7 +110,7 @@ static void addImport(CLI::App &app, Arguments &arguments) {
           "the text to write; - writes to standard output, without the weights (default: MODEL with .mlir). Weights go "
           "to the same name with .safetensors; mtc compile --weights takes them")
       ->type_name("FILE");
-  addOptions(*command, arguments, /*ofModelAlone=*/true);
+  addOptions(*command, arguments, modelGroups, "");
   command->footer("\nExample:\n  mtc import model.keras -o model.mlir");
 }
 
@@ -171,7 +123,7 @@ static void addSummary(CLI::App &app, Arguments &arguments) {
                    "mt.model; - reads standard input")
       ->required()
       ->type_name("MODEL");
-  addOptions(*command, arguments, /*ofModelAlone=*/true);
+  addOptions(*command, arguments, modelGroups, "");
   command->footer("\nFLOPs and bytes are those of a sample's forward pass, before any fusion.\n\nExample:\n  mtc "
                   "summary model.keras");
 }

@@ -3,6 +3,7 @@
 // The command line of mtrun.
 #pragma once
 
+#include "runtime/abi/mtc.h"
 #include "runtime/abi/mtrun.h"
 
 #include <cstdint>
@@ -12,19 +13,11 @@
 
 namespace mtrun_tool {
 
-// Of mtc, where a command is given a model in place of a plan.
-struct CompileArguments {
-  int64_t batch = 0;
-  std::string optimizer, loss, metrics, precision, vocabulary, lengths, lengthInput;
-  std::vector<std::string> inputShapes;
-  bool sampleWeights = false;
-};
-
 // Values are parsed directly into the option structs of the C API, which mtrun.h documents. Other values have fields of
 // their own.
 struct Arguments {
-  CompileArguments compile;
-  std::vector<std::string> words; // the command line as it was given
+  mtc_options compile = mtc_options_init(); // of a model in place of a plan
+  std::vector<std::string> words;           // the command line as it was given
   mtrun_options session = mtrun_options_init();
   mtrun_checkpoint_options saving = mtrun_checkpoint_options_init();
   mtrun_loop_options loop = mtrun_loop_options_init();

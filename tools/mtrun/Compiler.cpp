@@ -4,6 +4,7 @@
 #include "runtime/abi/plan_header.h"
 #include "runtime/support/device_spec.h"
 #include "runtime/support/hash_text.h"
+#include "tools/commandline/Options.h"
 #include "tools/commandline/OutputFolders.h"
 #include "tools/mtrun/Run.h"
 
@@ -122,25 +123,7 @@ bool isOurs(const std::string &plan) {
 
 // What the options of a model ask for.
 std::vector<std::string> flagsOf(const Arguments &arguments) {
-  const CompileArguments &c = arguments.compile;
-  std::vector<std::string> flags;
-  auto add = [&](const char *name, const std::string &value) {
-    if (!value.empty())
-      flags.insert(flags.end(), {name, value});
-  };
-  add("--batch", c.batch ? std::to_string(c.batch) : "");
-  add("--optimizer", c.optimizer);
-  add("--loss", c.loss);
-  add("--metrics", c.metrics);
-  add("--precision", c.precision);
-  for (const std::string &shape : c.inputShapes)
-    add("--input-shape", shape);
-  add("--lengths", c.lengths);
-  add("--length-input", c.lengthInput);
-  add("--vocabulary", c.vocabulary);
-  if (c.sampleWeights)
-    flags.push_back("--sample-weights");
-  return flags;
+  return commandline::wordsOf(mtrun::mtcOptions, arguments.compile);
 }
 
 bool loads(const std::string &path) {
@@ -240,7 +223,7 @@ std::string planOf(const Arguments &arguments) {
                     stampOf(folderOf(folderOf(mtc)) + "/lib/libmtc.so");
   for (const std::string &flag : flags)
     key += "\n" + flag;
-  if (!arguments.compile.vocabulary.empty())
+  if (arguments.compile.vocabulary)
     key += "\n" + mtrun::hashText(hashOfFile(arguments.compile.vocabulary));
   std::string folder = cacheFolder();
   commandline::OutputFolders folders;

@@ -431,7 +431,7 @@ TEST_F(FitTest, NumbersThatMeanNothing) {
   EXPECT_EQ(fit(), "1: expected a learning rate of at least 0, found -1");
   options.learning_rate = 0;
   options.initial_epoch = -1;
-  EXPECT_EQ(fit(), "1: expected an initial epoch of at least 0, found -1");
+  EXPECT_EQ(fit(), "1: expected initial_epoch of at least 0, found -1");
   options.initial_epoch = 0;
   options.checkpoint = &checkpoint;
   checkpoint.every_seconds = NAN;
