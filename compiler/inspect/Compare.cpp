@@ -171,6 +171,24 @@ void addLayers(Comparison &comparison, const Side &a, const Side &b) {
 
 } // namespace
 
+Cell pairOfBars(double a, double b) {
+  double longer = std::max({a, b, 1e-30});
+  return Cell::ofHtml(formatv("<i class=\"a\" style=\"width:{0:f1}%\"></i><i class=\"b\" style=\"width:{1:f1}%\"></i>",
+                              100 * a / longer, 100 * b / longer));
+}
+
+Table factTable(const Comparison &comparison) {
+  Table table("|_|_; |A|#A; |B|#B; |B / A|#B / A; ||_.pair");
+  for (const ComparedFact &fact : comparison.facts) {
+    Cell ratio(fact.ratio > 0 ? formatv("{0:f3}", fact.ratio).str() : "");
+    if (ratio.text.empty())
+      ratio.text = "-";
+    table.add(
+        {fact.what, fact.a, fact.b, ratio, fact.ratio > 0 && fact.a != fact.b ? pairOfBars(1, fact.ratio) : Cell()});
+  }
+  return table;
+}
+
 Comparison comparePlans(const mtrun::PlanFileView &viewA, const mtrun::PlanFileView &viewB, const CompareNames &names,
                         const Rates &rates) {
   Side a(viewA, rates), b(viewB, rates);
@@ -182,6 +200,48 @@ Comparison comparePlans(const mtrun::PlanFileView &viewA, const mtrun::PlanFileV
   addLayers(comparison, a, b);
   addKernels(comparison, a, b);
   return comparison;
+}
+
+static void printItems(const std::vector<ComparedItem> &items, const char *title, llvm::raw_ostream &out) {
+  constexpr size_t shown = 40;
+  Table table(std::string("|") + title + "; |in; |launches; |FLOP; |bytes; |floor, us");
+  auto pair = [](const ComparedItem &item, auto value) {
+    std::string a = item.a ? value(*item.a) : "-", b = item.b ? value(*item.b) : "-";
+    return a == b ? a : a + " > " + b;
+  };
+  for (const ComparedItem &item : llvm::ArrayRef(items).take_front(shown))
+    table.add({item.name,
+               item.a && item.b ? "both"
+               : item.a         ? "A"
+                                : "B",
+               pair(item, [](const ComparedCost &c) { return std::to_string(c.launches); }),
+               pair(item, [](const ComparedCost &c) { return flopsText(c.cost.flops); }),
+               pair(item, [](const ComparedCost &c) { return bytesText(c.cost.bytes); }),
+               pair(item, [](const ComparedCost &c) { return formatv("{0:f1}", c.floorUs).str(); })});
+  table.printText(out);
+  if (items.size() > shown)
+    out << "  and " << items.size() - shown << " others\n";
+}
+
+std::string comparisonText(const mtrun::PlanFileView &viewA, const mtrun::PlanFileView &viewB,
+                           const CompareNames &names, const Rates &rates) {
+  Comparison comparison = comparePlans(viewA, viewB, names, rates);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "A: " << comparison.a << "\nB: " << comparison.b << "\nfloors " << comparison.rates << "\n\n";
+  factTable(comparison).printText(out);
+  out << "\n"
+      << comparison.sameKernels << " kernels of a step cost the same in both, " << comparison.kernels.size()
+      << " do not\n";
+  if (!comparison.layers.empty()) {
+    out << "\n";
+    printItems(comparison.layers, "layers that differ", out);
+  }
+  if (!comparison.kernels.empty()) {
+    out << "\n";
+    printItems(comparison.kernels, "kernels that differ", out);
+  }
+  return text;
 }
 
 } // namespace mtc

@@ -40,6 +40,11 @@ struct Comparison {
   std::string rates; // name of the rates that floors are computed with
 };
 
+// The facts, with two bars on a page.
+Table factTable(const Comparison &comparison);
+// Two bars, the longer one as wide as the cell.
+Cell pairOfBars(double a, double b);
+
 Comparison comparePlans(const mtrun::PlanFileView &a, const mtrun::PlanFileView &b, const CompareNames &names,
                         const Rates &rates);
 

@@ -35,53 +35,32 @@ public:
   }
 
 private:
-  // Writes two bars; the longer bar is as wide as the cell.
-  void pair(double a, double b) {
-    double most = std::max({a, b, 1e-30});
-    out << formatv("<td class=\"pair\"><i class=\"a\" style=\"width:{0:f1}%\"></i><i class=\"b\" "
-                   "style=\"width:{1:f1}%\"></i></td>",
-                   100 * a / most, 100 * b / most);
-  }
-
   void facts() {
-    tableHead(out, {"", "#A", "#B", "#B / A", ""});
-    for (const ComparedFact &fact : comparison.facts) {
-      out << "<tr>";
-      textCell(out, htmlText(fact.what));
-      numberCell(out, htmlText(fact.a));
-      numberCell(out, htmlText(fact.b));
-      numberCell(out, fact.ratio > 0 ? formatv("{0:f3}", fact.ratio).str() : "");
-      if (fact.ratio > 0 && fact.a != fact.b)
-        pair(1, fact.ratio);
-      else
-        out << "<td></td>";
-      out << "</tr>\n";
-    }
-    out << "</table></div>\n";
+    factTable(comparison).printHtml(out);
+    out << "\n";
   }
 
   void items(const char *title, const std::vector<ComparedItem> &list, bool kinds) {
     if (list.empty())
       return;
     out << "<h2>" << title << "</h2>\n";
-    tableHead(out, {kinds ? "kernel" : "layer", kinds ? "kind" : "", "#launches A", "#B", "#FLOP A", "#B", "#bytes A",
-                    "#B", "#floor A, us", "#B", ""});
+    Table table(std::string(kinds ? "||kernel; ||kind" : "||layer; ||_") +
+                "; ||#launches A; ||#B; ||#FLOP A; ||#B; ||#bytes A; ||#B; ||#floor A, us; ||#B; ||_.pair");
     for (const ComparedItem &item : list) {
-      out << "<tr>";
-      textCell(out, htmlText(item.name));
-      textCell(out, item.kind);
-      auto cells = [&](auto value) {
-        numberCell(out, item.a ? value(*item.a) : "");
-        numberCell(out, item.b ? value(*item.b) : "");
+      std::vector<Cell> row = {item.name, item.kind};
+      auto add = [&](auto value) {
+        row.push_back(item.a ? value(*item.a) : "");
+        row.push_back(item.b ? value(*item.b) : "");
       };
-      cells([](const ComparedCost &c) { return grouped(c.launches); });
-      cells([](const ComparedCost &c) { return flopsText(c.cost.flops); });
-      cells([](const ComparedCost &c) { return bytesText(c.cost.bytes); });
-      cells([](const ComparedCost &c) { return formatv("{0:f1}", c.floorUs).str(); });
-      pair(item.a ? item.a->floorUs : 0, item.b ? item.b->floorUs : 0);
-      out << "</tr>\n";
+      add([](const ComparedCost &c) { return grouped(c.launches); });
+      add([](const ComparedCost &c) { return flopsText(c.cost.flops); });
+      add([](const ComparedCost &c) { return bytesText(c.cost.bytes); });
+      add([](const ComparedCost &c) { return formatv("{0:f1}", c.floorUs).str(); });
+      row.push_back(pairOfBars(item.a ? item.a->floorUs : 0, item.b ? item.b->floorUs : 0));
+      table.add(row);
     }
-    out << "</table></div>\n";
+    table.printHtml(out);
+    out << "\n";
   }
 
   const Comparison &comparison;

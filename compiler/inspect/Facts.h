@@ -6,6 +6,7 @@
 #define COMPILER_INSPECT_FACTS_H
 
 #include "compiler/SizeText.h"
+#include "runtime/support/enum_name.h"
 #include "runtime/support/plan_memory.h"
 
 #include <cstdint>

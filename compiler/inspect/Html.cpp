@@ -52,28 +52,23 @@ std::string html(const flatbuffers::String *text) {
   return text ? mtrun::htmlText(std::string_view(text->data(), text->size())) : "";
 }
 
-void tableHead(llvm::raw_ostream &out, std::initializer_list<llvm::StringRef> names) {
-  out << "<div class=\"wide\"><table><tr>";
-  for (llvm::StringRef name : names)
-    out << (name.consume_front("#") ? "<th class=\"n\">" : "<th>") << name << "</th>";
-  out << "</tr>\n";
+Cell operandsCell(const fb::Plan &plan, const fb::Program &program, const fb::Step &step) {
+  std::string operands = mtrun::htmlText(operandsOf(plan, program, step));
+  for (size_t at = 0; (at = operands.find("?×", at)) != std::string::npos; ++at)
+    operands.insert(at + 1, "&#8288;"); // no line ends inside a shape
+  return Cell::ofHtml(operands);
 }
 
-void numberCell(llvm::raw_ostream &out, const std::string &text) { out << "<td class=\"n\">" << text << "</td>"; }
-void textCell(llvm::raw_ostream &out, const std::string &html) { out << "<td>" << html << "</td>"; }
-
-void launchCells(llvm::raw_ostream &out, const PageFacts &facts, const fb::Program &program, const fb::Step &step) {
-  std::string operands = mtrun::htmlText(operandsOf(facts.plan, program, step));
-  for (size_t at = 0; (at = operands.find("?×", at)) != std::string::npos; ++at)
-    operands.insert(at + 1, "&#8288;"); // word joiner: a line does not break within a shape
-  out << "<td class=\"k\"><span class=\"key " << colorOf(kindName(facts.plan, step)) << "\"></span>"
-      << mtrun::htmlText(kernelName(facts.plan, step)) << "</td><td class=\"ops\">" << operands << "</td>";
+Cell launchCell(const fb::Plan &plan, const fb::Step &step) {
+  Cell cell(kernelName(plan, step));
+  cell.html = std::string("<span class=\"key ") + colorOf(kindName(plan, step)) + "\"></span>" + cell.html;
+  return cell;
 }
 
 char colorOf(llvm::StringRef kind) {
   return llvm::StringSwitch<char>(kind)
       .Cases({"matmul", "conv", "attention"}, 'a')
-      .Cases({"matmulwgrad", "convwgrad", "attentiongradient"}, 'd')
+      .Cases({"matmul_wgrad", "conv_wgrad", "attention_gradient"}, 'd')
       .Case("elementwise", 'b')
       .Case("rows", 'c')
       .Case("reduce", 'f')
@@ -81,11 +76,11 @@ char colorOf(llvm::StringRef kind) {
       .Default('g');
 }
 
-void bar(llvm::raw_ostream &out, double part, double inner) {
-  out << formatv("<span class=\"bar\"><i style=\"width:{0:f1}%\">", std::clamp(100 * part, 0.0, 100.0));
+std::string bar(double part, double inner) {
+  std::string text = formatv("<span class=\"bar\"><i style=\"width:{0:f1}%\">", std::clamp(100 * part, 0.0, 100.0));
   if (inner > 0)
-    out << formatv("<i style=\"width:{0:f1}%\"></i>", std::min(100 * inner, 100.0));
-  out << "</i></span>";
+    text += formatv("<i style=\"width:{0:f1}%\"></i>", std::min(100 * inner, 100.0));
+  return text + "</i></span>";
 }
 
 PageFacts::PageFacts(const mtrun::PlanFileView &view)

@@ -15,18 +15,9 @@ namespace fb = ::mt::plan;
 using mtrun::htmlText;
 
 static void writeVariables(const PageFacts &facts, llvm::raw_ostream &out) {
-  static constexpr const char *kinds[] = {"trainable", "non-trainable", "slot"};
   out << "<details class=\"fold\"><summary>Variables, " << bytesText(facts.plan.variables_bytes()) << "</summary>\n";
-  tableHead(out, {"name", "shape", "kind", "#bytes"});
-  for (const fb::Variable *variable : each(facts.plan.variables())) {
-    out << "<tr>";
-    textCell(out, html(variable->name()));
-    textCell(out, shapeOf(*variable));
-    textCell(out, kinds[static_cast<int>(variable->kind())]);
-    numberCell(out, grouped(variable->size()));
-    out << "</tr>\n";
-  }
-  out << "</table></div></details>\n";
+  variableTable(facts.plan).printHtml(out);
+  out << "</details>\n";
 }
 
 // Sums the cost of each kernel in the main program at batch B on one device, and sorts by FLOPs. A kernel that this
@@ -52,28 +43,24 @@ static void writeKernels(const PageFacts &facts, llvm::raw_ostream &out) {
   uint64_t most = sums.empty() ? 1 : std::max<uint64_t>(sums[order[0]].cost.flops, 1);
   out << "<details class=\"fold\"><summary>Kernels, by their FLOPs in "
       << (facts.program ? html(facts.program->name()) : "a program") << "</summary>\n";
-  tableHead(out, {"name", "kind", "#launches", "#FLOP", "#bytes", ""});
+  Table table("||name; ||kind; ||#launches; ||#FLOP; ||#bytes; ||_");
   for (size_t index : order) {
     const fb::Kernel &kernel = *facts.plan.kernels()->Get(static_cast<uint32_t>(index));
-    out << "<tr>";
-    textCell(out, html(kernel.name()));
-    textCell(out, llvm::StringRef(EnumNameKernelKind(kernel.kind())).lower());
-    numberCell(out, std::to_string(sums[index].launches));
-    numberCell(out, flopsText(sums[index].cost.flops));
-    numberCell(out, bytesText(sums[index].cost.bytes));
-    out << "<td>";
-    bar(out, static_cast<double>(sums[index].cost.flops) / static_cast<double>(most), 1);
-    out << "</td></tr>\n";
+    const Sum &sum = sums[index];
+    table.add({text(kernel.name()), mtrun::enumName(EnumNameKernelKind(kernel.kind())), std::to_string(sum.launches),
+               flopsText(sum.cost.flops), bytesText(sum.cost.bytes),
+               Cell::ofHtml(bar(static_cast<double>(sum.cost.flops) / static_cast<double>(most), 1))});
   }
-  out << "</table></div></details>\n";
+  table.printHtml(out);
+  out << "</details>\n";
 }
 
 namespace {
 
 class ProgramSection {
 public:
-  ProgramSection(const PageFacts &page, const fb::Program &program, llvm::raw_ostream &out)
-      : page(page), plan(page.plan), facts(factsOf(program)), out(out) {}
+  ProgramSection(const fb::Plan &plan, const fb::Program &program, llvm::raw_ostream &out)
+      : plan(plan), facts(factsOf(program)), out(out) {}
 
   void print() {
     out << "<h3>Program " << html(facts.program->name()) << "</h3>\n";
@@ -86,21 +73,8 @@ private:
 
   void schedule() {
     out << "<details class=\"fold\"><summary>Schedule: " << facts.phases.size() << " steps</summary>\n";
-    tableHead(out, {"#step", "#phase", "waits for", "what", "reads → writes", "layer", "#FLOP", "#bytes"});
-    for (size_t i = 0; i < facts.phases.size(); ++i) {
-      const fb::Step &step = stepAt(i);
-      LaunchCost cost = costOf(plan, step, plan.batch());
-      out << "<tr>";
-      numberCell(out, std::to_string(i));
-      numberCell(out, std::to_string(facts.phases[i]));
-      textCell(out, step.kernel() < 0 ? "all" : llvm::StringRef(EnumNameWait(step.wait())).lower());
-      launchCells(out, page, *facts.program, step);
-      textCell(out, htmlText(layerName(plan, step)));
-      numberCell(out, grouped(cost.flops));
-      numberCell(out, grouped(step.kernel() < 0 ? step.partial_bytes() : cost.bytes));
-      out << "</tr>\n";
-    }
-    out << "</table></div></details>\n";
+    stepTable(plan, facts).printHtml(out);
+    out << "</details>\n";
   }
 
   // Returns, for each step, the earlier steps whose results it reads. A buffer is one value: the first step that uses
@@ -177,7 +151,6 @@ private:
     return name.size() <= 32 ? htmlText(name) : htmlText(name.take_front(30)) + "…";
   }
 
-  const PageFacts &page;
   const fb::Plan &plan;
   ProgramFacts facts;
   llvm::raw_ostream &out;
@@ -190,7 +163,7 @@ void writeDetails(const PageFacts &facts, llvm::raw_ostream &out) {
   writeVariables(facts, out);
   writeKernels(facts, out);
   for (const fb::Program *program : each(facts.plan.programs()))
-    ProgramSection(facts, *program, out).print();
+    ProgramSection(facts.plan, *program, out).print();
 }
 
 } // namespace mtc

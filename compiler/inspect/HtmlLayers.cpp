@@ -64,9 +64,9 @@ private:
     if (measured) {
       double us = layerUs(layer, *measured), floor = layerFloorUs(facts.plan, *facts.program, layer, *measured);
       timeCells(us, floor);
-      bar(out, us / step(), us > 0 ? floor / us : 0);
+      out << bar(us / step(), us > 0 ? floor / us : 0);
     } else {
-      bar(out, static_cast<double>(layer.cost.flops) / most);
+      out << bar(static_cast<double>(layer.cost.flops) / most);
     }
     out << "</summary><div class=\"inside\">\n";
     launches(layer);
@@ -82,36 +82,29 @@ private:
   }
 
   void launches(const LayerFacts &layer) {
-    if (measured)
-      tableHead(out, {"#step", "kernel", "reads → writes", "kind", "#FLOP", "#bytes", "#FLOP/byte", "#us", "#of floor",
-                      "bound by"});
-    else
-      tableHead(out, {"#step", "kernel", "reads → writes", "kind", "#FLOP", "#bytes", "#FLOP/byte"});
+    Table table(std::string("||#step; ||kernel.k; ||reads → writes.ops; ||kind; ||#FLOP; ||#bytes; ||#FLOP/byte") +
+                (measured ? "; ||#us; ||#of floor; ||bound by" : ""));
     for (uint32_t index : layer.steps) {
       const fb::Step &step = *facts.program->steps()->Get(index);
       LaunchCost cost = costOf(facts.plan, step, facts.plan.batch());
-      out << "<tr>";
-      numberCell(out, std::to_string(index));
-      launchCells(out, facts, *facts.program, step);
-      textCell(out, kindName(facts.plan, step));
-      numberCell(out, flopsText(cost.flops));
-      numberCell(out, bytesText(cost.bytes));
-      numberCell(out, cost.bytes
-                          ? formatv("{0:f2}", static_cast<double>(cost.flops) / static_cast<double>(cost.bytes)).str()
-                          : "");
+      std::vector<Cell> row = {
+          std::to_string(index),      launchCell(facts.plan, step), operandsCell(facts.plan, *facts.program, step),
+          kindName(facts.plan, step), flopsText(cost.flops),        bytesText(cost.bytes),
+          intensityCell(cost)};
       if (measured)
-        measuredCells(step, measured->us[index]);
-      out << "</tr>\n";
+        addMeasured(step, measured->us[index], row);
+      table.add(row);
     }
-    out << "</table></div>\n";
+    table.printHtml(out);
+    out << "\n";
   }
 
-  void measuredCells(const fb::Step &step, double us) {
+  void addMeasured(const fb::Step &step, double us, std::vector<Cell> &row) {
     LaunchCost cost = measuredCost(facts.plan, step, *measured);
     double floor = measured->floorUs(cost);
-    numberCell(out, formatv("{0:f1}", us));
-    numberCell(out, us > 0 && floor > 0 ? formatv("{0:f0} %", 100 * floor / us).str() : "");
-    textCell(out, !measured->hasFloor() || us == 0 ? "" : measured->isBoundByMemory(cost) ? "memory" : "arithmetic");
+    row.push_back(formatv("{0:f1}", us).str());
+    row.push_back(us > 0 && floor > 0 ? formatv("{0:f0} %", 100 * floor / us).str() : "");
+    row.push_back(!measured->hasFloor() || us == 0 ? "" : measured->isBoundByMemory(cost) ? "memory" : "arithmetic");
   }
 
   // Writes the time of a step that belongs to no layer: waits, all-reduces, idle time.
@@ -125,7 +118,7 @@ private:
       out << "<div class=\"row\"><span class=\"muted\">" << name << "</span><span class=\"o\"></span>"
           << "<span class=\"o\"></span><span class=\"o\"></span><span class=\"o\"></span>";
       timeCells(us, 0);
-      bar(out, us / step());
+      out << bar(us / step());
       out << "</div>\n";
     }
   }

@@ -182,29 +182,22 @@ private:
     if (alive.firstStep != alive.lastStep)
       out << " to " << alive.lastStep;
     out << ": " << alive.values.size() << " values</summary>\n";
-    tableHead(out, {"value", "shape", "#bytes", "#share", "#steps"});
+    Table table("||value; ||shape; ||#bytes; ||#share; ||#steps");
+    auto row = [&](const std::string &name, const std::string &shape, uint64_t bytes, const std::string &steps) {
+      double share = 100 * static_cast<double>(bytes) / static_cast<double>(total);
+      table.add({name, shape, bytesText(bytes), formatv("{0:f1} %", share).str(), steps});
+    };
     for (auto [i, value] : llvm::enumerate(alive.values)) {
       if (i >= shown) {
         rest += value.bytes;
         continue;
       }
-      row(htmlText(value.name), htmlText(value.shape), value.bytes, total,
-          formatv("{0} to {1}", value.firstStep, value.lastStep));
+      row(value.name, value.shape, value.bytes, formatv("{0} to {1}", value.firstStep, value.lastStep));
     }
     if (rest)
-      row(formatv("{0} others", alive.values.size() - shown), "", rest, total, "");
-    out << "</table></div></details>\n";
-  }
-
-  void row(const std::string &name, const std::string &shape, uint64_t bytes, uint64_t total,
-           const std::string &steps) {
-    out << "<tr>";
-    textCell(out, name);
-    textCell(out, shape);
-    numberCell(out, bytesText(bytes));
-    numberCell(out, formatv("{0:f1} %", 100 * static_cast<double>(bytes) / static_cast<double>(total)));
-    numberCell(out, steps);
-    out << "</tr>\n";
+      row(formatv("{0} others", alive.values.size() - shown), "", rest, "");
+    table.printHtml(out);
+    out << "</details>\n";
   }
 
   const fb::Plan &plan;

@@ -9,13 +9,6 @@ namespace mtc {
 
 namespace fb = ::mt::plan;
 
-std::string grouped(uint64_t number) {
-  std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3; at -= 3)
-    text.insert(at - 3, ",");
-  return text;
-}
-
 const fb::Program *mainProgram(const fb::Plan &plan) {
   for (const char *name : {"train_step", "eval_step", "predict", "init"})
     for (const fb::Program *program : each(plan.programs()))
@@ -32,7 +25,7 @@ std::string kernelName(const fb::Plan &plan, const fb::Step &step) {
 std::string kindName(const fb::Plan &plan, const fb::Step &step) {
   if (step.kernel() < 0)
     return "all-reduce";
-  return llvm::StringRef(EnumNameKernelKind(plan.kernels()->Get(static_cast<uint32_t>(step.kernel()))->kind())).lower();
+  return mtrun::enumName(EnumNameKernelKind(plan.kernels()->Get(static_cast<uint32_t>(step.kernel()))->kind()));
 }
 
 std::string layerName(const fb::Plan &plan, const fb::Step &step) {
@@ -45,7 +38,7 @@ static std::string shapeText(const flatbuffers::Vector<int64_t> *shape, fb::DTyp
     text += (text.empty() ? "" : "×") + (size < 0 ? std::string("?") : std::to_string(size));
   if (text.empty())
     text = "scalar";
-  return dtype == fb::DType::F32 ? text : text + " " + llvm::StringRef(EnumNameDType(dtype)).lower();
+  return dtype == fb::DType::F32 ? text : text + " " + mtrun::enumName(EnumNameDType(dtype));
 }
 
 std::string shapeOf(const fb::Buffer &buffer) {

@@ -5,6 +5,7 @@
 #define COMPILER_INSPECT_LAYERS_H
 
 #include "compiler/inspect/Facts.h"
+#include "compiler/inspect/Table.h"
 
 #include <string>
 #include <vector>
@@ -34,9 +35,6 @@ std::string operandsOf(const mt::plan::Plan &plan, const mt::plan::Program &prog
 std::string kernelName(const mt::plan::Plan &plan, const mt::plan::Step &step); // or "all-reduce 3"
 std::string kindName(const mt::plan::Plan &plan, const mt::plan::Step &step);   // or "all-reduce"
 std::string layerName(const mt::plan::Plan &plan, const mt::plan::Step &step);  // or ""
-
-// Formats 1234567 as "1,234,567".
-std::string grouped(uint64_t number);
 
 } // namespace mtc
 

@@ -5,6 +5,7 @@
 #define COMPILER_INSPECT_PAGE_H
 
 #include "compiler/inspect/Measured.h"
+#include "compiler/inspect/Tables.h"
 #include "runtime/abi/plan_file.h"
 #include "runtime/support/html.h"
 
@@ -39,16 +40,10 @@ void writeDetails(const PageFacts &facts, llvm::raw_ostream &out);
 
 // Helpers of all sections.
 std::string html(const flatbuffers::String *text);
-void tableHead(llvm::raw_ostream &out, std::initializer_list<llvm::StringRef> names); // "#name": a column of numbers
-void numberCell(llvm::raw_ostream &out, const std::string &text);
-void textCell(llvm::raw_ostream &out, const std::string &html);
-// Writes the cells of a launch: the name of the kernel, and what the launch reads and writes.
-void launchCells(llvm::raw_ostream &out, const PageFacts &facts, const mt::plan::Program &program,
-                 const mt::plan::Step &step);
-// Returns the class of the color of a kernel kind, the same on every page.
+// The class of a color that kernels of a kind always have.
 char colorOf(llvm::StringRef kind);
-// Writes a bar of `part` of the width, and within it `inner` of the bar in a stronger color.
-void bar(llvm::raw_ostream &out, double part, double inner = 0);
+// A bar of a part of a whole, and a part of that in a stronger color.
+std::string bar(double part, double inner = 0);
 
 } // namespace mtc
 

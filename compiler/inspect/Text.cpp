@@ -2,7 +2,7 @@
 #include "compiler/inspect/Alive.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/Layers.h"
-#include "compiler/inspect/TextTable.h"
+#include "compiler/inspect/Tables.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Format.h"
@@ -15,15 +15,6 @@ namespace mtc {
 namespace fb = ::mt::plan;
 
 namespace {
-
-std::string lower(const char *name) { return llvm::StringRef(name).lower(); }
-
-std::string type(fb::DType dtype, const flatbuffers::Vector<int64_t> *shape) {
-  std::string text = lower(EnumNameDType(dtype)) + "[";
-  for (int64_t dimension : each(shape))
-    text += (text.back() == '[' ? "" : ", ") + (dimension < 0 ? std::string("?") : std::to_string(dimension));
-  return text + "]";
-}
 
 class TextPrinter {
 public:
@@ -39,11 +30,11 @@ public:
       out << "programs for sequences of lengths " << lengths << "; "
           << (plan.length_input() ? "the input " + plan.length_input()->str() + " says" : std::string("all inputs say"))
           << " how long a sample is\n";
-    targets();
+    print("code", targetTable(plan));
     memory();
     layers();
-    variables();
-    kernels();
+    print("variables", variableTable(plan));
+    print("kernels (a unit is a row, for elementwise kernels an element)", kernelTable(plan));
     gpuKernels();
     libraryCalls();
     for (const fb::Program *program : each(plan.programs()))
@@ -53,30 +44,16 @@ public:
 private:
   void title(const std::string &text) { out << "\n" << text << "\n"; }
 
-  void targets() {
-    title("code");
-    TextTable table({"target", "bytes", "needs"});
-    for (const fb::Target *target : each(plan.targets())) {
-      std::string features;
-      for (const flatbuffers::String *feature : each(target->features()))
-        features += (features.empty() ? "" : " ") + feature->str();
-      table.add({target->name()->str(), std::to_string(plan.sections()->Get(target->section())->size()), features});
-    }
-    table.print(out);
+  void print(const std::string &heading, const Table &table) {
+    title(heading);
+    table.printText(out);
   }
 
   void memory() {
     title("memory of a device, bytes: variables " + std::to_string(plan.variables_bytes()) +
           ", constants, the largest shared block and arena of all programs, staging of all-reduces, a CPU thread's "
           "scratch");
-    TextTable table({"shards", "peak", "bound", "peak/bound"});
-    uint32_t variant = 0;
-    for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant) {
-      uint64_t peak = mtrun::deviceMemory(plan, variant).bytes(), bound = boundBytes(plan, variant);
-      table.add({std::to_string(shards), std::to_string(peak), std::to_string(bound),
-                 bound ? llvm::formatv("{0:f4}", static_cast<double>(peak) / static_cast<double>(bound)).str() : "-"});
-    }
-    table.print(out);
+    memoryTable(plan).printText(out);
     if (uint64_t scratch = mtrun::deviceMemory(plan, 0).scratch)
       out << "  with " << scratch << " bytes of scratch for each CPU thread\n";
     if (plan.micro_batches() > 1)
@@ -91,34 +68,12 @@ private:
     if (!program)
       return;
     title("layers in " + program->name()->str() + ", at batch " + std::to_string(plan.batch()) + " on one device");
-    TextTable table({"layer", "result", "parameters", "launches", "FLOP", "bytes"});
+    Table table("|layer; |result; |parameters; |launches; |FLOP; |bytes");
     for (const LayerFacts &layer : layersOf(plan, *program))
       table.add({layer.name.empty() ? "(of no single layer)" : layer.name, layer.shape.empty() ? "-" : layer.shape,
                  layer.parameters ? std::to_string(layer.parameters) : "-", std::to_string(layer.steps.size()),
                  std::to_string(layer.cost.flops), std::to_string(layer.cost.bytes)});
-    table.print(out);
-  }
-
-  void variables() {
-    title("variables");
-    TextTable table({"name", "type", "kind", "offset", "bytes"});
-    static constexpr const char *kinds[] = {"trainable", "non-trainable", "slot"};
-    for (const fb::Variable *variable : each(plan.variables()))
-      table.add({variable->name()->str(), type(variable->dtype(), variable->shape()),
-                 kinds[static_cast<int>(variable->kind())], std::to_string(variable->offset()),
-                 std::to_string(variable->size())});
-    table.print(out);
-  }
-
-  void kernels() {
-    title("kernels (a unit is a row, or an element of an elementwise kernel)");
-    TextTable table({"name", "kind", "grid", "FLOP/unit", "FLOP fixed", "bytes/unit", "bytes fixed"});
-    for (const fb::Kernel *kernel : each(plan.kernels())) {
-      table.add({kernel->name()->str(), lower(EnumNameKernelKind(kernel->kind())), gridText(*kernel),
-                 std::to_string(kernel->flops_per_row()), std::to_string(kernel->flops_fixed()),
-                 std::to_string(kernel->bytes_per_row()), std::to_string(kernel->bytes_fixed())});
-    }
-    table.print(out);
+    table.printText(out);
   }
 
   // Prints the grids of kernels on a GPU, and the registers and spilled bytes for each assembled target.
@@ -126,28 +81,29 @@ private:
     if (llvm::none_of(each(plan.kernels()), [](const fb::Kernel *kernel) { return kernel->gpu(); }))
       return;
     title("kernels on a GPU (registers/spilled bytes of a thread for each target)");
-    std::vector<std::string> head{"name", "grid", "threads", "shared bytes"};
+    std::string head = "|name; |grid; |threads; |shared bytes";
     std::vector<const fb::Target *> targets;
     for (const fb::Target *target : each(plan.targets()))
       if (target->usage() && target->usage()->size() == plan.kernels()->size()) {
         targets.push_back(target);
-        head.push_back(target->name()->str());
+        head += "; |" + target->name()->str();
       }
-    TextTable table(head);
+    Table table(head);
     for (uint32_t i = 0; i < plan.kernels()->size(); ++i) {
       const fb::Kernel *kernel = plan.kernels()->Get(i);
       if (!kernel->gpu())
         continue;
-      std::vector<std::string> line{kernel->name()->str(), gridText(*kernel->gpu()),
-                                    std::to_string(kernel->gpu()->threads()),
-                                    std::to_string(kernel->gpu()->shared_bytes())};
+      std::vector<Cell> line{
+          kernel->name()->str(),
+          gridText(kernel->gpu()->rows_per_tile(), kernel->gpu()->inner_tiles(), kernel->gpu()->elements_per_tile()),
+          std::to_string(kernel->gpu()->threads()), std::to_string(kernel->gpu()->shared_bytes())};
       for (const fb::Target *target : targets) {
         const fb::GpuUsage *usage = target->usage()->Get(i);
         line.push_back(std::to_string(usage->registers()) + "/" + std::to_string(usage->spill_bytes()));
       }
       table.add(line);
     }
-    table.print(out);
+    table.printText(out);
   }
 
   // Prints the kernels that may run as library calls, and what each call computes.
@@ -155,7 +111,7 @@ private:
     if (!plan.call_workspace())
       return;
     title("library calls, with at most " + bytesText(plan.call_workspace()) + " of workspace");
-    TextTable table({"kernel", "call", "left", "right", "epilogue"});
+    Table table("|kernel; |call; |left; |right; |epilogue");
     for (const fb::Kernel *kernel : each(plan.kernels())) {
       const fb::LibraryCall *call = kernel->gpu() ? kernel->gpu()->call() : nullptr;
       if (!call)
@@ -180,20 +136,10 @@ private:
                 : call->transposed()                      ? sizes({call->columns(), call->depth()})
                                                           : sizes({call->depth(), call->columns()});
       }
-      table.add({kernel->name()->str(), lower(EnumNameCallKind(call->kind())), left, right,
-                 lower(EnumNameCallEpilogue(call->epilogue()))});
+      table.add({kernel->name()->str(), mtrun::enumName(EnumNameCallKind(call->kind())), left, right,
+                 mtrun::enumName(EnumNameCallEpilogue(call->epilogue()))});
     }
-    table.print(out);
-  }
-
-  // Formats the grid of an fb::Kernel or an fb::GpuGrid.
-  template <typename Grid> static std::string gridText(const Grid &grid) {
-    if (grid.elements_per_tile())
-      return "elements / " + std::to_string(grid.elements_per_tile());
-    if (!grid.rows_per_tile())
-      return std::to_string(grid.inner_tiles());
-    return "rows / " + std::to_string(grid.rows_per_tile()) +
-           (grid.inner_tiles() == 1 ? "" : " x " + std::to_string(grid.inner_tiles()));
+    table.printText(out);
   }
 
   void program(const ProgramFacts &facts) {
@@ -201,92 +147,51 @@ private:
     title("program " + program.name()->str());
     signature(program);
     steps(facts);
-    collectives(facts);
     memoryMap(facts);
   }
 
   void signature(const fb::Program &program) {
-    static constexpr const char *roles[] = {"input", "target", "sample weight", "output"};
-    TextTable table({"takes and gives", "", ""});
-    for (const fb::SignatureEntry *entry : each(program.signature()))
-      table.add({roles[static_cast<int>(entry->role())], entry->name()->str(),
-                 type(entry->dtype(), entry->shape()) + (entry->optional() ? ", optional" : "")});
+    Table table = signatureTable(program);
     for (const fb::Metric *metric : each(program.metrics()))
-      table.add({metric->is_loss() ? "loss" : "metric", metric->name()->str(), "f32[]"});
+      table.add({{}, metric->is_loss() ? "loss" : "metric", text(metric->name()), {}, "f32[]", {}, {}});
     if (program.signature() || program.metrics())
-      table.print(out);
+      table.printText(out);
   }
 
   // Prints the steps with their costs on one device that computes the whole batch.
   void steps(const ProgramFacts &facts) {
-    TextTable table({"step", "phase", "waits for", "what", "FLOP", "bytes", "FLOP/byte"});
     LaunchCost total;
-    for (size_t i = 0; i < facts.phases.size(); ++i) {
-      const fb::Step &step = *facts.program->steps()->Get(i);
-      std::string number = std::to_string(i), phase = std::to_string(facts.phases[i]);
-      if (step.kernel() < 0) {
-        table.add({number, phase, "all", "all-reduce " + std::to_string(step.collective()), "-",
-                   std::to_string(step.partial_bytes()), "-"});
-        continue;
-      }
-      LaunchCost cost = costOf(plan, step, plan.batch());
+    for (const fb::Step *step : each(facts.program->steps())) {
+      LaunchCost cost = costOf(plan, *step, plan.batch()); // none of all-reduces
       total.flops += cost.flops;
       total.bytes += cost.bytes;
-      size_t segments = each(step.segments()).size();
-      table.add({number, phase, lower(EnumNameWait(step.wait())) + (step.share() ? ", shared out" : ""),
-                 plan.kernels()->Get(step.kernel())->name()->str() +
-                     (segments == 1 ? "" : " (" + std::to_string(segments) + " segments)"),
-                 std::to_string(cost.flops), std::to_string(cost.bytes), ratio(cost)});
     }
-    title(" steps, at batch " + std::to_string(plan.batch()) + ": " + flopsText(total.flops) + ", " +
-          bytesText(total.bytes));
-    table.print(out);
-  }
-
-  static std::string ratio(const LaunchCost &cost) {
-    return cost.bytes ? llvm::formatv("{0:f2}", static_cast<double>(cost.flops) / static_cast<double>(cost.bytes)).str()
-                      : "-";
-  }
-
-  void collectives(const ProgramFacts &facts) {
-    if (facts.reduceSteps.empty())
-      return;
-    title(" all-reduces, in order; bytes received by all devices in sum (by the device that receives most), if each "
-          "has its own variables");
-    std::vector<std::string> head = {"order", "step", "bytes"};
-    for (uint32_t devices : reportedDevices(plan.shards()))
-      head.push_back("N = " + std::to_string(devices));
-    TextTable table(head);
-    for (size_t i = 0; i < facts.reduceSteps.size(); ++i) {
-      uint64_t bytes = facts.program->steps()->Get(facts.reduceSteps[i])->partial_bytes();
-      std::vector<std::string> row = {std::to_string(i), std::to_string(facts.reduceSteps[i]), std::to_string(bytes)};
-      for (uint32_t devices : reportedDevices(plan.shards())) {
-        BytesMoved moved = bytesMoved(plan, devices, bytes, plan.batch());
-        row.push_back(std::to_string(moved.total()) + " (" +
-                      std::to_string(*std::max_element(moved.received.begin(), moved.received.end())) + ")");
-      }
-      table.add(row);
-    }
-    table.print(out);
+    print(" steps, at batch " + std::to_string(plan.batch()) + ": " + flopsText(total.flops) + ", " +
+              bytesText(total.bytes),
+          stepTable(plan, facts));
+    if (!facts.reduceSteps.empty())
+      print(" all-reduces, in order; bytes received by all devices together (by the one that receives most), where "
+            "each owns its variables",
+            collectiveTable(plan, facts));
   }
 
   void memoryMap(const ProgramFacts &facts) {
     const fb::Program &program = *facts.program;
     title(" memory, offset + bytes by the shards of a device; alive from the first to the last step");
-    std::vector<std::string> head = {"buffer", "where", "alive"};
+    std::string head = "|buffer; |where; |alive";
     for (const fb::Variant *variant : each(program.variants()))
-      head.push_back(std::to_string(variant->shards()) + (variant->shards() == 1 ? " shard" : " shards"));
-    TextTable table(head);
+      head += "; |" + std::to_string(variant->shards()) + (variant->shards() == 1 ? " shard" : " shards");
+    Table table(head);
     for (size_t i = 0; i < facts.lifetimes.size(); ++i)
       bufferRow(facts, i, table);
     for (bool bound : {false, true}) {
-      std::vector<std::string> row = {bound ? "liveness bound" : "arena", "", ""};
+      std::vector<Cell> row = {bound ? "liveness bound" : "arena", "", ""};
       for (const fb::Variant *variant : each(program.variants()))
         row.push_back(std::to_string(bound ? variant->bound_bytes() : variant->arena_bytes()));
       table.add(row);
     }
     table.add({"shared block", "", "", std::to_string(program.shared_bytes())});
-    table.print(out);
+    table.printText(out);
     alive(facts);
   }
 
@@ -298,27 +203,26 @@ private:
       return;
     title(" alive at the peak of a device with " + std::to_string(uint64_t{1} << alive.variant) + " shards, phase " +
           std::to_string(alive.peak) + ": " + std::to_string(alive.bytes[static_cast<size_t>(alive.peak)]) + " bytes");
-    TextTable table({"value", "shape", "bytes", "alive"});
+    Table table("|value; |shape; |bytes; |alive");
     for (const AliveValue &value : llvm::ArrayRef(alive.values).take_front(shown))
       table.add({value.name, value.shape.empty() ? "-" : value.shape, std::to_string(value.bytes),
                  std::to_string(value.firstStep) + "-" + std::to_string(value.lastStep)});
-    table.print(out);
+    table.printText(out);
     if (alive.values.size() > shown)
       out << "  and " << alive.values.size() - shown << " others\n";
   }
 
-  void bufferRow(const ProgramFacts &facts, size_t index, TextTable &table) {
+  void bufferRow(const ProgramFacts &facts, size_t index, Table &table) {
     const fb::Buffer &buffer = *facts.program->buffers()->Get(index);
     if (buffer.space() != fb::Space::Arena && buffer.space() != fb::Space::Shared)
       return;
     const Lifetime &life = facts.lifetimes[index];
-    std::string where = lower(EnumNameSpace(buffer.space()));
+    std::string where = mtrun::enumName(EnumNameSpace(buffer.space()));
     if (facts.collectives[index] >= 0)
       where += (buffer.space() == fb::Space::Arena ? ", partial sum of " : ", sum of ") +
                std::to_string(facts.collectives[index]);
-    std::vector<std::string> row = {buffer.name()->str(), where,
-                                    life.used() ? std::to_string(life.firstStep) + "-" + std::to_string(life.lastStep)
-                                                : "-"};
+    std::vector<Cell> row = {buffer.name()->str(), where,
+                             life.used() ? std::to_string(life.firstStep) + "-" + std::to_string(life.lastStep) : "-"};
     size_t variant = 0;
     for (uint64_t offset : each(buffer.offset())) {
       uint64_t rows = plan.shard_rows() << variant++;

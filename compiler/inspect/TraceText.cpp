@@ -3,7 +3,7 @@
 // Prints the times of a trace by layer and by launch.
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/Measured.h"
-#include "compiler/inspect/TextTable.h"
+#include "compiler/inspect/Table.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -43,7 +43,7 @@ private:
   static std::string number(double us) { return formatv("{0:f1}", us); }
 
   void printLayers() {
-    TextTable table({"layer", "us/step", "share", "of floor"});
+    Table table("|layer; |us/step; |share; |of floor");
     std::vector<const LayerFacts *> order;
     for (const LayerFacts &layer : layers)
       order.push_back(&layer);
@@ -60,7 +60,7 @@ private:
     for (auto [name, us] : others)
       if (us > 0)
         table.add({name, number(us), share(us), "-"});
-    table.print(out);
+    table.printText(out);
   }
 
   void printLaunches() {
@@ -70,7 +70,7 @@ private:
       if (measured.us[i] > 0)
         order.push_back(i);
     llvm::stable_sort(order, [&](uint32_t a, uint32_t b) { return measured.us[a] > measured.us[b]; });
-    TextTable table({"kernel, the longest", "layer", "step", "us/step", "share", "of floor", "bound by"});
+    Table table("|kernel, the longest; |layer; |step; |us/step; |share; |of floor; |bound by");
     for (uint32_t i : llvm::ArrayRef(order).take_front(shown)) {
       const fb::Step &step = *program.steps()->Get(i);
       LaunchCost cost = measuredCost(plan, step, measured);
@@ -80,7 +80,7 @@ private:
                  : measured.isBoundByMemory(cost) ? "memory"
                                                   : "arithmetic"});
     }
-    table.print(out);
+    table.printText(out);
   }
 
   const fb::Plan &plan;

@@ -2,23 +2,17 @@
 #include "runtime/trace/Profile.h"
 
 #include "runtime/plan/Check.h"
+#include "runtime/support/enum_name.h"
 
 namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-// Converts a kind of plan.fbs to its name in the IR: MatmulWgrad to matmul_wgrad.
 static const char *kindName(fb::KernelKind kind) {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (fb::KernelKind each : fb::EnumValuesKernelKind()) {
-      std::string &name = all.emplace_back();
-      for (const char *c = fb::EnumNameKernelKind(each); *c; ++c)
-        if (*c >= 'A' && *c <= 'Z')
-          (name += name.empty() ? "" : "_") += static_cast<char>(*c - 'A' + 'a');
-        else
-          name += *c;
-    }
+    for (fb::KernelKind each : fb::EnumValuesKernelKind())
+      all.push_back(enumName(fb::EnumNameKernelKind(each)));
     return all;
   }();
   return names[static_cast<size_t>(kind)].c_str();

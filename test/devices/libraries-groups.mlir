@@ -7,7 +7,7 @@
 // RUN: %python %S/inputs/same_loss.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:8 --devices cpu:1 "cuda:0-1 --libraries require"
 // RUN: mtc inspect %t.mtp | FileCheck %s
 // CHECK: library calls
-// CHECK-DAG: a/conv2d+add+relu {{ *}}convolution {{ *}}14 x 14 x 4 {{ *}}3 x 3 x 2 x 8 {{ *}}biasrelu
+// CHECK-DAG: a/conv2d+add+relu {{ *}}convolution {{ *}}14 x 14 x 4 {{ *}}3 x 3 x 2 x 8 {{ *}}bias_relu
 // CHECK-DAG: c/input_gradient{{[+a-z]*}} {{ *}}convolutioninput {{ *}}
 mt.model @groups {
   %pixels = mt.input "image" : tensor<?x784xf32>
