@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from mtc._errors import NoDeviceError as NoDeviceError
     from mtc._errors import OutOfMemoryError as OutOfMemoryError
     from mtc._errors import VersionWarning as VersionWarning
-    from mtc._evaluate import evaluate as evaluate
-    from mtc._evaluate import predict as predict
-    from mtc._fit import fit as fit
     from mtc._loop import FitResult as FitResult
     from mtc._loop import Progress as Progress
     from mtc._plan import Node as Node
@@ -55,6 +52,9 @@ if TYPE_CHECKING:
     from mtc._session import Session as Session
     from mtc._tensors import TensorInfo as TensorInfo
     from mtc._variables import Variables as Variables
+    from mtc.keras._evaluate import evaluate as evaluate
+    from mtc.keras._evaluate import predict as predict
+    from mtc.keras._fit import fit as fit
 
     __version__: str
 
@@ -65,7 +65,7 @@ _HOMES = {name: module for module, names in {
     "_errors": ["ClosedError", "CorruptError", "DataError", "DeviceError", "DeviceLost", "Error", "FallbackWarning",
                 "FileError", "MemoryError_", "ModelError", "ModelWarning", "NoDeviceError", "OutOfMemoryError",
                 "VersionWarning"],
-    "_evaluate": ["evaluate", "predict"], "_fit": ["fit"], "_loop": ["FitResult", "Progress"],
+    "keras._evaluate": ["evaluate", "predict"], "keras._fit": ["fit"], "_loop": ["FitResult", "Progress"],
     "_plan": ["Node", "Plan", "load"], "_profile": ["Profile", "ProfileEntry", "StepResult", "Timing", "Totals"],
     "_session": ["Session"], "_tensors": ["TensorInfo"], "_variables": ["Variables"],
 }.items() for name in names}

@@ -70,15 +70,16 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
         path = pathlib.Path(model)
         # Files are compiled each time: what they refer to, such as weights, may have changed.
         return Plan(compile_file(path, settings, _name(path.name, settings, verbose)))
-    from mtc import _model, _traced
+    from mtc.keras import _model
+    from mtc.keras._compile import Request
+    from mtc.keras._example import Example
 
     given = example if isinstance(example, tuple) else () if example is None else (example,)
     weighted = bool(settings.get("sample_weights"))
     if given:
         _model.build(model, given[0])
     _model.check_model(model, compiled=not settings.get("loss"))
-    request = _traced.Request(functools.partial(_traced.Example.of, *given, weighted=weighted) if given else None,
-                              weighted, check)
+    request = Request(functools.partial(Example.of, *given, weighted=weighted) if given else None, weighted, check)
     return _model.compile_live(model, settings, verbose, request, cache=cache, with_weights=True, by=by)[0]
 
 

@@ -21,7 +21,7 @@ def _file(model: Any) -> Iterator[tuple[bytes, str]]:
     if isinstance(model, (str, os.PathLike)):
         yield os.fsencode(model), ""
         return
-    from mtc import _model
+    from mtc.keras import _model
 
     _model.check_model(model, compiled=False)
     with tempfile.TemporaryDirectory(prefix="mtc-") as folder:

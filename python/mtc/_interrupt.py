@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C while a loop of the library runs, and while variables are copied."""
+"""Callbacks of the library's loops: Ctrl-C while a loop runs or variables are copied, and errors of callbacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 import signal
 import threading
 import types
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
 
 class Interrupt:
@@ -74,3 +74,16 @@ def deferred() -> Iterator[None]:
             signal.signal(which, handler)
     for which, frame in pressed:
         handlers[which](which, frame)
+
+
+def guarded(function: Callable[..., int], errors: list[BaseException]) -> Callable[..., int]:
+    """For C: what is raised is kept, and ends the loop."""
+
+    def call(*arguments: Any) -> int:
+        try:
+            return function(*arguments)
+        except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt too
+            errors.append(error)
+            return 1
+
+    return call

@@ -10,10 +10,9 @@ import os
 from typing import Any, Callable, Mapping, Optional, Union
 
 from mtc import _library, _structs
-from mtc._callbacks import guarded
 from mtc._dataset import Dataset
 from mtc._errors import DataError, check
-from mtc._interrupt import Interrupt
+from mtc._interrupt import Interrupt, guarded
 from mtc._session import Logs, Session
 
 Checkpoint = Union[str, "os.PathLike[str]", Mapping[str, Any]]

@@ -10,8 +10,8 @@ import numpy as np
 from jax._src.nn import functions
 from jax_float64 import errors_in_float64
 from keras.src.backend.common import dtypes
-from mtc._traced import _example
-from mtc._traced._program import Traced
+from mtc.keras import _example
+from mtc.keras._program import Traced
 
 
 @contextlib.contextmanager

@@ -155,7 +155,7 @@ def test_a_class_that_is_ignored(ignored):
 
 
 def test_a_refusal_holds_for_its_options_alone():
-    from mtc import _live
+    from mtc.keras import _live
 
     y = np.arange(32) % 3
     made = model([], activation="softmax", loss=keras.losses.SparseCategoricalCrossentropy(ignore_class=7))

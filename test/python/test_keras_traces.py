@@ -19,7 +19,7 @@ import models
 import mtc
 import numpy as np
 import pytest
-from mtc._traced import _optimizer
+from mtc.keras import _optimizer
 
 HERE = {"devices": "cpu:1", "cpu": "native"}
 # A model takes about five seconds in each test, of two compilers or of the interpreter: every fourth one, or all with
@@ -92,7 +92,7 @@ def test_the_same_gradients_both_ways(function):
 
 
 def test_one_message_and_the_same_bits_on_any_devices(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("mtc._traced._compile._checked", set())  # of tests before this one, and so are plans
+    monkeypatch.setattr("mtc.keras._compile._checked", set())  # of tests before this one, and so are plans
     monkeypatch.setenv("MTC_CACHE", str(tmp_path))
     found = []
     for devices in ("cpu:1", "cpu:3"):

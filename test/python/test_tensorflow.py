@@ -7,7 +7,7 @@ import mtc
 import numpy as np
 import pytest
 import tensorflow as tf
-from mtc import _window
+from mtc.keras import _window
 
 QUIET = {"verbose": 0, "devices": "cpu:1", "cpu": "native"}
 

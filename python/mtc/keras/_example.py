@@ -10,11 +10,11 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-from mtc import _model
 from mtc._errors import ModelError
 from mtc._structure import Structure
 from mtc._tensors import Array, samples
 from mtc._trace import places
+from mtc.keras import _model
 
 ROWS = 4  # samples of an example
 

@@ -15,8 +15,8 @@ from unittest import mock
 
 import jax
 
-from mtc import _model
 from mtc._errors import ModelError
+from mtc.keras import _model
 
 
 class OwnStep:

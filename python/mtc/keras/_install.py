@@ -1,15 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts of Keras as they are: `fit`, `evaluate`, `predict` and the `_on_batch` methods run through MTC.
-
-    import mtc.keras
-    mtc.keras.install()
-
-or, without a changed line:
-
-    python -m mtc.keras [--strict] [--devices DEVICES] SCRIPT [ARGUMENT...]
-
-A model that MTC cannot compile, or data that it cannot read, runs in Keras, and one warning for each model says why.
-"""
+"""The methods of `keras.Model` that are replaced by MTC's."""
 
 from __future__ import annotations
 
@@ -29,8 +19,8 @@ import warnings
 import weakref
 from typing import Any, Callable, Optional
 
-from mtc import _evaluate, _fit, _live, _model, _training
 from mtc._errors import DataError, Error, FallbackWarning, ModelError
+from mtc.keras import _evaluate, _fit, _live, _model, _training
 
 # Methods of a model that would have to be called in each step.
 _TRAINS = ("make_train_function",)
@@ -305,7 +295,3 @@ def main(arguments: Optional[list[str]] = None) -> None:
         runpy.run_path(options.script, run_name="__main__")
     finally:
         print(f"mtc: {summary()}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,12 +7,12 @@ from typing import Any, Mapping, Sequence
 
 import jax
 
-from mtc import _model
 from mtc._errors import ModelError
 from mtc._trace import places
-from mtc._traced._example import Example, Names, build, flat, rebuilt
-from mtc._traced._own_step import has_own_step, own_step
 from mtc.jax._program import Program, Tree
+from mtc.keras import _model
+from mtc.keras._example import Example, Names, build, flat, rebuilt
+from mtc.keras._own_step import has_own_step, own_step
 
 KEY, TRAINING = "key", "training"
 

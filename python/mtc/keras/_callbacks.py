@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
-from mtc._model import keras
+from mtc.keras._model import keras
 
 Logs = dict[str, float]
 
@@ -111,16 +111,3 @@ def call_each(callbacks: list[Any], event: str, step: int, logs: Optional[Logs] 
     ordered = dict(sorted(logs.items())) if logs else logs  # as Keras gives them
     for callback in callbacks:
         getattr(callback, event)(step, ordered)
-
-
-def guarded(function: Callable[..., int], errors: list[BaseException]) -> Callable[..., int]:
-    """For C: what is raised is kept, and ends the loop."""
-
-    def call(*arguments: Any) -> int:
-        try:
-            return function(*arguments)
-        except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt too
-            errors.append(error)
-            return 1
-
-    return call

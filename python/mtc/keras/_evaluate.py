@@ -11,19 +11,22 @@ from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
-from mtc import _cache, _compile, _library, _model, _structs
-from mtc._callbacks import Caller, Logs, call_each, guarded
+from mtc import _cache, _compile, _library, _structs
 from mtc._checks import optional
 from mtc._data import Arrays, Batches, is_stream
 from mtc._dataset import Dataset
 from mtc._errors import Error, ModelError, check
-from mtc._left_out import LeftOut
-from mtc._names import Names
+from mtc._interrupt import guarded
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._structure import Structure
-from mtc._traced import Example, Request
-from mtc._window import Window
+from mtc.keras import _model
+from mtc.keras._callbacks import Caller, Logs, call_each
+from mtc.keras._compile import Request
+from mtc.keras._example import Example
+from mtc.keras._left_out import LeftOut
+from mtc.keras._names import Names
+from mtc.keras._window import Window
 
 # The last plan of a configuration: evaluation takes it, whatever its batch is.
 _last: dict[str, tuple[str, Plan, Structure]] = {}

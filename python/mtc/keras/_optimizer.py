@@ -7,10 +7,10 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from mtc import _model
 from mtc._errors import ModelError
 from mtc._tensors import Array
 from mtc.jax._optimizers import Optimizer
+from mtc.keras import _model
 
 # The op of each class, and the numbers and flags that are its own.
 KINDS = {

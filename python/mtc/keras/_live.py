@@ -7,14 +7,14 @@ import os
 import weakref
 from typing import Any, Callable
 
-from mtc import _fit, _model
 from mtc._data import ClassWeights, rows_of
 from mtc._errors import DataError, Error
-from mtc._evaluate import plan_for
 from mtc._interrupt import deferred
-from mtc._names import Names
 from mtc._session import Logs, Session
-from mtc._window import Window
+from mtc.keras import _fit, _model
+from mtc.keras._evaluate import plan_for
+from mtc.keras._names import Names
+from mtc.keras._window import Window
 
 _ATTRIBUTE = "_mtc_live"  # of a model
 _lives: weakref.WeakSet[Live] = weakref.WeakSet()

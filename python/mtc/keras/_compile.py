@@ -1,5 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a model that is traced."""
+"""Keras models that are no files: Python code is their meaning, and a trace of it becomes a plan.
+
+The importer of files (`libmtc`) reads Keras' own layers. Whatever it refuses comes here: subclassed models, custom
+layers, losses and metrics, `add_loss`, `compute_loss`. The way:
+
+1.  `_example`: a few samples as `fit` takes them. Their shapes and types are the trace's, their values the check's.
+    Inputs, outputs, targets and weights get the names that the importer of files would give them.
+2.  `_program`: the loss function of `mtc.jax`. It calls `model.compute_loss_and_updates` of Keras' JAX back end, as
+    Keras' own train_step does, on variables that are arguments: trainable ones are parameters, those of type float
+    that are not trained are the state, seeds are keys (so MTC draws the random numbers), others are constants. Metrics
+    start from their reset state in each batch; what they report must be a mean over samples, or a quotient of sums.
+    Keras' paths are the names of the variables, which is how `mtc.keras._model.match_variables` finds them again.
+    `_own_step` finds the loss of a class that has its own train_step.
+3.  `_optimizer`: `model.optimizer` as an optimizer of MTC's, whose forms are Keras'. Schedules are traced.
+4.  `mtc.jax` makes the text and checks one batch against Keras on JAX.
+5.  `_rebuild`: on another back end a process with KERAS_BACKEND=jax loads the saved model, and does 1 to 4.
+6.  `_compile` makes the plan, and keeps it under a hash of the text. So a model is traced at each `fit`, which takes a
+    second or less, and compiled and checked when its text is new.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +28,13 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
-from mtc import _cache, _compile, _library, _model
+from mtc import _cache, _compile, _library
 from mtc._errors import ModelError, ModelWarning
 from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc._trace import places
-from mtc._traced._example import Example, Names, flat
+from mtc.keras import _model
+from mtc.keras._example import Example, Names, flat
 
 # Options of mtc.compile that are for files of Keras.
 _OF_FILES = ("loss", "optimizer", "metrics", "input_shape", "batch_norm", "class_names", "vocabulary", "weights")
@@ -115,7 +134,7 @@ def _trace(model: Any, request: Request, rate: bool, drop: bool) -> Result:
     example = request.example() if request.example else Example.of_model(model, request.weighted).with_targets(model)
     example = example.fitting(model)
     if _model.keras().backend.backend() != "jax":
-        from mtc._traced import _rebuild
+        from mtc.keras import _rebuild
 
         return _rebuild.trace(model, example, request.check, rate, drop)
     return trace_here(model, example, rate, drop, full=request.check == "full")
@@ -128,11 +147,11 @@ def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequ
     `rate`: with its learning rate. `drop`: leaves out metrics that cannot be taken. `paths`: other names for its
     variables, in their order. `full`: the check takes all samples, and makes all batches.
     """
-    from mtc._traced._optimizer import OfKeras, optimizer_of
-    from mtc._traced._program import Traced
     from mtc.jax import _check, _program
     from mtc.jax._optimizers import Optimizer
     from mtc.jax._updates import Updates
+    from mtc.keras._optimizer import OfKeras, optimizer_of
+    from mtc.keras._program import Traced
 
     traced = Traced(model, example, paths)
     traced.program.dropped = [] if drop else None

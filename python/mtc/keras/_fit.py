@@ -9,20 +9,21 @@ import ctypes
 import warnings
 from typing import Any, Mapping, Optional, Union
 
-from mtc import _library, _model, _structs
-from mtc._callbacks import Caller, Logs, call_each, guarded
+from mtc import _library, _structs
 from mtc._checks import integer, optional
 from mtc._data import Batches
 from mtc._dataset import Dataset
 from mtc._errors import Error, check
-from mtc._evaluate import raise_own, run_evaluation, steps_of
-from mtc._interrupt import Interrupt, deferred
-from mtc._left_out import LeftOut
+from mtc._interrupt import Interrupt, deferred, guarded
 from mtc._loop import Checkpoint, checkpoint_options
-from mtc._names import Names
 from mtc._session import Session
-from mtc._training import Training
-from mtc._window import Window
+from mtc.keras import _model
+from mtc.keras._callbacks import Caller, Logs, call_each
+from mtc.keras._evaluate import raise_own, run_evaluation, steps_of
+from mtc.keras._left_out import LeftOut
+from mtc.keras._names import Names
+from mtc.keras._training import Training
+from mtc.keras._window import Window
 
 
 def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = None, epochs: int = 1,

@@ -8,11 +8,11 @@ from typing import Any, Mapping, Optional
 
 import numpy as np
 
-from mtc import _model
 from mtc._data import Arrays
 from mtc._plan import Plan
 from mtc._session import Logs, Session
 from mtc._structure import Structure
+from mtc.keras import _model
 
 
 class LeftOut:

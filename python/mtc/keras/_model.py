@@ -23,7 +23,7 @@ from mtc._tensors import Array, TensorInfo
 from mtc._versions import warn_if_newer
 
 if TYPE_CHECKING:
-    from mtc._traced import Request
+    from mtc.keras._compile import Request
 
 
 _PAGE = "docs/keras-traces.md"
@@ -68,7 +68,7 @@ def build(model: Any, x: Any) -> None:
 
             raise places.refusal(error, str(model.name)) from error
     else:
-        from mtc._traced._example import build as build_by_call
+        from mtc.keras._example import build as build_by_call
 
         build_by_call(model, x)
 
@@ -133,10 +133,10 @@ def _compile_either(model: Any, settings: dict[str, Any], verbose: Union[int, st
             if by == "file":
                 raise
             reason = str(error)
-    from mtc import _traced
+    from mtc.keras import _compile as _trace
 
     try:
-        return _traced.compile(model, request, settings, verbose, cache, with_weights)
+        return _trace.compile(model, request, settings, verbose, cache, with_weights)
     except ModelError as error:
         if not reason or by or str(error) == reason:  # which then is about the options
             raise
@@ -146,7 +146,7 @@ def _compile_either(model: Any, settings: dict[str, Any], verbose: Union[int, st
 
 def _own_function(model: Any, settings: Mapping[str, Any]) -> str:
     """That a loss or metric is a function of the caller's: a file has its name alone, which may be one of Keras'."""
-    from mtc._traced._example import flat
+    from mtc.keras._example import flat
 
     compiled = getattr(model, "_compile_metrics", None)
     given = [] if settings.get("loss") else [getattr(model, "loss", None)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Union
 
-from mtc import _model
 from mtc._checks import optional
 from mtc._data import Arrays, Batches, ClassWeights, is_stream
 from mtc._errors import DataError
-from mtc._evaluate import plan_for
 from mtc._plan import Plan
 from mtc._structure import Structure
+from mtc.keras import _model
+from mtc.keras._evaluate import plan_for
 
 
 def _unpack_validation(given: Any) -> Optional[tuple[Any, Any, Any]]:

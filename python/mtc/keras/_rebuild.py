@@ -11,10 +11,10 @@ import sys
 import tempfile
 from typing import Any, Sequence, Union
 
-from mtc import _model
 from mtc._errors import ModelError
-from mtc._traced._compile import Result, trace_here
-from mtc._traced._example import Example
+from mtc.keras import _model
+from mtc.keras._compile import Result, trace_here
+from mtc.keras._example import Example
 
 SECONDS = 600
 Found = tuple[str, Any, str, Sequence[str]]  # text, names, line of the check, metrics that were left out
@@ -46,7 +46,7 @@ def _run(model: Any, example: Example, options: dict[str, Any]) -> Found:
                  "backend": _model.keras().backend.backend()}
         (folder / "given").write_bytes(pickle.dumps(given))
         environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        done = subprocess.run([sys.executable, "-m", "mtc._traced._rebuild", name], env=environment, text=True,
+        done = subprocess.run([sys.executable, "-m", "mtc.keras._rebuild", name], env=environment, text=True,
                               capture_output=True, timeout=SECONDS, check=False)
         if not (folder / "result").exists():
             raise ModelError(f"{model.name}: the process that traces it on JAX failed: {done.stderr.strip()[-2000:]}")
@@ -79,7 +79,7 @@ def _main(folder: pathlib.Path) -> None:
             raise ModelError(f"cannot be loaded on JAX: {error}\nexpected classes that can be imported, or that "
                              f"keras.saving.register_keras_serializable registers when {own} is imported: those of a "
                              "script that runs are not") from None
-        from mtc._traced import _kinks
+        from mtc.keras import _kinks
 
         _kinks.follow(given["backend"])
         made = trace_here(model, given["example"], given["rate"], given["drop"], given["paths"],
