@@ -3,10 +3,13 @@
 #include "compiler/codegen/KernelKinds.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/KernelKinds.h"
+#include "llvm/ADT/StringSet.h"
 #include <thread>
 
 using namespace mlir;
 using namespace mtc;
+
+char Reported::ID;
 
 LogicalResult mtc::setGrids(ModuleOp module) {
   Builder builder(module.getContext());
@@ -35,33 +38,33 @@ CodegenOptions mtc::codegenOptions(ModuleOp module, std::vector<std::string> tar
 }
 
 FailureOr<std::vector<TargetCode>> mtc::runTasks(ModuleOp module, ArrayRef<CodeTask> tasks) {
-  struct Work {
-    std::vector<TargetCode> codes;
-    std::optional<std::string> error; // empty: the error has been emitted
-  };
-  std::vector<Work> works(tasks.size());
+  std::vector<std::optional<llvm::Expected<std::vector<TargetCode>>>> results(tasks.size());
   llvm::DefaultThreadPool pool;
   std::vector<std::thread> threads;
   auto start = [&](bool assembles) {
-    for (auto [task, work] : llvm::reverse(llvm::zip_equal(tasks, works)))
+    for (auto [task, result] : llvm::reverse(llvm::zip_equal(tasks, results)))
       if (task.assembles == assembles)
-        threads.emplace_back([&task, &work, &pool] {
-          auto codes = task.run(pool);
-          if (codes)
-            work.codes = std::move(*codes);
-          else
-            work.error = llvm::toString(codes.takeError());
-        });
+        threads.emplace_back([&task, &result, &pool] { result.emplace(task.run(pool)); });
   };
   start(/*assembles=*/true);
   start(/*assembles=*/false);
   for (std::thread &thread : threads)
     thread.join();
   std::vector<TargetCode> codes;
-  for (Work &work : works) {
-    if (work.error)
-      return work.error->empty() ? failure() : LogicalResult(module.emitError(*work.error));
-    llvm::move(work.codes, std::back_inserter(codes));
-  }
-  return codes;
+  llvm::Error errors = llvm::Error::success();
+  for (auto &result : results)
+    if (*result)
+      llvm::move(**result, std::back_inserter(codes));
+    else
+      errors = llvm::joinErrors(std::move(errors), result->takeError());
+  if (!errors)
+    return codes;
+  llvm::StringSet<> said; // targets may fail alike
+  llvm::handleAllErrors(
+      std::move(errors), [](const Reported &) {},
+      [&](const llvm::ErrorInfoBase &error) {
+        if (said.insert(error.message()).second)
+          module.emitError(error.message());
+      });
+  return failure();
 }

@@ -56,6 +56,13 @@ struct TargetCode {
 // at the kernel, if a kernel violates the contract of its kind.
 mlir::LogicalResult setGrids(mlir::ModuleOp module);
 
+// An error that was reported where it is, such as at a kernel.
+struct Reported : llvm::ErrorInfo<Reported> {
+  static char ID;
+  void log(llvm::raw_ostream &stream) const override { stream << "an error that was reported"; }
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+};
+
 // A task that generates one or several TargetCodes. It runs once, in a thread of its own, and its parts run in the
 // threads of a pool.
 struct CodeTask {

@@ -165,6 +165,15 @@ private:
 
 } // namespace
 
+bool beginsLine(StringRef text, StringRef word) {
+  for (size_t at = text.find(word); at != StringRef::npos; at = text.find(word, at + 1)) {
+    StringRef before = text.take_front(at).rtrim(" \t");
+    if (before.empty() || before.ends_with("\n"))
+      return true;
+  }
+  return false;
+}
+
 std::string prescan(StringRef text, StringRef name) {
   if (std::string problem = recognizeFile(text, name); !problem.empty())
     return (name + ": error: " + problem).str();

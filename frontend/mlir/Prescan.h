@@ -16,6 +16,9 @@ constexpr size_t maxTextBytes = size_t{1} << 28;
 constexpr unsigned maxNesting = 256; // depth of ( [ { <, outside of strings and comments
 constexpr size_t maxNumberChars = 1000;
 
+// Whether a line begins with a word, after spaces.
+bool beginsLine(llvm::StringRef text, llvm::StringRef word);
+
 // Returns an empty text if the text may be parsed, else one line "name:line:column: error: ...". Files of other formats
 // are recognized by their first bytes and by the extension of `name`.
 std::string prescan(llvm::StringRef text, llvm::StringRef name);

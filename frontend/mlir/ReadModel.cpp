@@ -28,16 +28,13 @@ static std::string withLength(llvm::StringRef text, int64_t length) {
 
 // Whether a line starts a model in MLIR text, or a module of several models, or all lines are comments.
 static bool mayBeModel(llvm::StringRef text) {
-  bool commentsAlone = true;
-  while (!text.empty()) {
-    llvm::StringRef line;
-    std::tie(line, text) = text.split('\n');
-    line = line.ltrim().ltrim('"');
-    if (line.starts_with("mt.") || line.starts_with("module") || line.starts_with("builtin.module"))
+  for (const char *word : {"mt.", "\"mt.", "module", "builtin.module", "\"builtin.module"})
+    if (beginsLine(text, word))
       return true;
-    commentsAlone &= line.empty() || line.starts_with("//");
-  }
-  return commentsAlone;
+  return llvm::all_of(llvm::split(text, '\n'), [](llvm::StringRef line) {
+    line = line.ltrim();
+    return line.empty() || line.starts_with("//");
+  });
 }
 
 OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int64_t batch, MLIRContext &context,

@@ -15,16 +15,6 @@ using namespace mlir;
 
 namespace mtc {
 
-// Whether a line begins with a word, behind spaces.
-static bool beginsLine(llvm::StringRef text, llvm::StringRef word) {
-  for (size_t at = text.find(word); at != llvm::StringRef::npos; at = text.find(word, at + 1)) {
-    llvm::StringRef before = text.take_front(at).rtrim(" \t");
-    if (before.empty() || before.ends_with("\n"))
-      return true;
-  }
-  return false;
-}
-
 bool isStableHlo(llvm::StringRef text) {
   return (text.contains("\"stablehlo.") || text.contains(" stablehlo.")) && !beginsLine(text, "mt.model");
 }

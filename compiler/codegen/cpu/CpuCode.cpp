@@ -104,7 +104,7 @@ FailureOr<int64_t> mtc::maxScratch(ModuleOp module, const CodegenOptions &option
   return most;
 }
 
-// Generates the code for one target. An error without text has been emitted at the kernel.
+// Generates the code for one target.
 static llvm::Expected<std::vector<TargetCode>> makeCode(const CpuModule &normal, const CodegenOptions &options,
                                                         const CpuTarget &target, llvm::ThreadPoolInterface &pool) {
   ObjectCompiler compiler(target, pool);
@@ -112,7 +112,7 @@ static llvm::Expected<std::vector<TargetCode>> makeCode(const CpuModule &normal,
     symbol.empty() ? compiler.add(std::move(code)) : compiler.addKernel(std::move(code), symbol);
   });
   if (failed(scratch))
-    return llvm::createStringError("");
+    return llvm::make_error<Reported>();
   auto elf = compiler.link(MT_KERNEL_STACK_BYTES);
   if (!elf)
     return elf.takeError();
