@@ -13,8 +13,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mtc._compile import compile as compile
-    from mtc._compile import compile_text as compile_text
+    from mtc._api import compile as compile
+    from mtc._api import compile_text as compile_text
     from mtc._dataset import Dataset as Dataset
     from mtc._dataset import benchmark_data as benchmark_data
     from mtc._dataset import data_sources as data_sources
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 # Of each module what it has.
 _HOMES = {name: module for module, names in {
-    "_compile": ["compile", "compile_text"], "_dataset": ["Dataset", "benchmark_data", "data_sources", "describe_data"],
+    "_api": ["compile", "compile_text"], "_dataset": ["Dataset", "benchmark_data", "data_sources", "describe_data"],
     "_describe": ["import_model", "lower", "stages", "summary", "versions"], "_devices": ["devices"],
     "_errors": ["ClosedError", "CorruptError", "DataError", "DeviceError", "DeviceLost", "Error", "FallbackWarning",
                 "FileError", "MemoryError_", "ModelError", "ModelWarning", "NoDeviceError", "OutOfMemoryError",

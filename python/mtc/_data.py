@@ -8,16 +8,18 @@ import ctypes
 import inspect
 import itertools
 import math
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Union
 
 import numpy as np
 
 from mtc import _library, _structs
 from mtc._dataset import Dataset
 from mtc._errors import DataError, check
-from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc._tensors import Array, make_fields, samples
+
+if TYPE_CHECKING:
+    from mtc._plan import Plan
 
 _END: Any = object()  # behind the last batch of a pass; None is what a faulty generator gives
 
@@ -262,6 +264,31 @@ def _length(data: Any) -> Optional[int]:
 def _tell(data: Any, event: str) -> None:
     if hasattr(data, event):
         getattr(data, event)()
+
+
+def open_dataset(plan: Plan, data: Any) -> Dataset:
+    """A dataset of a source's text, of (x, y, sample_weight), of arrays by name, or of batches."""
+    if isinstance(data, Dataset):
+        return data
+    if isinstance(data, str):
+        library = _library.runtime()
+        handle = ctypes.c_void_p()
+        check(library, library.mtrun_dataset_open(plan._handle, data.encode(), ctypes.byref(handle)))
+        return Dataset(plan, handle, None)
+    structure = Structure.of(plan)
+    source: Union[Arrays, Batches]
+    if is_stream(data):
+        source = Batches(data)
+    elif isinstance(data, dict):
+        known = [t.name for t in plan.signature()]
+        unknown = [name for name in data if name not in known]
+        if unknown:
+            raise DataError(f"expected arrays of {', '.join(known)}, found {', '.join(map(str, unknown))}")
+        source = Arrays(data)
+    else:
+        x, y, weight = (*(data if isinstance(data, tuple) else (data,)), None, None)[:3]
+        source = Arrays(structure.bind(x, y, weight))
+    return source.open(plan, structure)
 
 
 class ClassWeights:

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtc import _library, _structs
 from mtc._errors import DataError, check
-from mtc._plan import Plan
 from mtc._tensors import Array
+
+if TYPE_CHECKING:
+    from mtc._plan import Plan
 
 
 class Dataset:
@@ -86,34 +88,6 @@ def with_lines(function: Any, *arguments: Any, into: list[str]) -> Any:
         into.append(text.decode(errors="replace"))
 
     return function(*arguments, _structs.LineCallback(line), None)
-
-
-def open_dataset(plan: Plan, data: Any) -> Dataset:
-    """A dataset of a source's text, of (x, y, sample_weight), of arrays by name, or of batches."""
-    if isinstance(data, Dataset):
-        return data
-    if isinstance(data, str):
-        library = _library.runtime()
-        handle = ctypes.c_void_p()
-        check(library, library.mtrun_dataset_open(plan._handle, data.encode(), ctypes.byref(handle)))
-        return Dataset(plan, handle, None)
-    from mtc._data import Arrays, Batches, is_stream
-    from mtc._structure import Structure
-
-    structure = Structure.of(plan)
-    source: Union[Arrays, Batches]
-    if is_stream(data):
-        source = Batches(data)
-    elif isinstance(data, dict):
-        known = [t.name for t in plan.signature()]
-        unknown = [name for name in data if name not in known]
-        if unknown:
-            raise DataError(f"expected arrays of {', '.join(known)}, found {', '.join(map(str, unknown))}")
-        source = Arrays(data)
-    else:
-        x, y, weight = (*(data if isinstance(data, tuple) else (data,)), None, None)[:3]
-        source = Arrays(structure.bind(x, y, weight))
-    return source.open(plan, structure)
 
 
 def data_sources() -> dict[str, str]:

@@ -10,9 +10,11 @@ import pathlib
 import tempfile
 from typing import Any, Iterator, Optional
 
-from mtc import _compile, _library, _structs
+from mtc import _library, _options, _structs
 from mtc._errors import Error, ModelError
+from mtc._options import in_python
 from mtc._plan import take_result
+from mtc.keras import _model, _saved
 
 
 @contextlib.contextmanager
@@ -21,20 +23,18 @@ def _file(model: Any) -> Iterator[tuple[bytes, str]]:
     if isinstance(model, (str, os.PathLike)):
         yield os.fsencode(model), ""
         return
-    from mtc.keras import _model
-
     _model.check_model(model, compiled=False)
     with tempfile.TemporaryDirectory(prefix="mtc-") as folder:
-        path = pathlib.Path(folder) / f"{_model.file_name(model)}.keras"
-        _model.save(model, str(path))
+        path = pathlib.Path(folder) / f"{_saved.file_name(model)}.keras"
+        _saved.save(model, str(path))
         yield os.fsencode(path), folder + "/"
 
 
-def _options(batch_size: int, options: dict[str, Any]) -> Any:
-    settings = _compile._settings(batch_size, options.pop("target", None), options.pop("precision", None),
-                                  options.pop("shards", 0), options.pop("seed", 0), options.pop("mode", "exact"),
-                                  options)
-    return _structs.sized(_structs.CompileOptions, **_compile.encoded(settings))
+def _fields(batch_size: int, options: dict[str, Any]) -> Any:
+    settings = _options.fields(batch_size, options.pop("target", None), options.pop("precision", None),
+                               options.pop("shards", 0), options.pop("seed", 0), options.pop("mode", "exact"),
+                               options)
+    return _structs.sized(_structs.CompileOptions, **_options.encoded(settings))
 
 
 def summary(model: Any, *, batch_size: int = 32, **options: Any) -> str:
@@ -46,8 +46,8 @@ def summary(model: Any, *, batch_size: int = 32, **options: Any) -> str:
         options: as of `mtc.compile`.
     """
     with _file(model) as (path, strip):
-        return take_result(_library.compiler().mtc_summary_file, path, _options(batch_size, options),
-                           invalid=ModelError, strip=strip).decode(errors="replace")
+        return take_result(_library.compiler().mtc_summary_file, path, _fields(batch_size, options),
+                           invalid=ModelError, strip=strip, spell=in_python).decode(errors="replace")
 
 
 def import_model(model: Any, *, batch_size: int = 32, **options: Any) -> tuple[str, Optional[bytes]]:
@@ -64,7 +64,8 @@ def import_model(model: Any, *, batch_size: int = 32, **options: Any) -> tuple[s
     weights = ctypes.c_void_p()
     with _file(model) as (path, strip):
         text = take_result(lambda *given: library.mtc_import_file(*given, ctypes.byref(weights)), path,
-                           _options(batch_size, options), invalid=ModelError, strip=strip).decode(errors="replace")
+                           _fields(batch_size, options), invalid=ModelError, strip=strip,
+                           spell=in_python).decode(errors="replace")
     if not weights:
         return text, None
     try:
@@ -91,11 +92,11 @@ def lower(model: Any, stage: str, *, batch_size: int = 32, **options: Any) -> st
         batch_size: as of `mtc.compile`.
         options: as of `mtc.compile`.
     """
-    settings = _options(batch_size, options)
+    settings = _fields(batch_size, options)
     settings.stop_after = stage.encode()
     with _file(model) as (path, strip):
         return take_result(_library.compiler().mtc_compile_file, path, settings, invalid=ModelError,
-                           strip=strip).decode(errors="replace")
+                           strip=strip, spell=in_python).decode(errors="replace")
 
 
 def versions() -> dict[str, str]:

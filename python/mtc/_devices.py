@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import ctypes
+from typing import TYPE_CHECKING
 
 from mtc import _library
 from mtc._dataset import with_lines
 from mtc._errors import check
-from mtc._plan import Plan
+
+if TYPE_CHECKING:
+    from mtc._plan import Plan
 
 
 def devices() -> list[str]:

@@ -7,13 +7,17 @@ import ctypes
 import dataclasses
 import math
 import os
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Union
 
 from mtc import _library, _structs
 from mtc._dataset import Dataset
 from mtc._errors import DataError, check
+from mtc._html import history_curves
 from mtc._interrupt import Interrupt, guarded
-from mtc._session import Logs, Session
+from mtc._profile import Logs
+
+if TYPE_CHECKING:
+    from mtc._session import Session
 
 Checkpoint = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
@@ -80,8 +84,6 @@ class FitResult:
     notes: list[str] = dataclasses.field(default_factory=list)
 
     def _repr_html_(self) -> str:
-        from mtc._html import history_curves
-
         longest = max((len(values) for values in self.history.values()), default=0)
         return history_curves(list(range(longest)), self.history)
 

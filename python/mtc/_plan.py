@@ -10,15 +10,15 @@ import json
 import os
 import pathlib
 import weakref
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import Any, Optional, Union
 
 from mtc import _files, _library, _structs
+from mtc._data import open_dataset
+from mtc._dataset import Dataset
 from mtc._errors import DataError, FileError, check
+from mtc._html import plan_table
+from mtc._session import Session
 from mtc._tensors import INPUT, OUTPUT, SAMPLE_WEIGHT, TARGET, TensorInfo, tensor_of
-
-if TYPE_CHECKING:
-    from mtc._dataset import Dataset
-    from mtc._session import Session
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -180,8 +180,6 @@ class Plan:
                 (x, y, sample_weight) of arrays [n, ...]; a dict of arrays by the names of `signature()`; or an iterable
                 of batches.
         """
-        from mtc._dataset import open_dataset
-
         return open_dataset(self, data)
 
     def check_save(self, path: Path) -> None:
@@ -259,8 +257,6 @@ class Plan:
 
     def session(self, devices: Optional[str] = None, *, seed: int = 0, **options: Any) -> Session:
         """Binds the plan to devices. The arguments are those of `mtc.Session`."""
-        from mtc._session import Session
-
         return Session(self, devices, seed=seed, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -278,8 +274,6 @@ class Plan:
         return f"<mtc.Plan {self.model}: batch {self.batch_size}, {self.shards} shards, {len(self._data)} bytes>"
 
     def _repr_html_(self) -> str:
-        from mtc._html import plan_table
-
         return plan_table(self)
 
     def _tensors(self, function: str, *arguments: Any) -> tuple[TensorInfo, ...]:

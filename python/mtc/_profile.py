@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
 from mtc import _library, _structs
 from mtc._errors import check
-from mtc._plan import Plan
 from mtc._tensors import Array
+
+if TYPE_CHECKING:
+    from mtc._plan import Plan
 
 Logs = dict[str, float]
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Un
 
 import numpy as np
 
-from mtc import _headers, _library, _structs
+from mtc import _headers, _library, _loop, _structs
 from mtc._checks import integer
-from mtc._compile import in_python
 from mtc._dataset import Dataset, with_lines
 from mtc._devices import default_devices
 from mtc._errors import ClosedError, DataError, check
+from mtc._loop import Checkpoint, FitResult, Progress
+from mtc._options import in_python
 from mtc._owner import Owner
-from mtc._plan import Path, Plan
 from mtc._profile import Logs as Logs
 from mtc._profile import Profile, StepResult, Timing, benchmark, profile
 from mtc._structure import Structure
@@ -27,7 +27,7 @@ from mtc._tensors import OUTPUT, SAMPLE_WEIGHT, Array, TensorInfo, address, as_a
 from mtc._variables import Variables
 
 if TYPE_CHECKING:
-    from mtc._loop import Checkpoint, FitResult, Progress
+    from mtc._plan import Path, Plan
 
 _MATCHES = ("all", "model", "any")  # mtrun_match
 Tensors = Union[Mapping[str, Any], Sequence[Any]]
@@ -143,8 +143,12 @@ class Session:
         Returns:
             An array [n, ...] of the only output, or a dict of them by name.
         """
+        outputs = self._predict(self._structure.bind(x, None, None))
+        return outputs if len(outputs) != 1 else next(iter(outputs.values()))
+
+    def _predict(self, given: Mapping[str, Any]) -> dict[str, Array]:
+        """The outputs for any number of samples, by name."""
         entries = self.plan.signature("predict")
-        given = self._structure.bind(x, None, None)
         inputs = {e.name: as_array(given[e.name], e.name) for e in entries if e.role != OUTPUT}
         first = next(iter(inputs.values()))
         rows = len(first) if first.ndim else 0
@@ -154,7 +158,7 @@ class Session:
             for begin in range(0, rows, batch):
                 part = {name: array[begin : begin + batch] for name, array in inputs.items()}
                 self.predict_into(part, {name: array[begin : begin + batch] for name, array in outputs.items()})
-        return outputs if len(outputs) != 1 else next(iter(outputs.values()))
+        return outputs
 
     def predict_into(self, inputs: Mapping[str, Any], outputs: Mapping[str, Array]) -> None:
         """Writes the outputs of n <= `plan.batch_size` samples into dense arrays [n, ...] of the outputs' types."""
@@ -220,8 +224,6 @@ class Session:
             A `FitResult`. After Ctrl-C, which saves where there is a folder of checkpoints, KeyboardInterrupt is
             raised.
         """
-        from mtc import _loop
-
         saving = _loop.checkpoint_options(checkpoint, resume)
         with contextlib.ExitStack() as stack:
             training = self._opened(data, stack)
@@ -236,8 +238,6 @@ class Session:
             steps: batches to take; None: all.
             allow_nan: takes values that are not finite.
         """
-        from mtc import _loop
-
         with contextlib.ExitStack() as stack:
             return _loop.evaluate(self, self._opened(data, stack), steps, allow_nan)
 

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence
 
 from mtc._errors import DataError
-from mtc._plan import Plan
+
+if TYPE_CHECKING:
+    from mtc._plan import Plan
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,11 +46,11 @@ def cache(tmp_path_factory):
 def this_cpu():
     """Plans have code for this CPU alone, which halves the time to compile them. Tests of lit have code for all. Gives
     what it replaces: the function that makes settings."""
-    from mtc import _compile
+    from mtc import _options
 
-    settings = _compile._settings
+    settings = _options.fields
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_compile, "_settings", lambda *given: _compile.for_this_cpu(settings(*given)))
+        patch.setattr(_options, "fields", lambda *given: _options.for_this_cpu(settings(*given)))
         yield settings
 
 

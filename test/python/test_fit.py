@@ -9,7 +9,7 @@ import models
 import mtc
 import numpy as np
 import pytest
-from mtc.keras._model import match_variables
+from mtc.keras._match import match_variables
 
 QUIET = {"verbose": 0, "devices": "cpu:1", "cpu": "native"}
 

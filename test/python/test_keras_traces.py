@@ -19,7 +19,7 @@ import models
 import mtc
 import numpy as np
 import pytest
-from mtc.keras import _optimizer
+from mtc.keras import _on_jax
 
 HERE = {"devices": "cpu:1", "cpu": "native"}
 # A model takes about five seconds in each test, of two compilers or of the interpreter: every fourth one, or all with
@@ -371,7 +371,7 @@ def test_the_updates_are_those_of_keras(make, number, capsys, monkeypatch):
 
     compiled(4)
     assert f"; 3 updates of {type(make()).__name__} are those of Keras" in capsys.readouterr().err
-    right = _optimizer.optimizer_of
+    right = _on_jax.optimizer_of
 
     def rate(*given):
         made = right(*given)
@@ -383,6 +383,6 @@ def test_the_updates_are_those_of_keras(make, number, capsys, monkeypatch):
         return made.with_(**{number: 0.9 * made.attributes[number]})
 
     for layers, wrong in enumerate((rate, attribute), 5):
-        monkeypatch.setattr(_optimizer, "optimizer_of", wrong)
+        monkeypatch.setattr(_on_jax, "optimizer_of", wrong)
         with pytest.raises(mtc.ModelError, match="of Keras makes of the same gradients, found after [123]"):
             compiled(layers)

@@ -22,7 +22,7 @@ def cpus(plan):
 
 
 def test_the_file_has_code_for_every_cpu(tmp_path, this_cpu, monkeypatch):
-    monkeypatch.setattr("mtc._compile._settings", this_cpu)
+    monkeypatch.setattr("mtc._options.fields", this_cpu)
     every = cpus(mtc.compile_text(
         'mt.model @m { %x = mt.input "x" : tensor<?xf32>\n mt.loss "loss", %x : tensor<?xf32>\n'
         " mt.sgd <{learning_rate = 0.1 : f32}> }", batch_size=1))

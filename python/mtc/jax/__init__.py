@@ -15,7 +15,7 @@ from typing import Any, Callable, Mapping, Optional, Union
 
 import numpy as np
 
-from mtc import _compile
+from mtc import _compile, _options
 from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._versions import warn_if_newer
@@ -85,7 +85,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
     title = name or getattr(loss_fn, "__name__", "model").strip("<>")
     traced = trace(program, title, chosen, better)
     text = finish_text(traced, chosen)
-    settings = _compile._settings(batch_size, target, precision, shards, seed, mode, options)
+    settings = _options.fields(batch_size, target, precision, shards, seed, mode, options)
 
     def make() -> Plan:
         weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
@@ -97,7 +97,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
             raise ModelError("expected an example batch of arrays for check=True, found shapes")
         arrays = [np.asarray(a) for a in program.batch.arrays]
         return _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.plan_of_text(
-            t, "check", _compile._settings(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)), check == "full",
+            t, "check", _options.fields(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)), check == "full",
                               of_optax(program, optimizer, chosen))
 
     plan = _compile.while_checking(make, compare, verbose) if check else make()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from typing import Any, Optional
 
+from mtc._html import history_curves
 from mtc.keras._model import keras
 
 Logs = dict[str, float]
@@ -23,8 +24,6 @@ def history_class() -> Any:
     global _history_class
     if _history_class is None:
         def show(self: Any) -> str:
-            from mtc._html import history_curves
-
             return history_curves(self.epoch, self.history)
 
         base = keras().callbacks.History
@@ -49,7 +48,7 @@ def _looks_at(callback: Any, events: tuple[str, ...]) -> bool:
 def _is_keras_own(callback: Any) -> bool:
     """Whether what it does for batches is Keras' alone, which uses variables through Keras."""
     kind = type(callback)
-    return kind.__module__.startswith("keras.src.callbacks.") and kind.__name__ != "LambdaCallback"
+    return getattr(keras().callbacks, kind.__name__, None) is kind and kind.__name__ != "LambdaCallback"
 
 
 class Caller:

@@ -11,7 +11,7 @@ from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
-from mtc import _cache, _compile, _library, _structs
+from mtc import _cache, _library, _options, _structs
 from mtc._checks import optional
 from mtc._data import Arrays, Batches, is_stream
 from mtc._dataset import Dataset
@@ -20,12 +20,12 @@ from mtc._interrupt import guarded
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._structure import Structure
-from mtc.keras import _model
+from mtc.keras import _model, _plans, _saved
 from mtc.keras._callbacks import Caller, Logs, call_each
-from mtc.keras._compile import Request
-from mtc.keras._example import Example
+from mtc.keras._example import Example, build
 from mtc.keras._left_out import LeftOut
 from mtc.keras._names import Names
+from mtc.keras._request import Request
 from mtc.keras._window import Window
 
 # The last plan of a configuration: evaluation takes it, whatever its batch is.
@@ -51,12 +51,12 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
             if description is not None and known[2].pack is None:
                 return known[1], known[2]
             batch_size = known[1].batch_size
-    settings = _compile._settings(batch_size or 32, options.pop("target", None), options.pop("precision", None),
+    settings = _options.fields(batch_size or 32, options.pop("target", None), options.pop("precision", None),
                                   options.pop("shards", 0), 0, "exact", {**options, "sample_weights": sample_weights})
-    settings = _compile.for_this_cpu(settings)
+    settings = _options.for_this_cpu(settings)
     request = Request(functools.partial(Example.like_last, model, *example, weighted=sample_weights), sample_weights,
                       check)
-    plan, structure = _model.compile_live(model, settings, verbose, request, with_weights=False, by=by,
+    plan, structure = _plans.compile_live(model, settings, verbose, request, with_weights=False, by=by,
                                           of_file=of_file, description=description, drop=drop)
     _last["plan"] = (kind, plan, structure)
     return plan, structure
@@ -64,7 +64,7 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
 
 def _description(model: Any) -> Optional[str]:
     try:
-        return _model.describe(model)
+        return _saved.describe(model)
     except ModelError:  # it cannot be saved, but perhaps be traced
         return None
 
@@ -134,7 +134,7 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
     optional("steps", steps, 1)
     _model.refuse_own(model, "test_step")
     batches = Batches(x) if is_stream(x) else None
-    _model.build(model, batches.first_inputs() if batches else x)
+    build(model, batches.first_inputs() if batches else x)
     weighted = sample_weight is not None or (batches is not None and batches.has_weights)
     example = batches.first() if batches else (x, y, sample_weight)
     plan, structure = plan_for(model, batch_size or (batches.batch_size if batches else None), weighted, verbose,
@@ -185,7 +185,7 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
     optional("batch_size", batch_size, 1)
     optional("steps", steps, 1)
     _model.refuse_own(model, "predict_step")
-    _model.build(model, x)
+    build(model, x)
     _model.check_model(model, compiled=False)
     # A plan has a loss.
     of_file = {} if model.compiled else {"loss": "mean_squared_error", "optimizer": "sgd"}

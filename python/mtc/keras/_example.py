@@ -10,6 +10,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
+from mtc import _private
 from mtc._errors import ModelError
 from mtc._structure import Structure
 from mtc._tensors import Array, samples
@@ -76,7 +77,7 @@ class Example:
         """With targets that are made up as Keras' losses have them: zeros for classes, else numbers in [0, 1)."""
         if self.y is not None or not model.compiled or model.loss is None:
             return self
-        outputs = build(model, self.x)
+        outputs = outputs_of(model, self.x)
         leaves = flat(outputs)
         losses = [loss for _, loss in flat(model.loss)] if isinstance(model.loss, (list, tuple, dict)) else (
             [model.loss] * len(leaves))
@@ -106,8 +107,23 @@ class Example:
 _last: weakref.WeakKeyDictionary[Any, Example] = weakref.WeakKeyDictionary()  # with targets
 
 
-def build(model: Any, x: Any) -> Any:
-    """Builds a model by a symbolic call on such inputs, as Keras' fit does. The structure of its outputs.
+def build(model: Any, x: Any) -> None:
+    """Builds a model that does not know its input yet, as Keras' fit does, for any batch."""
+    if not _model.is_model(model) or model.built or x is None:
+        return
+    if isinstance(model, _model.keras().Sequential) and hasattr(x, "shape"):
+        try:
+            model.build((None, *x.shape[1:]))
+        except (ValueError, TypeError):
+            pass  # check_model says it
+        except Exception as error:  # the user's code, or Keras' account of it
+            raise places.refusal(error, str(model.name)) from error
+    else:
+        outputs_of(model, x)
+
+
+def outputs_of(model: Any, x: Any) -> Any:
+    """The structure of the outputs of a symbolic call on such inputs, which builds a model, as Keras' fit does.
 
     Raises:
         ModelError: it cannot be called so.
@@ -116,7 +132,7 @@ def build(model: Any, x: Any) -> Any:
     given = Example.of(x).fitting(model).x
     symbols = [keras.KerasTensor((None, *array.shape[1:]), array.dtype.name) for _, array in flat(given)]
     try:
-        return keras.src.backend.compute_output_spec(model, rebuilt(given, symbols))
+        return _private.keras_output_spec(model, rebuilt(given, symbols))
     except Exception as error:  # the user's code
         raise places.refusal(error, model.name) from error
 

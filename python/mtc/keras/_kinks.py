@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any, Callable
 
 import jax
 
+from mtc._private import keras_jax
 from mtc.jax import _kinks
 
 np = jax.numpy
@@ -50,7 +50,7 @@ def _root(squares: Any) -> Any:
 
 
 def _std(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _root(_of("numpy").var(x, axis=axis, keepdims=keepdims))
+    return _root(keras_jax("numpy").var(x, axis=axis, keepdims=keepdims))
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -71,14 +71,10 @@ _FUNCTIONS: dict[str, dict[str, Callable[..., Any]]] = {
 _JAX: dict[str, Any] = {}  # what was there before
 
 
-def _of(module: str) -> Any:
-    return importlib.import_module(f"keras.src.backend.jax.{module}")
-
-
 def follow(backend: str) -> None:
     """From now on, in this process, gradients at kinks are those of this back end of Keras."""
     _kinks.follow(backend)
     for place, function in _FUNCTIONS.get(backend, {}).items():
         module, _, name = place.partition(".")
-        _JAX[place] = getattr(_of(module), name)
-        setattr(_of(module), name, functools.wraps(_JAX[place])(function))
+        _JAX[place] = getattr(keras_jax(module), name)
+        setattr(keras_jax(module), name, functools.wraps(_JAX[place])(function))

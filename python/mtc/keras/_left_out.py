@@ -6,8 +6,6 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Mapping, Optional
 
-import numpy as np
-
 from mtc._data import Arrays
 from mtc._plan import Plan
 from mtc._session import Logs, Session
@@ -43,13 +41,10 @@ class LeftOut:
         if not self.names or not isinstance(data, Arrays):
             return {}
         count = data.count if steps is None else min(steps * self.plan.batch_size, data.count)
-        outputs = {t.name: np.empty((self.plan.batch_size, *t.shape[1:]), t.dtype) for t in self.plan.outputs}
         self.model.reset_metrics()
         for begin in range(0, count, self.plan.batch_size):
             part = {n: a[begin:min(begin + self.plan.batch_size, count)] for n, a in data.arrays.items()}
-            size = len(next(iter(part.values())))
-            predicted = {name: array[:size] for name, array in outputs.items()}
-            session.predict_into(part, predicted)
+            predicted = session._predict(part)
             self.model.compute_metrics(None, self._of_outputs(part, self.structure.targets),
                                        _model.output_like(self.model, predicted, self.structure),
                                        self._of_outputs(part, self.structure.weights))

@@ -13,6 +13,7 @@ from mtc._interrupt import deferred
 from mtc._session import Logs, Session
 from mtc.keras import _fit, _model
 from mtc.keras._evaluate import plan_for
+from mtc.keras._example import build
 from mtc.keras._names import Names
 from mtc.keras._window import Window
 
@@ -34,7 +35,7 @@ class Live:
         """`example`: the caller's x, or x, y and sample_weight."""
         options = dict(settings)
         devices, seed = options.pop("devices", None), options.pop("seed", None)
-        _model.build(model, example[0])
+        build(model, example[0])
         # For predictions alone; a plan has a loss.
         of_file = {} if getattr(model, "compiled", False) else {"loss": "mean_squared_error", "optimizer": "sgd"}
         self.plan, self.structure = plan_for(model, rows, weighted, 0, example, of_file=of_file, **options)
@@ -170,9 +171,7 @@ def predict_on_batch(model: Any, x: Any, **settings: Any) -> Any:
     _model.refuse_own(model, "predict_step")
     live = _live_of(model, (x,), False, settings)
     bound = live.structure.bind(x, None, None)
-    outputs = live.step(model, lambda: live.session.predict(bound), changes=False)
-    if not isinstance(outputs, dict):
-        outputs = {live.plan.outputs[0].name: outputs}
+    outputs = live.step(model, lambda: live.session._predict(bound), changes=False)
     return _model.output_like(model, outputs, live.structure)
 
 

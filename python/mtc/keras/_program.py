@@ -11,7 +11,7 @@ from mtc._errors import ModelError
 from mtc._trace import places
 from mtc.jax._program import Program, Tree
 from mtc.keras import _model
-from mtc.keras._example import Example, Names, build, flat, rebuilt
+from mtc.keras._example import Example, Names, flat, outputs_of, rebuilt
 from mtc.keras._own_step import has_own_step, own_step
 
 KEY, TRAINING = "key", "training"
@@ -31,7 +31,7 @@ class Traced:
         self.model = model
         self.example = example
         self.has_loss = example.y is not None or _own_loss(model)
-        outputs = build(model, example.x)
+        outputs = outputs_of(model, example.x)
         if self.has_loss:
             self._build_losses()
         self._own_step = own_step(model) if has_own_step(model) else None

@@ -12,9 +12,9 @@ import tempfile
 from typing import Any, Sequence, Union
 
 from mtc._errors import ModelError
-from mtc.keras import _model
-from mtc.keras._compile import Result, trace_here
+from mtc.keras import _model, _saved
 from mtc.keras._example import Example
+from mtc.keras._request import Result
 
 SECONDS = 600
 Found = tuple[str, Any, str, Sequence[str]]  # text, names, line of the check, metrics that were left out
@@ -23,7 +23,7 @@ _known: dict[str, Found] = {}  # what the process found, by what it was given
 
 def trace(model: Any, example: Example, check: Union[bool, str], rate: bool, drop: bool) -> Result:
     """The text of a model, made and checked by another process."""
-    description = _model.describe(model)
+    description = _saved.describe(model)
     options = {"check": check, "rate": rate, "drop": drop}
     key = "\n".join([description, repr(example), repr(options)])
     if key not in _known:
@@ -46,7 +46,7 @@ def _run(model: Any, example: Example, options: dict[str, Any]) -> Found:
                  "backend": _model.keras().backend.backend()}
         (folder / "given").write_bytes(pickle.dumps(given))
         environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        done = subprocess.run([sys.executable, "-m", "mtc.keras._rebuild", name], env=environment, text=True,
+        done = subprocess.run([sys.executable, "-m", "mtc.keras._rebuilt", name], env=environment, text=True,
                               capture_output=True, timeout=SECONDS, check=False)
         if not (folder / "result").exists():
             raise ModelError(f"{model.name}: the process that traces it on JAX failed: {done.stderr.strip()[-2000:]}")
@@ -61,34 +61,3 @@ def _modules(model: Any) -> list[str]:
     """Modules whose import registers the model's own classes."""
     found = {type(layer).__module__ for layer in [model, *model._flatten_layers()]}
     return sorted(name for name in found if name.split(".")[0] != "keras")
-
-
-def _main(folder: pathlib.Path) -> None:
-    import importlib
-
-    given = pickle.loads((folder / "given").read_bytes())
-    result: Any
-    try:
-        for name in given["modules"]:
-            if name != "__main__":
-                importlib.import_module(name)
-        try:
-            model = _model.keras().saving.load_model(folder / "model.keras")
-        except Exception as error:  # noqa: BLE001 - Keras raises any
-            own = " and ".join(given["modules"]) or "the script"
-            raise ModelError(f"cannot be loaded on JAX: {error}\nexpected classes that can be imported, or that "
-                             f"keras.saving.register_keras_serializable registers when {own} is imported: those of a "
-                             "script that runs are not") from None
-        from mtc.keras import _kinks
-
-        _kinks.follow(given["backend"])
-        made = trace_here(model, given["example"], given["rate"], given["drop"], given["paths"],
-                          given["check"] == "full")
-        result = made.text, made.names, made.check() if given["check"] else "not checked", made.dropped
-    except ModelError as error:
-        result = str(error)
-    (folder / "result").write_bytes(pickle.dumps(result))
-
-
-if __name__ == "__main__":
-    _main(pathlib.Path(sys.argv[1]))

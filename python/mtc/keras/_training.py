@@ -12,6 +12,7 @@ from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc.keras import _model
 from mtc.keras._evaluate import plan_for
+from mtc.keras._example import build
 
 
 def _unpack_validation(given: Any) -> Optional[tuple[Any, Any, Any]]:
@@ -67,7 +68,7 @@ class Training:
     def compile(self, model: Any, batch_size: Optional[int], verbose: Union[int, str], **options: Any) -> None:
         """Makes the plan, and fits the data to its entries."""
         optional("batch_size", batch_size, 1)
-        _model.build(model, self._batches.first_inputs() if self._batches else self._arrays[0])
+        build(model, self._batches.first_inputs() if self._batches else self._arrays[0])
         _model.check_model(model)
         if self._held is not None or self._held_batches is not None or self._split:
             _model.refuse_own(model, "test_step")

@@ -17,7 +17,8 @@ from typing import Any, Iterator
 from mtc._interrupt import deferred
 from mtc._session import Session
 from mtc._tensors import TensorInfo
-from mtc.keras._model import keras, match_variables, value_of
+from mtc.keras._match import match_variables
+from mtc.keras._model import keras, value_of
 
 _EAGER = {"jax": "ensure_compile_time_eval", "tensorflow": "init_scope"}  # what is computed within is not traced
 _watched_classes: dict[type, type] = {}

@@ -7,7 +7,7 @@ import importlib
 import re
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
-from mtc import _cache, _compile, _library
+from mtc import _cache, _compile, _library, _options
 from mtc._plan import Plan
 from mtc._trace import Graph, Value, guard, layout, losses
 from mtc._trace.layout import arrange, decide, reshape
@@ -69,13 +69,13 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     refuse_hooks(chosen.source, work.step, names)
     rows = len(work.example.tensors[0])
     size = batch_size or rows
-    settings = _compile._settings(size, target, precision, shards, seed, "exact", options)
+    settings = _options.fields(size, target, precision, shards, seed, "exact", options)
     decays, l2 = _decays(chosen)
     model = work.convert(size, chosen.undecayed, decays=decays)
     text = _text(model, l2, chosen.text())
 
     def make() -> Plan:
-        return work.compile(text, _compile.for_this_cpu(settings), verbose)
+        return work.compile(text, _options.for_this_cpu(settings), verbose)
 
     def compare() -> str:
         line, gradients = work.check(tolerance, check == "full")

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trace of a model of Keras' JAX back end."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from mtc import _compile
+from mtc._errors import ModelError
+from mtc._plan import Plan
+from mtc._trace import places
+from mtc.jax import _check, _program
+from mtc.jax._optimizers import Optimizer
+from mtc.jax._updates import Updates
+from mtc.keras._example import Example
+from mtc.keras._optimizer import OfKeras, optimizer_of
+from mtc.keras._program import Traced
+from mtc.keras._request import Result
+
+TOLERANCES = {"float32": 1e-4}  # of the check, by the type that Keras computes in
+LOOSE = 5e-2
+
+
+def trace(model: Any, example: Example, rate: bool, drop: bool, paths: Sequence[str] = (),
+          full: bool = False) -> Result:
+    """Traces a model of Keras' JAX back end.
+
+    `rate`: with its learning rate. `drop`: leaves out metrics that cannot be taken. `paths`: other names for its
+    variables, in their order. `full`: the check takes all samples, and makes all batches.
+    """
+    traced = Traced(model, example, paths)
+    traced.program.dropped = [] if drop else None
+    optimizer = optimizer_of(model, rate) if model.compiled else Optimizer("sgd", 1e-3)
+    try:
+        graph = _program.trace(traced.program, str(model.name), optimizer, traced.better)
+        text = _program.finish_text(graph, optimizer)
+    except ModelError:
+        raise
+    except Exception as error:  # the user's code, or Keras'
+        raise places.refusal(error, str(model.name)) from error
+    finally:
+        getattr(model, "_losses_override", []).clear()  # where a compute_loss raised, Keras would take its losses
+
+    def check() -> str:
+        if not traced.has_loss:
+            return "not checked, as there are no targets"
+        policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
+        program = traced.program
+        updates = Updates(program, optimizer_of(model, True), lambda weights: OfKeras(
+            model, program.params.names, weights)) if model.compiled else None
+        return _check.compare(program, program.batch.arrays, TOLERANCES.get(policy, LOOSE), _small_plan, full,
+                              updates)
+
+    return Result(text, traced.names, check, tuple(traced.program.dropped or ()))
+
+
+def _small_plan(text: str, rows: int) -> Plan:
+    return Plan(_compile.plan_of_text(text, "check", {"batch": rows, "cpu": "native"}, 0))
