@@ -4,8 +4,7 @@
 import jax
 import jax.numpy as jnp
 from jax import export
-from jax._src.interpreters import mlir as jax_mlir
-from jaxlib.mlir import ir
+from jax.extend.mlir import ir
 
 BATCH = export.symbolic_shape("b")[0]
 
@@ -13,7 +12,7 @@ BATCH = export.symbolic_shape("b")[0]
 def generic(function, *shapes):
     """The text. `shapes`: arguments; BATCH is the batch."""
     exported = export.export(jax.jit(function))(*shapes)
-    with jax_mlir.make_ir_context():
+    with jax.jit(lambda x: x).lower(0.0).compiler_ir("stablehlo").context:
         module = ir.Module.parse(exported.mlir_module())
         return module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
 

@@ -15,8 +15,9 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 import jax
 import numpy as np
-from jax._src import core, source_info_util
+from jax.extend import core
 
+from mtc import _private
 from mtc._errors import ModelError
 from mtc._trace import Batch, Graph, Refused, Value, integers
 from mtc._trace.values import DTYPES, Shape
@@ -247,7 +248,7 @@ def _has_symbols(params: Any) -> bool:
 
 def _user_line(traceback: Any) -> str:
     """The innermost line that is neither JAX's, nor Keras', nor this package's."""
-    for frame in source_info_util.user_frames(traceback):
+    for frame in _private.jax_user_frames(traceback):
         if not frame.file_name.startswith(_frameworks()):
             column = f":{frame.start_column}" if frame.start_column else ""
             return f"{frame.file_name}:{frame.start_line}{column}"

@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 
 import jax
 import numpy as np
-from jax._src import core
+from jax.extend import core
 
 from mtc._errors import ModelError
 from mtc._trace import guard, roundings
@@ -185,7 +185,7 @@ def _replay_one(equation: Any, inputs: list[Any], bits: dict[Any, Any]) -> Seque
     bound = equation.primitive.get_bind_params(equation.params)
     functions, params = bound if isinstance(bound, tuple) else ((), bound)  # a pair in older versions
     # What a key is made with is a number, so what depends on no parameter is computed at once.
-    fixed = not any(isinstance(i, core.Tracer) for i in inputs)
+    fixed = not any(isinstance(i, jax.core.Tracer) for i in inputs)
     with jax.ensure_compile_time_eval() if fixed else contextlib.nullcontext():
         made = equation.primitive.bind(*functions, *inputs, **params)
     return made if equation.primitive.multiple_results else [made]
