@@ -17,8 +17,6 @@ from mtc.torch._convert import Converter, op
 from mtc.torch._elements import as_result, numbers, of_divisor, promoted, rounded_quotient
 
 LARGEST = float(np.finfo(np.float32).max)
-# Cephes' atan on [-tan(pi / 8), tan(pi / 8)]: the coefficients of x^3, x^5, x^7 and x^9.
-_ATAN = (-3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1, 8.05374449538e-2)
 # Numerical Recipes' erfc, of t = 1 / (1 + x / 2), with a relative error of 1.2e-7.
 _ERFC = (-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223,
          0.17087277)
@@ -61,17 +59,6 @@ def _fixed(c: Converter, value: Any) -> tuple[Value, Value]:
     return x, c.graph.stop_gradient(x)
 
 
-def _atan(x: Value) -> Value:
-    """Of a number without a sign."""
-    far, middle = e.compare("gt", x, 2.414213562373095), e.compare("gt", x, 0.4142135623730950)
-    small = e.select(far, e.binary("div", -1.0, x), e.select(
-        middle, e.binary("div", e.binary("sub", x, 1.0), e.binary("add", x, 1.0)), x))
-    start = e.select(far, e.as_value(x, math.pi / 2), e.select(middle, e.as_value(x, math.pi / 4), 0.0))
-    square = e.unary("square", small)
-    rest = e.binary("mul", e.binary("mul", functions.polynomial(square, _ATAN), square), small)
-    return e.binary("add", start, e.binary("add", rest, small))
-
-
 def _signed(x: Value, size: Value) -> Value:
     return e.select(e.compare("lt", x, 0.0), e.unary("neg", size), size)
 
@@ -79,22 +66,16 @@ def _signed(x: Value, size: Value) -> Value:
 @op("atan", "arctan")
 def atan(c: Converter, value: Any) -> Value:
     x, fixed = _fixed(c, value)
-    made = _signed(fixed, _atan(e.unary("abs", fixed)))
-    return sloped(made, (x, e.binary("div", 1.0, e.binary("add", e.unary("square", fixed), 1.0))))
+    return sloped(functions.atan(fixed), (x, e.binary("div", 1.0, e.binary("add", e.unary("square", fixed), 1.0))))
 
 
 @op("asin", "arcsin", "acos", "arccos")
 def asin(c: Converter, value: Any) -> Value:
     """Infinite derivatives at -1 and 1, as in PyTorch."""
     x, fixed = _fixed(c, value)
-    above, below = e.binary("add", fixed, 1.0), e.binary("sub", 1.0, fixed)
-    leg = e.unary("sqrt", e.binary("mul", above, below))
+    leg = e.unary("sqrt", e.binary("mul", e.binary("add", fixed, 1.0), e.binary("sub", 1.0, fixed)))
     sine = c.name().endswith("sin")
-    if sine:
-        made = _signed(fixed, _atan(e.binary("div", e.unary("abs", fixed), leg)))
-    else:
-        made = e.binary("mul", _atan(e.unary("sqrt", e.binary("div", below, above))), 2.0)
-    made = sloped(made, (x, e.binary("div", 1.0 if sine else -1.0, leg)))
+    made = sloped((functions.asin if sine else functions.acos)(fixed), (x, e.binary("div", 1.0 if sine else -1.0, leg)))
     for sign in (1.0, -1.0) if x.node.learned else ():
         pole = _pole(e.compare("eq", fixed, sign), e.binary("sub", 1.0, e.binary("mul", x, sign)))
         made = e.binary("sub" if sine == (sign > 0) else "add", made, pole)
@@ -105,17 +86,9 @@ def asin(c: Converter, value: Any) -> Value:
 def atan2(c: Converter, value: Any, other: Any) -> Value:
     """The angle of (x, y), without a derivative at (0, 0)."""
     (y, top), (x, right) = _fixed(c, value), _fixed(c, other)
-    height, width = e.unary("abs", top), e.unary("abs", right)
-    less, more = e.binary("minimum", height, width), e.binary("maximum", height, width)
-    none, same = e.compare("eq", more, 0.0), e.compare("eq", less, math.inf)
-    share = e.select(none, more, e.select(same, e.as_value(more, 1.0), e.binary("div", less, more)))
-    angle = _atan(share)
-    steep = e.compare("gt", height, width)
-    angle = e.select(steep, e.binary("sub", math.pi / 2, angle), angle)
-    angle = e.select(functions.below_zero(right), e.binary("sub", math.pi, angle), angle)
-    angle = e.select(functions.below_zero(top), e.unary("neg", angle), angle)
     size = e.binary("add", e.unary("square", top), e.unary("square", right))
     turn = e.select(e.compare("eq", size, 0.0), e.as_value(size, 0.0), e.binary("div", 1.0, size))
+    angle = functions.atan2(top, right)
     return sloped(angle, (y, e.binary("mul", right, turn)), (x, e.binary("mul", e.unary("neg", top), turn)),
                   singular=True)
 
@@ -144,18 +117,12 @@ def asinh(c: Converter, value: Any) -> Value:
     """The derivative of acosh at 1 is infinite."""
     x, fixed = _fixed(c, value)
     sine = c.name().endswith("sinh")
-    size = e.unary("abs", fixed) if sine else fixed
-    square = e.unary("square", size)
     if sine:
-        leg = e.unary("sqrt", e.binary("add", square, 1.0))
-        near = e.binary("add", size, e.binary("div", square, e.binary("add", leg, 1.0)))
+        made, leg = functions.asinh(fixed), e.unary("sqrt", e.binary("add", e.unary("square", fixed), 1.0))
     else:
-        beyond = e.binary("sub", size, 1.0)
-        leg = e.binary("mul", e.unary("sqrt", beyond), e.unary("sqrt", e.binary("add", size, 1.0)))
-        near = e.binary("add", beyond, leg)
-    far = e.compare("gt", size, 1e8)  # whose square is 1 more, or less
-    made = e.select(far, e.binary("add", e.unary("log", size), math.log(2)), e.unary("log1p", near))
-    made = sloped(_signed(fixed, made) if sine else made, (x, e.binary("div", 1.0, leg)))
+        legs = (e.unary("sqrt", e.binary(way, fixed, 1.0)) for way in ("sub", "add"))
+        made, leg = functions.acosh(fixed), e.binary("mul", *legs)
+    made = sloped(made, (x, e.binary("div", 1.0, leg)))
     if sine or not x.node.learned:
         return made
     return e.binary("add", made, _pole(e.compare("eq", fixed, 1.0), e.binary("sub", x, 1.0)))
