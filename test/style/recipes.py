@@ -12,15 +12,16 @@ import re
 from tree import ROOT, code, name, text, verdict
 
 PAGE = "docs/contributing.md"
-RECIPES = ["Element-wise op", "Structured op", "Kernel kind", "Pass", "Keras layer", "Data source",
-           "Flag of `mtc` or of both programs", "Flag of `mtrun`", "Device back end", "CPU architecture"]
+RECIPES = ["Element-wise op", "Structured op", "Kernel kind", "Pass", "Keras layer", "PyTorch op", "JAX primitive",
+           "ONNX op", "StableHLO op", "Data source", "Flag of `mtc` or of both programs",
+           "Flag of `mtrun`", "Device back end", "CPU architecture"]
 ROW = re.compile(r"\| `([^`]+)` \| (.+) \| `([^`]+)` \|")
 FILES = re.compile(r"<!-- recipe: files (\d+) -->")
 BESIDE = ("docs/", "test/")  # pages and tests are no files of source
 TRACE = re.compile(r"<!-- recipe: trace (.+?)(?: : except (\S+))? -->")
 
 problems = []
-sources = {name(p): text(p) for p in code("compiler", "dialects", "frontend", "runtime", "tools")}
+sources = {name(p): text(p) for p in code("compiler", "dialects", "frontend", "python", "runtime", "tools")}
 sections = re.split(r"^### ", text(ROOT / PAGE).split("\n## Recipes\n")[1], flags=re.M)[1:]
 found = [section.splitlines()[0] for section in sections]
 problems += [f"{PAGE}: expected a recipe '{recipe}', found none" for recipe in RECIPES if recipe not in found]
