@@ -2,10 +2,13 @@
 #include "compiler/Pipeline.h"
 #include "compiler/Legality.h"
 #include "compiler/Passes.h"
+#include "compiler/Reproducer.h"
 #include "compiler/plan/Serialize.h"
+#include "runtime/support/suggest.h"
 
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -120,37 +123,62 @@ constexpr Stage table[] = {
 
 llvm::ArrayRef<Stage> stages() { return table; }
 
-// Whether `list`, the value of --print-ir-before or --print-ir-after, contains a pass.
-static bool names(const char *list, StringRef pass) {
-  SmallVector<StringRef> parts;
-  StringRef(list ? list : "").split(parts, ',');
-  return llvm::is_contained(parts, pass) || llvm::is_contained(parts, "all");
+// Items of a list of --print-ir-before or --print-ir-after.
+static SmallVector<StringRef> itemsOf(const char *list) {
+  SmallVector<StringRef> items;
+  StringRef(list ? list : "").split(items, ',', -1, /*KeepEmpty=*/false);
+  return items;
 }
 
-std::vector<std::string> passNames(MLIRContext &context, Compilation &compilation) {
+static bool names(const char *list, StringRef pass) {
+  SmallVector<StringRef> items = itemsOf(list);
+  return llvm::is_contained(items, pass) || llvm::is_contained(items, "all");
+}
+
+namespace {
+struct StagePasses : PassManager {
+  StagePasses(const Stage &stage, MLIRContext &context, Compilation &compilation)
+      : PassManager(&context, ModuleOp::getOperationName(), Nesting::Explicit) {
+    stage.build(*this, compilation);
+  }
+};
+} // namespace
+
+std::string checkPassList(const char *list, MLIRContext &context, Compilation &compilation) {
   std::vector<std::string> all;
   for (const Stage &stage : stages()) {
-    PassManager passes(&context, ModuleOp::getOperationName(), OpPassManager::Nesting::Explicit);
-    stage.build(passes, compilation);
+    StagePasses passes(stage, context, compilation);
     for (Pass &pass : passes.getPasses())
       if (!pass.getArgument().empty())
         all.push_back(pass.getArgument().str());
   }
-  return all;
+  for (StringRef item : itemsOf(list))
+    if (item != "all" && !llvm::is_contained(all, item))
+      return "all or passes of this compilation, " + llvm::join(all, ", ") + "; found '" + item.str() + "'" +
+             mtrun::didYouMean(item.str(), all);
+  return "";
+}
+
+std::string inputOf(const Stage &stage, ModuleOp module, Compilation &compilation) {
+  for (const Stage *next = &stage; next != stages().end(); ++next)
+    if (StagePasses passes(*next, *module.getContext(), compilation); !passes.empty())
+      return reproducer(module, passes);
+  return printedModule(module);
 }
 
 LogicalResult runStage(const Stage &stage, ModuleOp module, Compilation &compilation) {
-  PassManager passes(module.getContext(), ModuleOp::getOperationName(), OpPassManager::Nesting::Explicit);
-  stage.build(passes, compilation);
+  StagePasses passes(stage, *module.getContext(), compilation);
+  if (passes.empty())
+    return stage.check(module);
+  FaultFinder finder(module, passes);
   const mtc_options &options = compilation.options;
   if (options.print_ir_before || options.print_ir_after)
     passes.enableIRPrinting(
         [&](Pass *pass, Operation *) { return names(options.print_ir_before, pass->getArgument()); },
         [&](Pass *pass, Operation *) { return names(options.print_ir_after, pass->getArgument()); },
         /*printModuleScope=*/true, /*printAfterOnlyOnChange=*/false);
-  if (failed(passes.run(module)))
-    return failure();
-  return stage.check(module);
+  bool ran = succeeded(passes.run(module));
+  return ran && succeeded(stage.check(module)) ? success() : finder.fail(stage.name, ran);
 }
 
 void registerDialects(DialectRegistry &registry) {

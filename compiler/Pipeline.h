@@ -23,11 +23,16 @@ struct Stage {
 
 llvm::ArrayRef<Stage> stages();
 
-// Runs one stage: its passes, the verifier, its check. Errors go to the context's diagnostic handler.
+// Runs one stage: its passes, the verifier, its check. Errors go to the context's diagnostic handler. A fault of a pass
+// gives an error that names a reproducer (compiler/Reproducer.h).
 llvm::LogicalResult runStage(const Stage &stage, mlir::ModuleOp module, Compilation &compilation);
 
-// Names of the passes of all stages, in order, for --print-ir-after.
-std::vector<std::string> passNames(mlir::MLIRContext &context, Compilation &compilation);
+// What is wrong with a list of --print-ir-before or --print-ir-after, "mt-fuse,mt-shard" or "all"; empty: nothing.
+std::string checkPassList(const char *list, mlir::MLIRContext &context, Compilation &compilation);
+
+// `module`, which is what the stages before `stage` made, as a text that `mt-opt --run-reproducer` runs the passes of
+// `stage` on: those of the first stage from there on that has any.
+std::string inputOf(const Stage &stage, mlir::ModuleOp module, Compilation &compilation);
 
 // Registers all dialects that models and stages use.
 void registerDialects(mlir::DialectRegistry &registry);

@@ -2,6 +2,7 @@
 #include "compiler/api/Driver.h"
 
 #include "compiler/Pipeline.h"
+#include "compiler/Reproducer.h"
 #include "compiler/SizeText.h"
 #include "compiler/api/Names.h"
 #include "compiler/differentiate/JoinLengths.h"
@@ -47,14 +48,6 @@ std::string since(const Moment &start) {
   return text;
 }
 
-std::string printed(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, OpPrintingFlags().enableDebugInfo(false).useLocalScope());
-  stream << "\n";
-  return text;
-}
-
 Status writeFile(const std::string &path, const std::string &text) {
   mtrun::AtomicFile file;
   Status status = file.open(path);
@@ -63,21 +56,27 @@ Status writeFile(const std::string &path, const std::string &text) {
   return status.ok() ? file.commit() : std::move(status);
 }
 
+Compilation compilationOf(const Options &options) {
+  Compilation compilation;
+  if (options.forCpus)
+    compilation.cpus = options.cpus;
+  compilation.gpus = options.gpus;
+  compilation.options = options.values;
+  compilation.lengths = options.lengths;
+  compilation.logitBlocks = options.logitBlocks;
+  return compilation;
+}
+
 class Driver {
 public:
   Driver(const ModelSource &source, const Options &options)
       : source(source), name(source.name), options(options), context(modelDialects(), MLIRContext::Threading::DISABLED),
-        diagnostics(context, name, [this](DiagnosticSeverity severity, const std::string &lines) {
-          if (!repeats)
-            this->options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
-        }) {
-    if (options.forCpus)
-      compilation.cpus = options.cpus;
-    compilation.gpus = options.gpus;
-    compilation.options = options.values;
-    compilation.lengths = options.lengths;
-    compilation.logitBlocks = options.logitBlocks;
-  }
+        diagnostics(context, name,
+                    [this](DiagnosticSeverity severity, const std::string &lines) {
+                      if (!repeats)
+                        this->options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
+                    }),
+        compilation(compilationOf(options)) {}
 
   Status run(std::vector<uint8_t> &bytes) {
     Moment start;
@@ -90,9 +89,6 @@ public:
       compilation.inputScaling = findInputScaling(model, compilation.initial);
     context.appendDialectRegistry(allDialects());
     setAllAttributes(*module);
-    for (const char *list : {options.values.print_ir_before, options.values.print_ir_after})
-      if (Status status = list ? checkPasses(list) : Status(); !status.ok())
-        return status;
     if (const char *folder = options.values.dump_stages)
       if (std::error_code error = llvm::sys::fs::create_directories(folder))
         return mtrun::ioError("cannot create", folder, error.value());
@@ -106,7 +102,7 @@ public:
       say("total", start);
     if (options.stopAfter < 0)
       return finish(bytes);
-    std::string result = printed(*module);
+    std::string result = printedModule(*module);
     bytes.assign(result.begin(), result.end());
     return {};
   }
@@ -323,18 +319,6 @@ private:
       parameters.setName(model.getSymName());
   }
 
-  // Checks `list`, the value of --print-ir-before or --print-ir-after: each name in it must be a pass of the pipeline.
-  Status checkPasses(const char *list) {
-    std::vector<std::string> all = passNames(context, compilation);
-    llvm::SmallVector<llvm::StringRef> given;
-    llvm::StringRef(list).split(given, ',', -1, /*KeepEmpty=*/false);
-    for (llvm::StringRef pass : given)
-      if (pass != "all" && !llvm::is_contained(all, pass))
-        return {MT_INVALID,
-                "expected all or passes of this compilation, " + llvm::join(all, ", ") + "; found " + pass.str()};
-    return {};
-  }
-
   void say(const char *stage, const Moment &start) {
     options.say(0,
                 (llvm::Twine(stage) + std::string(14 - std::min<size_t>(13, strlen(stage)), ' ') + since(start)).str());
@@ -359,7 +343,8 @@ private:
       return {};
     std::string number = (index < 9 ? "0" : "") + std::to_string(index + 1);
     std::string path = std::string(options.values.dump_stages) + "/" + number + "-" + stage.name + ".mlir";
-    return writeFile(path, printed(module));
+    bool last = index + 1 == stages().size();
+    return writeFile(path, last ? printedModule(module) : inputOf(stages()[index + 1], module, compilation));
   }
 
   // Verifies the plan: the compiler reports an error of its own here, before a runtime loads the plan.
@@ -395,6 +380,20 @@ private:
 };
 
 } // namespace
+
+Status checkPassLists(const Options &options) {
+  const mtc_options &values = options.values;
+  for (auto [name, list] :
+       {std::pair("--print-ir-before", values.print_ir_before), std::pair("--print-ir-after", values.print_ir_after)}) {
+    if (!list)
+      continue;
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    Compilation compilation = compilationOf(options);
+    if (std::string problem = checkPassList(list, context, compilation); !problem.empty())
+      return {MT_INVALID, std::string("expected ") + name + " to be " + problem};
+  }
+  return {};
+}
 
 Status runPipeline(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
   return Driver(source, options).run(bytes);

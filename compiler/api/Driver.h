@@ -13,6 +13,9 @@
 
 namespace mtc {
 
+// What is wrong with the passes that the options print the IR before and after.
+mtrun::Status checkPassLists(const Options &options);
+
 // Returns the bytes of a plan or, with stopAfter, of MLIR text. Each call has a context of its own, so threads may call
 // it concurrently. MT_NO_MEMORY: the plan fits on no number of devices under the limit of the options.
 mtrun::Status runPipeline(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes);

@@ -25,17 +25,12 @@ static constexpr int64_t maxLength = int64_t{1} << 24;
 static constexpr size_t maxLengths = 64;
 
 static Status differs(const std::string &option, const std::string &expected, const std::string &found) {
-  return {MT_INVALID, "expected " + option + " " + expected + ", found " + found};
+  return {MT_INVALID, "expected --" + option + " " + expected + ", found " + found};
 }
 
 using OptionRow = mtrun::Option<mtc_options>;
 
-// What messages call an option: "batch norm".
-static std::string nameOf(const OptionRow &row) {
-  std::string name = row.flag().substr(2);
-  std::replace(name.begin(), name.end(), '-', ' ');
-  return name;
-}
+static std::string nameOf(const OptionRow &row) { return row.flag().substr(2); }
 
 template <typename Number> static Status checkField(const OptionRow &row, Number &number) {
   if (row.form == mtrun::OptionForm::toggle || row.form == mtrun::OptionForm::index) {
@@ -89,8 +84,8 @@ static Status checkSizes(Options &options) {
     return differs("micro-batches", "to be a power of two up to the shards, " + std::to_string(values.shards),
                    std::to_string(count));
   if ((options.recomputes() || values.max_batch) && !values.device_memory)
-    return {MT_INVALID, std::string(values.max_batch ? "the largest batch" : "recompute auto") +
-                            " depends on what memory a device has: expected a size (--device-memory), found none"};
+    return differs("device-memory", std::string("with ") + (values.max_batch ? "--max-batch" : "--recompute auto"),
+                   "none");
   return {};
 }
 
@@ -179,7 +174,7 @@ static Status checkNames(const mtc_options &requested, Options &options) {
     names.push_back(stage.name);
   }
   if (options.stopAfter < 0)
-    return differs("a stage", "(" + llvm::join(names, ", ") + ")",
+    return differs("stop-after", "to be a stage (" + llvm::join(names, ", ") + ")",
                    "'" + std::string(requested.stop_after) + "'" + mtrun::didYouMean(requested.stop_after, names));
   return {};
 }
@@ -195,22 +190,22 @@ static Status readShapes(const std::string &option, std::map<std::string, std::v
     for (llvm::StringRef size : sizes) {
       uint32_t value = 0;
       if (size.trim().getAsInteger(10, value) || value == 0 || value > INT32_MAX)
-        return differs("input shape", "as 224,224,3 or NAME=224,224,3, sizes from 1 to 2147483647", "'" + option + "'");
+        return differs("input-shape", "as 224,224,3 or NAME=224,224,3, sizes from 1 to 2147483647", "'" + option + "'");
       shape.push_back(value);
     }
     if (!shapes.try_emplace(name.str(), shape).second)
-      return differs("input shapes", "of different inputs", "a second of '" + name.str() + "'");
+      return differs("input-shape", "of different inputs", "a second of '" + name.str() + "'");
     sizes.clear();
   }
   if (shapes.size() > 1 && shapes.count(""))
-    return differs("input shapes", "with the names of the inputs", "one without");
+    return differs("input-shape", "with the names of the inputs", "one without");
   return {};
 }
 
 // "64,128,256".
 static Status readLengths(const mtc_options &values, std::vector<int64_t> &lengths) {
   if (values.length_input && !values.lengths)
-    return differs("lengths", "for a length input", "'" + std::string(values.length_input) + "' and no lengths");
+    return differs("lengths", "with --length-input " + std::string(values.length_input), "none");
   if (!values.lengths)
     return {};
   for (llvm::StringRef text : llvm::split(values.lengths, ',')) {
@@ -268,7 +263,7 @@ Status checkOptions(const mtc_options *caller, Options &options) {
     return status;
   // Samples are told apart in float32.
   if (options.localStatistics() && values.batch > maxLocalBatch)
-    return differs("a batch", "of at most " + std::to_string(maxLocalBatch) + " for statistics of shards",
+    return differs("batch", "of at most " + std::to_string(maxLocalBatch) + " for statistics of shards",
                    std::to_string(values.batch));
   return {};
 }

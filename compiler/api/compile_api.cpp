@@ -38,9 +38,14 @@ static Status readFile(const std::string &path, std::string &text) {
   return status;
 }
 
+static Status readOptions(const mtc_options *requested, mtc::Options &options) {
+  Status status = mtc::checkOptions(requested, options);
+  return status.ok() ? mtc::checkPassLists(options) : status;
+}
+
 static Status compileSource(const mtc::ModelSource &source, const mtc_options *requested, mtc_result **result) {
   mtc::Options options;
-  if (Status status = mtc::checkOptions(requested, options); !status.ok())
+  if (Status status = readOptions(requested, options); !status.ok())
     return status;
   auto output = std::make_unique<mtc_result>();
   Status status = mtc::compile(source, options, output->bytes);
@@ -52,7 +57,7 @@ static Status compileSource(const mtc::ModelSource &source, const mtc_options *r
 static Status importSource(const mtc::ModelSource &source, const mtc_options *requested, mtc_result **text,
                            mtc_result **weights) {
   mtc::Options options;
-  if (Status status = mtc::checkOptions(requested, options); !status.ok())
+  if (Status status = readOptions(requested, options); !status.ok())
     return status;
   auto textOutput = std::make_unique<mtc_result>(), weightsOutput = std::make_unique<mtc_result>();
   if (Status status = mtc::importModel(source, options, textOutput->bytes, weightsOutput->bytes); !status.ok())
@@ -72,6 +77,13 @@ static Status openSource(const std::string &path, std::string &text, mtc::ModelS
     source.path = path;
   source.text = text;
   return status;
+}
+
+mt_status *mtc_options_check(const mtc_options *requested) {
+  return mtc::guarded([&] {
+    mtc::Options options;
+    return readOptions(requested, options);
+  });
 }
 
 mt_status *mtc_compile_text(const char *text, size_t size, const char *name, const mtc_options *options,
@@ -102,7 +114,7 @@ mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_res
 
 static Status summarizeSource(const mtc::ModelSource &source, const mtc_options *requested, mtc_result **result) {
   mtc::Options options;
-  if (Status status = mtc::checkOptions(requested, options); !status.ok())
+  if (Status status = readOptions(requested, options); !status.ok())
     return status;
   auto output = std::make_unique<mtc_result>();
   Status status = mtc::summarizeModel(source, options, output->bytes);

@@ -50,8 +50,8 @@ typedef struct mtc_options {
   /** Stage after which to stop, with its MLIR text as the result in place of a plan. NULL: none.
    * Flag: `--stop-after STAGE`, in Stages. mtc_stage_name() has the names. */
   const char *stop_after;
-  /** Folder for the MLIR text after each stage, in files such as 03-shard.mlir. NULL: none. Flag: `--dump-stages DIR`,
-   * in Stages. */
+  /** Folder for the MLIR text after each stage, in files such as 03-shard.mlir, with the passes that come next, which
+   * `mt-opt --run-reproducer` runs. NULL: none. Flag: `--dump-stages DIR`, in Stages. */
   const char *dump_stages;
   /** 1: reports the time of each stage. Flag: `--timing`, in Stages. The report goes to `log`. */
   int timing;
@@ -139,6 +139,13 @@ typedef struct mtc_options {
 } mtc_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_options)
+
+/**
+ * Checks options without a model.
+ *
+ * @return NULL if a model may be compiled with these options, else MT_INVALID with the message that the call would give
+ */
+MT_API mt_status *mtc_options_check(const mtc_options *options);
 
 /** A plan or a text in memory. */
 typedef struct mtc_result mtc_result;

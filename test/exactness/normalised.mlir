@@ -20,7 +20,7 @@
 // RUN: not mtrun train %t.global.mtp --data mnist:%examples/mnist --micro-batches 2 2>&1 | FileCheck %s --check-prefix=GLOBAL
 // GLOBAL: train_step: expected layers that do not wait for the whole batch, for micro-batches, found norm; if it normalises the batch, compile the model with --batch-norm local
 // RUN: not mtc compile %s -o %t.local.mtp --batch 4194304 --batch-norm local 2>&1 | FileCheck %s --check-prefix=BATCH
-// BATCH: expected a batch of at most 1048576 for statistics of shards, found 4194304
+// BATCH: expected --batch of at most 1048576 for statistics of shards, found 4194304
 mt.model @normalised {
   %image = mt.input "image" : tensor<?x784xf32>
   %label = mt.target "label" : tensor<?xi32>

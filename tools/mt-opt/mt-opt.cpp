@@ -66,7 +66,8 @@ int main(int argc, char **argv) {
     llvm::errs() << problem << "\n";
     return EXIT_FAILURE;
   }
-  if (failed(keepPasses(config)) || failed(MlirOptMain(to->os(), std::move(from), registry, config)))
+  if ((!config.shouldRunReproducer() && failed(keepPasses(config))) ||
+      failed(MlirOptMain(to->os(), std::move(from), registry, config)))
     return EXIT_FAILURE;
   to->keep();
   return EXIT_SUCCESS;

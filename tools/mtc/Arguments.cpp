@@ -9,8 +9,8 @@ using commandline::Hint;
 
 static const char *const exitCodes = R"(Exit codes:
   0  done
-  1  the model or an option is wrong
-  2  the command line is wrong
+  1  the model is wrong
+  2  the command line is wrong: an option, or its value
   3  a plan is damaged or of another version
   4  more memory than there is
   7  a file could not be read or written)";

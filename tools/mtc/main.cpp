@@ -4,6 +4,7 @@
 #include "runtime/abi/mtc.h"
 #include "tools/commandline/OutputFolders.h"
 #include "tools/mtc/Arguments.h"
+#include "tools/mtc/Crash.h"
 
 #include <cerrno>
 #include <chrono>
@@ -107,6 +108,20 @@ int fromModel(const Arguments &arguments, decltype(&mtc_compile_text) ofText, de
   return status ? reportModel(arguments.input, status) : 0;
 }
 
+// Standard input cannot be read again.
+void handleCrashes(int argc, char **argv, const Arguments &arguments, int crash) {
+  if (arguments.input == "-")
+    return;
+  if (!crash)
+    return ::handleCrashes(argc, argv);
+  reportCrash(crash, [&](const char *folder) {
+    Arguments again = arguments;
+    again.options.dump_stages = folder;
+    Result result(nullptr, mtc_result_free);
+    fromModel(again, mtc_compile_text, mtc_compile_file, result);
+  });
+}
+
 int compile(const Arguments &arguments) {
   auto start = std::chrono::steady_clock::now();
   std::string output = arguments.output.empty() ? defaultOutput(arguments) : arguments.output;
@@ -191,10 +206,14 @@ int summarize(const Arguments &arguments) {
 
 int main(int argc, char **argv) {
   Arguments arguments;
-  int exitCode = 0;
+  int exitCode = 0, crash = takeCrash(argc, argv);
   if (!parseArguments(argc, argv, arguments, exitCode))
     return exitCode;
   arguments.options.log = printLog;
+  if (Status wrong = wrap(mtc_options_check(&arguments.options))) {
+    bool usage = mt_status_code(wrong.get()) == MT_INVALID;
+    return report(usage ? MT_USAGE : mt_status_code(wrong.get()), mt_status_message(wrong.get()));
+  }
   switch (arguments.command) {
   case Command::Import:
     return importModel(arguments);
@@ -205,5 +224,6 @@ int main(int argc, char **argv) {
   case Command::Compile:
     break;
   }
-  return compile(arguments);
+  handleCrashes(argc, argv, arguments, crash);
+  return crash ? 0 : compile(arguments);
 }

@@ -71,14 +71,14 @@ TEST(Compile, OptionsSayWhatWasExpected) {
   };
   EXPECT_NE(message([](mtc_options &o) { o.struct_size = 0; }).find(", as mtc_options_init() sets it, found 0"),
             std::string::npos);
-  EXPECT_EQ(message([](mtc_options &o) { o.batch = -1; }), "expected batch to be 1 to 1073741824, found -1");
-  EXPECT_EQ(message([](mtc_options &o) { o.shards = 6; }), "expected shards to be a power of two, found 6");
-  EXPECT_EQ(message([](mtc_options &o) { o.shards = -8; }), "expected shards to be 1 to 65536, found -8");
-  EXPECT_EQ(message([](mtc_options &o) { o.shards = 64; }), "expected shards to be at most the batch, 32, found 64");
+  EXPECT_EQ(message([](mtc_options &o) { o.batch = -1; }), "expected --batch to be 1 to 1073741824, found -1");
+  EXPECT_EQ(message([](mtc_options &o) { o.shards = 6; }), "expected --shards to be a power of two, found 6");
+  EXPECT_EQ(message([](mtc_options &o) { o.shards = -8; }), "expected --shards to be 1 to 65536, found -8");
+  EXPECT_EQ(message([](mtc_options &o) { o.shards = 64; }), "expected --shards to be at most the batch, 32, found 64");
   EXPECT_EQ(message([](mtc_options &o) { o.device_memory = -1; }),
-            "expected device memory to be 0 bytes or more, found -1");
+            "expected --device-memory to be 0 bytes or more, found -1");
   EXPECT_EQ(message([](mtc_options &o) { o.target = "cpu,cuda:sm_70"; }),
-            "expected target to be a list of cpu, cuda and cuda:ARCHITECTURE (sm_75, sm_80, sm_86, sm_89, sm_90, "
+            "expected --target to be a list of cpu, cuda and cuda:ARCHITECTURE (sm_75, sm_80, sm_86, sm_89, sm_90, "
             "sm_100, sm_120), found 'cpu,cuda:sm_70'; did you mean cuda:sm_75?");
   EXPECT_EQ(message([](mtc_options &o) { o.cpu = "i386"; }),
             "expected the CPU to be native, x86-64-v4, x86-64-v3 or armv8-a, found 'i386'");
