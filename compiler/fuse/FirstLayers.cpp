@@ -23,8 +23,9 @@ static bool isSmallK(mt::Conv2DOp op) {
          bytesPerSample(op.getResult()) <= maxCachedBytes;
 }
 
-// The ops from a small-K convolution to `value`, in order: the convolution, then element-wise ops with one user each
-// (the last op may have more) whose other operands have no batch axis. Empty if `value` has another form.
+// The ops from a convolution of few taps times channels to `value`, in order: the convolution, then element-wise ops
+// with one user each (the last op may have more) whose other operands have no batch axis. Empty if `value` has another
+// form.
 static SmallVector<Operation *> chainTo(Value value) {
   SmallVector<Operation *> chain;
   while (Operation *op = value.getDefiningOp()) {
@@ -96,7 +97,8 @@ void splitKernelGradients(mt::ProgramOp program, bool images) {
     splitKernelGradient(op, images);
 }
 
-// Merges a small-K convolution into the rows kernel that is the only reader of its result, which is then not stored.
+// Merges a convolution of few taps times channels into the rows kernel that is the only reader of its result. The
+// result is then not stored.
 void FusionGraph::fuseSmallConvolutions() {
   for (unsigned group = 0; group < groups.size(); ++group) {
     if (groups[group].kind != mt::KernelKind::conv || groups[group].ops.empty())

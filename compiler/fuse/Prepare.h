@@ -11,7 +11,7 @@ namespace mtc {
 // may become statements of rows kernels.
 void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 
-// Recomputes a small-K convolution for the gradient of the max pool that reads it.
+// Recomputes a convolution of few taps times channels for the gradient of the max pool that reads it.
 void recomputeSmallConvolutions(mlir::mt::ProgramOp program);
 // Replaces the gradient of a small kernel by per-sample gradients and their sum.
 void splitKernelGradients(mlir::mt::ProgramOp program, bool images);
