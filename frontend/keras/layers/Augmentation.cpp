@@ -206,8 +206,8 @@ Value buildRotation(LayerBuilder &layer) {
   return a.finish(sampleAt(a, sampling, row, column));
 }
 
-// One box per step, the same for all samples; outside of training, the center, resized. Images that are not larger than
-// the box are always resized.
+// In training, crops all samples of a step to the same box at a random position. Otherwise, and for images that are not
+// larger than the box, crops to the center and resizes the result to the box.
 Value buildCrop(LayerBuilder &layer) {
   Augmentation a(layer);
   int64_t height = layer.size("height", maxFactor), width = layer.size("width", maxFactor);
