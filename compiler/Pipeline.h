@@ -27,11 +27,11 @@ llvm::ArrayRef<Stage> stages();
 // gives an error that names a reproducer (compiler/Reproducer.h).
 llvm::LogicalResult runStage(const Stage &stage, mlir::ModuleOp module, Compilation &compilation);
 
-// What is wrong with a list of --print-ir-before or --print-ir-after, "mt-fuse,mt-shard" or "all"; empty: nothing.
+// Checks a list of --print-ir-before or --print-ir-after: "mt-fuse,mt-shard" or "all". Returns an error; empty: none.
 std::string checkPassList(const char *list, mlir::MLIRContext &context, Compilation &compilation);
 
-// `module`, which is what the stages before `stage` made, as a text that `mt-opt --run-reproducer` runs the passes of
-// `stage` on: those of the first stage from there on that has any.
+// Returns `module`, the input of `stage`, as a text for `mt-opt --run-reproducer`, which runs the passes of `stage` on
+// it. If `stage` has no passes, the text has the passes of the first later stage that has some.
 std::string inputOf(const Stage &stage, mlir::ModuleOp module, Compilation &compilation);
 
 // Registers all dialects that models and stages use.

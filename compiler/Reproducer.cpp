@@ -34,7 +34,7 @@ std::string reproducer(ModuleOp module, OpPassManager &passes, bool locations) {
   return text;
 }
 
-// The errors of the verifier, which nobody else gets.
+// Verifies the op and returns the errors, which reach no other diagnostic handler.
 static std::vector<std::string> verifierErrors(Operation *op) {
   std::vector<std::string> errors;
   ScopedDiagnosticHandler handler(op->getContext(), [&](Diagnostic &diagnostic) {

@@ -13,7 +13,7 @@
 
 namespace mtc {
 
-// What is wrong with the passes that the options print the IR before and after.
+// Checks that the options print the IR before and after passes of the pipeline.
 mtrun::Status checkPassLists(const Options &options);
 
 // Returns the bytes of a plan or, with stopAfter, of MLIR text. Each call has a context of its own, so threads may call

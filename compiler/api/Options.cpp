@@ -70,7 +70,7 @@ static Status checkTable(mtc_options &values) {
 
 static Status checkSizes(Options &options) {
   mtc_options &values = options.values;
-  if (values.max_batch) // found later; with one sample a shard it begins
+  if (values.max_batch) // the search starts with one sample per shard
     values.batch = values.shards ? values.shards : defaultShards;
   if (!values.shards)
     values.shards =
@@ -261,7 +261,7 @@ Status checkOptions(const mtc_options *caller, Options &options) {
     return status;
   if (Status status = checkFiles(values, options); !status.ok())
     return status;
-  // Samples are told apart in float32.
+  // Batch normalization computes the shard of a sample from its index in float32, which must be exact.
   if (options.localStatistics() && values.batch > maxLocalBatch)
     return differs("batch", "of at most " + std::to_string(maxLocalBatch) + " for statistics of shards",
                    std::to_string(values.batch));

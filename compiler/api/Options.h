@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options of a compilation, checked and with their defaults in place.
+// The options of a compilation, after checks and with defaults.
 #ifndef COMPILER_API_OPTIONS_H
 #define COMPILER_API_OPTIONS_H
 
@@ -16,7 +16,7 @@
 
 namespace mtc {
 
-// What compiles reads the fields of mtc_options; beside it are those that must be parsed first.
+// The fields of mtc_options, and the options that checkOptions parses from them.
 struct Options {
   mtc_options values = mtc_options_init(); // each in its range (option_table.h), and with its default where it has none
   std::vector<std::string> cpus;           // best first
@@ -27,10 +27,10 @@ struct Options {
   int stopAfter = -1;            // index of a stage, -1: make the plan
   TrainingOptions training;      // for formats whose models may lack them
   std::vector<std::string> vocabulary;
-  std::vector<int64_t> lengths; // of sequences, rising; empty: the model has one size
+  std::vector<int64_t> lengths; // sequence lengths, increasing; empty: the model has one size
 
   int64_t shardRows() const { return (values.batch + values.shards - 1) / values.shards; }
-  // Of batch normalisation: each shard's own.
+  // Whether batch normalization uses the statistics of each shard instead of the batch.
   bool localStatistics() const { return std::string_view(values.batch_norm) == "local"; }
   bool recomputes() const { return std::string_view(values.recompute) == "auto"; }
   void say(int level, const std::string &message) const {
@@ -39,7 +39,8 @@ struct Options {
   }
 };
 
-// `caller` may be null: all defaults. MT_INVALID says what was expected and what was found.
+// Checks the options of the caller, null for all defaults. MT_INVALID: the message says what was expected and what was
+// found.
 mtrun::Status checkOptions(const mtc_options *caller, Options &options);
 
 } // namespace mtc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table, whoever prints it: as text, as a table of a page, or as JSON.
+// A table that can be printed as text, as a table of a page, or as JSON.
 #ifndef COMPILER_INSPECT_TABLE_H
 #define COMPILER_INSPECT_TABLE_H
 
@@ -19,7 +19,7 @@ class Table;
 // 1234567 as "1,234,567".
 std::string grouped(uint64_t number);
 
-// What stands in one place, for each printer.
+// One cell of a table, with a form for each printer.
 struct Cell {
   std::string text, html;
   std::function<void(llvm::json::OStream &)> json; // empty: the row has no such key
@@ -44,13 +44,13 @@ public:
   // "KEY|TEXT|HTML;...": the names of each column for JSON, for text and for a page. A printer leaves out a column
   // without a name for it; "_" is an empty name. A page has "#NAME" at the right, and "NAME.k" in cells of the class k.
   explicit Table(llvm::StringRef columns);
-  // What the row lacks at its end is empty.
+  // Adds a row; cells that are missing at its end are empty.
   void add(std::vector<Cell> row) {
     row.resize(columns.size());
     rows.push_back(std::move(row));
   }
 
-  // In columns; those of numbers are aligned at the right.
+  // Prints the rows in columns. Columns of numbers are aligned at the right.
   void printText(llvm::raw_ostream &out) const;
   void printHtml(llvm::raw_ostream &out) const;
   // The elements of an array: an object for each row.

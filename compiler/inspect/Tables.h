@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan holds, as tables for all printers.
+// The contents of a plan as tables for all printers.
 #ifndef COMPILER_INSPECT_TABLES_H
 #define COMPILER_INSPECT_TABLES_H
 
@@ -16,7 +16,7 @@ Table variableTable(const mt::plan::Plan &plan);
 Table kernelTable(const mt::plan::Plan &plan);
 Table signatureTable(const mt::plan::Program &program);
 Table metricTable(const mt::plan::Program &program);
-// Costs are those of one device that has the whole batch.
+// The costs are for one device that computes the whole batch.
 Table stepTable(const mt::plan::Plan &plan, const ProgramFacts &facts);
 Table collectiveTable(const mt::plan::Plan &plan, const ProgramFacts &facts);
 

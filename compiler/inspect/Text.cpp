@@ -34,7 +34,7 @@ public:
     memory();
     layers();
     print("variables", variableTable(plan));
-    print("kernels (a unit is a row, for elementwise kernels an element)", kernelTable(plan));
+    print("kernels (a unit is a row, or an element of an elementwise kernel)", kernelTable(plan));
     gpuKernels();
     libraryCalls();
     for (const fb::Program *program : each(plan.programs()))
@@ -170,8 +170,8 @@ private:
               bytesText(total.bytes),
           stepTable(plan, facts));
     if (!facts.reduceSteps.empty())
-      print(" all-reduces, in order; bytes received by all devices together (by the one that receives most), where "
-            "each owns its variables",
+      print(" all-reduces, in order; bytes received by all devices in sum (by the device that receives most), if "
+            "each has its own variables",
             collectiveTable(plan, facts));
   }
 

@@ -31,7 +31,8 @@ std::optional<double> numberOf(Value value) {
   return elements.getSplatValue<APFloat>().convertToDouble();
 }
 
-// The reduction behind `value`, whose operand has the shape of `value` but for the axes that are reduced.
+// The reduction that computes `reduced`, through reshapes. Unless `anyShape`, `value` must have the shape of the
+// operand with the size 1 along the reduced axes.
 static std::optional<Reduced> keptReduction(Value value, Value reduced, mt::Reduction kind, bool anyShape = false) {
   auto reduce = withoutReshapes(reduced).getDefiningOp<mt::ReduceOp>();
   if (!reduce || reduce.getKind() != kind)
@@ -146,8 +147,8 @@ static void eraseDead(SmallVector<Operation *> waiting) {
   }
 }
 
-// Of a transpose, a reshape that joins neighbouring axes, and a transpose: the reshape alone, where the second
-// transpose undoes the first. Null: it does not.
+// For a transpose, a reshape that joins adjacent axes, and the transpose `second`: returns only the reshape if `second`
+// undoes the first transpose, and null if not.
 static Value undone(mt::TransposeOp second) {
   auto reshape = second.getOperand().getDefiningOp<mt::ReshapeOp>();
   auto first = reshape ? reshape.getOperand().getDefiningOp<mt::TransposeOp>() : mt::TransposeOp();

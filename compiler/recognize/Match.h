@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the passes that recognize whole operations in formulas share: matching of values, and the replacement of what
-// matched.
+// Helpers of the passes that recognize operations in formulas: they match values, and replace the values that matched.
 #ifndef COMPILER_RECOGNIZE_MATCH_H
 #define COMPILER_RECOGNIZE_MATCH_H
 
@@ -11,7 +10,7 @@
 
 namespace mtc {
 
-// A score of this or less, as a mask writes it, hides its key: e^score is 0 beside any other score that a model has.
+// A mask hides a key by a score of at most this number: its e^score is 0 relative to that of any other score.
 constexpr double hiddenScore = -1e4;
 
 // The operand of a chain of reshapes, or the value.
@@ -58,7 +57,7 @@ template <typename Op> void forEach(mlir::ModuleOp module, llvm::function_ref<vo
     if (op->template getParentOfType<mlir::mt::ModelOp>())
       ops.push_back(op);
   });
-  // A match erases operations in front of the one that it replaces alone.
+  // A match erases only operations before the operation that it replaces.
   for (Op op : ops)
     match(op);
 }

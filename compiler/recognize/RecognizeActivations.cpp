@@ -63,7 +63,7 @@ llvm::SmallSetVector<Operation *, 16> operationsBetween(Value x, Operation *prod
   return llvm::SmallSetVector<Operation *, 16>(ordered.begin(), ordered.end());
 }
 
-// What an operation is of operands that are numbers, or a number for each sample.
+// Evaluates an operation on operands with one number, or with one number per sample.
 std::optional<mt::Tensor> evaluate(Operation *op, ArrayRef<mt::Tensor> operands) {
   // The operation on lines of samples, whatever its shape is in the model.
   OpBuilder builder(op->getContext());

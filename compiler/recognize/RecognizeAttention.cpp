@@ -154,7 +154,7 @@ public:
   }
 
 private:
-  // The softmax, which nothing else reads, behind a dropout of the shares.
+  // Finds a softmax with no other reader, with or without a dropout of its result.
   bool findSoftmax(Value shares) {
     if (auto drops = shares.getDefiningOp<mt::DropoutOp>();
         drops && shares.hasOneUse() && drops.getShared().empty() && !drops.getStep()) {

@@ -12,6 +12,11 @@ import tokenize
 from tree import code, name, text, verdict
 
 FOLDERS = [  # one per line, in alphabetical order
+    "compiler",
+    "dialects",
+    "frontend/keras",
+    "frontend/mlir",
+    "frontend/training",
     "runtime",
     "tools",
 ]
