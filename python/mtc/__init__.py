@@ -74,9 +74,7 @@ __all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - strings, which ruf
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from mtc import _headers
-
-        return _headers.version()
+        return importlib.import_module("mtc._headers").version()
     if name not in _HOMES:
         raise AttributeError(f"module 'mtc' has no attribute '{name}'")
     value = getattr(importlib.import_module(f"mtc.{_HOMES[name]}"), name)

@@ -54,7 +54,7 @@ public:
     } while (opsOf(*best).size() < before);
   }
 
-  // With what the file has besides IR, such as the passes of a reproducer.
+  // Prints the module and the metadata of its file, such as the passes of a reproducer.
   void print(ModuleOp module, llvm::raw_ostream &stream) const {
     AsmState state(module, OpPrintingFlags().enableDebugInfo(false));
     state.attachFallbackResourcePrinter(resources);
@@ -66,7 +66,7 @@ public:
   unsigned testsRun() const { return tests; }
 
 private:
-  // In the order of the text, an op before those in its regions.
+  // Lists the ops in the order of the text: an op precedes the ops in its regions.
   static SmallVector<Operation *> opsOf(ModuleOp module) {
     SmallVector<Operation *> ops;
     module->walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -92,8 +92,8 @@ private:
     return true;
   }
 
-  // Ops whose results nobody uses: halves of them, quarters, and so on down to single ones; from the end, so that users
-  // go before what they use.
+  // Removes ops without users: first half of them at once, then a quarter, and so on down to one. The search goes from
+  // the end, so that a user is removed before the op that it uses.
   void eraseOps() {
     for (size_t size = opsOf(*best).size(); size > 0; size /= 2)
       for (size_t end = opsOf(*best).size(); end > 0;) {

@@ -25,7 +25,7 @@ namespace {
 constexpr char option[] = "--after-crash";
 constexpr int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-// What the handler needs, which may not allocate.
+// The handler reads these, since a signal handler may not allocate.
 std::vector<char *> command; // this program, --after-crash, the number, the arguments, null
 char number[4];
 char handlerStack[1 << 16]; // the thread's own may be what has overflowed

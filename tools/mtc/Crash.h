@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What mtc compile does when it crashes: the compilation runs again in a process of its own, which writes the IR after
-// each stage, and the message names the last of these files. The library itself handles no signals.
+// Handles a crash of mtc compile: the compilation runs again in a process of its own, which writes the IR after each
+// stage, and the message names the last of these files. The library itself handles no signals.
 #ifndef TOOLS_MTC_CRASH_H
 #define TOOLS_MTC_CRASH_H
 

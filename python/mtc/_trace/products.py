@@ -8,8 +8,8 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import integers, reductions
 from mtc._trace import elementwise as e
+from mtc._trace import integers, reductions
 from mtc._trace.layout import align, arrange, broadcast, decide, expand_dims, transpose
 from mtc._trace.values import Axis, Batch, Node, Refused, Stored, Value
 

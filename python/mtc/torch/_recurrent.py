@@ -92,7 +92,7 @@ def _run(cell: Cell, x: Value, state: Sequence[Value], weights: Sequence[Value],
     given = _affine(x, into, biases[0] if biases else None)  # of all steps at once
     hidden, memory = state[0], state[1] if len(state) > 1 else None
     results: list[Value] = []
-    steps = int(x.shape[1])  # type: ignore[call-overload]
+    steps = int(x.shape[1])  # type: ignore[arg-type]
     for i in x.graph.unroll(steps):
         t = steps - 1 - i if backwards else i
         now = layout.squeeze(part(given, 1, t, t + 1), (1,))

@@ -289,11 +289,10 @@ TEST(Rendezvous, TcpNeedsASecret) {
     options.rendezvous = "tcp:127.0.0.1:1";
     options.secret = given;
     std::unique_ptr<ProcessGroup> peers;
-    EXPECT_EQ(
-        text(ProcessGroup::open(options, peers)),
-        std::string("1: expected a secret of at least 16 bytes, the same in all processes, for the rendezvous "
-                    "tcp:127.0.0.1:1 (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found ") +
-            found);
+    EXPECT_EQ(text(ProcessGroup::open(options, peers)),
+              std::string("1: expected a secret of at least 16 bytes, the same in all processes, for the rendezvous "
+                          "tcp:127.0.0.1:1 (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found ") +
+                  found);
   }
 }
 
