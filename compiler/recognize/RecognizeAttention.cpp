@@ -86,10 +86,10 @@ DenseElementsAttr placesOf(Value value, const Visible &visible) {
   return elements;
 }
 
-bool hides(double score) { return score <= hiddenScore; }
-
-// Scores without their mask, which is added to `visible`; null: it is none that an attention has.
-Value withoutMask(Value scores, Visible &visible) {
+// Scores without their mask, which is added to `visible`; null: it is none that an attention has. `scale` is what the
+// formula multiplies the masked scores by.
+Value withoutMask(Value scores, double scale, Visible &visible) {
+  auto hides = [&](double score) { return score * scale <= hiddenScore; };
   if (auto select = scores.getDefiningOp<mt::SelectOp>()) {
     Value condition = select->getOperand(0);
     std::optional<double> first = numberOf(select->getOperand(1)), second = numberOf(select->getOperand(2));
@@ -176,7 +176,7 @@ private:
       if (next && next != scores && next.getType() == scores.getType()) {
         scale *= factors.number;
         scores = next;
-      } else if (scale <= 0 || !(scores = withoutMask(scores, visible))) {
+      } else if (scale <= 0 || !(scores = withoutMask(scores, scale, visible))) {
         return false;
       }
     }

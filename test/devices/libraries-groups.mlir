@@ -8,7 +8,7 @@
 // RUN: mtc inspect %t.mtp | FileCheck %s
 // CHECK: library calls
 // CHECK-DAG: a/conv2d+add+relu {{ *}}convolution {{ *}}14 x 14 x 4 {{ *}}3 x 3 x 2 x 8 {{ *}}bias_relu
-// CHECK-DAG: c/input_gradient{{[+a-z]*}} {{ *}}convolutioninput {{ *}}
+// CHECK-DAG: c/input_gradient{{[+a-z]*}} {{ *}}convolution_input {{ *}}
 mt.model @groups {
   %pixels = mt.input "image" : tensor<?x784xf32>
   %label = mt.target "label" : tensor<?xi32>

@@ -168,7 +168,7 @@ def test_refusals_have_lines_and_layers():
 
 def test_a_file_that_is_refused_says_that_a_trace_takes_more():
     """Unless a trace was tried too."""
-    advice = r"mtc\.fit and mtc\.compile\(model, by=\"trace\"\) trace it \(docs/keras-traces\.md\)$"
+    advice = r"mtc\.compile\(model, by=\"trace\"\) in the program that builds it \(docs/keras-traces\.md\)$"
     model = keras.Sequential([keras.Input((6,)), keras.layers.EinsumDense("ab,bc->ac", 3), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     with pytest.raises(mtc.ModelError, match=advice):

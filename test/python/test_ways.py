@@ -3,10 +3,14 @@
 
 import collections
 import math
+import os
 import warnings
+
+os.environ.setdefault("KERAS_BACKEND", "jax")
 
 import jax
 import jax.numpy as jnp
+import keras
 import mtc
 import mtc.jax
 import mtc.torch
@@ -107,6 +111,19 @@ def by_onnx_dynamo(causal, path):
     return exported(causal, path, dynamo=True, optimize=False, dynamic_shapes=({0: torch.export.Dim("batch")},))
 
 
+def by_keras_file(causal, path):
+    layers = keras.layers
+    x = inputs = keras.Input((PLACES, WIDTH))
+    y = layers.LayerNormalization()(x)
+    x = x + layers.MultiHeadAttention(HEADS, WIDTH // HEADS)(y, y, use_causal_mask=causal)
+    y = layers.Dense(HIDDEN, activation="gelu")(layers.LayerNormalization()(x))
+    x = layers.GlobalAveragePooling1D()(x + layers.Dense(WIDTH)(y))
+    model = keras.Model(inputs, layers.Dense(CLASSES)(x))
+    model.compile(keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.save(path / "model.keras")
+    return mtc.compile(path / "model.keras", batch_size=BATCH)
+
+
 def by_stablehlo(causal, path):
     shapes = {name: stablehlo_text.shaped(*array.shape) for name, array in parameters().items()}
     text = stablehlo_text.generic(lambda p, x: block(p, x, causal), shapes,
@@ -124,7 +141,7 @@ def kernels(plan):
 
 
 @pytest.mark.parametrize("causal", CAUSAL, ids=["full", "causal"])
-@pytest.mark.parametrize("way", [by_jax, by_onnx_script, by_onnx_dynamo, by_stablehlo])
+@pytest.mark.parametrize("way", [by_jax, by_keras_file, by_onnx_script, by_onnx_dynamo, by_stablehlo])
 def test_same_kernels_and_memory(way, causal, tmp_path):
     expected = by_torch(causal, tmp_path)
     plan = way(causal, tmp_path)

@@ -85,7 +85,7 @@ mt.model @single {
 
 // -----
 // A bias of positions; a query that sees no key, whose shares are equal in a formula; shares that are an output too; a
-// score that is low, but not hidden.
+// score that is low, but not hidden; a score that a scale after the mask makes so.
 
 // CHECK-LABEL: mt.model @others
 // CHECK-NOT:   mt.attention
@@ -116,6 +116,14 @@ mt.model @others {
   %10 = mt.softmax %9 : tensor<?x2x2xf32>
   %11 = mt.matmul %10, %q : tensor<?x2x2xf32>, tensor<?x2x4xf32>
   mt.output "low", %11 : tensor<?x2x4xf32>
+
+  %lower = mt.constant dense<-1.0e+5> : tensor<f32>
+  %share = mt.constant dense<0.01> : tensor<f32>
+  %12 = mt.select %causal, %0, %lower : tensor<2x2xi1>, tensor<?x2x2xf32>, tensor<f32>
+  %13 = mt.mul %12, %share : tensor<?x2x2xf32>, tensor<f32>
+  %14 = mt.softmax %13 : tensor<?x2x2xf32>
+  %15 = mt.matmul %14, %q : tensor<?x2x2xf32>, tensor<?x2x4xf32>
+  mt.output "scaled", %15 : tensor<?x2x4xf32>
   %l = mt.reduce sum, %q over [1, 2] : tensor<?x2x4xf32>
   mt.loss "loss", %l : tensor<?xf32>
   mt.sgd

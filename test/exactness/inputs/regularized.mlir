@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention between convolutions, with a penalty on each of its kernels: the shared block's bytes are used again.
+// Attention between convolutions, with a penalty on each of its kernels, which are transposed before they are multiplied:
+// the shared block's bytes are used again.
 module {
   mt.model @r9040 {
     %a = mt.input "a" : tensor<?x3x4xf32>
@@ -16,28 +17,32 @@ module {
     %att = mt.variable "attention/query/kernel" init(glorot_uniform) : tensor<8x1x3xf32>
     mt.regularizer %att l1 = 0.00999999977 : tensor<8x1x3xf32>
     %att_8 = mt.variable "attention/query/bias" init(zeros) : tensor<1x3xf32>
-    %att_9 = mt.reshape %att : tensor<8x1x3xf32> to tensor<8x3xf32>
+    %att_9_moved = mt.transpose %att by [1, 0, 2] : tensor<8x1x3xf32>
+    %att_9 = mt.reshape %att_9_moved : tensor<1x8x3xf32> to tensor<8x3xf32>
     %att_10 = mt.matmul %depthwise_conv1d_18_4, %att_9 : tensor<?x3x8xf32>, tensor<8x3xf32>
     %att_11 = mt.reshape %att_8 : tensor<1x3xf32> to tensor<3xf32>
     %att_12 = mt.add %att_10, %att_11 : tensor<?x3x3xf32>, tensor<3xf32>
     %att_13 = mt.variable "attention/key/kernel" init(glorot_uniform) : tensor<4x1x3xf32>
     mt.regularizer %att_13 l1 = 0.00999999977 : tensor<4x1x3xf32>
     %att_14 = mt.variable "attention/key/bias" init(zeros) : tensor<1x3xf32>
-    %att_15 = mt.reshape %att_13 : tensor<4x1x3xf32> to tensor<4x3xf32>
+    %att_15_moved = mt.transpose %att_13 by [1, 0, 2] : tensor<4x1x3xf32>
+    %att_15 = mt.reshape %att_15_moved : tensor<1x4x3xf32> to tensor<4x3xf32>
     %att_16 = mt.matmul %dense_187_7, %att_15 : tensor<?x3x4xf32>, tensor<4x3xf32>
     %att_17 = mt.reshape %att_14 : tensor<1x3xf32> to tensor<3xf32>
     %att_18 = mt.add %att_16, %att_17 : tensor<?x3x3xf32>, tensor<3xf32>
     %att_19 = mt.variable "attention/gate/kernel" init(glorot_uniform) : tensor<8x1x3xf32>
     mt.regularizer %att_19 l1 = 0.00999999977 : tensor<8x1x3xf32>
     %att_20 = mt.variable "attention/gate/bias" init(zeros) : tensor<1x3xf32>
-    %att_21 = mt.reshape %att_19 : tensor<8x1x3xf32> to tensor<8x3xf32>
+    %att_21_moved = mt.transpose %att_19 by [1, 0, 2] : tensor<8x1x3xf32>
+    %att_21 = mt.reshape %att_21_moved : tensor<1x8x3xf32> to tensor<8x3xf32>
     %att_22 = mt.matmul %depthwise_conv1d_18_4, %att_21 : tensor<?x3x8xf32>, tensor<8x3xf32>
     %att_23 = mt.reshape %att_20 : tensor<1x3xf32> to tensor<3xf32>
     %att_24 = mt.add %att_22, %att_23 : tensor<?x3x3xf32>, tensor<3xf32>
     %att_25 = mt.variable "attention/value/kernel" init(glorot_uniform) : tensor<4x1x3xf32>
     mt.regularizer %att_25 l1 = 0.00999999977 : tensor<4x1x3xf32>
     %att_26 = mt.variable "attention/value/bias" init(zeros) : tensor<1x3xf32>
-    %att_27 = mt.reshape %att_25 : tensor<4x1x3xf32> to tensor<4x3xf32>
+    %att_27_moved = mt.transpose %att_25 by [1, 0, 2] : tensor<4x1x3xf32>
+    %att_27 = mt.reshape %att_27_moved : tensor<1x4x3xf32> to tensor<4x3xf32>
     %att_28 = mt.matmul %dense_187_7, %att_27 : tensor<?x3x4xf32>, tensor<4x3xf32>
     %att_29 = mt.reshape %att_26 : tensor<1x3xf32> to tensor<3xf32>
     %att_30 = mt.add %att_28, %att_29 : tensor<?x3x3xf32>, tensor<3xf32>
@@ -47,7 +52,8 @@ module {
     %att_34 = mt.variable "attention/attention_output/kernel" init(glorot_uniform) : tensor<1x3x8xf32>
     mt.regularizer %att_34 l1 = 0.00999999977 : tensor<1x3x8xf32>
     %att_35 = mt.variable "attention/attention_output/bias" init(zeros) : tensor<8xf32>
-    %att_36 = mt.reshape %att_34 : tensor<1x3x8xf32> to tensor<3x8xf32>
+    %att_36_moved = mt.transpose %att_34 by [1, 0, 2] : tensor<1x3x8xf32>
+    %att_36 = mt.reshape %att_36_moved : tensor<3x1x8xf32> to tensor<3x8xf32>
     %att_37 = mt.matmul %att_33, %att_36 : tensor<?x3x3xf32>, tensor<3x8xf32>
     %att_38 = mt.add %att_37, %att_35 : tensor<?x3x8xf32>, tensor<8xf32>
     %global_average_pooling1d_9 = mt.reduce sum, %att_38 over [1] : tensor<?x3x8xf32>

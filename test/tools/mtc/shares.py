@@ -8,7 +8,7 @@ with open(sys.argv[1]) as file:
     text = file.read()
 with open(sys.argv[2]) as file:
     events = json.load(file)["traceEvents"]
-step = float(re.search(r": ([0-9.]+) us a step", text).group(1))
+step = float(re.search(r": ([0-9.]+) us per step", text).group(1))
 layers = text[text.index("  layer"):text.index("  kernel, the longest")]
 rows = [(line.split("  ")[1].strip(), float(re.search(r"([0-9.]+) +[0-9.]+ %", line).group(1)))
         for line in layers.splitlines()[1:] if line.strip()]
