@@ -71,7 +71,7 @@ def _compile_either(model: Any, settings: dict[str, Any], verbose: Union[int, st
     except ModelError as error:
         if not reason or by or str(error) == reason:  # which then is about the options
             raise
-        lines = [line for line in reason.splitlines() if not (": note: a trace takes " in line and _PAGE in line)]
+        lines = [line for line in reason.splitlines() if not (": note: a trace supports " in line and _PAGE in line)]
         raise ModelError("\n".join([f"{error}\nnor is it read as a file: {lines[0]}", *lines[1:]])) from None
 
 

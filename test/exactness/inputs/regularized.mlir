@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention between convolutions, with a penalty on each of its kernels, which are transposed before they are multiplied:
-// the shared block's bytes are used again.
+// Attention between convolutions, with a penalty on each of its kernels, which are transposed before they are
+// multiplied: the shared block's bytes are used again.
 module {
   mt.model @r9040 {
     %a = mt.input "a" : tensor<?x3x4xf32>
