@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace mtc {
 
-static void eraseUnused(Block &block) {
+void eraseUnused(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();

@@ -6,6 +6,9 @@
 
 namespace mtc {
 
+// Dead code elimination in one block, from the last operation to the first.
+void eraseUnused(mlir::Block &block);
+
 // Common subexpression elimination and dead code elimination. The bits of all values stay the same.
 void simplify(mlir::mt::ProgramOp program);
 

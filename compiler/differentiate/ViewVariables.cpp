@@ -4,8 +4,8 @@
 // Keras' attention stores its kernel as [width, heads, channels] and multiplies by [width, heads * channels]. Both are
 // the same bytes, but a reshape of a variable would be a kernel that copies it, and so would one of its gradient.
 #include "compiler/Passes.h"
+#include "compiler/differentiate/Simplify.h"
 #include "dialects/mt/Types.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
@@ -88,7 +88,7 @@ private:
   llvm::DenseSet<Value> seen;
 };
 
-// Where every use of a variable is a reshape to one shape, it is read in that shape.
+// Reads a variable in the shape of each reshape of it.
 void viewReads(mt::ProgramOp program) {
   for (auto read : llvm::make_early_inc_range(program.getBody().front().getOps<mt::ReadOp>())) {
     OpBuilder builder(read);
@@ -104,12 +104,6 @@ void viewReads(mt::ProgramOp program) {
       reshape.erase();
     }
   }
-}
-
-void eraseUnused(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
 }
 
 struct ViewVariables : impl::ViewVariablesBase<ViewVariables> {

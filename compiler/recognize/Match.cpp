@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/recognize/Match.h"
+#include "dialects/mt/Elementwise.h"
 #include "dialects/mt/Types.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -24,37 +25,29 @@ std::optional<double> numberOf(Value value) {
       break;
     value = op->getOperand(0);
   }
-  auto constant = value.getDefiningOp<mt::ConstantOp>();
-  auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
-  if (!elements || !elements.isSplat())
+  SplatElementsAttr splat = mt::splatOf(value);
+  if (!splat || !isa<FloatType>(splat.getElementType()))
     return std::nullopt;
-  return elements.getSplatValue<APFloat>().convertToDouble();
+  return splat.getSplatValue<APFloat>().convertToDouble();
 }
 
-// The reduction that computes `reduced`, through reshapes. Unless `anyShape`, `value` must have the shape of the
-// operand with the size 1 along the reduced axes.
-static std::optional<Reduced> keptReduction(Value value, Value reduced, mt::Reduction kind, bool anyShape = false) {
-  auto reduce = withoutReshapes(reduced).getDefiningOp<mt::ReduceOp>();
+bool Reduced::isOverLastAxis() const { return dims == ArrayRef<int64_t>{tensorOf(operand).getRank() - 1}; }
+
+bool Reduced::broadcasts(Value value) const {
+  SmallVector<int64_t> shape(tensorOf(operand).getShape());
+  for (int64_t axis : dims)
+    shape[axis] = 1;
+  return tensorOf(value).getShape() == ArrayRef<int64_t>(shape);
+}
+
+std::optional<Reduced> reducedBy(Value value, mt::Reduction kind) {
+  auto reduce = withoutReshapes(value).getDefiningOp<mt::ReduceOp>();
   if (!reduce || reduce.getKind() != kind)
-    return std::nullopt;
-  SmallVector<int64_t> kept(tensorOf(reduce.getOperand()).getShape());
-  for (int64_t axis : reduce.getDims())
-    kept[axis] = 1;
-  if (!anyShape && tensorOf(value).getShape() != ArrayRef<int64_t>(kept))
     return std::nullopt;
   return Reduced{reduce.getOperand(), llvm::to_vector(reduce.getDims())};
 }
 
-std::optional<Reduced> reducedBy(Value value, mt::Reduction kind) { return keptReduction(value, value, kind); }
-
-Value reducedLast(Value value, mt::Reduction kind) {
-  std::optional<Reduced> reduced = reducedBy(value, kind);
-  if (!reduced || reduced->dims != ArrayRef<int64_t>{tensorOf(reduced->operand).getRank() - 1})
-    return {};
-  return reduced->operand;
-}
-
-std::optional<Reduced> meanOf(Value value, bool anyShape) {
+std::optional<Reduced> meanOf(Value value) {
   double scale = 1;
   Value sum = withoutReshapes(value);
   if (auto divide = sum.getDefiningOp<mt::DivOp>()) {
@@ -70,7 +63,7 @@ std::optional<Reduced> meanOf(Value value, bool anyShape) {
     scale = left ? *left : *right;
     sum = left ? multiply.getRhs() : multiply.getLhs();
   }
-  std::optional<Reduced> reduced = keptReduction(value, sum, mt::Reduction::sum, anyShape);
+  std::optional<Reduced> reduced = reducedBy(sum, mt::Reduction::sum);
   if (!reduced)
     return std::nullopt;
   double count = 1;
@@ -134,8 +127,8 @@ static void eraseDead(SmallVector<Operation *> waiting) {
   llvm::DenseSet<Operation *> erased;
   while (!waiting.empty()) {
     Operation *top = waiting.pop_back_val();
-    if (erased.contains(top) || !top->use_empty() || !isMemoryEffectFree(top) ||
-        (top->getNumOperands() == 0 && !isa<mt::ConstantOp>(top)))
+    bool declares = !erased.contains(top) && top->getNumOperands() == 0 && !isa<mt::ConstantOp>(top);
+    if (erased.contains(top) || declares || !isOpTriviallyDead(top))
       continue;
     llvm::SmallSetVector<Operation *, 4> read;
     for (Value operand : top->getOperands())

@@ -19,18 +19,19 @@ mlir::Value withoutReshapes(mlir::Value value);
 // The number that all elements of a constant are, through reshapes and broadcasts.
 std::optional<double> numberOf(mlir::Value value);
 
-// A reduction whose result has the shape of its operand, with the size 1 along the axes that it sums over.
+// A value that is reduced over axes.
 struct Reduced {
   mlir::Value operand;
   llvm::SmallVector<int64_t> dims;
-};
-std::optional<Reduced> reducedBy(mlir::Value value, mlir::mt::Reduction kind);
-// The same where the reduction is over the last axis alone.
-mlir::Value reducedLast(mlir::Value value, mlir::mt::Reduction kind);
 
-// The mean over axes: a sum that is divided by the number of the elements. With `anyShape` a value of another shape,
-// such as one without these axes, counts too.
-std::optional<Reduced> meanOf(mlir::Value value, bool anyShape = false);
+  bool isOverLastAxis() const;
+  // Whether a value has the shape of the operand with the size 1 along the axes, so that it broadcasts to the operand.
+  bool broadcasts(mlir::Value value) const;
+};
+// The reduction that computes a value, through reshapes.
+std::optional<Reduced> reducedBy(mlir::Value value, mlir::mt::Reduction kind);
+// The mean over axes that a value is: a sum that is divided by the number of the elements, through reshapes.
+std::optional<Reduced> meanOf(mlir::Value value);
 
 // Factors of a product, through negations, and through quotients by numbers. `number` is the product of the numbers
 // among them.

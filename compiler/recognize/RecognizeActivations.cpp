@@ -9,8 +9,7 @@
 #include "dialects/mt/Tensor.h"
 #include "dialects/mt/Types.h"
 
-#include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <cmath>
 
@@ -41,12 +40,12 @@ const std::vector<double> &samples() {
 }
 
 // The element-wise operations that make a product of x and numbers, in order; empty: others take part, or too many.
-llvm::SmallSetVector<Operation *, 16> operationsBetween(Value x, Operation *product) {
-  llvm::SmallSetVector<Operation *, 16> found;
+SmallVector<Operation *> operationsBetween(Value x, Operation *product) {
+  llvm::DenseSet<Operation *> found;
   SmallVector<Operation *> waiting = {product};
   while (!waiting.empty()) {
     Operation *op = waiting.pop_back_val();
-    if (!found.insert(op))
+    if (!found.insert(op).second)
       continue;
     if (!isa<mt::ElementwiseOpInterface>(op) || op->getNumResults() != 1 || op->getBlock() != product->getBlock() ||
         found.size() > maxOperations)
@@ -58,15 +57,14 @@ llvm::SmallSetVector<Operation *, 16> operationsBetween(Value x, Operation *prod
         waiting.push_back(operand.getDefiningOp());
       }
   }
-  llvm::SmallVector<Operation *> ordered(found.begin(), found.end());
+  SmallVector<Operation *> ordered(found.begin(), found.end());
   llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  return llvm::SmallSetVector<Operation *, 16>(ordered.begin(), ordered.end());
+  return ordered;
 }
 
 // Evaluates an operation on operands with one number, or with one number per sample.
 std::optional<mt::Tensor> evaluate(Operation *op, ArrayRef<mt::Tensor> operands) {
   // The operation on lines of samples, whatever its shape is in the model.
-  OpBuilder builder(op->getContext());
   OwningOpRef<Operation *> clone = op->clone();
   auto type = RankedTensorType::get({ShapedType::kDynamic}, tensorOf(op->getResult(0)).getElementType());
   (*clone)->getResult(0).setType(type);
@@ -81,7 +79,7 @@ std::optional<mt::Tensor> evaluate(Operation *op, ArrayRef<mt::Tensor> operands)
 
 // The values of a product at the samples of x.
 std::optional<mt::Tensor> valuesOf(Value x, Operation *product) {
-  llvm::SmallSetVector<Operation *, 16> operations = operationsBetween(x, product);
+  SmallVector<Operation *> operations = operationsBetween(x, product);
   bool transcendental = llvm::any_of(operations, [](Operation *op) {
     return isa<mt::ErfOp, mt::ExpOp, mt::TanhOp, mt::SigmoidOp, mt::SoftplusOp>(op);
   });

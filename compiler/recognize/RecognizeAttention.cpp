@@ -146,10 +146,8 @@ public:
     // Shares times values; or the transpose of that, values times shares.
     valuesTransposed = product.getTransposeB();
     value = valuesTransposed ? product.getLhs() : product.getRhs();
-    if (!findSoftmax(valuesTransposed ? product.getRhs() : product.getLhs()) || !findScores())
-      return;
-    if (llvm::all_of(ArrayRef<Value>{value, key, query},
-                     [&](Value operand) { return tensorOf(operand).getRank() == rank; }))
+    if (tensorOf(value).getRank() == rank && findSoftmax(valuesTransposed ? product.getRhs() : product.getLhs()) &&
+        findScores())
       replaceMatched(product, build());
   }
 
@@ -162,7 +160,7 @@ private:
       shares = drops.getOperand();
     }
     softmax = shares.getDefiningOp<mt::SoftmaxOp>();
-    return softmax && shares.hasOneUse();
+    return softmax && shares.hasOneUse() && tensorOf(shares).getRank() == rank;
   }
 
   bool findScores() {
@@ -181,7 +179,8 @@ private:
       }
     }
     auto inner = scores.getDefiningOp<mt::MatmulOp>();
-    if (inner.getTransposeA())
+    if (inner.getTransposeA() || tensorOf(inner.getLhs()).getRank() != rank ||
+        tensorOf(inner.getRhs()).getRank() != rank)
       return false;
     Scaled left = scaledBy(builder, inner.getLhs()), right = scaledBy(builder, inner.getRhs());
     scale *= left.scale * right.scale;

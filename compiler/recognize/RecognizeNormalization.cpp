@@ -3,7 +3,6 @@
 // mt-recognize-normalization: mt.normalize in place of (x - mean) / sqrt(variance + epsilon).
 #include "compiler/Passes.h"
 #include "compiler/recognize/Match.h"
-#include "dialects/mt/Types.h"
 
 using namespace mlir;
 
@@ -13,32 +12,17 @@ namespace mtc {
 
 namespace {
 
-using mt::tensorOf;
-
-struct Centred {
-  Value x;
-  SmallVector<int64_t> dims;
-
-  // Whether a value has the shape of x with the size 1 along the axes of the mean.
-  bool isKept(Value value) const {
-    SmallVector<int64_t> kept(tensorOf(x).getShape());
-    for (int64_t axis : dims)
-      kept[axis] = 1;
-    return tensorOf(value).getShape() == ArrayRef<int64_t>(kept);
-  }
-};
-
-// x and the axes of its mean, of x - mean.
-std::optional<Centred> centredBy(Value value) {
+// Matches x - mean: returns x and the axes of the mean.
+std::optional<Reduced> centredBy(Value value) {
   auto subtract = value.getDefiningOp<mt::SubOp>();
   std::optional<Reduced> mean = subtract ? meanOf(subtract.getRhs()) : std::nullopt;
-  if (!mean || mean->operand != subtract.getLhs() || subtract.getType() != subtract.getLhs().getType())
-    return std::nullopt;
-  return Centred{subtract.getLhs(), mean->dims};
+  bool centres = mean && mean->operand == subtract.getLhs() && mean->broadcasts(subtract.getRhs()) &&
+                 subtract.getType() == subtract.getLhs().getType();
+  return centres ? mean : std::nullopt;
 }
 
 // x - mean, of its square; the formula may write it a second time.
-std::optional<Centred> squareOf(Value value) {
+std::optional<Reduced> squareOf(Value value) {
   if (auto square = value.getDefiningOp<mt::SquareOp>())
     return centredBy(square.getOperand());
   auto multiply = value.getDefiningOp<mt::MulOp>();
@@ -46,7 +30,7 @@ std::optional<Centred> squareOf(Value value) {
 }
 
 // The epsilon, where a value is the variance of what is centred plus a number.
-std::optional<double> epsilonOf(Value value, const Centred &centred) {
+std::optional<double> epsilonOf(Value value, const Reduced &centred) {
   auto add = withoutReshapes(value).getDefiningOp<mt::AddOp>();
   if (!add)
     return std::nullopt;
@@ -55,22 +39,22 @@ std::optional<double> epsilonOf(Value value, const Centred &centred) {
     return std::nullopt;
   Value variance = left ? add.getRhs() : add.getLhs();
   // Epsilon is added to the mean of the squares in any shape of it.
-  std::optional<Reduced> mean = meanOf(variance, /*anyShape=*/true);
-  std::optional<Centred> squared = mean ? squareOf(mean->operand) : std::nullopt;
-  if (!squared || squared->x != centred.x || squared->dims != centred.dims || mean->dims != centred.dims)
+  std::optional<Reduced> mean = meanOf(variance);
+  std::optional<Reduced> squared = mean ? squareOf(mean->operand) : std::nullopt;
+  if (!squared || squared->operand != centred.operand || squared->dims != centred.dims || mean->dims != centred.dims)
     return std::nullopt;
   return left ? *left : *right;
 }
 
 // The epsilon of sqrt(variance + epsilon).
-std::optional<double> deviation(Value value, const Centred &centred) {
+std::optional<double> deviation(Value value, const Reduced &centred) {
   auto root = withoutReshapes(value).getDefiningOp<mt::SqrtOp>();
-  return root && centred.isKept(value) ? epsilonOf(root.getOperand(), centred) : std::nullopt;
+  return root && centred.broadcasts(value) ? epsilonOf(root.getOperand(), centred) : std::nullopt;
 }
 
 // The epsilon of 1 / sqrt(variance + epsilon).
-std::optional<double> inverseDeviation(Value value, const Centred &centred) {
-  if (!centred.isKept(value))
+std::optional<double> inverseDeviation(Value value, const Reduced &centred) {
+  if (!centred.broadcasts(value))
     return std::nullopt;
   Value inner = withoutReshapes(value);
   if (auto root = inner.getDefiningOp<mt::RsqrtOp>())
@@ -80,15 +64,15 @@ std::optional<double> inverseDeviation(Value value, const Centred &centred) {
   return root && numberOf(divide.getLhs()) == 1.0 ? epsilonOf(root.getOperand(), centred) : std::nullopt;
 }
 
-Value normalized(Operation *op, const Centred &centred, double epsilon) {
+Value normalized(Operation *op, const Reduced &centred, double epsilon) {
   OpBuilder builder(op);
-  return mt::NormalizeOp::create(builder, op->getLoc(), centred.x.getType(), centred.x, centred.dims,
+  return mt::NormalizeOp::create(builder, op->getLoc(), centred.operand.getType(), centred.operand, centred.dims,
                                  llvm::APFloat(static_cast<float>(epsilon)));
 }
 
 // (x - mean) / sqrt(variance + epsilon).
 void matchQuotient(mt::DivOp divide) {
-  std::optional<Centred> centred = centredBy(divide.getLhs());
+  std::optional<Reduced> centred = centredBy(divide.getLhs());
   std::optional<double> epsilon = centred ? deviation(divide.getRhs(), *centred) : std::nullopt;
   if (epsilon)
     replaceMatched(divide, normalized(divide, *centred, *epsilon));
@@ -97,7 +81,7 @@ void matchQuotient(mt::DivOp divide) {
 // (x - mean) * (1 / sqrt(variance + epsilon)), or times the product of that and a scale.
 void matchProduct(mt::MulOp multiply) {
   for (unsigned side : {0, 1}) {
-    std::optional<Centred> centred = centredBy(multiply->getOperand(side));
+    std::optional<Reduced> centred = centredBy(multiply->getOperand(side));
     if (!centred)
       continue;
     Value other = multiply->getOperand(1 - side);

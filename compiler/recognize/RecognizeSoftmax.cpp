@@ -5,7 +5,6 @@
 // rounding.
 #include "compiler/Passes.h"
 #include "compiler/recognize/Match.h"
-#include "dialects/mt/Types.h"
 
 using namespace mlir;
 
@@ -15,15 +14,10 @@ namespace mtc {
 
 namespace {
 
-using mt::tensorOf;
-
 // Whether a value is the largest element of each line of x: as it is; without a gradient; where it is finite, and a
 // number elsewhere; or not below a number.
-bool isMaximumOf(Value maximum, Value x) {
-  SmallVector<int64_t> kept(tensorOf(x).getShape());
-  kept.back() = 1;
-  if (tensorOf(maximum).getShape() != ArrayRef<int64_t>(kept))
-    return false;
+bool isMaximumOf(Value value, Value x) {
+  Value maximum = value;
   while (Operation *op = maximum.getDefiningOp()) {
     if (auto larger = dyn_cast<mt::MaximumOp>(op); larger && numberOf(larger.getLhs()))
       maximum = larger.getRhs();
@@ -36,9 +30,8 @@ bool isMaximumOf(Value maximum, Value x) {
     else
       break;
   }
-  auto reduce = maximum.getDefiningOp<mt::ReduceOp>();
-  return reduce && reduce.getKind() == mt::Reduction::max && reduce.getOperand() == x &&
-         reduce.getDims() == ArrayRef<int64_t>{tensorOf(x).getRank() - 1};
+  std::optional<Reduced> reduced = reducedBy(maximum, mt::Reduction::max);
+  return reduced && reduced->operand == x && reduced->isOverLastAxis() && reduced->broadcasts(value);
 }
 
 // x, of x minus the largest element of each of its lines.
@@ -49,16 +42,18 @@ Value shiftedBy(Value value) {
   return isMaximumOf(subtract.getRhs(), subtract.getLhs()) ? subtract.getLhs() : Value();
 }
 
-// e^(x - max), where a value is the sum of its lines.
-mt::ExpOp exponentialOf(Value sum) {
-  Value operand = reducedLast(sum, mt::Reduction::sum);
-  return operand ? operand.getDefiningOp<mt::ExpOp>() : mt::ExpOp();
+// e^y, where `sum` is the sum of its lines; null: it is not. `outer` is the form of the sum that broadcasts to the
+// lines.
+mt::ExpOp exponentialOf(Value sum, Value outer) {
+  std::optional<Reduced> reduced = reducedBy(sum, mt::Reduction::sum);
+  bool lines = reduced && reduced->isOverLastAxis() && reduced->broadcasts(outer);
+  return lines ? reduced->operand.getDefiningOp<mt::ExpOp>() : mt::ExpOp();
 }
 
 // e^(x - max) / sum of it.
 void matchSoftmax(mt::DivOp divide) {
   auto exponential = divide.getLhs().getDefiningOp<mt::ExpOp>();
-  if (!exponential || exponentialOf(divide.getRhs()) != exponential)
+  if (!exponential || exponentialOf(divide.getRhs(), divide.getRhs()) != exponential)
     return;
   OpBuilder builder(divide);
   if (Value x = shiftedBy(exponential.getOperand()))
@@ -74,14 +69,9 @@ void matchLogSoftmax(mt::SubOp subtract) {
     return;
   Value sum = withoutReshapes(logarithm.getOperand());
   if (auto absolute = sum.getDefiningOp<mt::AbsOp>())
-    sum = withoutReshapes(absolute.getOperand());
-  auto reduce = sum.getDefiningOp<mt::ReduceOp>();
-  auto exponential = reduce ? reduce.getOperand().getDefiningOp<mt::ExpOp>() : mt::ExpOp();
-  SmallVector<int64_t> kept(tensorOf(x).getShape());
-  kept.back() = 1;
-  if (!exponential || exponential.getOperand() != shifted || reduce.getKind() != mt::Reduction::sum ||
-      reduce.getDims() != ArrayRef<int64_t>{tensorOf(x).getRank() - 1} ||
-      tensorOf(subtract.getRhs()).getShape() != ArrayRef<int64_t>(kept))
+    sum = absolute.getOperand();
+  mt::ExpOp exponential = exponentialOf(sum, subtract.getRhs());
+  if (!exponential || exponential.getOperand() != shifted)
     return;
   OpBuilder builder(subtract);
   replaceMatched(subtract, mt::LogSoftmaxOp::create(builder, subtract.getLoc(), x.getType(), x));

@@ -122,10 +122,7 @@ static const Operand &expectOperand(const Call &call, size_t index) {
   return call.operands[index];
 }
 
-logical::Value Call::value(size_t index) {
-  const Operand &operand = expectOperand(*this, index);
-  return operand.known ? operand.known->lift(ops) : operand.assembly ? operand.assembly->whole(ops) : operand.value;
-}
+logical::Value Call::value(size_t index) { return expectOperand(*this, index).lift(ops); }
 
 const Known *Call::known(size_t index) const { return index < operands.size() ? operands[index].known.get() : nullptr; }
 

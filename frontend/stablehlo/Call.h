@@ -43,6 +43,10 @@ struct Operand {
   std::vector<MeanTerm> means = {};
   std::shared_ptr<const Assembly> assembly = nullptr;
   bool isThere() const { return known || value || !means.empty(); }
+  // As one value of the model, whatever it is but a mean.
+  logical::Value lift(logical::Ops &ops) const {
+    return known ? known->lift(ops) : assembly ? assembly->whole(ops) : value;
+  }
 };
 
 class Call {

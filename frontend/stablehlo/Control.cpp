@@ -43,7 +43,7 @@ static Operand chosen(logical::Ops &ops, const logical::Value &index, int64_t nu
   auto valueOf = [&](const Operand &operand) {
     if (!operand.isThere() || !operand.means.empty())
       throw Refused("a branch whose result is a mean over the samples");
-    return operand.known ? operand.known->lift(ops) : operand.assembly ? operand.assembly->whole(ops) : operand.value;
+    return operand.lift(ops);
   };
   logical::Value condition =
       index.isBoolean()

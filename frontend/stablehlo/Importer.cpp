@@ -202,8 +202,6 @@ LogicalResult Importer::build(Operation &op, std::vector<Operand> operands, std:
 }
 
 LogicalResult Importer::evaluateOp(Operation &op, Values &values) {
-  if (++evaluated > maxEvaluated)
-    return op.emitError("expected at most 500000 ops with all calls, found more");
   std::vector<Operand> operands, results;
   for (mlir::Value operand : op.getOperands())
     operands.push_back(values.lookup(operand));
@@ -236,6 +234,10 @@ LogicalResult Importer::evaluateBlock(Block &body, ArrayRef<Operand> arguments, 
                                       std::vector<Operand> &results) {
   for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), arguments))
     values[argument] = operand;
+  // A block counts all of its ops, the return too: a loop of nothing else ends as well.
+  evaluated += std::distance(body.begin(), body.end());
+  if (evaluated > maxEvaluated)
+    return body.back().emitError("expected at most 500000 ops with all calls and steps of loops, found more");
   // Without the return, which is not registered as a terminator.
   for (Operation &op : llvm::make_range(body.begin(), std::prev(body.end())))
     if (failed(evaluateOp(op, values)))
@@ -257,7 +259,7 @@ LogicalResult Importer::makeResults(ArrayRef<Operand> results, std::vector<train
     try {
       if (!result.value || result.value.rank() == 0 || !result.value.size(0).isBatch())
         throw Refused("expected a result whose first axis is the batch, or one mean over the samples, the loss");
-      outputs.push_back({name, logical::whole(ops, result.assembly ? result.assembly->whole(ops) : result.value)});
+      outputs.push_back({name, logical::whole(ops, result.lift(ops))});
     } catch (const Refused &refused) {
       return emitError(ops.location) << refused.what();
     }

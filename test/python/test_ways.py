@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One transformer block by several ways in: the plans have the same kernels and need the same memory."""
 
-import collections
 import math
 import os
 import warnings
@@ -19,6 +18,7 @@ import optax
 import pytest
 import stablehlo_text
 import torch
+from plans import kernels
 from torch import nn
 
 BATCH, PLACES, WIDTH, HEADS, HIDDEN, CLASSES = 8, 64, 32, 4, 64, 10
@@ -130,14 +130,6 @@ def by_stablehlo(causal, path):
                                   stablehlo_text.shaped(stablehlo_text.BATCH, PLACES, WIDTH))
     (path / "model.mlir").write_text(text)
     return mtc.compile(path / "model.mlir", batch_size=BATCH, **SETTINGS)
-
-
-def kernels(plan):
-    """How many steps of a training step have a kernel of each kind."""
-    found = plan.inspect()
-    kinds = {kernel["name"]: kernel["kind"] for kernel in found["kernels"]}
-    program = next(p for p in found["programs"] if p["name"] == "train_step")
-    return collections.Counter(kinds[step["kernel"]] for step in program["steps"] if "kernel" in step)
 
 
 @pytest.mark.parametrize("causal", CAUSAL, ids=["full", "causal"])

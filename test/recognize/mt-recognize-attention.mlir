@@ -85,7 +85,7 @@ mt.model @single {
 
 // -----
 // A bias of positions; a query that sees no key, whose shares are equal in a formula; shares that are an output too; a
-// score that is low, but not hidden; a score that a scale after the mask makes so.
+// score that is low, but not hidden; a score that a scale after the mask makes so; shares that all samples have.
 
 // CHECK-LABEL: mt.model @others
 // CHECK-NOT:   mt.attention
@@ -124,6 +124,11 @@ mt.model @others {
   %14 = mt.softmax %13 : tensor<?x2x2xf32>
   %15 = mt.matmul %14, %q : tensor<?x2x2xf32>, tensor<?x2x4xf32>
   mt.output "scaled", %15 : tensor<?x2x4xf32>
+
+  %table = mt.variable "table" init(ones) : tensor<3x4xf32>
+  %16 = mt.softmax %table : tensor<3x4xf32>
+  %17 = mt.matmul %q, %16 transpose_b : tensor<?x2x4xf32>, tensor<3x4xf32>
+  mt.output "table", %17 : tensor<?x2x3xf32>
   %l = mt.reduce sum, %q over [1, 2] : tensor<?x2x4xf32>
   mt.loss "loss", %l : tensor<?xf32>
   mt.sgd

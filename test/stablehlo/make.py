@@ -71,6 +71,10 @@ files = {
                     '      "stablehlo.return"(%c) : (tensor<f32>) -> ()\n'
                     f'    }}) : ({T}, tensor<f32>) -> tensor<4xf32>\n' + op("stablehlo.abs")),
     "returns": module(ABS + f'    "func.return"(%x) : ({T}) -> ()\n    %y = "stablehlo.abs"(%x) : ({T}) -> {T}'),
+    "endless": module('    %c = "stablehlo.constant"() <{value = dense<true> : tensor<i1>}> : () -> tensor<i1>\n'
+                      f'    %y = "stablehlo.while"(%x) ({{\n    ^bb0(%s: {T}):\n'
+                      '      "stablehlo.return"(%c) : (tensor<i1>) -> ()\n    }, {\n'
+                      f'    ^bb0(%s: {T}):\n      "stablehlo.return"(%s) : ({T}) -> ()\n    }}) : ({T}) -> {T}'),
     "nothing": module(REDUCE.format("", f"() -> {T}")),
     "number": module('    %z = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () -> i32\n' +
                      REDUCE.format("%z, %z", f"(i32, i32) -> {T}")),

@@ -111,25 +111,34 @@ double multiplied(double a, double b) { return a * b; }
 double quotient(double a, double b) { return a / b; }
 double power(double a, double b) { return std::pow(a, b); }
 
-// Sums and differences of sizes: of two multiples of the batch, or of a size and 0.
-bool addSizes(Call &call, int64_t sign) {
+// Two lists of sizes, some of which are multiples of the batch, size by size; false: they are none, or `combine` has no
+// size for two of them.
+bool combineSizes(Call &call, llvm::function_ref<std::optional<Size>(Size, Size)> combine) {
   const Known *a = call.known(0), *b = call.known(1);
   if (!a || !b || a->shape != b->shape || !(a->hasBatch() || b->hasBatch()))
     return false;
   Known result = *a;
   result.timesBatch.assign(result.numbers.size(), false);
   for (int64_t i = 0; i < a->count(); ++i) {
-    Size x = a->size(i), y = b->size(i);
-    if (x.batch != y.batch && (x.batch ? y : x).times != 0)
+    std::optional<Size> size = combine(a->size(i), b->size(i));
+    if (!size)
       return false;
-    int64_t times;
-    if (__builtin_mul_overflow(y.times, sign, &times) || __builtin_add_overflow(x.times, times, &times))
-      return false;
-    result.numbers[i] = static_cast<double>(times);
-    result.timesBatch[i] = times != 0 && (x.batch || y.batch);
+    result.numbers[i] = static_cast<double>(size->times);
+    result.timesBatch[i] = size->batch;
   }
   call.give(result);
   return true;
+}
+
+// Of two multiples of the batch, or of a size and 0.
+bool addSizes(Call &call, int64_t sign) {
+  return combineSizes(call, [&](Size x, Size y) -> std::optional<Size> {
+    int64_t times;
+    if ((x.batch != y.batch && (x.batch ? y : x).times != 0) || __builtin_mul_overflow(y.times, sign, &times) ||
+        __builtin_add_overflow(x.times, times, &times))
+      return std::nullopt;
+    return Size(times, times != 0 && (x.batch || y.batch));
+  });
 }
 
 void buildAdd(Call &call) {
@@ -158,22 +167,13 @@ bool scaleCount(Call &call) {
 
 // torch-xla lets no size be below 1. A batch has a sample or more, so n times k is at least k.
 bool takeLargerSizes(Call &call) {
-  const Known *a = call.known(0), *b = call.known(1);
-  if (!a || !b || a->shape != b->shape || !(a->hasBatch() || b->hasBatch()))
-    return false;
-  Known result = *a;
-  result.timesBatch.assign(result.numbers.size(), false);
-  for (int64_t i = 0; i < a->count(); ++i) {
-    logical::Size x = a->size(i), y = b->size(i);
+  return combineSizes(call, [](Size x, Size y) -> std::optional<Size> {
     if (x.batch == y.batch ? x.times < y.times : y.batch)
       std::swap(x, y);
     if (x.batch && !y.batch && x.times < y.times)
-      return false;
-    result.numbers[i] = static_cast<double>(x.times);
-    result.timesBatch[i] = x.batch;
-  }
-  call.give(result);
-  return true;
+      return std::nullopt;
+    return x;
+  });
 }
 
 void buildMaximum(Call &call) {

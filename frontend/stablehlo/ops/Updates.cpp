@@ -102,6 +102,7 @@ void buildUpdate(Call &call) {
   };
   if (!assembly->find(start, size) && llvm::any_of(assembly->parts, overlaps))
     *assembly = {assembly->whole(call.ops), axis, {}};
+  call.ops.charge(static_cast<int64_t>(assembly->parts.size())); // of the copy
   assembly->parts[start] = call.value(1);
   call.results.push_back({nullptr, assembly->base, {}, assembly});
 }
