@@ -8,6 +8,7 @@
 #include "compiler/differentiate/JoinLengths.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/ModelTable.h"
+#include "dialects/graph/GraphDialect.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/DeviceMemory.h"
@@ -282,10 +283,10 @@ private:
     return !set.empty() || left.empty();
   }
 
-  // The parser knows only the dialect of models, so that it refuses text of later stages.
+  // The parser knows only the dialects of models, so that it refuses text of later stages.
   static DialectRegistry modelDialects() {
     DialectRegistry registry;
-    registry.insert<mlir::mt::MtDialect>();
+    registry.insert<mlir::mt::MtDialect, mlir::graph::GraphDialect>();
     return registry;
   }
 

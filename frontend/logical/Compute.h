@@ -28,7 +28,9 @@ struct Aligned {
 
   Value result(mlir::Value tensor) const { return replaced(like, tensor, order); }
 };
-Aligned alignStored(Ops &ops, llvm::ArrayRef<Value> values, mlir::Type element);
+// `what` the operation is called where it is refused; `whole`: all of the tensors have the result's shape.
+Aligned alignStored(Ops &ops, llvm::ArrayRef<Value> values, mlir::Type element, llvm::StringRef what = "an operation",
+                    bool whole = false);
 template <typename Op> Value binary(Ops &ops, const Value &a, const Value &b) {
   if (a.element() != b.element() || a.isBoolean())
     throw Refused("expected two operands of numbers of one type");
@@ -58,6 +60,8 @@ Value integerPower(Ops &ops, const Value &value, int64_t exponent);
 
 // Over logical axes, which disappear. Over the batch there is a sum only.
 Value reduce(Ops &ops, mlir::mt::Reduction kind, const Value &value, llvm::ArrayRef<int64_t> axes);
+// The same, but not over the batch, which becomes the first axis.
+Value reduceWithinSamples(Ops &ops, mlir::mt::Reduction kind, const Value &value, llvm::ArrayRef<int64_t> axes);
 Value mean(Ops &ops, const Value &value, llvm::ArrayRef<int64_t> axes);
 // The same, and the axes stay with the size 1.
 Value keepDims(const Value &reduced, llvm::ArrayRef<int64_t> axes);
@@ -66,6 +70,8 @@ Value argmax(Ops &ops, const Value &value, size_t axis);
 Value cumsum(Ops &ops, const Value &value, size_t axis, bool reverse);
 // (x - mean) / sqrt(variance + epsilon) over axes of a sample.
 Value normalize(Ops &ops, const Value &value, llvm::ArrayRef<int64_t> axes, double epsilon);
+// -log softmax(logits)[label] of each label: [..., C] and [...] of i32.
+Value crossEntropy(Ops &ops, const Value &logits, const Value &labels);
 
 // ---- Products (Products.cpp)
 
@@ -114,6 +120,9 @@ Value fromEnd(Ops &ops, const Value &ids, int64_t size);
 // Slices by index along an axis, whose place the axes of `ids` take; ids out of range are clamped. The value is a table
 // without the batch, or the ids are the same for all samples, or each sample has its own.
 Value take(Ops &ops, const Value &value, const Value &ids, size_t axis);
+// Sums of updates by id, over the batch: [rows, D...] of ids [I...] and updates [I..., D...], with the batch in I. Ids
+// out of range are clamped.
+Value scatterRows(Ops &ops, int64_t rows, const Value &ids, const Value &updates);
 // Places in the batch: [b] of i32.
 Value samplePlaces(Ops &ops);
 

@@ -7,12 +7,27 @@ using namespace mlir;
 
 namespace mtc::logical {
 
-Aligned alignStored(Ops &ops, ArrayRef<Value> values, Type element) {
+// A tensor has the batch as one axis.
+static void checkBatch(ArrayRef<Value> aligned, StringRef what) {
+  std::optional<size_t> found;
+  for (const Value &value : aligned)
+    for (auto [axis, parts] : llvm::enumerate(value.axes))
+      for (const Axis &part : parts)
+        if (part.isStored() && part.size.batch && found.value_or(axis) != axis)
+          throw Refused(what.str() +
+                        " of every sample with every other one: two operands have the batch as different axes of " +
+                        describe(value.shape()) + "; give both as many axes");
+        else if (part.isStored() && part.size.batch)
+          found = axis;
+}
+
+Aligned alignStored(Ops &ops, ArrayRef<Value> values, Type element, StringRef what, bool whole) {
   Shape shape = commonShape(values);
   SmallVector<Value> repeated;
   for (const Value &value : values)
     repeated.push_back(broadcast(value, shape));
   repeated = align(repeated);
+  checkBatch(repeated, what);
   Aligned result;
   result.like = repeated[0];
   result.order = orderOf(repeated);
@@ -21,9 +36,9 @@ Aligned alignStored(Ops &ops, ArrayRef<Value> values, Type element) {
   for (int part : result.order)
     sizes.push_back(storedSize(flat[part].size));
   for (const Value &value : repeated) {
-    mlir::Value stored = arrange(ops, value, result.order);
+    mlir::Value stored = arrange(ops, value, result.order, whole ? ArrayRef<int>(result.order) : ArrayRef<int>());
     auto type = cast<RankedTensorType>(stored.getType());
-    if (!mt::isSplit(type)) // axes of size 1 in front are not written, but of a split tensor
+    if (!whole && !mt::isSplit(type)) // axes of size 1 in front are not written, but of a split tensor
       stored = ops.reshapeStored(stored, type.getShape().drop_while([](int64_t size) { return size == 1; }));
     result.stored.push_back(stored);
   }

@@ -188,6 +188,9 @@ static mlir::Value transposeStored(Ops &ops, mlir::Value stored, SmallVector<int
 mlir::Value arrange(Ops &ops, const Value &value, ArrayRef<int> order, ArrayRef<int> expand) {
   SmallVector<Axis> flat = value.flat();
   SmallVector<int64_t> permutation, narrow, full;
+  if (llvm::count_if(order, [&](int part) { return flat[part].size.batch; }) > 1)
+    throw Refused("a value that has the batch as two axes, " + describe(value.shape()) +
+                  ": each sample with every other one");
   for (int part : order) {
     bool stored = flat[part].isStored();
     if (stored)
@@ -218,22 +221,32 @@ size_t firstPart(const Value &value, size_t axis) {
   return count;
 }
 
-// The batch to the front.
-static SmallVector<int> batchFirst(ArrayRef<Axis> flat, SmallVector<int> parts) {
+SmallVector<int> batchFirst(ArrayRef<Axis> flat) {
+  SmallVector<int> parts;
+  for (auto [index, part] : llvm::enumerate(flat))
+    if (!part.size.isOne())
+      parts.push_back(static_cast<int>(index));
   int *batch = llvm::find(parts, batchOf(flat));
   if (batch != parts.end())
     std::rotate(parts.begin(), batch, batch + 1);
   return parts;
 }
 
+Value withStored(Ops &ops, const Value &value, ArrayRef<int> parts) {
+  SmallVector<Axis> flat = value.flat();
+  SmallVector<int> order = storedInOrder(flat), missing;
+  for (int part : parts)
+    if (!flat[part].isStored())
+      missing.push_back(part);
+  if (missing.empty())
+    return value;
+  llvm::append_range(order, missing);
+  return replaced(value, arrange(ops, value, order, missing), order);
+}
+
 Value canonical(Ops &ops, const Value &input) {
   Value value = decide(input);
-  SmallVector<Axis> flat = value.flat();
-  SmallVector<int> wanted;
-  for (int part : everyPart(flat.size()))
-    if (!flat[part].size.isOne())
-      wanted.push_back(part);
-  wanted = batchFirst(flat, wanted);
+  SmallVector<int> wanted = batchFirst(value.flat());
   return replaced(value, arrange(ops, value, wanted, wanted), wanted);
 }
 

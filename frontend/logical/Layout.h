@@ -29,6 +29,10 @@ llvm::SmallVector<int> orderOf(llvm::ArrayRef<Value> values);
 mlir::Value arrange(Ops &ops, const Value &value, llvm::ArrayRef<int> order, llvm::ArrayRef<int> expand = {});
 // The value with another stored tensor, whose axes are the parts `order`.
 Value replaced(const Value &value, mlir::Value stored, llvm::ArrayRef<int> order);
+// All parts but those of size 1, the batch first.
+llvm::SmallVector<int> batchFirst(llvm::ArrayRef<Axis> flat);
+// The value with these parts stored, whatever their size.
+Value withStored(Ops &ops, const Value &value, llvm::ArrayRef<int> parts);
 // Stored with the batch first and the rest in logical order, and all parts but those of 1.
 Value canonical(Ops &ops, const Value &value);
 // Stored with this logical axis last, and all of it.

@@ -12,26 +12,6 @@ static int movedPart(const Value &value, size_t axis) {
   return static_cast<int>(firstPart(value, axis));
 }
 
-// The value with these parts stored, whatever their size.
-static Value withStored(Ops &ops, const Value &value, ArrayRef<int> parts) {
-  SmallVector<Axis> flat = value.flat();
-  SmallVector<std::pair<int, int>> stored;
-  for (auto [index, part] : llvm::enumerate(flat))
-    if (part.isStored())
-      stored.push_back({part.place, static_cast<int>(index)});
-  llvm::sort(stored);
-  SmallVector<int> order, missing;
-  for (auto [place, part] : stored)
-    order.push_back(part);
-  for (int part : parts)
-    if (!flat[part].isStored())
-      missing.push_back(part);
-  if (missing.empty())
-    return value;
-  llvm::append_range(order, missing);
-  return replaced(value, arrange(ops, value, order, missing), order);
-}
-
 // A number for each stored axis but the batch; `of` gives that of a part.
 static SmallVector<int64_t> listOf(const Value &value, llvm::function_ref<int64_t(int)> of) {
   SmallVector<int64_t> numbers(value.type().getRank());
@@ -264,6 +244,17 @@ Value take(Ops &ops, const Value &input, const Value &ids, size_t axis) {
   full.erase(full.begin() + static_cast<int64_t>(axis));
   full.insert(full.begin() + static_cast<int64_t>(axis), lead.begin() + own, lead.end());
   return reshape(ops, value, full);
+}
+
+Value scatterRows(Ops &ops, int64_t rows, const Value &ids, const Value &updates) {
+  Value places = canonical(ops, ids), values = canonical(ops, updates);
+  ArrayRef<int64_t> shape = values.type().getShape(), lead = places.type().getShape();
+  if (shape.take_front(lead.size()) != lead || batchOf(places.flat()) < 0)
+    throw Refused("an update by ids that are not of the samples");
+  SmallVector<int64_t> made = {rows};
+  llvm::append_range(made, shape.drop_front(lead.size()));
+  return ops.value(mt::ScatterAddOp::create(ops.builder, ops.location, RankedTensorType::get(made, ops.f32()),
+                                            places.stored, values.stored));
 }
 
 } // namespace mtc::logical

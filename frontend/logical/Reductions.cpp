@@ -75,6 +75,24 @@ Value reduce(Ops &ops, mt::Reduction kind, const Value &value, ArrayRef<int64_t>
   return result;
 }
 
+Value reduceWithinSamples(Ops &ops, mt::Reduction kind, const Value &input, ArrayRef<int64_t> axes) {
+  Value value = decide(input);
+  checkAxes(axes, value.rank());
+  Value apart{value.stored, {}}; // the batch, the axes that stay, then the other parts of the axes that go
+  SmallVector<Parts, 4> gone;
+  for (int64_t axis : axes)
+    for (const Axis &part : value.axes[axis])
+      (part.size.batch ? apart.axes : gone).push_back({part});
+  if (apart.axes.size() != 1)
+    throw Refused("expected the batch among the axes to reduce within samples");
+  for (auto [index, parts] : llvm::enumerate(value.axes))
+    if (!llvm::is_contained(axes, static_cast<int64_t>(index)))
+      apart.axes.push_back(parts);
+  auto kept = static_cast<int64_t>(apart.axes.size());
+  llvm::append_range(apart.axes, gone);
+  return reduce(ops, kind, apart, llvm::to_vector(llvm::seq<int64_t>(kept, static_cast<int64_t>(apart.rank()))));
+}
+
 Value mean(Ops &ops, const Value &value, ArrayRef<int64_t> axes) {
   Size size;
   for (int64_t axis : axes)
@@ -105,11 +123,14 @@ Value argmax(Ops &ops, const Value &value, size_t axis) {
   return result;
 }
 
-Value cumsum(Ops &ops, const Value &value, size_t axis, bool backward) {
-  Value last = storedLast(ops, value, axis);
+Value cumsum(Ops &ops, const Value &input, size_t axis, bool backward) {
+  Value value = decide(input);
+  if (value.size(axis).batch)
+    throw Refused("a cumulative sum along the batch");
+  value = withStored(ops, value, {static_cast<int>(firstPart(value, axis))});
   return {
-      mt::CumsumOp::create(ops.builder, ops.location, last.type(), last.stored, last.type().getRank() - 1, backward),
-      last.axes};
+      mt::CumsumOp::create(ops.builder, ops.location, value.type(), value.stored, value.axes[axis][0].place, backward),
+      value.axes};
 }
 
 Value normalize(Ops &ops, const Value &input, ArrayRef<int64_t> axes, double epsilon) {
@@ -129,6 +150,29 @@ Value normalize(Ops &ops, const Value &input, ArrayRef<int64_t> axes, double eps
   return {mt::NormalizeOp::create(ops.builder, ops.location, value.type(), value.stored, places,
                                   llvm::APFloat(static_cast<float>(epsilon))),
           value.axes};
+}
+
+Value crossEntropy(Ops &ops, const Value &logits, const Value &labels) {
+  Value value = decide(logits);
+  if (value.rank() == 0 || value.size(value.rank() - 1).batch)
+    throw Refused("a cross entropy over the samples of a batch");
+  if (!logits.isFloat() || !labels.isInteger())
+    throw Refused("expected logits of f32 and labels of i32");
+  checkCount(labels.rank(), value.rank() - 1);
+  Parts classes = value.axes.pop_back_val();
+  SmallVector<Value> both = align({value, decide(labels)});
+  auto count = static_cast<int>(both[0].flat().size());
+  SmallVector<int> order = batchFirst(both[0].flat());
+  Value targets = both[1];
+  both[0].axes.push_back(classes);
+  SmallVector<int> withClasses(order);
+  withClasses.push_back(count);
+  mlir::Value predictions = arrange(ops, both[0], withClasses, withClasses);
+  auto type = cast<RankedTensorType>(predictions.getType());
+  mlir::Value made = mt::SparseCategoricalCrossentropyOp::create(
+      ops.builder, ops.location, type.clone(type.getShape().drop_back()), predictions,
+      arrange(ops, targets, order, order), /*from_logits=*/true);
+  return replaced(targets, made, order);
 }
 
 } // namespace mtc::logical

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/mlir/ReadModel.h"
 
+#include "frontend/graph/GraphLayout.h"
 #include "frontend/mlir/Limits.h"
 #include "frontend/mlir/NameLayers.h"
 #include "frontend/mlir/Prescan.h"
@@ -65,6 +66,9 @@ OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int6
   // Sizes are checked before any verifier computes with them.
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!module || failed(checkLimits(*module, batch)) || failed(verify(*module)))
+    return {};
+  if (hasGraph(*module) &&
+      (failed(lowerGraph(*module)) || failed(checkLimits(*module, batch)) || failed(verify(*module))))
     return {};
   nameLayers(*module);
   return module;

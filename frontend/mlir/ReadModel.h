@@ -11,7 +11,7 @@
 
 namespace mtc {
 
-// Parses and verifies text. `context` should have only the mt dialect loaded, so that other dialects do not parse.
+// Parses and verifies text. `context` should have only the dialects mt and graph, so that other dialects do not parse.
 // Returns null, with errors in `diagnostics`, if the text is invalid. `batch` is the size of `?` for limits. `length`
 // replaces each {length} in the text; 0: the text must not contain it.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int64_t batch,

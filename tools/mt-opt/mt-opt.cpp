@@ -4,6 +4,8 @@
 // --stage-fuse.
 #include "compiler/Passes.h"
 #include "compiler/Pipeline.h"
+#include "dialects/graph/GraphDialect.h"
+#include "frontend/graph/GraphLayout.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -50,10 +52,11 @@ static void registerStages() {
 
 int main(int argc, char **argv) {
   DialectRegistry registry;
-  registry.insert<mt::MtDialect, plan::PlanDialect, shard::ShardDialect, func::FuncDialect, arith::ArithDialect,
-                  vector::VectorDialect, LLVM::LLVMDialect>();
+  registry.insert<mt::MtDialect, plan::PlanDialect, graph::GraphDialect, shard::ShardDialect, func::FuncDialect,
+                  arith::ArithDialect, vector::VectorDialect, LLVM::LLVMDialect>();
   registerTransformsPasses();
   mtc::registerMTCompilerPasses();
+  mtc::registerGraphLayout();
   registerStages();
   auto [input, output] = registerAndParseCLIOptions(argc, argv, "mt-opt: runs the passes of MTC\n", registry);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The graph dialect: a model as its framework wrote it. Values have the framework's shapes; the pass `graph-layout`
+// decides how they are stored and makes ops of `mt`.
+#ifndef GRAPH_OPS_TD
+#define GRAPH_OPS_TD
+
+include "dialects/mt/MtBase.td"
+
+def Graph_Dialect : Dialect {
+  let name = "graph";
+  let cppNamespace = "::mlir::graph";
+  let summary = "a model in the shapes of its framework";
+  let description = [{
+    The ops stand in the body of an `mt.model`, among ops of `mt`. Ops of `mt` take and give tensors, ops of `graph`
+    take and give values of `!graph.value`. `graph.logical` makes a value of a tensor, `graph.tensor` a tensor of a
+    value. The module has `graph.version = 1 : i32`: a text is written and read by one version of MTC.
+
+    The type of a result states its shape. `graph-layout` reports each op that computes another shape or that `mt`
+    cannot do.
+  }];
+  let useDefaultTypePrinterParser = 1;
+}
+
+def Graph_Value : TypeDef<Graph_Dialect, "Value"> {
+  let mnemonic = "value";
+  let summary = "a logical shape and an element type: !graph.value<[b, 3, 224, 224], f32>";
+  let description = [{
+    The axes are in the order of the framework. A size is a number of 1 or more, the batch `b`, or a multiple of it,
+    `16*b`, in any axis. Elements are f32, i32 or i1. In `sizes` a multiple k of the batch is -k.
+
+    Errors: more than 16 axes, or more than 2^46 elements for a batch of 1.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$sizes, "::mlir::Type":$element);
+  let assemblyFormat = "`<` custom<Sizes>($sizes) `,` $element `>`";
+  let genVerifyDecl = 1;
+}
+
+class Graph_Op<string mnemonic, dag operands, string format, dag resulting = (outs Graph_Value:$result)>
+    : Op<Graph_Dialect, mnemonic, [Pure]> {
+  let arguments = operands;
+  let results = resulting;
+  let assemblyFormat = format;
+}
+// An op whose last words are the types of its operands and of its result.
+class Graph_TypedOp<string mnemonic, dag operands, string words>
+    : Graph_Op<mnemonic, operands, words # " attr-dict `:` functional-type(operands, results)">;
+defvar Graph_Ints = DefaultValuedAttr<DenseI64ArrayAttr, "{}">;
+
+// ---- Tensors and values
+
+def LogicalOp : Graph_Op<"logical", (ins Mt_Tensor:$tensor),
+                         "$tensor attr-dict `:` type($tensor) `->` qualified(type($result))"> {
+  let summary = "a tensor as a value of the same axes, `?` as `b`";
+  let description = "`graph.logical %x : tensor<?x784xf32> -> !graph.value<[b, 784], f32>`";
+}
+def TensorOp : Graph_Op<"tensor", (ins Graph_Value:$value), "$value attr-dict `:` qualified(type($value)) `->` type($result)",
+                        (outs Mt_Tensor:$result)> {
+  let summary = "a value as a tensor: the batch first, then the other axes in their order, row major";
+  let description = [{
+    `graph.tensor %v : !graph.value<[16*b, 64], f32> -> tensor<?x16x64xf32>`. [3, b] becomes `tensor<?x3xf32>`.
+
+    Errors: another number of elements of a sample than in the value.
+  }];
+}
+
+// ---- Element by element
+
+def ElementwiseOp : Graph_Op<"elementwise", (ins StrAttr:$name, Variadic<Graph_Value>:$operands),
+    "$name `(` $operands `)` attr-dict `:` functional-type($operands, $result)"> {
+  let summary = "an op of mt element by element, of operands that broadcast as NumPy's";
+  let description = [{
+    `graph.elementwise "compare"(%a, %b) {kind = #mt<compare_kind lt>} : (!graph.value<[b, 8], f32>, !graph.value<[],
+    f32>) -> !graph.value<[b, 8], i1>`
+
+    The attributes are those of the op of `mt`: each of the element-wise ones, and `stop_gradient`, `while_training`,
+    `dropout`, `gaussian_noise` and `gaussian_dropout`.
+
+    Errors: another op; operands with the batch as different axes.
+  }];
+}
+
+// ---- Shapes
+
+def TransposeOp : Graph_TypedOp<"transpose", (ins Graph_Value:$operand, DenseI64ArrayAttr:$permutation),
+                                "$operand `by` $permutation"> {
+  let summary = "axis i of the result is axis permutation[i] of the operand";
+}
+def ReshapeOp : Graph_TypedOp<"reshape", (ins Graph_Value:$operand), "$operand"> {
+  let summary = "the same elements, row major, in another shape";
+  let description = "[b, 16, 64] may become [16*b, 64]. Errors: a part of another axis is folded with the batch.";
+}
+def BroadcastOp : Graph_TypedOp<"broadcast", (ins Graph_Value:$operand, DenseI64ArrayAttr:$dims),
+                                "$operand `dims` $dims"> {
+  let summary = "axis i of the operand is axis dims[i] of the result; sizes of 1 and other axes are repeated";
+  let description = [{
+    `graph.broadcast %a dims [1] : (!graph.value<[8], f32>) -> !graph.value<[b, 8], f32>`
+
+    Errors: `dims` that do not rise; a size of the operand that is neither 1 nor that of the result.
+  }];
+}
+
+// ---- Over axes
+
+def ReduceOp : Graph_TypedOp<"reduce", (ins Mt_ReductionAttr:$kind, Graph_Value:$operand, DenseI64ArrayAttr:$dims,
+                                        UnitAttr:$within_samples),
+                             "`` $kind `,` $operand `over` $dims (`within_samples` $within_samples^)?"> {
+  let summary = "sum, max or min over axes, which the result does not have";
+  let description = [{
+    `graph.reduce sum, %a over [0, 1] : (!graph.value<[b, 8], f32>) -> !graph.value<[], f32>`
+
+    With `within_samples` the batch is not summed over: it becomes the first axis of the result. `graph.reduce sum, %a
+    over [0] within_samples : (!graph.value<[16*b, 8], f32>) -> !graph.value<[b, 8], f32>` sums 16 rows of each sample.
+
+    Errors: a max or min over the batch.
+  }];
+}
+def AlongOp : Graph_TypedOp<"along", (ins StrAttr:$name, Graph_Value:$operand, I64Attr:$dim),
+                            "$name `(` $operand `)` `dim` `=` $dim"> {
+  let summary = "an op of mt along an axis: softmax, log_softmax or argmax, which takes the axis away";
+}
+def CumsumOp : Graph_TypedOp<"cumsum", (ins Graph_Value:$operand, I64Attr:$dim, UnitAttr:$reverse),
+                             "$operand `dim` `=` $dim (`reverse` $reverse^)?"> {
+  let summary = "sums of what comes before and at each place along an axis, from its end if `reverse`";
+}
+def NormalizeOp : Graph_TypedOp<"normalize", (ins Graph_Value:$operand, DenseI64ArrayAttr:$dims, F32Attr:$epsilon),
+                                "$operand `over` $dims `epsilon` `=` $epsilon"> {
+  let summary = "(x - mean) / sqrt(variance + epsilon), with statistics over axes of each sample";
+}
+def CrossEntropyOp : Graph_TypedOp<"cross_entropy", (ins Graph_Value:$logits, Graph_Value:$labels),
+                                   "$logits `,` $labels"> {
+  let summary = "mt.sparse_categorical_crossentropy from_logits of logits [..., C] and labels [...] of i32";
+}
+
+// ---- Products
+
+def DotGeneralOp : Graph_TypedOp<"dot_general", (ins Graph_Value:$lhs, Graph_Value:$rhs,
+    DenseI64ArrayAttr:$lhs_contracted, DenseI64ArrayAttr:$rhs_contracted, Graph_Ints:$lhs_common,
+    Graph_Ints:$rhs_common),
+    "$lhs `,` $rhs `contract` $lhs_contracted `x` $rhs_contracted (`common` $lhs_common^ `x` $rhs_common)?"> {
+  let summary = "sums of products over pairs of contracted axes; pairs of common axes are in both";
+  let description = [{
+    `graph.dot_general %a, %b contract [2] x [1] common [0] x [0] : (!graph.value<[b, 4, 8], f32>, !graph.value<[b, 8,
+    2], f32>) -> !graph.value<[b, 4, 2], f32>`
+
+    Axes of the result: the common ones, the free ones of lhs, the free ones of rhs.
+
+    Errors: the batch as a free axis of both.
+  }];
+}
+def ConvolutionOp : Graph_TypedOp<"convolution", (ins Graph_Value:$images, Graph_Value:$kernel, Graph_Ints:$strides,
+    Graph_Ints:$padding, Graph_Ints:$dilation, DefaultValuedAttr<I64Attr, "1">:$groups),
+    "$images `,` $kernel (`strides` $strides^)? (`padding` $padding^)? (`dilation` $dilation^)? "
+    "(`groups` `=` $groups^)?"> {
+  let summary = "convolution without a flip of images [b, C, spatial...] with a kernel [F, C / groups, spatial...]";
+  let description = [{
+    One or two spatial axes. `strides` and `dilation` have a number for each of them, `padding` two: before and after.
+    An empty list: 1, or no padding. Negative padding cuts off.
+  }];
+}
+def TransposedConvolutionOp : Graph_TypedOp<"transposed_convolution", (ins Graph_Value:$images, Graph_Value:$kernel,
+    Graph_Ints:$strides, Graph_Ints:$padding, Graph_Ints:$dilation, DefaultValuedAttr<I64Attr, "1">:$groups),
+    "$images `,` $kernel (`strides` $strides^)? (`padding` $padding^)? (`dilation` $dilation^)? "
+    "(`groups` `=` $groups^)?"> {
+  let summary = "gradient of a convolution to its images; the kernel is [C, F / groups, spatial...]";
+  let description = "The images are [b, C, spatial...], the result is [b, F, spatial...], whose sizes are those of the "
+                    "images that the convolution had. The attributes are those of `graph.convolution`.";
+}
+def PoolOp : Graph_TypedOp<"pool", (ins Mt_ReductionAttr:$kind, Graph_Value:$images, DenseI64ArrayAttr:$window,
+                                    Graph_Ints:$strides, Graph_Ints:$padding),
+    "`` $kind `,` $images `window` $window (`strides` $strides^)? (`padding` $padding^)?"> {
+  let summary = "sum or max of windows of [b, C, spatial...]; the padding takes no part";
+}
+
+// ---- Parts
+
+def SliceOp : Graph_TypedOp<"slice", (ins Graph_Value:$operand, DenseI64ArrayAttr:$starts, Graph_Ints:$strides),
+                            "$operand `starts` $starts (`strides` $strides^)?"> {
+  let summary = "elements from starts on, with strides of 1 or more; the result's type says how many";
+  let description = "Errors: elements outside of the operand; a part of the batch.";
+}
+def PadOp : Graph_TypedOp<"pad", (ins Graph_Value:$operand, DefaultValuedAttr<F32Attr, "0.0f">:$value,
+                                  DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, Graph_Ints:$interior),
+    "$operand (`value` `=` $value^)? `low` $low `high` $high (`interior` $interior^)?"> {
+  let summary = "elements of `value` before, after and between the operand's; negative numbers cut off";
+  let description = "Errors: a value that is not finite; padding of the batch.";
+}
+def ConcatOp : Graph_TypedOp<"concat", (ins Variadic<Graph_Value>:$operands, I64Attr:$dim), "$operands `dim` `=` $dim"> {
+  let summary = "one after the other along an axis, which is not the batch";
+}
+def ReverseOp : Graph_TypedOp<"reverse", (ins Graph_Value:$operand, DenseI64ArrayAttr:$dims), "$operand `over` $dims"> {
+  let summary = "the last element first along axes, which are not the batch";
+}
+def TakeOp : Graph_TypedOp<"take", (ins Graph_Value:$operand, Graph_Value:$ids, I64Attr:$dim),
+                           "$operand `,` $ids `dim` `=` $dim"> {
+  let summary = "slices by index along an axis, whose place the axes of the ids take; ids out of range are clamped";
+  let description = [{
+    `graph.take %table, %ids dim = 0 : (!graph.value<[1000, 64], f32>, !graph.value<[b, 20], i32>) ->
+    !graph.value<[b, 20, 64], f32>`
+
+    The operand is a table that all samples share, or the ids are the same for all samples, or each sample has its own
+    ids, whose first axis is the batch.
+  }];
+}
+def ScatterRowsOp : Graph_TypedOp<"scatter_rows", (ins Graph_Value:$ids, Graph_Value:$updates), "$ids `,` $updates"> {
+  let summary = "sums of updates by id over the batch: [rows, D...] of ids [I...] and updates [I..., D...]";
+  let description = "Row v is the sum of the updates whose id is v; ids out of range are clamped. The batch is in I.";
+}
+def OneHotOp : Graph_TypedOp<"one_hot", (ins Graph_Value:$ids), "$ids"> {
+  let summary = "1 at the place of the id along a new last axis, else 0";
+}
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products, convolutions and pools.
+#include "frontend/graph/Lower.h"
+
+using namespace mlir;
+
+namespace mtc::lower {
+namespace {
+
+logical::AxisPairs pairsOf(ArrayRef<int64_t> left, ArrayRef<int64_t> right) {
+  logical::checkCount(right.size(), left.size());
+  logical::AxisPairs pairs;
+  for (auto [i, j] : llvm::zip(left, right))
+    pairs.push_back({i, j});
+  return pairs;
+}
+
+Value lowerDotGeneral(Call &call, graph::DotGeneralOp op) {
+  return logical::product(call.ops, call.operands[0], call.operands[1],
+                          pairsOf(op.getLhsContracted(), op.getRhsContracted()),
+                          pairsOf(op.getLhsCommon(), op.getRhsCommon()));
+}
+
+// `padding` has two numbers for each axis: before and after.
+logical::Windows windowsOf(SmallVector<int64_t> taps, ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
+                           ArrayRef<int64_t> dilation, int64_t groups) {
+  logical::Windows windows;
+  size_t count = taps.size();
+  auto ones = [&](ArrayRef<int64_t> list) {
+    return list.empty() ? SmallVector<int64_t>(count, 1) : SmallVector<int64_t>(list);
+  };
+  windows.taps = std::move(taps);
+  windows.strides = ones(strides);
+  windows.dilation = ones(dilation);
+  windows.groups = groups;
+  SmallVector<int64_t> pairs = padding.empty() ? SmallVector<int64_t>(2 * count, 0) : SmallVector<int64_t>(padding);
+  logical::checkCount(windows.strides.size(), count);
+  logical::checkCount(windows.dilation.size(), count);
+  logical::checkCount(pairs.size(), 2 * count);
+  for (size_t i = 0; i < count; ++i) {
+    windows.low.push_back(pairs[2 * i]);
+    windows.high.push_back(pairs[2 * i + 1]);
+    if (windows.taps[i] < 1 || windows.strides[i] < 1 || windows.dilation[i] < 1)
+      throw Refused("expected windows, strides and dilations of 1 or more");
+  }
+  if (groups < 1)
+    throw Refused("expected one group or more, found " + std::to_string(groups));
+  return windows;
+}
+
+template <typename Op> logical::Windows windowsOfKernel(const Value &kernel, Op op) {
+  SmallVector<int64_t> taps;
+  for (size_t i = 2; i < kernel.rank(); ++i) {
+    if (kernel.size(i).batch)
+      throw Refused("a convolution by a kernel that differs between samples, " + logical::describe(kernel.shape()));
+    taps.push_back(kernel.size(i).times);
+  }
+  return windowsOf(taps, op.getStrides(), op.getPadding(), op.getDilation(), op.getGroups());
+}
+
+void expectFloats(const Call &call) {
+  for (const Value &operand : call.operands)
+    if (!operand.isFloat())
+      throw Refused("expected floats, found integers or booleans");
+}
+
+Value lowerConvolution(Call &call, graph::ConvolutionOp op) {
+  expectFloats(call);
+  const Value &kernel = call.operands[1];
+  return logical::convolution(call.ops, call.operands[0], kernel, windowsOfKernel(kernel, op));
+}
+
+Value lowerTransposedConvolution(Call &call, graph::TransposedConvolutionOp op) {
+  expectFloats(call);
+  const Value &kernel = call.operands[1];
+  Shape shape = call.shape();
+  logical::checkCount(shape.size(), call.operands[0].rank());
+  SmallVector<int64_t> sizes;
+  for (const Size &size : ArrayRef<Size>(shape).drop_front(std::min<size_t>(2, shape.size())))
+    sizes.push_back(size.times);
+  return logical::transposedConvolution(call.ops, call.operands[0], kernel, windowsOfKernel(kernel, op), sizes);
+}
+
+Value lowerPool(Call &call, graph::PoolOp op) {
+  expectFloats(call);
+  return logical::pool(call.ops, op.getKind(), call.operands[0],
+                       windowsOf(SmallVector<int64_t>(op.getWindow()), op.getStrides(), op.getPadding(), {}, 1));
+}
+
+} // namespace
+
+llvm::ArrayRef<Entry> productOps() {
+  static constexpr Entry entries[] = {
+      entry<graph::DotGeneralOp, lowerDotGeneral>(), entry<graph::ConvolutionOp, lowerConvolution>(),
+      entry<graph::TransposedConvolutionOp, lowerTransposedConvolution>(), entry<graph::PoolOp, lowerPool>()};
+  return entries;
+}
+
+} // namespace mtc::lower
