@@ -57,7 +57,7 @@ Value lowerAlong(Call &call, graph::AlongOp op) {
   Value result{makeNamed(call, name, made, value.stored), value.axes};
   if (removes)
     result.axes.erase(result.axes.begin() + static_cast<int64_t>(axis));
-  return result;
+  return call.ops.tidy(result);
 }
 
 } // namespace

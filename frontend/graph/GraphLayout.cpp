@@ -77,6 +77,8 @@ public:
     for (Operation &op : body)
       if (isOfGraph(op))
         ops.push_back(&op);
+      else
+        given.insert(&op);
     for (Operation *op : ops)
       lowerOp(*op);
     if (failed)
@@ -123,9 +125,10 @@ private:
     }
   }
 
-  static bool mayGo(Operation &op) { return isPure(&op) && !isa<mt::VariableOp>(op) && op.getNumRegions() == 0; }
+  // The model's own ops of mt stay, used or not: batch normalization changes its moving averages.
+  bool mayGo(Operation &op) const { return isPure(&op) && !given.contains(&op) && op.getNumRegions() == 0; }
 
-  static void removeDead(Block &body) {
+  void removeDead(Block &body) const {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
       if (mayGo(op) && op.use_empty())
         op.erase();
@@ -146,7 +149,7 @@ private:
   };
 
   // Ops that compute the same as an op before them.
-  static void removeEqual(Block &body) {
+  void removeEqual(Block &body) const {
     llvm::DenseSet<Operation *, Equal> known;
     for (Operation &op : llvm::make_early_inc_range(body)) {
       if (!mayGo(op))
@@ -162,6 +165,7 @@ private:
   mt::ModelOp model;
   OpBuilder builder;
   llvm::DenseMap<mlir::Value, logical::Value> values;
+  llvm::DenseSet<Operation *> given; // the ops of mt in the model's text
   int64_t budget = logical::Ops::maxBudget;
   bool failed = false;
 };

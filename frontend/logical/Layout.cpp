@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/logical/Layout.h"
 
+#include "frontend/logical/Constants.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -136,13 +138,9 @@ SmallVector<int> orderOf(ArrayRef<Value> values) {
   for (const Value &value : values)
     if (SmallVector<int> mine = storedInOrder(value.flat()); mine.size() == stored.count())
       return mine;
-  SmallVector<int> best;
-  int batch = batchOf(values[0].flat());
-  if (batch >= 0 && stored.test(batch))
-    best.push_back(batch);
-  for (unsigned part : stored.set_bits())
-    if (static_cast<int>(part) != batch)
-      best.push_back(static_cast<int>(part));
+  SmallVector<Axis> flat = values[0].flat();
+  SmallVector<int> best(stored.set_bits());
+  llvm::stable_sort(best, [&](int a, int b) { return flat[a].size.batch > flat[b].size.batch; });
   return best;
 }
 
@@ -159,6 +157,12 @@ mlir::Value broadcastStored(Ops &ops, mlir::Value stored, ArrayRef<int64_t> shap
   if (!mt::isSplit(type)) { // axes that are missing in front are repeated
     ArrayRef<int64_t> sizes = type.getShape();
     stored = ops.reshapeStored(stored, sizes.drop_while([](int64_t size) { return size == 1; }));
+    sizes = cast<RankedTensorType>(stored.getType()).getShape();
+    IndexMap map{0, SmallVector<int64_t>(shape.size() - sizes.size(), 0)};
+    for (auto [size, stride] : llvm::zip(sizes, rowMajor(sizes)))
+      map.strides.push_back(size == 1 ? 0 : stride);
+    if (mlir::Value folded = foldConstant(ops, stored, shape, map))
+      return folded;
   }
   return mt::BroadcastOp::create(ops.builder, ops.location, type.clone(shape), stored);
 }
@@ -179,9 +183,14 @@ static mlir::Value transposeStored(Ops &ops, mlir::Value stored, SmallVector<int
       return stored;
   }
   auto type = cast<RankedTensorType>(stored.getType());
-  SmallVector<int64_t> shape;
-  for (int64_t axis : permutation)
+  SmallVector<int64_t> shape, strides = rowMajor(type.getShape());
+  IndexMap map;
+  for (int64_t axis : permutation) {
     shape.push_back(type.getDimSize(axis));
+    map.strides.push_back(strides[axis]);
+  }
+  if (mlir::Value folded = foldConstant(ops, stored, shape, map))
+    return folded;
   return mt::TransposeOp::create(ops.builder, ops.location, type.clone(shape), stored, permutation);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/logical/Compute.h"
 
+#include "frontend/logical/Constants.h"
+
 using namespace mlir;
 
 namespace mtc::logical {
@@ -31,6 +33,72 @@ static RankedTensorType withSizes(RankedTensorType type, ArrayRef<int64_t> sizes
   return type.clone(shape);
 }
 
+// The product with a matrix of the columns of a vocabulary that a tensor is, with a bias or without; null: it is none.
+static mt::MatmulOp vocabularyProduct(mlir::Value stored) {
+  constexpr int64_t vocabulary = 1024;
+  if (auto sum = stored.getDefiningOp<mt::AddOp>())
+    for (auto [logits, bias] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())})
+      if (cast<RankedTensorType>(bias.getType()).getRank() == 1 && logits.getType() == stored.getType() &&
+          logits.getDefiningOp<mt::MatmulOp>())
+        return vocabularyProduct(logits);
+  auto product = stored.getDefiningOp<mt::MatmulOp>();
+  auto type = cast<RankedTensorType>(stored.getType());
+  bool fits = product && mt::isSplit(type) && type.getShape().back() >= vocabulary && !product.getTransposeA() &&
+              cast<RankedTensorType>(product.getRhs().getType()).getRank() == 2;
+  return fits ? product : mt::MatmulOp();
+}
+
+static mlir::Value sliceStored(Ops &ops, mlir::Value stored, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes,
+                               ArrayRef<int64_t> strides);
+
+// More than half of the logits of a vocabulary, say of all tokens but the last, are the product of a part: a loss of
+// them reads the result of the product, as it must for logits that are not stored (docs/ir.md, "Losses over many
+// classes"). Null: the tensor is something else.
+static mlir::Value sliceProduct(Ops &ops, mlir::Value stored, SmallVector<int64_t> starts, SmallVector<int64_t> sizes,
+                                ArrayRef<int64_t> strides) {
+  mt::MatmulOp product = vocabularyProduct(stored);
+  auto type = cast<RankedTensorType>(stored.getType());
+  auto elements = [](ArrayRef<int64_t> shape) {
+    int64_t count = 1;
+    for (int64_t size : shape)
+      count = multiply(count, size);
+    return count;
+  };
+  if (!product || sizes.back() != type.getShape().back() ||
+      elements(sizes) <= elements(type.getShape().drop_front()) / 2)
+    return {};
+  RankedTensorType made = withSizes(type, sizes);
+  starts.back() = 0;
+  sizes.back() = cast<RankedTensorType>(product.getLhs().getType()).getShape().back();
+  mlir::Value lines = sliceStored(ops, product.getLhs(), starts, sizes, strides);
+  mlir::Value logits = mt::MatmulOp::create(ops.builder, product.getLoc(), made, lines, product.getRhs(),
+                                            /*transpose_a=*/false, product.getTransposeB());
+  if (product.getResult() == stored)
+    return logits;
+  auto sum = stored.getDefiningOp<mt::AddOp>();
+  mlir::Value bias = sum.getLhs() == product.getResult() ? sum.getRhs() : sum.getLhs();
+  return mt::AddOp::create(ops.builder, sum.getLoc(), made, logits, bias);
+}
+
+static mlir::Value sliceStored(Ops &ops, mlir::Value stored, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes,
+                               ArrayRef<int64_t> strides) {
+  auto type = cast<RankedTensorType>(stored.getType());
+  ArrayRef<int64_t> from = type.getShape().drop_front(mt::isSplit(type));
+  IndexMap map{0, rowMajor(from)};
+  bool inside = true; // of another slice the verifier reports what is wrong
+  for (auto [whole, stride, start, size, step] : llvm::zip(from, map.strides, starts, sizes, strides)) {
+    inside &= start >= 0 && start < whole && size >= 1 && step >= 1 && (size - 1) <= (whole - 1 - start) / step;
+    map.start += inside ? start * stride : 0;
+    stride *= inside ? step : 0;
+  }
+  if (mlir::Value folded = inside ? foldConstant(ops, stored, sizes, map) : mlir::Value())
+    return folded;
+  if (mlir::Value product =
+          inside ? sliceProduct(ops, stored, to_vector(starts), to_vector(sizes), strides) : mlir::Value())
+    return product;
+  return mt::SliceOp::create(ops.builder, ops.location, withSizes(type, sizes), stored, starts, sizes, strides);
+}
+
 Value slice(Ops &ops, const Value &input, ArrayRef<int64_t> starts, ArrayRef<Size> sizes, ArrayRef<int64_t> strides) {
   Value value = decide(input);
   for (size_t count : {starts.size(), sizes.size(), strides.size()})
@@ -53,9 +121,8 @@ Value slice(Ops &ops, const Value &input, ArrayRef<int64_t> starts, ArrayRef<Siz
     };
     auto whole = [&](int part) { return flat[part].size.times; };
     SmallVector<int64_t> newSizes = list([&](int axis) { return sizes[axis].times; }, whole);
-    value.stored = mt::SliceOp::create(ops.builder, ops.location, withSizes(value.type(), newSizes), value.stored,
-                                       list([&](int axis) { return starts[axis]; }, [](int) { return 0; }), newSizes,
-                                       list([&](int axis) { return strides[axis]; }, [](int) { return 1; }));
+    value.stored = sliceStored(ops, value.stored, list([&](int axis) { return starts[axis]; }, [](int) { return 0; }),
+                               newSizes, list([&](int axis) { return strides[axis]; }, [](int) { return 1; }));
   }
   for (int part : axisOf)
     if (part >= 0)
@@ -216,28 +283,29 @@ static Value takeRows(Ops &ops, const Value &table, const Value &ids, size_t axi
   return result;
 }
 
-Value take(Ops &ops, const Value &input, const Value &ids, size_t axis) {
-  Value value = decide(input);
-  int batch = batchOf(value.flat());
-  int part = movedPart(value, axis);
-  if (batch < 0)
-    return takeRows(ops, value, ids, axis);
-  if (!value.flat()[batch].isStored())
-    throw Refused("a lookup in values that are repeated for each sample");
-  bool own = batchOf(ids.flat()) >= 0;
-  if (own && !(ids.rank() && ids.size(0).isBatch()))
-    throw Refused("a lookup in values that differ between samples, by places whose first axis is not the batch");
-  // Places as [?, Q] or [Q].
+// The number that all ids are, as an index of so many; none where they differ or are not known.
+static std::optional<int64_t> onlyId(const Value &ids, int64_t count) {
+  DenseElementsAttr elements = elementsOf(ids.stored);
+  if (!elements || !elements.isSplat())
+    return std::nullopt;
+  return std::clamp<int64_t>(elements.getSplatValue<int32_t>(), 0, count - 1);
+}
+
+// The same, but without the first axis, along which all elements are equal.
+static Value ofOneSample(const Value &value) { return {value.stored, {value.axes.begin() + 1, value.axes.end()}}; }
+
+// Of each sample, by ids that all samples share, or by its own: [b, ...].
+static Value takeInSamples(Ops &ops, Value value, const Value &ids, size_t axis, bool own) {
   Size count;
   for (size_t i = own; i < ids.rank(); ++i)
     count = multiply(count.times, ids.size(i).times);
-  Value flatIds = own ? reshape(ops, canonical(ops, ids), {batchSize(), count}) : reshape(ops, ids, {count});
-  mlir::Value places = whole(ops, flatIds);
-  value = withStored(ops, value, {part});
-  int place = value.flat()[part].place;
+  Value flat = own ? reshape(ops, ids, {batchSize(), count}) : reshape(ops, ids, {count});
+  value = withStored(ops, value, {movedPart(value, axis)});
+  int place = value.axes[axis][0].place;
   SmallVector<int64_t> shape(value.type().getShape());
   shape[place] = count.times;
-  value.stored = mt::TakeOp::create(ops.builder, ops.location, value.type().clone(shape), value.stored, places, place);
+  value.stored =
+      mt::TakeOp::create(ops.builder, ops.location, value.type().clone(shape), value.stored, whole(ops, flat), place);
   value.axes[axis] = {Axis{count, place}};
   value = ops.tidy(value);
   Shape full = value.shape(), lead = ids.shape();
@@ -246,15 +314,50 @@ Value take(Ops &ops, const Value &input, const Value &ids, size_t axis) {
   return reshape(ops, value, full);
 }
 
+Value take(Ops &ops, const Value &input, const Value &places, size_t axis) {
+  Value value = decide(input), ids = decide(places);
+  int part = movedPart(value, axis);
+  bool own = axis > 0 && value.size(0).isBatch() && ids.rank() > 0 && ids.size(0).isBatch();
+  if (own && !ids.axes[0][0].isStored()) {
+    ids = ofOneSample(ids);
+    own = false;
+  }
+  if (std::optional<int64_t> id = onlyId(ids, value.flat()[part].size.times)) {
+    Value result = sliceAxis(ops, value, axis, *id, 1);
+    result.axes.erase(result.axes.begin() + static_cast<int64_t>(axis));
+    for (const Parts &parts : llvm::reverse(ids.axes)) {
+      Parts &same = *result.axes.insert(result.axes.begin() + static_cast<int64_t>(axis), parts);
+      for (Axis &each : same)
+        each.place = -1;
+    }
+    return result;
+  }
+  if (own && !value.axes[0][0].isStored()) // all samples share the table
+    return takeRows(ops, ofOneSample(value), ids, axis - 1);
+  if (!mt::isSplit(value.type()))
+    return takeRows(ops, value, ids, axis);
+  if (!own && mt::isSplit(ids.type()))
+    throw Refused("a lookup in values that differ between samples, by places that do too and whose first axis is not "
+                  "the batch of the values");
+  return takeInSamples(ops, value, ids, axis, own);
+}
+
 Value scatterRows(Ops &ops, int64_t rows, const Value &ids, const Value &updates) {
   Value places = canonical(ops, ids), values = canonical(ops, updates);
   ArrayRef<int64_t> shape = values.type().getShape(), lead = places.type().getShape();
-  if (shape.take_front(lead.size()) != lead || batchOf(places.flat()) < 0)
+  if (ids.rank() > updates.rank() || shape.take_front(lead.size()) != lead || batchOf(places.flat()) < 0)
     throw Refused("an update by ids that are not of the samples");
   SmallVector<int64_t> made = {rows};
   llvm::append_range(made, shape.drop_front(lead.size()));
-  return ops.value(mt::ScatterAddOp::create(ops.builder, ops.location, RankedTensorType::get(made, ops.f32()),
-                                            places.stored, values.stored));
+  Value result{mt::ScatterAddOp::create(ops.builder, ops.location, RankedTensorType::get(made, ops.f32()),
+                                        places.stored, values.stored),
+               {Parts{Axis{Size(rows), 0}}}};
+  for (Parts parts : ArrayRef<Parts>(values.axes).drop_front(places.rank())) {
+    for (Axis &part : parts)
+      part.place -= part.isStored() ? static_cast<int>(lead.size()) - 1 : 0;
+    result.axes.push_back(parts);
+  }
+  return ops.tidy(result);
 }
 
 } // namespace mtc::logical

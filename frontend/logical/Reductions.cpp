@@ -111,8 +111,10 @@ Value keepDims(const Value &reduced, ArrayRef<int64_t> axes) {
 Value softmax(Ops &ops, const Value &value, size_t axis, bool logarithm) {
   Value last = storedLast(ops, value, axis);
   if (logarithm)
-    return {mt::LogSoftmaxOp::create(ops.builder, ops.location, last.type(), last.stored), last.axes};
-  return {mt::SoftmaxOp::create(ops.builder, ops.location, last.type(), last.stored), last.axes};
+    last.stored = mt::LogSoftmaxOp::create(ops.builder, ops.location, last.type(), last.stored);
+  else
+    last.stored = mt::SoftmaxOp::create(ops.builder, ops.location, last.type(), last.stored);
+  return ops.tidy(last);
 }
 
 Value argmax(Ops &ops, const Value &value, size_t axis) {
@@ -128,23 +130,33 @@ Value cumsum(Ops &ops, const Value &input, size_t axis, bool backward) {
   if (value.size(axis).batch)
     throw Refused("a cumulative sum along the batch");
   value = withStored(ops, value, {static_cast<int>(firstPart(value, axis))});
-  return {
-      mt::CumsumOp::create(ops.builder, ops.location, value.type(), value.stored, value.axes[axis][0].place, backward),
-      value.axes};
+  value.stored =
+      mt::CumsumOp::create(ops.builder, ops.location, value.type(), value.stored, value.axes[axis][0].place, backward);
+  return ops.tidy(value);
 }
 
 Value normalize(Ops &ops, const Value &input, ArrayRef<int64_t> axes, double epsilon) {
-  Value value = canonical(ops, input);
-  SmallVector<int64_t> places;
+  Value value = decide(input);
   checkAxes(axes, value.rank());
   for (int64_t axis : axes)
-    for (const Axis &part : value.axes[axis]) {
-      if (part.size.batch)
-        throw Refused("a normalization over the samples of the batch");
-      if (part.isStored())
-        places.push_back(part.place);
-    }
-  llvm::sort(places);
+    if (value.size(axis).batch)
+      throw Refused("a normalization over the samples of the batch");
+  auto placesOf = [&] {
+    SmallVector<int64_t> places;
+    for (int64_t axis : axes)
+      for (const Axis &part : value.axes[axis])
+        if (!part.size.isOne())
+          places.push_back(part.place);
+    llvm::sort(places);
+    return places;
+  };
+  SmallVector<int64_t> places = placesOf();
+  // Where they are the last ones of what is stored, in any order, nothing has to move.
+  int64_t first = value.type().getRank() - static_cast<int64_t>(places.size());
+  if (first < 0 || !llvm::equal(places, llvm::seq<int64_t>(first, value.type().getRank()))) {
+    value = canonical(ops, value);
+    places = placesOf();
+  }
   if (places.empty())
     return ops.number(0, ops.f32(), value.shape());
   return {mt::NormalizeOp::create(ops.builder, ops.location, value.type(), value.stored, places,

@@ -9,6 +9,7 @@ namespace {
 // Parts of the old shape and sizes of the new one that have equal products, the fewest.
 struct Chunk {
   SmallVector<Axis> parts;
+  SmallVector<int> numbers; // of the parts
   SmallVector<Size> sizes;
   // Whether the parts are the sizes, or are not stored, or are stored one after the other.
   bool isSimple() const {
@@ -57,17 +58,22 @@ SmallVector<SmallVector<Size>> splitBatch(ArrayRef<Size> shape, int64_t before) 
   return groups;
 }
 
-void addChunks(ArrayRef<Axis> old, ArrayRef<Size> sizes, SmallVectorImpl<Chunk> &chunks) {
+// `numbers`: which parts of `flat` these chunks have.
+void addChunks(ArrayRef<Axis> flat, ArrayRef<int> numbers, ArrayRef<Size> sizes, SmallVectorImpl<Chunk> &chunks) {
   size_t i = 0, j = 0;
-  while (i < old.size() || j < sizes.size()) {
+  while (i < numbers.size() || j < sizes.size()) {
     Chunk chunk;
-    if (i < old.size())
-      chunk.parts.push_back(old[i++]);
+    auto addPart = [&] {
+      chunk.numbers.push_back(numbers[i]);
+      chunk.parts.push_back(flat[numbers[i++]]);
+    };
+    if (i < numbers.size())
+      addPart();
     if (j < sizes.size())
       chunk.sizes.push_back(sizes[j++]);
     while (productOf(chunk.parts) != productOf(chunk.sizes)) {
-      if (productOf(chunk.parts) < productOf(chunk.sizes) && i < old.size())
-        chunk.parts.push_back(old[i++]);
+      if (productOf(chunk.parts) < productOf(chunk.sizes) && i < numbers.size())
+        addPart();
       else if (j < sizes.size())
         chunk.sizes.push_back(sizes[j++]);
       else
@@ -108,6 +114,54 @@ Value reshapeSimple(Ops &ops, const Value &value, ArrayRef<Chunk> chunks, ArrayR
   return result;
 }
 
+// The value in an order in which chunks of several parts are stored one after the other: those parts are repeated where
+// they are not stored, and all parts stand in logical order, the batch first.
+Value rearranged(Ops &ops, const Value &value, ArrayRef<Chunk> chunks) {
+  SmallVector<Axis> flat = value.flat();
+  SmallVector<int> expand, order;
+  for (const Chunk &chunk : chunks)
+    if ((chunk.parts.size() != 1 || chunk.sizes.size() != 1) &&
+        llvm::any_of(chunk.parts, [](const Axis &part) { return part.isStored(); }))
+      llvm::append_range(expand, chunk.numbers);
+  for (int part : batchFirst(flat))
+    if (flat[part].isStored() || llvm::is_contained(expand, part))
+      order.push_back(part);
+  return replaced(value, arrange(ops, value, order, expand), order);
+}
+
+// The chunks of a value and a shape, and the parts that the shape's axes then have.
+SmallVector<Chunk> chunksOf(const Value &value, ArrayRef<Size> shape, SmallVector<SmallVector<Size>> &groups) {
+  SmallVector<Axis> flat = value.flat();
+  SmallVector<int> old;
+  for (int part : everyPart(flat.size()))
+    if (!flat[part].size.isOne())
+      old.push_back(part);
+  int *at = llvm::find_if(old, [&](int part) { return flat[part].size.batch; });
+  bool batch = at != old.end();
+  if (llvm::count_if(old, [&](int part) { return flat[part].size.batch; }) > 1)
+    throw Refused("a reshape of " + describe(value.shape()) + ", each sample with every other one");
+  ArrayRef<int> front(old.begin(), at), back = ArrayRef<int>(at, old.end()).drop_front(batch);
+  int64_t before = batch ? 1 : -1;
+  for (int part : batch ? front : ArrayRef<int>())
+    before = multiply(before, flat[part].size.times);
+  groups = splitBatch(shape, before);
+  SmallVector<Size> sizes;
+  for (const SmallVector<Size> &group : groups)
+    for (const Size &size : group)
+      if (!size.isOne())
+        sizes.push_back(size);
+  Size *there = llvm::find_if(sizes, [](const Size &size) { return size.batch; });
+  if (batch != (there != sizes.end()))
+    throw Refused("expected as many elements in " + describe(shape) + " as in " + describe(value.shape()));
+  SmallVector<Chunk> chunks;
+  addChunks(flat, front, ArrayRef<Size>(sizes.begin(), there), chunks);
+  if (batch) {
+    chunks.push_back({{flat[*at]}, {*at}, {batchSize()}});
+    addChunks(flat, back, ArrayRef<Size>(there + 1, sizes.end()), chunks);
+  }
+  return chunks;
+}
+
 } // namespace
 
 Value reshape(Ops &ops, const Value &input, ArrayRef<Size> shape) {
@@ -122,35 +176,13 @@ Value reshape(Ops &ops, const Value &input, ArrayRef<Size> shape) {
     return result;
   }
   Value value = decide(input);
-  for (bool again = false;; again = true) {
-    SmallVector<Axis> old;
-    for (const Axis &part : value.flat())
-      if (!part.size.isOne())
-        old.push_back(part);
-    int at = batchOf(old);
-    SmallVector<SmallVector<Size>> groups =
-        splitBatch(shape, at < 0 ? -1 : productOf(ArrayRef<Axis>(old).take_front(at)));
-    SmallVector<Size> sizes;
-    for (const SmallVector<Size> &group : groups)
-      for (const Size &size : group)
-        if (!size.isOne())
-          sizes.push_back(size);
-    const Size *there = llvm::find_if(sizes, [](const Size &size) { return size.batch; });
-    if ((at < 0) != (there == sizes.end()))
-      throw Refused("expected as many elements in " + describe(shape) + " as in " + describe(value.shape()));
-    auto before = static_cast<size_t>(there - sizes.begin());
-    SmallVector<Chunk> chunks;
-    if (at < 0) {
-      addChunks(old, sizes, chunks);
-    } else {
-      addChunks(ArrayRef<Axis>(old).take_front(at), ArrayRef<Size>(sizes).take_front(before), chunks);
-      chunks.push_back({{old[at]}, {batchSize()}});
-      addChunks(ArrayRef<Axis>(old).drop_front(at + 1), ArrayRef<Size>(sizes).drop_front(before + 1), chunks);
-    }
-    if (again || llvm::all_of(chunks, [](const Chunk &chunk) { return chunk.isSimple(); }))
-      return reshapeSimple(ops, value, chunks, groups);
-    value = canonical(ops, value);
+  SmallVector<SmallVector<Size>> groups;
+  SmallVector<Chunk> chunks = chunksOf(value, shape, groups);
+  if (!llvm::all_of(chunks, [](const Chunk &chunk) { return chunk.isSimple(); })) {
+    value = rearranged(ops, value, chunks);
+    chunks = chunksOf(value, shape, groups);
   }
+  return reshapeSimple(ops, value, chunks, groups);
 }
 
 } // namespace mtc::logical

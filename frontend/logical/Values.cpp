@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/logical/Values.h"
 
+#include "frontend/logical/Constants.h"
 #include "frontend/mlir/Limits.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -85,7 +86,14 @@ Value Ops::value(mlir::Value stored) {
   Value value{stored, {}};
   for (auto [place, size] : llvm::enumerate(value.type().getShape()))
     value.axes.push_back({Axis{ShapedType::isDynamic(size) ? batchSize() : Size(size), static_cast<int>(place)}});
-  return tidy(value);
+  DenseElementsAttr elements = elementsOf(stored);
+  if (!elements || !elements.isSplat() || value.rank() == 0)
+    return tidy(value);
+  for (Parts &parts : value.axes) // all elements are equal
+    parts[0].place = -1;
+  value.stored =
+      mt::ConstantOp::create(builder, location, elements.resizeSplat(RankedTensorType::get({}, value.element())));
+  return value;
 }
 
 Value Ops::tidy(Value value) {
@@ -145,6 +153,12 @@ mlir::Value Ops::reshapeStored(mlir::Value stored, ArrayRef<int64_t> shape) {
     return stored;
   if (auto inner = stored.getDefiningOp<mt::ReshapeOp>())
     return reshapeStored(inner.getOperand(), shape);
+  DenseElementsAttr elements = elementsOf(stored);
+  int64_t count = 1;
+  for (int64_t size : elements ? shape : ArrayRef<int64_t>())
+    count = multiply(count, size);
+  if (elements && count == elements.getNumElements())
+    return mt::ConstantOp::create(builder, location, elements.reshape(type.clone(shape)));
   return mt::ReshapeOp::create(builder, location, type.clone(shape), stored);
 }
 

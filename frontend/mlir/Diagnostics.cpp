@@ -78,13 +78,21 @@ std::string DiagnosticLines::locationText(Location location) const {
   return name;
 }
 
+std::string DiagnosticLines::layerText(Location location) const {
+  FileLineColLoc file = findFile(location);
+  auto layer = location->findInstanceOf<NameLoc>();
+  bool elsewhere = file && layer && file.getFilename() != name;
+  return elsewhere ? " (in \"" + layer.getName().str() + "\")" : "";
+}
+
 std::string DiagnosticLines::format(Diagnostic &diagnostic) const {
   static constexpr const char *severities[] = {"note", "warning", "error", "note"};
   std::string message = diagnostic.str();
   MLIRContext &context = *diagnostic.getLocation().getContext();
   std::string text = reword(message, context);
   std::string result = locationText(diagnostic.getLocation()) + ": " +
-                       severities[static_cast<int>(diagnostic.getSeverity())] + ": " + text;
+                       severities[static_cast<int>(diagnostic.getSeverity())] + ": " + text +
+                       layerText(diagnostic.getLocation());
   if (llvm::StringRef(message).starts_with("Dialect `"))
     return result;
   for (Diagnostic &note : diagnostic.getNotes()) {

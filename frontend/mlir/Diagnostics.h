@@ -27,6 +27,8 @@ public:
 private:
   std::string format(mlir::Diagnostic &diagnostic) const;
   std::string locationText(mlir::Location location) const;
+  // The layer of an op whose location is in another file than the model's, that of the user's program.
+  std::string layerText(mlir::Location location) const;
 
   std::string name;
   Sink sink;
