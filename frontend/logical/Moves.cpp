@@ -33,6 +33,12 @@ static RankedTensorType withSizes(RankedTensorType type, ArrayRef<int64_t> sizes
   return type.clone(shape);
 }
 
+// The numbers; none where all of them are what an empty list stands for.
+static SmallVector<int64_t> unless(ArrayRef<int64_t> numbers, int64_t otherwise) {
+  bool all = llvm::all_of(numbers, [&](int64_t number) { return number == otherwise; });
+  return all ? SmallVector<int64_t>() : SmallVector<int64_t>(numbers);
+}
+
 // The product with a matrix of the columns of a vocabulary that a tensor is, with a bias or without; null: it is none.
 static mt::MatmulOp vocabularyProduct(mlir::Value stored) {
   constexpr int64_t vocabulary = 1024;
@@ -96,7 +102,8 @@ static mlir::Value sliceStored(Ops &ops, mlir::Value stored, ArrayRef<int64_t> s
   if (mlir::Value product =
           inside ? sliceProduct(ops, stored, to_vector(starts), to_vector(sizes), strides) : mlir::Value())
     return product;
-  return mt::SliceOp::create(ops.builder, ops.location, withSizes(type, sizes), stored, starts, sizes, strides);
+  return mt::SliceOp::create(ops.builder, ops.location, withSizes(type, sizes), stored, starts, sizes,
+                             unless(strides, 1));
 }
 
 Value slice(Ops &ops, const Value &input, ArrayRef<int64_t> starts, ArrayRef<Size> sizes, ArrayRef<int64_t> strides) {
@@ -170,7 +177,7 @@ Value pad(Ops &ops, const Value &input, double fill, ArrayRef<int64_t> low, Arra
     mlir::Value stored = mt::PadOp::create(ops.builder, ops.location, withSizes(value.type(), newSizes), value.stored,
                                            list([&](size_t axis) { return std::max<int64_t>(low[axis], 0); }),
                                            list([&](size_t axis) { return std::max<int64_t>(high[axis], 0); }),
-                                           list(inner), llvm::APFloat(static_cast<float>(fill)));
+                                           unless(list(inner), 0), llvm::APFloat(static_cast<float>(fill)));
     for (int part : moved)
       value.axes[axisOf[part]][0].size = newSize(part);
     value.stored = stored;
@@ -343,18 +350,25 @@ Value take(Ops &ops, const Value &input, const Value &places, size_t axis) {
 }
 
 Value scatterRows(Ops &ops, int64_t rows, const Value &ids, const Value &updates) {
-  Value places = canonical(ops, ids), values = canonical(ops, updates);
-  ArrayRef<int64_t> shape = values.type().getShape(), lead = places.type().getShape();
-  if (ids.rank() > updates.rank() || shape.take_front(lead.size()) != lead || batchOf(places.flat()) < 0)
-    throw Refused("an update by ids that are not of the samples");
+  Value places = decide(ids), values = decide(updates);
+  Shape lead = places.shape(), shape = values.shape();
+  if (shape.size() < lead.size() || !llvm::equal(lead, ArrayRef<Size>(shape).take_front(lead.size())) ||
+      batchOf(places.flat()) < 0)
+    throw Refused("an update by ids that are not of the samples: ids " + describe(lead) + ", updates " +
+                  describe(shape));
+  auto *rest = values.axes.begin() + static_cast<int64_t>(lead.size());
+  SmallVector<Value> both = align({places, Value{values.stored, {values.axes.begin(), rest}}});
+  both[1].axes.append(rest, values.axes.end());
+  places = canonical(ops, both[0]), values = canonical(ops, both[1]);
+  auto idAxes = static_cast<int>(places.type().getRank());
   SmallVector<int64_t> made = {rows};
-  llvm::append_range(made, shape.drop_front(lead.size()));
+  llvm::append_range(made, values.type().getShape().drop_front(idAxes));
   Value result{mt::ScatterAddOp::create(ops.builder, ops.location, RankedTensorType::get(made, ops.f32()),
                                         places.stored, values.stored),
                {Parts{Axis{Size(rows), 0}}}};
-  for (Parts parts : ArrayRef<Parts>(values.axes).drop_front(places.rank())) {
+  for (Parts parts : ArrayRef<Parts>(values.axes).drop_front(lead.size())) {
     for (Axis &part : parts)
-      part.place -= part.isStored() ? static_cast<int>(lead.size()) - 1 : 0;
+      part.place -= part.isStored() ? idAxes - 1 : 0;
     result.axes.push_back(parts);
   }
   return ops.tidy(result);
