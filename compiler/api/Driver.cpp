@@ -13,6 +13,7 @@
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/DeviceMemory.h"
 #include "frontend/ClassNames.h"
+#include "frontend/mlir/NameLayers.h"
 #include "runtime/abi/plan_verify.h"
 #include "runtime/support/atomic_file.h"
 #include "runtime/support/phases.h"
@@ -136,6 +137,7 @@ public:
     OwningOpRef<ModuleOp> module = read(nullptr);
     if (!module)
       return failed("import");
+    dropLines(*module);
     std::string printed;
     llvm::raw_string_ostream stream(printed);
     module->print(stream, OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());

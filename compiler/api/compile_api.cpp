@@ -112,6 +112,13 @@ mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_res
   });
 }
 
+mt_status *mtc_import_text(const char *text, size_t size, const char *name, const mtc_options *options,
+                           mtc_result **imported, mtc_result **weights) {
+  *imported = *weights = nullptr;
+  return mtc::guarded(
+      [&] { return importSource({name ? name : "<text>", {text, size}, ""}, options, imported, weights); });
+}
+
 static Status summarizeSource(const mtc::ModelSource &source, const mtc_options *requested, mtc_result **result) {
   mtc::Options options;
   if (Status status = readOptions(requested, options); !status.ok())

@@ -125,8 +125,8 @@ private:
     }
   }
 
-  // The model's own ops of mt stay, used or not: batch normalization changes its moving averages.
-  bool mayGo(Operation &op) const { return isPure(&op) && !given.contains(&op) && op.getNumRegions() == 0; }
+  // The model's own ops of mt but constants stay, used or not: batch normalization changes its moving averages.
+  bool mayGo(Operation &op) const { return isa<mt::ConstantOp>(op) || (isPure(&op) && !given.contains(&op)); }
 
   void removeDead(Block &body) const {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))

@@ -75,6 +75,20 @@ static void nameModel(mt::ModelOp model) {
   }
 }
 
+static Location withoutLines(Location location) {
+  auto name = location->findInstanceOf<NameLoc>();
+  return name ? Location(NameLoc::get(name.getName())) : UnknownLoc::get(location.getContext());
+}
+
+void dropLines(ModuleOp module) {
+  module->walk([](Operation *op) {
+    op->setLoc(withoutLines(op->getLoc()));
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        argument.setLoc(withoutLines(argument.getLoc()));
+  });
+}
+
 void nameLayers(ModuleOp module) {
   for (auto model : module.getOps<mt::ModelOp>())
     nameModel(model);

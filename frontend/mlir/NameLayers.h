@@ -13,6 +13,9 @@ namespace mtc {
 // or metric reads gets the name of the loss or metric. Optimizers, and ops without a layer, get the name of the op.
 void nameLayers(mlir::ModuleOp module);
 
+// Leaves the names of layers alone as locations, without files and lines: equal models become equal texts.
+void dropLines(mlir::ModuleOp module);
+
 } // namespace mtc
 
 #endif

@@ -174,7 +174,7 @@ MT_API mt_status *mtc_compile_text(const char *text, size_t size, const char *na
 MT_API mt_status *mtc_compile_file(const char *path, const mtc_options *options, mtc_result **result);
 
 /**
- * Converts a model to MLIR text, with its layers' names as locations, and its weights to a .safetensors file.
+ * Converts a model to MLIR text, with its layers' names as its only locations, and its weights to a .safetensors file.
  *
  * @param path     the model
  * @param options  or NULL
@@ -185,6 +185,10 @@ MT_API mt_status *mtc_compile_file(const char *path, const mtc_options *options,
  */
 MT_API mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_result **text,
                                   mtc_result **weights);
+
+/** The same of a text, as mtc_compile_text() takes it. The arguments are as there. */
+MT_API mt_status *mtc_import_text(const char *text, size_t size, const char *name, const mtc_options *options,
+                                  mtc_result **imported, mtc_result **weights);
 
 /**
  * Describes a model as a table of its layers, as Keras' summary does: output shapes and parameters, with FLOPs and

@@ -23,6 +23,15 @@ TEST(Compile, TakesNullForTheDefaults) {
   EXPECT_EQ(outcome.bytes(), compile(model).bytes());
 }
 
+TEST(Import, OfATextIsTheSameModel) {
+  mtc_result *text = nullptr, *weights = nullptr;
+  mt_status *status = mtc_import_text(model.data(), model.size(), nullptr, nullptr, &text, &weights);
+  Outcome outcome = take(status, text);
+  ASSERT_EQ(outcome.code, MT_OK) << outcome.message;
+  EXPECT_EQ(weights, nullptr);
+  EXPECT_EQ(compile(outcome.bytes()).bytes(), compile(model).bytes());
+}
+
 TEST(Compile, ThreadsCompileAtOnceAndAlike) {
   std::string expected = compile(model).bytes();
   std::vector<std::string> plans(4);
