@@ -54,7 +54,8 @@ def LogicalOp : Graph_Op<"logical", (ins Mt_Tensor:$tensor),
   let summary = "a tensor as a value of the same axes, `?` as `b`";
   let description = "`graph.logical %x : tensor<?x784xf32> -> !graph.value<[b, 784], f32>`";
 }
-def TensorOp : Graph_Op<"tensor", (ins Graph_Value:$value), "$value attr-dict `:` qualified(type($value)) `->` type($result)",
+def TensorOp : Graph_Op<"tensor", (ins Graph_Value:$value),
+                        "$value attr-dict `:` qualified(type($value)) `->` type($result)",
                         (outs Mt_Tensor:$result)> {
   let summary = "a value as a tensor: the batch first, then the other axes in their order, row major";
   let description = [{
@@ -163,8 +164,8 @@ def TransposedConvolutionOp : Graph_TypedOp<"transposed_convolution", (ins Graph
     "$images `,` $kernel (`strides` $strides^)? (`padding` $padding^)? (`dilation` $dilation^)? "
     "(`groups` `=` $groups^)?"> {
   let summary = "gradient of a convolution to its images; the kernel is [C, F / groups, spatial...]";
-  let description = "The images are [b, C, spatial...], the result is [b, F, spatial...], whose sizes are those of the "
-                    "images that the convolution had. The attributes are those of `graph.convolution`.";
+  let description = "The images are [b, C, spatial...], the result is [b, F, spatial...], of the sizes of the images "
+                    "that the convolution had. It has the attributes of `graph.convolution`.";
 }
 def PoolOp : Graph_TypedOp<"pool", (ins Mt_ReductionAttr:$kind, Graph_Value:$images, DenseI64ArrayAttr:$window,
                                     Graph_Ints:$strides, Graph_Ints:$padding),
@@ -185,7 +186,8 @@ def PadOp : Graph_TypedOp<"pad", (ins Graph_Value:$operand, DefaultValuedAttr<F3
   let summary = "elements of `value` before, after and between the operand's; negative numbers cut off";
   let description = "Errors: a value that is not finite; padding of the batch.";
 }
-def ConcatOp : Graph_TypedOp<"concat", (ins Variadic<Graph_Value>:$operands, I64Attr:$dim), "$operands `dim` `=` $dim"> {
+def ConcatOp : Graph_TypedOp<"concat", (ins Variadic<Graph_Value>:$operands, I64Attr:$dim),
+                             "$operands `dim` `=` $dim"> {
   let summary = "one after the other along an axis, which is not the batch";
 }
 def ReverseOp : Graph_TypedOp<"reverse", (ins Graph_Value:$operand, DenseI64ArrayAttr:$dims), "$operand `over` $dims"> {

@@ -5,11 +5,6 @@ using namespace mlir;
 
 namespace mtc::logical {
 
-DenseElementsAttr elementsOf(mlir::Value stored) {
-  auto constant = stored.getDefiningOp<mt::ConstantOp>();
-  return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-}
-
 template <typename Element>
 static DenseElementsAttr gathered(DenseElementsAttr elements, RankedTensorType type, const IndexMap &map) {
   auto range = elements.getValues<Element>();

@@ -8,9 +8,6 @@
 
 namespace mtc::logical {
 
-// Of a constant; null: it is none.
-mlir::DenseElementsAttr elementsOf(mlir::Value stored);
-
 // Which element, row major, of another tensor the element at some indices is.
 struct IndexMap {
   int64_t start = 0;

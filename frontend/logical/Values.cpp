@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/logical/Values.h"
 
-#include "frontend/logical/Constants.h"
 #include "frontend/mlir/Limits.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -80,6 +79,11 @@ int batchOf(ArrayRef<Axis> flat) {
     if (part.size.batch)
       return static_cast<int>(index);
   return -1;
+}
+
+DenseElementsAttr elementsOf(mlir::Value stored) {
+  auto constant = stored.getDefiningOp<mt::ConstantOp>();
+  return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
 }
 
 Value Ops::value(mlir::Value stored) {

@@ -77,6 +77,9 @@ struct Value {
 // Which of the parts is the batch, or a multiple of it; -1: none.
 int batchOf(llvm::ArrayRef<Axis> flat);
 
+// Of a constant; null: it is none.
+mlir::DenseElementsAttr elementsOf(mlir::Value stored);
+
 // What makes ops, and where they come from.
 struct Ops {
   mlir::OpBuilder &builder;

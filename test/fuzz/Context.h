@@ -4,6 +4,7 @@
 // every type, attribute and name that it has seen, so that it is made anew from time to time.
 #pragma once
 
+#include "dialects/graph/GraphDialect.h"
 #include "dialects/mt/MtDialect.h"
 
 #include <optional>
@@ -14,7 +15,7 @@ inline mlir::MLIRContext &sharedContext() {
   static int used = 0;
   if (used++ % most == 0) {
     mlir::DialectRegistry registry;
-    registry.insert<mlir::mt::MtDialect>();
+    registry.insert<mlir::mt::MtDialect, mlir::graph::GraphDialect>();
     context.reset();
     context.emplace(registry, mlir::MLIRContext::Threading::DISABLED);
   }

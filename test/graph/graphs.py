@@ -152,6 +152,7 @@ class Graph:
             kept.append(f"{v.name}_o = graph.tensor {v.name} : {v.type} -> {flat}")
             kept.append(f'mt.output "{outputs[-1].name[1:]}", {v.name}_o : {flat}')
         body = "\n".join("    " + line for line in kept)
-        return ("module attributes {graph.version = 1 : i32} {\n  mt.model @m {\n    %y = mt.target \"y\" : tensor<?xf32>\n"
-                f'{body}\n    mt.loss "loss", %y : tensor<?xf32>\n    mt.sgd <{{learning_rate = 1.0 : f32}}>\n  }}\n}}\n'
-                ), outputs
+        return ('module attributes {graph.version = 1 : i32} {\n  mt.model @m {\n'
+                '    %y = mt.target "y" : tensor<?xf32>\n'
+                f'{body}\n    mt.loss "loss", %y : tensor<?xf32>\n    mt.sgd <{{learning_rate = 1.0 : f32}}>\n'
+                "  }\n}\n"), outputs

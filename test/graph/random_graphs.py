@@ -118,7 +118,8 @@ class Model(Graph):
         if len(batch) == 1 and len(v.batches()) == 1 and self.random.random() < 0.5:
             i = batch[0]
             s = v.sizes[i]
-            apart = v.array.reshape(v.array.shape[:i] + (s.before, SAMPLES, s.times // s.before) + v.array.shape[i + 1:])
+            shape = v.array.shape
+            apart = v.array.reshape(shape[:i] + (s.before, SAMPLES, s.times // s.before) + shape[i + 1:])
             places = [j + 2 * (j > i) for j in axes if j != i] + [i, i + 2]
             made = of(np.moveaxis(apart, i + 1, 0), tuple(p + 1 if p < i + 1 else p for p in places))
             return self.op(f"reduce {kind}, {{0}} over {axes} within_samples", [v],
@@ -267,7 +268,8 @@ class Model(Graph):
         if not ids or ids.array.max() >= x.sizes[-1].times or ids.array.min() < 0:
             return
         logs = x.array - np.log(np.exp(x.array).sum(-1, keepdims=True))
-        self.op("cross_entropy {0}, {1}", [x, ids], ids.sizes, -np.take_along_axis(logs, ids.array[..., None], -1)[..., 0])
+        self.op("cross_entropy {0}, {1}", [x, ids], ids.sizes,
+                -np.take_along_axis(logs, ids.array[..., None], -1)[..., 0])
 
     def images(self):
         return self.pick(accept=lambda v: v.rank in (3, 4) and str(v.sizes[0]) == "b" and len(v.batches()) == 1)
@@ -313,8 +315,8 @@ class Model(Graph):
         out = "ij"[:count]
         made = np.einsum(f"bgc{out}{'kl'[:count]},gfc{'kl'[:count]}->bgf{out}", grouped, kernel)
         made = made.reshape(shape[0], groups * 2, *shape[2:2 + count])
-        self.op(f"convolution {{0}}, {{1}} strides {strides} padding {pads} dilation {spread} groups = {groups}", [x, w],
-                [B, Size(groups * 2), *map(Size, made.shape[2:])], made)
+        self.op(f"convolution {{0}}, {{1}} strides {strides} padding {pads} dilation {spread} groups = {groups}",
+                [x, w], [B, Size(groups * 2), *map(Size, made.shape[2:])], made)
 
     def pool(self):
         x = self.images()
