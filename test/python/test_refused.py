@@ -111,7 +111,7 @@ def loop_until(h, x):
     return jax.lax.while_loop(lambda y: y.sum() > 1, lambda y: y * 0.9, h)  # HERE
 
 
-@case(by_jax, "a loop of 200000 steps of 3 operations: its steps are unrolled")
+@case(by_jax, "a loop of 200000 steps of 2 operations: its steps are unrolled")
 def long_loop(h, x):
     return jax.lax.fori_loop(0, 200000, lambda i, y: y * 0.9, h)  # HERE
 
@@ -334,7 +334,7 @@ class KerasRolledSamples(keras.layers.Layer):
         return x * keras.ops.roll(x, 1, axis=0)  # HERE
 
 
-@case(by_jax, "reshape: a reshape that mixes samples")
+@case(by_jax, "reshape: a reshape to \[b, 4\] that mixes samples")
 def mixed_samples(h, x):
     return h.T.reshape(-1, 4)  # HERE
 

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 import mtc
 import mtc.torch
+from mtc._trace import Graph, guard, layout
 from mtc._trace import elementwise as e
-from mtc._trace import guard, layout
 from mtc.torch import _convert
 
 torch.set_num_threads(1)
@@ -135,9 +135,8 @@ def test_check_finds_a_planted_fault(fault, monkeypatch):
 
 
 def test_check_finds_a_wrong_prediction(monkeypatch):
-    right = mtc.torch._compile._in_order
-    monkeypatch.setattr(mtc.torch._compile, "_in_order",
-                        lambda value: right(e.binary("mul", value, 1.01)))
+    right = Graph.output
+    monkeypatch.setattr(Graph, "output", lambda graph, name, value: right(graph, name, e.binary("mul", value, 1.01)))
     module, example = net(nn.ReLU())
     with pytest.raises(mtc.ModelError, match="found 1 of .* differ by more:\n  the prediction output"):
         compiled(module, example, squared)

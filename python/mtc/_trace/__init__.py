@@ -11,21 +11,19 @@ An importer walks the equations of its trace and calls functions of this package
     losses.add_loss(graph, loss)
     text = graph.text(optimizer="mt.sgd <{learning_rate = 0.1 : f32}>")
 
-Values (`values.Value`) have a *logical* shape, that of the trace, whose sizes are integers and multiples of the batch:
-`BATCH`, `BATCH * 16`, in any place. What is *stored* is a tensor of `mt`, whose first axis may be the batch. Each
-logical axis refers to axes of the stored tensor, so these cost nothing: a transposition, a broadcast, an axis of size
-1, a batch that is folded with another axis (`[b * t, d]`) or that is not the first axis (`[1, b, d]`). Elementwise
-operations keep the stored order of their largest operand, so that images that are stored with channels last stay so
-between transpositions.
+A value (`values.Value`) has the shape that the framework gives it: its sizes are integers and multiples of the batch,
+`BATCH` and `BATCH * 16`, along any axis. How values are stored is the compiler's affair: the graph is written in the
+dialect `graph` (docs/graph.md), and the pass `graph-layout` makes `mt` of it.
 
 What does not depend on the batch or a variable is a constant, and computed with NumPy at once (`value.constant`).
-Nothing is printed that no loss, metric, output or update needs.
+Nothing is written that no loss, metric, output or update needs.
 
 The modules:
 
-    values       Batch, BATCH, Value, Node; Refused, the error of what cannot be taken
-    graph        Graph: inputs, variables, constants, counts of samples; the text
-    layout       broadcast, reshape, transpose, expand_dims, squeeze: of logical shapes; arrange: a stored order
+    values       Batch, BATCH, Value; Refused, the error of what cannot be taken
+    graph        Graph: inputs, variables, constants, counts of samples
+    text         the text of a graph
+    layout       broadcast, reshape, transpose, expand_dims, squeeze: the same elements in another shape
     elementwise  unary, binary (with NumPy's broadcasting), compare, select, logic, cast, integer_power, ...
     functions    sinh, atan, cbrt and others, made of the operations of mt; product along axes
     reductions   reduce ("sum", "max", "min") over any axes, argmax, softmax, log_softmax, normalize, cumsum

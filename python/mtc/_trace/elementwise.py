@@ -8,8 +8,8 @@ from typing import Any, Callable, Optional, Sequence, Union
 import numpy as np
 
 from mtc._trace import patterns
-from mtc._trace.layout import align, arrange, broadcast, order_of, replaced, stored_last
-from mtc._trace.values import Batch, Node, Refused, Shape, Size, Value
+from mtc._trace.layout import broadcast, repeats
+from mtc._trace.values import Batch, Refused, Shape, Size, Value
 
 Operand = Union[Value, float, int, bool]
 
@@ -54,41 +54,54 @@ def common_shape(shapes: Sequence[Shape]) -> Shape:
     return tuple(result)
 
 
-def apply(op: str, template: str, values: Sequence[Value], dtype: str,
-          fold: Optional[Callable[..., Any]] = None) -> Value:
+def apply(op: str, values: Sequence[Value], dtype: str, fold: Optional[Callable[..., Any]] = None,
+          attributes: str = "", kind: str = "") -> Value:
     """One operation of `mt` on values that broadcast. `fold`: what it is of constants."""
     shape = common_shape([v.shape for v in values])
-    values = align([broadcast(v, shape) for v in values])
-    batches = {i for v in values for i, parts in enumerate(v.axes) for a in parts
-               if a.place is not None and isinstance(a.size, Batch)}
-    if len(batches) > 1:
+    _check_pairs(op, values, shape)
+    graph = values[0].graph
+    if fold is not None and all(v.constant is not None for v in values):
+        rank = len(shape)
+        arrays = [v.constant for v in values if v.constant is not None]
+        with np.errstate(all="ignore"):
+            array = fold(*(a.reshape((*[1] * (rank - a.ndim), *a.shape)) for a in arrays))
+        return graph.repeated(np.asarray(array), shape, dtype)
+    small = [_small(v) for v in values]
+    values = small if common_shape([v.shape for v in small]) == shape else values
+    names = ", ".join(f"{{{i}}}" for i in range(len(values)))
+    return graph.operation(op, values, f'graph.elementwise "{op}"({names}){attributes}', shape, dtype, kind=kind)
+
+
+def _check_pairs(op: str, values: Sequence[Value], shape: Shape) -> None:
+    """Refuses operands that have the batch as different axes."""
+    if sum(isinstance(n, Batch) for n in shape) < 2:
+        return
+    found: set[int] = set()
+    for v in values:
+        own = [i + len(shape) - v.rank for i, n in enumerate(v.shape)
+               if isinstance(n, Batch) and v.constant is None and i not in repeats(v)]
+        if len(own) == 1:
+            found.update(own)
+    if len(found) > 1:
         raise Refused(f"{op} of every sample with every other one: two operands have the batch as different axes of "
                       f"{list(shape)}; give both as many axes")
-    graph = values[0].graph
-    order = order_of(values)
-    if fold is not None and all(v.constant is not None for v in values):
-        with np.errstate(all="ignore"):
-            array = fold(*(arrange(v, order).constant for v in values))
-        node = graph.constant_node(array, dtype)
-        return replaced(values[0], node, order)
-    nodes = [_without_ones(v, arrange(v, order)) for v in values]
-    flat = values[0].flat
-    stored = tuple(None if isinstance(flat[i].size, Batch) else flat[i].size for i in order)
-    return replaced(values[0], graph.node(op, nodes, template, stored, dtype), order)  # type: ignore[arg-type]
 
 
-def _without_ones(value: Value, node: Node) -> Node:
-    """Axes of size 1 in front are not written, but of a split tensor."""
-    first = next((i for i, n in enumerate(node.shape) if n != 1), len(node.shape))
-    return node if node.split else value.graph.reshape_node(node, node.shape[first:])
+def _small(value: Value) -> Value:
+    """A constant without the axes in front, and only once along axes where all elements are equal: it broadcasts."""
+    if value.constant is None:
+        return value
+    shape = value.constant.shape
+    first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+    return value.graph.repeated(value.constant.reshape(shape[first:]), shape[first:], value.dtype)
 
 
 def unary(op: str, value: Value) -> Value:
     """mt's op on f32, such as "exp"; on i32 "neg", "abs", "sign" and "square"."""
     if op not in UNARY and op not in UNARY_OPS:
         raise Refused(f"mt has no {op}")
-    if op == "neg" and value.node.op == "neg":
-        return Value(value.graph, value.node.operands[0], value.axes)
+    if op == "neg" and value.op == "neg":
+        return value.operands[0]
     if value.dtype != "f32":
         if op == "neg":
             return binary("sub", as_value(value, 0), value)
@@ -101,18 +114,14 @@ def unary(op: str, value: Value) -> Value:
         if value.constant is None:
             raise Refused(f"{op} of integers")
     if value.constant is not None and op in UNARY:
-        with np.errstate(all="ignore"):
-            node = value.graph.constant_node(UNARY[op](value.constant), value.dtype)
-        return Value(value.graph, node, value.axes)
-    node = value.graph.node(op, (value.node,), f"mt.{op} {{0}} : {{t0}}", value.node.shape, value.dtype)
-    return Value(value.graph, node, value.axes)
+        return apply(op, (value,), value.dtype, UNARY[op])
+    return value.graph.operation(op, (value,), f'graph.elementwise "{op}"({{0}})', value.shape, value.dtype)
 
 
 def unary_with(op: str, value: Value, parameter: str, number: float) -> Value:
     """leaky_relu (negative_slope), elu (alpha), celu (alpha)."""
-    node = value.graph.node(op, (value.node,), f"mt.{op} {{0}} {parameter} = {number:.9e} : {{t0}}", value.node.shape,
-                            "f32")
-    return Value(value.graph, node, value.axes)
+    text = f'graph.elementwise "{op}"({{0}}) {{{{{parameter} = {number:.9e} : f32}}}}'
+    return value.graph.operation(op, (value,), text, value.shape, "f32")
 
 
 def binary(op: str, a: Operand, b: Operand) -> Value:
@@ -127,7 +136,7 @@ def binary(op: str, a: Operand, b: Operand) -> Value:
     same = _same(op, a, b) or _whole(op, a, b)
     if same is not None:
         return same
-    return apply(op, f"mt.{op} {{0}}, {{1}} : {{t0}}, {{t1}}", (a, b), a.dtype, BINARY[op])
+    return apply(op, (a, b), a.dtype, BINARY[op])
 
 
 def _pair(a: Operand, b: Operand) -> tuple[Value, Value]:
@@ -140,7 +149,8 @@ def _pair(a: Operand, b: Operand) -> tuple[Value, Value]:
 def _same(op: str, a: Value, b: Value) -> Optional[Value]:
     """What needs no operation: + 0, * 1, / 1; a number of samples times a factor."""
     if (op, a.scalar) in _ABSORBED or (op, b.scalar) in _ABSORBED:
-        return b if (op, a.scalar) in _ABSORBED else a
+        kept = b if (op, a.scalar) in _ABSORBED else a
+        return broadcast(kept, common_shape([a.shape, b.shape]))
     neutral = {"add": 0, "sub": 0, "mul": 1, "div": 1}.get(op)
     shape = common_shape([a.shape, b.shape])
     if neutral is not None and b.scalar == neutral and a.shape == shape:
@@ -150,8 +160,8 @@ def _same(op: str, a: Value, b: Value) -> Optional[Value]:
     if op == "mul" and not shape:
         for count, factor in ((a, b), (b, a)):
             number = factor.scalar
-            if count.node.count and number is not None and number >= 1 and number == int(number):
-                return a.graph.count(Batch(count.node.count * int(number)), a.dtype)
+            if count.count and number is not None and number >= 1 and number == int(number):
+                return a.graph.count(Batch(count.count * int(number)), a.dtype)
     return None
 
 
@@ -159,38 +169,36 @@ def _whole(op: str, a: Value, b: Value) -> Optional[Value]:
     """What this operation is the end of."""
     if a.constant is not None or b.constant is not None:
         return None
-    shape = common_shape([a.shape, b.shape])
-    a, b = broadcast(a, shape), broadcast(b, shape)
     if op == "div":
-        return along_last("softmax", *(patterns.softmax(a, b) or (None, 0)))
+        found = patterns.softmax(a, b)
+        return None if found is None else along("softmax", *found)
     if op == "sub":
-        return (along_last("log_softmax", *(patterns.log_softmax(a, b) or (None, 0)))
-                or patterns.entropy_difference(a, b))
+        found = patterns.log_softmax(a, b)
+        return along("log_softmax", *found) if found is not None else patterns.entropy_difference(a, b)
     if op == "add":
-        found = patterns.softplus(a, b)
-        if found is not None:
-            p, q = found
+        terms = patterns.softplus(a, b)
+        if terms is not None:
+            p, q = terms
             return binary("add", unary("softplus", binary("sub", p, q)), q)
     return None
 
 
-def along_last(op: str, value: Optional[Value], axis: int = -1) -> Optional[Value]:
-    """softmax or log_softmax along a logical axis, which is stored last."""
-    if value is None:
-        return None
-    value = stored_last(value, axis % len(value.axes))
-    node = value.graph.node(op, (value.node,), f"mt.{op} {{0}} : {{t0}}", value.node.shape, "f32")
-    return Value(value.graph, node, value.axes)
+def along(op: str, value: Value, axis: int = -1) -> Value:
+    """softmax or log_softmax along an axis."""
+    axis %= value.rank
+    if isinstance(value.shape[axis], Batch):
+        raise Refused("an operation along the batch")
+    return value.graph.operation(op, (value,), f'graph.along "{op}"({{0}}) dim = {axis}', value.shape, "f32", (axis,))
 
 
 def compare(kind: str, a: Operand, b: Operand) -> Value:
     """"eq", "ne", "lt", "le", "gt" or "ge", as i1."""
     a, b = _pair(a, b)
-    if a.node.count and b.scalar == 0:  # a step has one sample or more
-        return a.graph.constant(kind in ("gt", "ge", "ne"))
+    if a.count and b.scalar == 0:  # a step has one sample or more
+        return broadcast(a.graph.constant(kind in ("gt", "ge", "ne")), common_shape([a.shape, b.shape]))
     if a.dtype == "i1":
         a, b = cast(a, "i32"), cast(b, "i32")
-    return apply("compare", f"mt.compare {kind}, {{0}}, {{1}} : {{t0}}, {{t1}}", (a, b), "i1", COMPARE[kind])
+    return apply("compare", (a, b), "i1", COMPARE[kind], f" {{{{kind = #mt<compare_kind {kind}>}}}}", kind)
 
 
 def select(condition: Value, a: Operand, b: Operand) -> Value:
@@ -199,12 +207,11 @@ def select(condition: Value, a: Operand, b: Operand) -> Value:
     if condition.scalar is not None:
         shape = common_shape([condition.shape, a.shape, b.shape])
         return broadcast(a if condition.scalar else b, shape)
-    if condition.node.op == "compare" and b.node.op == "softplus" and (
-            condition.node.operands[0] is condition.node.operands[1]):
+    if condition.op == "compare" and b.op == "softplus" and condition.operands[0] is condition.operands[1]:
         return b  # of NaN, where it is not a number itself
     if a.dtype == "i1":
         return logical_or(logical_and(condition, a), logical_and(logical_not(condition), b))
-    return apply("select", "mt.select {0}, {1}, {2} : {t0}, {t1}, {t2}", (condition, a, b), a.dtype, np.where)
+    return apply("select", (condition, a, b), a.dtype, np.where)
 
 
 def logical_and(a: Value, b: Value) -> Value:
@@ -212,17 +219,14 @@ def logical_and(a: Value, b: Value) -> Value:
     for one, other in ((a, b), (b, a)):
         if one.scalar is not None and one.scalar:
             return broadcast(other, common_shape([a.shape, b.shape]))
-    kinds = {v.node.template.split(",")[0].rpartition(" ")[2] for v in (a, b) if v.node.op == "compare"}
-    if kinds == {"eq", "lt"} and a.node.operands == b.node.operands and a.axes == b.axes:
+    if {a.kind, b.kind} == {"eq", "lt"} and a.operands == b.operands:
         return broadcast(a.graph.constant(False), a.shape)
-    return apply("and", "mt.and {0}, {1} : {t0}, {t1}", (a, b), "i1", np.logical_and)
+    return apply("and", (a, b), "i1", np.logical_and)
 
 
 def logical_not(a: Value) -> Value:
     """The other."""
-    if a.constant is not None:
-        return Value(a.graph, a.graph.constant_node(np.logical_not(a.constant), "i1"), a.axes)
-    return Value(a.graph, a.graph.node("not", (a.node,), "mt.not {0} : {t0}", a.node.shape, "i1"), a.axes)
+    return apply("not", (a,), "i1", np.logical_not)
 
 
 def logical_or(a: Value, b: Value) -> Value:
@@ -235,18 +239,17 @@ def cast(value: Value, dtype: str) -> Value:
     if value.dtype == dtype:
         return value
     if value.constant is not None:
-        node = value.graph.constant_node(value.constant.astype({"f32": "f4", "i32": "i4", "i1": "?"}[dtype]), dtype)
-        return Value(value.graph, node, value.axes)
-    if value.node.op == "cast" and value.dtype == "f32" and value.node.operands[0].dtype == dtype:
-        return Value(value.graph, value.node.operands[0], value.axes)  # there and back again
-    if value.node.count and dtype == "f32":
-        return Value(value.graph, value.graph.count(Batch(value.node.count)).node, value.axes)
-    if dtype == "f32" and isinstance(value.node.info, tuple) and value.node.info[0] == "rounded":
-        return Value(value.graph, value.node.info[1], value.axes)  # a sum of integers as a number
+        return value.graph.repeated(value.constant.astype({"f32": "f4", "i32": "i4", "i1": "?"}[dtype]), value.shape,
+                                    dtype)
+    if value.op == "cast" and value.dtype == "f32" and value.operands[0].dtype == dtype:
+        return value.operands[0]  # there and back again
+    if value.count and dtype == "f32":
+        return broadcast(value.graph.count(Batch(value.count)), value.shape)
+    if dtype == "f32" and isinstance(value.info, tuple) and value.info[0] == "rounded":
+        return value.info[1]  # type: ignore[no-any-return]  # a sum of integers as a number
     if dtype == "i1":
         return compare("ne", value, 0)
-    node = value.graph.node("cast", (value.node,), "mt.cast {0} : {t0} to {t}", value.node.shape, dtype)
-    return Value(value.graph, node, value.axes)
+    return value.graph.operation("cast", (value,), 'graph.elementwise "cast"({0})', value.shape, dtype)
 
 
 def integer_power(value: Value, exponent: int) -> Value:

@@ -203,5 +203,5 @@ def product(value: Value, axes: Sequence[int]) -> Value:
 
 
 def _part(value: Value, axis: int, start: int, end: int) -> Value:
-    here = [i == axis for i in range(len(value.axes))]
+    here = [i == axis for i in range(value.rank)]
     return moves.slice_(value, [start * h for h in here], [end if h else None for h in here], [1] * len(here))

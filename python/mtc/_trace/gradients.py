@@ -17,7 +17,7 @@ def with_slope(value: Value, operand: Value, slope: Value) -> Value:
 
     The 0 is the operand less itself, so the slope and the operand must be finite.
     """
-    if not operand.node.learned:
+    if not operand.learned:
         return value
     graph = value.graph
     nothing = e.binary("sub", operand, graph.stop_gradient(operand))
@@ -29,11 +29,11 @@ def extremum(op: str, a: Value, b: Value) -> Value:
     if a.dtype == "i1":
         return e.logical_or(a, b) if op == "maximum" else e.logical_and(a, b)
     made = e.binary(op, a, b)
-    if made.node.op != op or made.dtype != "f32" or not made.node.learned:
+    if made.op != op or made.dtype != "f32" or not made.learned:
         return made
     half = e.binary("add", e.binary("mul", a, 0.5), e.binary("mul", b, 0.5))
     tied = e.select(e.compare("eq", a, b), half, made)
-    tied.node.info = ("tied", made)
+    tied.info = ("tied", made)
     return tied
 
 
@@ -55,7 +55,7 @@ def clamp(x: Value, low: Bound, high: Bound) -> Value:
 def _between(x: Value, low: Value, high: Value) -> Value:
     """Within two tensors. Where x is equal to both, all of the gradient is its own."""
     made = e.binary("minimum", high, e.binary("maximum", low, x))
-    if made.dtype != "f32" or not made.node.learned:
+    if made.dtype != "f32" or not made.learned:
         return made
     at_low = e.logical_and(e.compare("eq", x, low), e.compare("le", x, high))
     at_high = e.logical_and(e.compare("eq", x, high), e.compare("ge", x, low))
@@ -67,15 +67,15 @@ def _between(x: Value, low: Value, high: Value) -> Value:
 
 def of_first(kind: str, x: Value, axis: int) -> tuple[Value, Value]:
     """The "max" or "min" along an axis and its place, the first one of equals, which alone gets the gradient."""
-    axis %= len(x.axes)
+    axis %= x.rank
     size = x.shape[axis]
     found = reductions.reduce(kind, x, [axis])
     place = reductions.argmax(x if kind == "max" else e.unary("neg", x), axis)
-    if not found.node.learned or size == 1 or isinstance(size, Batch):
+    if not found.learned or size == 1 or isinstance(size, Batch):
         return found, place
     hot = e.compare("eq", expand_dims(place, (axis,)), moves.indices(x, axis))
     alone = e.select(hot, x, e.as_value(x, 0.0))
-    alone.node.info = ("picked", found.node)
+    alone.info = ("picked", found)
     return reductions.reduce("sum", alone, [axis]), place
 
 
@@ -92,7 +92,7 @@ def with_singular_slope(value: Value, operand: Value, slope: Value) -> Value:
     Where the value is a number, an infinite operand has no gradient. The slope must be finite where the value is not
     used: 0 times it is taken.
     """
-    if not operand.node.learned:
+    if not operand.learned:
         return value
     graph = value.graph
     x, slope = graph.stop_gradient(operand), graph.stop_gradient(slope)
@@ -111,7 +111,7 @@ def with_singular_slope(value: Value, operand: Value, slope: Value) -> Value:
 
 def following(value: Value, other: Value) -> Value:
     """A value with the gradient of another formula for it, with which it agrees where that is not finite."""
-    if not other.node.learned:
+    if not other.learned:
         return value
     graph = value.graph
     fixed = graph.stop_gradient(other)
@@ -145,7 +145,7 @@ def power(base: Value, exponent: Value) -> Value:
         without = e.logical_and(below, e.logical_not(whole))
         signed = e.binary("mul", e.select(odd, e.unary("neg", made), made),
                           e.select(without, e.as_value(base, float("nan")), one))
-        if exponent.node.learned:
+        if exponent.learned:
             signed = e.binary("add", signed, zero_without_slope(below, exponent, one))
         made = e.select(below, signed, made)
     inner = e.logical_and(at_zero, e.logical_and(e.compare("gt", exponent, 0.0), e.compare("lt", exponent, 1.0)))
@@ -156,5 +156,5 @@ def power(base: Value, exponent: Value) -> Value:
 
 def _never_negative(value: Value) -> bool:
     """Whether it is by its operation no negative number."""
-    return value.node.op in ("abs", "exp", "sigmoid", "relu", "square", "sqrt", "softplus", "softmax") or (
+    return value.op in ("abs", "exp", "sigmoid", "relu", "square", "sqrt", "softplus", "softmax") or (
         value.constant is not None and bool((value.constant >= 0).all()))

@@ -7,13 +7,11 @@ to stay below that, and else made of operations of i32, which wrap around as int
 
 from __future__ import annotations
 
-import math
-from typing import Any, Callable, Sequence
+from typing import Callable, Sequence
 
 from mtc._trace import elementwise as e
 from mtc._trace import layout, moves
-from mtc._trace.layout import decide
-from mtc._trace.values import Batch, Node, Value
+from mtc._trace.values import Value, elements, has_batch
 
 Range = tuple[int, int]
 ANY: Range = (-(2**31), 2**31 - 1)
@@ -22,7 +20,7 @@ _DEEPEST = 24  # operations that are looked at
 _DIGIT = 8  # bits that are summed over a batch at once: of up to 2^16 samples, exactly
 
 
-def bounds(node: Node, depth: int = 0) -> Range:
+def bounds(node: Value, depth: int = 0) -> Range:
     """The least and the largest value that elements of i32 may have, as far as it is known."""
     if node.bounds is None:
         found = _bounds(node, depth + 1) if depth < _DEEPEST else ANY
@@ -32,16 +30,16 @@ def bounds(node: Node, depth: int = 0) -> Range:
     return node.bounds
 
 
-_SAME = {"reshape", "transpose", "broadcast", "slice", "reverse", "take", "gather"}
+_SAME = {"reshape", "transpose", "broadcast", "slice", "reverse", "take"}
 
 
-def _bounds(node: Node, depth: int) -> Range:
+def _bounds(node: Value, depth: int) -> Range:
     if node.dtype == "i1":
         return 0, 1
     if node.constant is not None:
         return (int(node.constant.min()), int(node.constant.max())) if node.constant.size else (0, 0)
     if node.op == "argmax":
-        return 0, (node.operands[0].shape[-1] or 1) - 1
+        return 0, int(node.operands[0].shape[node.dims[0]]) - 1  # type: ignore[arg-type]
     if node.op == "iota" or node.count:
         return 0, ANY[1]
     if node.op in _SAME or node.op == "cast" and node.operands[0].dtype != "f32":
@@ -66,7 +64,7 @@ def _bounds(node: Node, depth: int) -> Range:
     return ANY
 
 
-def largest(node: Node) -> int:
+def largest(node: Value) -> int:
     """The largest size that an integer of a node may have."""
     low, high = bounds(node)
     return max(-low, high)
@@ -74,71 +72,37 @@ def largest(node: Node) -> int:
 
 def exact_in_f32(value: Value, terms: int = 1) -> bool:
     """Whether a sum of so many elements has no roundings in f32."""
-    return value.dtype != "i32" or largest(value.node) * terms <= EXACT
+    return value.dtype != "i32" or largest(value) * terms <= EXACT
 
 
-def reduce(kind: str, value: Value, axes: Sequence[int], in_f32: Callable[[Value, Sequence[int]], Value]) -> Value:
-    """The "sum", "max" or "min" of integers over logical axes. `in_f32` does it for numbers of f32.
+def reduce(kind: str, value: Value, axes: Sequence[int],
+           compute: Callable[[str, Value, Sequence[int]], Value]) -> Value:
+    """The "sum", "max" or "min" of integers over axes. `compute` makes the operation, of f32 or of i32.
 
-    Where the result becomes a number of f32, it is that of `in_f32`: see `elementwise.cast`.
+    Where the result becomes a number of f32, it is that of f32: see `elementwise.cast`.
     """
-    rounded = in_f32(e.cast(value, "f32"), axes)
-    value = decide(value)
-    parts = [a for i in axes for a in value.axes[i]]
-    batch = [a for a in parts if isinstance(a.size, Batch)]
-    static = [a for a in parts if not isinstance(a.size, Batch)]
-    sizes: list[Any] = [a.size for a in static]
-    terms: int = math.prod(sizes) if kind == "sum" else 1
-    if largest(value.node) * terms <= (EXACT >> 2 * _DIGIT if batch else EXACT):
+    rounded = compute(kind, e.cast(value, "f32"), axes)
+    sizes = [value.shape[i] for i in axes]
+    terms = elements(sizes) if kind == "sum" else 1
+    batch = has_batch(sizes)
+    if largest(value) * terms <= (EXACT >> 2 * _DIGIT if batch else EXACT):
         made = e.cast(rounded, "i32")
-        if made.node.op == "cast" and not batch:
-            low, high = bounds(value.node)
-            made.node.bounds = (low * terms, high * terms)
+        if made.op == "cast" and not batch:
+            low, high = bounds(value)
+            made.bounds = (low * terms, high * terms)
         return made
-    kept = tuple(p for i, p in enumerate(value.axes) if i not in axes)
-    made = Value(value.graph, value.node, (*kept, *((a,) for a in (*batch, *static))))
-    for _ in static:
-        made = fold({"sum": "add", "max": "maximum", "min": "minimum"}[kind], made)
-    if batch:
-        made = _over_batch(made, in_f32)
-    if made.node.info is None and made.axes == rounded.axes:
-        made.node.info = ("rounded", rounded.node)
+    made = compute(kind, value, axes)
+    if made.info is None:
+        made.info = ("rounded", rounded)
     return made
-
-
-def fold(op: str, value: Value) -> Value:
-    """All elements along the last axis, by an operation of two: the first half and the second one, again and again."""
-    rank = len(value.axes)
-    size = int(value.shape[-1])  # type: ignore[arg-type]
-    while size > 1:
-        half = size // 2
-        rest = part(value, rank - 1, 2 * half, size) if size % 2 else None
-        value = e.binary(op, part(value, rank - 1, 0, half), part(value, rank - 1, half, 2 * half))
-        if rest is not None:
-            value = moves.concat([value, rest], rank - 1)
-        size -= half
-    return layout.squeeze(value, (rank - 1,))
 
 
 def part(value: Value, axis: int, first: int, last: int) -> Value:
     """Elements `first` to `last`, exclusive, along an axis."""
-    rank = len(value.axes)
+    rank = value.rank
     starts, limits = [0] * rank, [None] * rank
     starts[axis], limits[axis] = first, last  # type: ignore[call-overload]
     return moves.slice_(value, starts, limits, [1] * rank)
-
-
-def _over_batch(value: Value, in_f32: Callable[[Value, Sequence[int]], Value]) -> Value:
-    """The sum over the samples, the last axis: of digits, each of which f32 sums exactly."""
-    high, low = _digits(value, 2 * _DIGIT)
-    total = None
-    for half, shift in ((low, 0), (high, 2 * _DIGIT)):
-        for digit, more in zip(reversed(_digits(half, _DIGIT)), (0, _DIGIT)):
-            summed = e.cast(in_f32(e.cast(digit, "f32"), (len(value.axes) - 1,)), "i32")
-            summed = e.binary("mul", summed, 1 << (shift + more))
-            total = summed if total is None else e.binary("add", total, summed)
-    assert total is not None
-    return total
 
 
 def _digits(value: Value, bits: int) -> tuple[Value, Value]:
@@ -151,15 +115,15 @@ def wrapped(value: Value, bits: int, signed: bool) -> Value:
     """Modulo 2^bits, as integers of so many bits are."""
     low = -(1 << (bits - 1)) if signed else 0
     limits = (low, low + (1 << bits) - 1)
-    found = bounds(value.node)
+    found = bounds(value)
     if limits[0] <= found[0] and found[1] <= limits[1]:
         return value
     shifted = e.binary("sub", value, low) if low else value
-    for _ in range(1 if largest(shifted.node) <= EXACT else 2):
+    for _ in range(1 if largest(shifted) <= EXACT else 2):
         _, shifted = _digits(shifted, bits)
     made = e.binary("add", shifted, low) if low else shifted
-    if made.node is not value.node:
-        made.node.bounds = limits
+    if made is not value:
+        made.bounds = limits
     return made
 
 

@@ -13,20 +13,22 @@ from typing import Optional
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace.graph import Graph, quoted
-from mtc._trace.layout import align, arrange, broadcast_node, order_of, replaced
-from mtc._trace.values import BATCH, Axis, Node, Refused, Value
+from mtc._trace import reductions
+from mtc._trace.graph import Graph
+from mtc._trace.layout import broadcast, reshape
+from mtc._trace.text import quoted
+from mtc._trace.values import BATCH, Refused, Value, elements, has_batch
 
 
 @dataclasses.dataclass
 class Term:
     """`scale * factor * sum of values / n^divided`; not a number where `empty` holds."""
 
-    values: Node  # [?]
+    values: Value  # [BATCH]
     scale: float
     factor: Optional[Value]
     divided: int
-    empty: Optional[Node] = None  # a scalar of i1
+    empty: Optional[Value] = None  # a scalar of i1
 
 
 @dataclasses.dataclass
@@ -34,15 +36,15 @@ class Parts:
     """What a scalar is the sum of."""
 
     terms: list[Term]
-    squares: list[tuple[Node, float]]  # variables, and the coefficient of the sum of their squares
-    others: list[tuple[Node, float]]  # scalars that are the same for all samples
+    squares: list[tuple[Value, float]]  # variables, and the coefficient of the sum of their squares
+    others: list[tuple[Value, float]]  # scalars that are the same for all samples
 
 
 def add_loss(graph: Graph, value: Value, evaluation: Optional[Value] = None, name: str = "loss") -> None:
     """Minimises a scalar f32. `evaluation`: the same in `eval_step`, where it differs."""
     _check(value, name)
     parts = take_apart(value)
-    if evaluation is None or evaluation.node is value.node:
+    if evaluation is None or evaluation is value:
         if len(parts.terms) == 1 and not parts.others and parts.terms[0].factor is None and parts.terms[0].divided == 1:
             _say_mean(graph, name, parts.terms[0])
         else:
@@ -52,8 +54,8 @@ def add_loss(graph: Graph, value: Value, evaluation: Optional[Value] = None, nam
         if [(id(v), c) for v, c in other.squares] != [(id(v), c) for v, c in parts.squares]:
             _without_squares(graph, parts)
             _without_squares(graph, other)
-        node = _while_training(graph, per_sample(graph, parts), per_sample(graph, other))
-        graph.say(f"mt.loss {quoted(name)}, {{0}} : {{t0}}", node)
+        values = while_training(per_sample(graph, parts), per_sample(graph, other))
+        graph.say(f"mt.loss {quoted(name)}, {{0}} : {{t0}}", values)
     for variable, coefficient in parts.squares:
         graph.say(f"mt.regularizer {{0}} l2 = {coefficient:.9e} : {{t0}}", variable)
 
@@ -67,29 +69,29 @@ def add_metric(graph: Graph, name: str, value: Value, evaluation: Optional[Value
     _check(value, name)
     both = [value, value if evaluation is None else evaluation]
     means, root = [_mean_of(graph, v) for v in both], ""
-    if all(v.node.op == "sqrt" for v in both):
-        squares = [_mean_of(graph, Value(graph, v.node.operands[0], ())) for v in both]
+    if all(v.source.op == "sqrt" for v in both):
+        squares = [_mean_of(graph, v.source.operands[0]) for v in both]
         if all(m.exact for m in squares):
             means, root = squares, " finalizer root_mean"
     if exact and not all(m.exact for m in means):
         raise Refused(f"metric {name}: expected a mean over samples or a quotient of two sums, found another function "
                       "of the samples")
-    values = _while_training(graph, means[0].values, means[1].values)
+    values = while_training(means[0].values, means[1].values)
     if all(m.weights is None for m in means):
         graph.say(f"mt.metric {quoted(name)}, {{0}}{root} better {better} : {{t0}}", values)
         return
-    ones = broadcast_node(value, graph.constant_node(1.0, "f32"), (None,))
-    weights = _while_training(graph, means[0].weights or ones, means[1].weights or ones)
+    ones = broadcast(graph.constant(1.0), (BATCH,))
+    weights = while_training(means[0].weights or ones, means[1].weights or ones)
     graph.say(f"mt.metric {quoted(name)}, {{0}} weights({{1}} : {{t1}}){root} better {better} : {{t0}}", values,
               weights)
 
 
 @dataclasses.dataclass
 class Mean:
-    """The mean of `values` [?] with `weights` [?]. `exact`: also over several batches."""
+    """The mean of `values` [BATCH] with `weights` [BATCH]. `exact`: also over several batches."""
 
-    values: Node
-    weights: Optional[Node]
+    values: Value
+    weights: Optional[Value]
     exact: bool
 
 
@@ -98,10 +100,10 @@ def _mean_of(graph: Graph, value: Value) -> Mean:
     parts = take_apart(value)
     _without_squares(graph, parts)
     if all(t.factor is None and t.divided == 1 for t in parts.terms):
-        return Mean(per_sample(graph, parts), None, not any(_of_samples(node) for node, _ in parts.others))
-    if not parts.others and len({id(t.factor.node) if t.factor else 0 for t in parts.terms}) == 1:
+        return Mean(per_sample(graph, parts), None, not any(_of_samples(other) for other, _ in parts.others))
+    if not parts.others and len({id(t.factor) for t in parts.terms}) == 1:
         divisor = _divisor(parts.terms[0])
-        sums = take_apart(Value(graph, divisor, ())) if divisor is not None else Parts([], [], [])
+        sums = take_apart(divisor) if divisor is not None else Parts([], [], [])
         plain = all(t.factor is None for t in sums.terms) and not any(t.divided for t in (*sums.terms, *parts.terms))
         if sums.terms and plain and not sums.squares and not sums.others:
             top, weights = _total(graph, parts), _total(graph, sums)
@@ -109,8 +111,8 @@ def _mean_of(graph: Graph, value: Value) -> Mean:
             mean = e.binary("div", top, e.select(none, e.as_value(weights, 1.0), weights))
             for empty in {id(t.empty): t.empty for t in parts.terms if t.empty is not None}.values():
                 mean = _or_nothing(mean, empty)
-                weights = e.select(Value(graph, empty, ()), e.as_value(weights, 1.0), weights)
-            return Mean(mean.node, weights.node, True)
+                weights = e.select(empty, e.as_value(weights, 1.0), weights)
+            return Mean(mean, weights, True)
     return Mean(per_sample(graph, parts), None, False)
 
 
@@ -118,41 +120,40 @@ def _total(graph: Graph, parts: Parts) -> Value:
     """The sum of the values of terms, for each sample."""
     total: Optional[Value] = None
     for term in parts.terms:
-        value = e.binary("mul", Value(graph, term.values, ((Axis(BATCH, 0),),)), term.scale)
+        value = e.binary("mul", term.values, term.scale)
         total = value if total is None else e.binary("add", total, value)
     assert total is not None
     return total
 
 
-def _divisor(term: Term) -> Optional[Node]:
+def _divisor(term: Term) -> Optional[Value]:
     """What a term is divided by, but for what keeps it from 0."""
-    factor = term.factor.node if term.factor is not None else None
-    if factor is None or factor.op != "div" or factor.operands[0].constant is None or (
-            float(factor.operands[0].constant) != 1.0):
+    factor = term.factor
+    if factor is None or factor.op != "div" or factor.operands[0].scalar != 1.0:
         return None
-    divisor = factor.operands[1]
-    return divisor.operands[2] if _is_guarded(divisor, divisor.operands[0] if divisor.operands else None) else divisor
+    divisor = factor.operands[1].source
+    return divisor.operands[2] if _is_guarded(divisor, None) else divisor
 
 
-def _is_safe(node: Node) -> bool:
+def _is_safe(value: Value) -> bool:
     """Whether it is w, or 1 where w is 0."""
-    return _is_guarded(node, node.operands[0] if node.operands else None) and (
-        node.operands[0].operands[0] is node.operands[2])
+    return _is_guarded(value, None) and value.operands[0].source.operands[0].source is value.operands[2].source
 
 
-def _is_guarded(node: Node, test: Optional[Node]) -> bool:
-    """Whether it is 1 where a number is 0, as a test says."""
-    if node.op != "select" or node.operands[1].constant is None or float(node.operands[1].constant) != 1.0:
+def _is_guarded(value: Value, test: Optional[Value]) -> bool:
+    """Whether it is 1 where a number is 0, as a test says; None: any test."""
+    if value.op != "select" or value.operands[1].scalar != 1.0:
         return False
-    return test is node.operands[0] and test.op == "compare" and " eq," in test.template
+    own = value.operands[0].source
+    return own.kind == "eq" and (test is None or test.source is own)
 
 
-def _of_samples(node: Node) -> bool:
+def _of_samples(value: Value) -> bool:
     """Whether a scalar depends on samples, other than on their number."""
-    waiting, seen = [node], set()
+    waiting, seen = [value], set()
     while waiting:
         top = waiting.pop()
-        if top.split or top.op == "stop_gradient" and top.operands[0].split:
+        if has_batch(top.shape) and top.op != "broadcast" and top.constant is None:
             return True
         if id(top) not in seen:
             seen.add(id(top))
@@ -162,19 +163,7 @@ def _of_samples(node: Node) -> bool:
 
 def while_training(training: Value, evaluation: Value) -> Value:
     """The one value in `train_step`, the other in `eval_step` and `predict`."""
-    if training.node is evaluation.node and training.axes == evaluation.axes:
-        return training
-    a, b = align([training, evaluation])
-    order = order_of([a, b])
-    node = _while_training(a.graph, arrange(a, order, order), arrange(b, order, order))
-    return replaced(a, node, order)
-
-
-def _while_training(graph: Graph, training: Node, evaluation: Node) -> Node:
-    if training is evaluation:
-        return training
-    return graph.node("while_training", (training, evaluation), "mt.while_training {0} else {1} : {t}", training.shape,
-                      "f32")
+    return training if training is evaluation else e.apply("while_training", (training, evaluation), "f32")
 
 
 def _check(value: Value, name: str) -> None:
@@ -184,119 +173,122 @@ def _check(value: Value, name: str) -> None:
 
 def _say_mean(graph: Graph, name: str, term: Term) -> None:
     """One mean: over elements where it is just that, which the compiler knows best."""
-    node, scale = term.values, term.scale
-    if node.op == "reduce_sum" and len(node.info) == len(node.operands[0].shape) - 1:
-        inner = node.operands[0]
-        times = scale * inner.elements
-        node, scale, divisor = inner, (1.0 if abs(times - 1) < 1e-6 else times), "elements"
-    else:
-        divisor = "samples"
+    values, scale, divisor = term.values, term.scale, "samples"
+    if values.op == "reduce_sum" and _is_whole_sample(values):
+        inner = values.operands[0]
+        times = scale * elements(inner.shape)
+        values, scale, divisor = inner, (1.0 if abs(times - 1) < 1e-6 else times), "elements"
     scaled = "" if scale == 1 else f" scale = {scale:.9e}"
-    graph.say(f"mt.loss {quoted(name)}, {{0}} by {divisor}{scaled} : {{t0}}", node)
+    graph.say(f"mt.loss {quoted(name)}, {{0}} by {divisor}{scaled} : {{t0}}", values)
+
+
+def _is_whole_sample(total: Value) -> bool:
+    """Whether it sums all elements of each sample."""
+    inner = total.operands[0]
+    return len(total.dims) + (inner.shape[0] == BATCH) == inner.rank
 
 
 def take_apart(value: Value) -> Parts:
     """The sums over the batch, and the rest, that a scalar is made of."""
     parts = Parts([], [], [])
-    _collect(value.graph, value.node, 1.0, None, 0, parts)
+    _collect(value, 1.0, None, 0, parts)
     return parts
 
 
-def _collect(graph: Graph, node: Node, scale: float, factor: Optional[Value], divided: int, parts: Parts,
-             empty: Optional[Node] = None) -> None:
-    """Adds the parts of `scale * factor * node / n^divided`, which is not a number where `empty` holds."""
+def _collect(value: Value, scale: float, factor: Optional[Value], divided: int, parts: Parts,
+             empty: Optional[Value] = None) -> None:
+    """Adds the parts of `scale * factor * value / n^divided`, which is not a number where `empty` holds."""
 
-    def collect(inner: Node, scale: float = scale, factor: Optional[Value] = factor, divided: int = divided) -> None:
-        _collect(graph, inner, scale, factor, divided, parts, empty)
+    def collect(inner: Value, scale: float = scale, factor: Optional[Value] = factor, divided: int = divided) -> None:
+        _collect(inner, scale, factor, divided, parts, empty)
 
-    if node.op == "select" and node.operands[2].op == "div" and node.operands[1].constant is not None:
-        fill, quotient = node.operands[1].constant, node.operands[2]
-        if not fill.any() and _is_safe(quotient.operands[1]):
-            node = quotient  # 0 where the divisor is 0: then what is divided, a sum over no samples, is 0 too
-        elif fill.ndim == 0 and np.isnan(fill) and _is_guarded(quotient.operands[1], node.operands[0]):
-            test = Value(graph, node.operands[0], ())
-            empty = (test if empty is None else e.logical_or(Value(graph, empty, ()), test)).node
-            node = quotient
-    a, b = [*node.operands, None, None][:2]
-    if node.op in ("add", "sub") and a is not None and b is not None:
+    value = value.source
+    if value.op == "select" and value.operands[2].source.op == "div" and value.operands[1].scalar is not None:
+        fill, quotient = value.operands[1].scalar, value.operands[2].source
+        if fill == 0 and _is_safe(quotient.operands[1].source):
+            value = quotient  # 0 where the divisor is 0: then what is divided, a sum over no samples, is 0 too
+        elif np.isnan(fill) and _is_guarded(quotient.operands[1].source, value.operands[0]):
+            test = _scalar(value.operands[0])
+            empty = test if empty is None else e.logical_or(empty, test)
+            value = quotient
+    a, b = [*(o.source for o in value.operands), None, None][:2]
+    if value.op in ("add", "sub") and a is not None and b is not None:
         collect(a)
-        collect(b, -scale if node.op == "sub" else scale)
+        collect(b, -scale if value.op == "sub" else scale)
         return
-    if node.op == "neg" and a is not None:
+    if value.op == "neg" and a is not None:
         return collect(a, -scale)
-    if node.op in ("mul", "div") and a is not None and b is not None:
-        if b.constant is not None:
-            number = float(b.constant)
-            return collect(a, scale * number if node.op == "mul" else scale / number)
-        if node.op == "mul" and a.constant is not None:
-            return collect(b, scale * float(a.constant))
-        for count, other in ((a, b), (b, a)) if node.op == "mul" and divided else ():
+    if value.op in ("mul", "div") and a is not None and b is not None:
+        if b.scalar is not None:
+            return collect(a, scale * b.scalar if value.op == "mul" else scale / b.scalar)
+        if value.op == "mul" and a.scalar is not None:
+            return collect(b, scale * a.scalar)
+        for count, other in ((a, b), (b, a)) if value.op == "mul" and divided else ():
             if count.count:
                 return collect(other, scale * count.count, divided=divided - 1)
-        if node.op == "div" and b.count:
+        if value.op == "div" and b.count:
             return collect(a, scale / b.count, divided=divided + 1)
-        if node.op == "div" or _is_sum(a):
-            given = Value(graph, b, ())
-            made = e.binary(node.op, factor if factor is not None else e.as_value(given, 1.0), given)
+        if value.op == "div" or _is_sum(a):
+            given = _scalar(b)
+            made = e.binary(value.op, factor if factor is not None else e.as_value(given, 1.0), given)
             return collect(a, factor=made)
         if _is_sum(b):
-            given = Value(graph, a, ())
+            given = _scalar(a)
             return collect(b, factor=given if factor is None else e.binary("mul", factor, given))
-    if _is_sum(node):
+    if _is_sum(value):
         assert a is not None
-        parts.terms.append(Term(a, scale, factor, divided, empty))
+        parts.terms.append(Term(value.operands[0], scale, factor, divided, empty))
         return None
-    squared = _squared(node)
+    squared = _squared(value)
     if squared is not None and factor is None and divided == 0 and empty is None:
         parts.squares.append((squared, scale))
         return None
-    value = Value(graph, node, ())
+    value = _scalar(value)
     if factor is not None:
         value = e.binary("mul", value, factor)
     for _ in range(divided):
-        value = e.binary("div", value, graph.count(BATCH))
-    parts.others.append((_or_nothing(value, empty).node, scale))
+        value = e.binary("div", value, value.graph.count(BATCH))
+    parts.others.append((_or_nothing(value, empty), scale))
     return None
 
 
-def _or_nothing(value: Value, empty: Optional[Node]) -> Value:
+def _scalar(value: Value) -> Value:
+    return reshape(value, ())
+
+
+def _or_nothing(value: Value, empty: Optional[Value]) -> Value:
     """The value; not a number, and without a gradient, where `empty` holds."""
-    if empty is None:
-        return value
-    return e.select(Value(value.graph, empty, ()), e.as_value(value, float("nan")), value)
+    return value if empty is None else e.select(empty, e.as_value(value, float("nan")), value)
 
 
-def _is_sum(node: Node) -> bool:
-    return node.op == "reduce_sum" and node.info == [0] and node.operands[0].split and node.shape == ()
+def _is_sum(value: Value) -> bool:
+    return value.op == "reduce_sum" and value.dims == (0,) and value.operands[0].shape == (BATCH,)
 
 
-def _squared(node: Node) -> Optional[Node]:
-    """The variable whose squares a node sums, if that is what it is."""
-    if node.op != "reduce_sum" or node.shape != ():
+def _squared(value: Value) -> Optional[Value]:
+    """The variable whose squares a value sums, if that is what it is."""
+    if value.op != "reduce_sum" or elements(value.shape) != 1:
         return None
-    inner = node.operands[0]
+    inner = value.operands[0].source
     if inner.op == "square" or (inner.op == "mul" and inner.operands[0] is inner.operands[1]):
-        return inner.operands[0] if inner.operands[0].op == "variable" else None
+        variable = inner.operands[0].source
+        return variable if variable.op == "variable" and elements(variable.shape) == elements(inner.shape) else None
     return None
 
 
 def _without_squares(graph: Graph, parts: Parts) -> None:
     """Squares as numbers like others."""
     for variable, coefficient in parts.squares:
-        square = graph.node("square", (variable,), "mt.square {0} : {t0}", variable.shape, "f32")
-        places = list(range(len(variable.shape)))
-        total = graph.node("reduce_sum", (square,), f"mt.reduce sum, {{0}} over {places} : {{t0}}", (), "f32")
-        total.info = places
+        total = reductions.reduce("sum", e.unary("square", variable), range(variable.rank))
         parts.others.append((total, coefficient))
     parts.squares.clear()
 
 
-def per_sample(graph: Graph, parts: Parts) -> Node:
-    """A number for each sample, [?], whose mean over the samples is the scalar, but for its squares."""
+def per_sample(graph: Graph, parts: Parts) -> Value:
+    """A number for each sample, [BATCH], whose mean over the samples is the scalar, but for its squares."""
     total: Optional[Value] = None
     for term in parts.terms:
-        value = Value(graph, term.values, ((Axis(BATCH, 0),),))
-        factor = term.factor
+        value, factor = term.values, term.factor
         for _ in range(term.divided - 1):
             factor = e.binary("div", 1.0 if factor is None else factor, graph.count(BATCH))
         if term.divided == 0:
@@ -305,9 +297,7 @@ def per_sample(graph: Graph, parts: Parts) -> Node:
             value = e.binary("mul", value, factor)
         value = _or_nothing(e.binary("mul", value, term.scale), term.empty)
         total = value if total is None else e.binary("add", total, value)
-    for node, scale in parts.others:
-        value = e.binary("mul", Value(graph, node, ()), scale)
+    for other, scale in parts.others:
+        value = e.binary("mul", other, scale)
         total = value if total is None else e.binary("add", total, value)
-    if total is None:
-        total = graph.constant(0.0, "f32")
-    return broadcast_node(total, total.node, (None,))
+    return broadcast(graph.constant(0.0) if total is None else total, (BATCH,))

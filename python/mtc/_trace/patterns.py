@@ -11,215 +11,217 @@ from typing import Optional, Sequence
 
 import numpy as np
 
-from mtc._trace.values import Axis, Node, Value
+from mtc._trace import layout
+from mtc._trace.values import VIEWS, Value, elements
 
 
-def shift_of(node: Node) -> Optional[Node]:
-    """The tensor whose maximum along one axis a node is, if that is what it is."""
-    while node.op in ("reshape", "stop_gradient", "shift", "select") or _is_picked(node) or (
-            node.op == "maximum" and any(o.constant is not None for o in node.operands)):
-        if _is_picked(node):
-            node = node.operands[0].info[1]
-        elif node.op == "select":  # where the maximum is finite
-            node = node.operands[1]
+def shift_of(value: Value) -> Optional[Value]:
+    """The maximum along one axis that a value is, if that is what it is."""
+    while value.op in (*VIEWS, "stop_gradient", "shift", "select") or _is_picked(value) or (
+            value.op == "maximum" and any(o.constant is not None for o in value.operands)):
+        if _is_picked(value):
+            value = value.operands[0].info[1]
+        elif value.op == "select":  # where the maximum is finite
+            value = value.operands[1]
         else:
-            node = next(o for o in node.operands if o.constant is None)
-    return node if node.op == "reduce_max" and len(node.info) == 1 else None
+            value = next((o for o in value.operands if o.constant is None), value.operands[0])
+        if value.constant is not None:
+            return None
+    return value if value.op == "reduce_max" and len(value.dims) == 1 else None
 
 
-def _is_picked(node: Node) -> bool:
+def _is_picked(value: Value) -> bool:
     """Whether it is a maximum of which one place has the gradient; `info` of its operand has the plain one."""
-    info = node.operands[0].info if node.op == "reduce_sum" else None
+    info = value.operands[0].info if value.op == "reduce_sum" else None
     return isinstance(info, tuple) and len(info) == 2 and info[0] == "picked"
 
 
-def _shifted(node: Node) -> Optional[tuple[Node, int]]:
-    """x and an axis, where the node is x minus its maximum along that axis."""
-    if node.op != "sub":
+def _axis_of(value: Value, whole: Value) -> Optional[int]:
+    """The axis of `whole` along which a value is the same, if it has all others in their places."""
+    rank, places = whole.rank, list(range(value.rank))
+    if value.op == "broadcast":
+        places, value = list(value.dims), value.operands[0]
+    else:
+        places = [i + rank - value.rank for i in places]
+    if value.rank == rank - 1 and tuple(whole.shape[i] for i in places) == value.shape:
+        missing = [i for i in range(rank) if i not in places]
+        return missing[0]
+    ones = [i for i, n in zip(places, value.shape) if n == 1 and whole.shape[i] != 1]
+    kept = all(n in (1, whole.shape[i]) for i, n in zip(places, value.shape))
+    return ones[0] if value.rank == rank and kept and len(ones) == 1 else None
+
+
+def _shifted(value: Value) -> Optional[tuple[Value, int]]:
+    """x and an axis, where the value is x minus its maximum along that axis."""
+    if value.op != "sub":
         return None
-    maximum = shift_of(node.operands[1])
-    x = node.operands[0]
-    if maximum is None or maximum.operands[0] is not x or x.shape != node.shape:
+    x, subtracted = value.operands
+    maximum = shift_of(subtracted)
+    if maximum is None or maximum.operands[0] is not x or x.shape != value.shape:
         return None
-    return x, maximum.info[0]
+    axis = maximum.dims[0]
+    return (x, axis) if _axis_of(subtracted, x) == axis or x.shape[axis] == 1 else None
 
 
-def _reduced(node: Node) -> Node:
-    while node.op == "reshape":
-        node = node.operands[0]
-    return node
-
-
-def _abs(node: Node) -> Optional[Node]:
-    """The op `abs` that a node is, or is another form of."""
-    node = node.info[1] if isinstance(node.info, tuple) and node.info[0] == "abs" else node
-    return node if node.op == "abs" else None
-
-
-def _is_over(whole: Value, part: Value, place: int) -> bool:
-    """Whether `part` has the axes of `whole` but the stored one `place`, along which it is repeated."""
-    a, b = whole.flat, part.flat
-    if len(a) != len(b):
-        return False
-    for mine, theirs in zip(a, b):
-        if mine.place is None or mine.place == place:
-            wanted = None
-        else:
-            wanted = mine.place - (mine.place > place)
-        if theirs.place != wanted:
-            return False
-    return True
-
-
-def _logical(value: Value, place: int) -> Optional[int]:
-    """The logical axis that is the stored one `place`, whole."""
-    for i, parts in enumerate(value.axes):
-        if len(parts) == 1 and parts[0].place == place and place != 0:
-            return i
-    return None
+def _abs(value: Value) -> Optional[Value]:
+    """The op `abs` that a value is, or is another form of."""
+    value = value.info[1] if isinstance(value.info, tuple) and value.info[0] == "abs" else value
+    return value if value.op == "abs" else None
 
 
 def softmax(a: Value, b: Value) -> Optional[tuple[Value, int]]:
     """a / b = e^(x - max) / sum: x and the axis."""
-    if a.node.op != "exp" or b.node.op != "reduce_sum" or b.node.operands[0] is not a.node or len(b.node.info) != 1:
+    total = b.source
+    if a.op != "exp" or total.op != "reduce_sum" or total.operands[0] is not a or len(total.dims) != 1:
         return None
-    found = _shifted(a.node.operands[0])
-    place = b.node.info[0]
-    if found is None or found[1] != place or not _is_over(a, b, place):
+    found = _shifted(a.operands[0])
+    if found is None or found[1] != total.dims[0] or (_axis_of(b, a) != found[1] and a.shape[found[1]] != 1):
         return None
-    axis = _logical(a, place)
-    return None if axis is None else (Value(a.graph, found[0], a.axes), axis)
+    return found
 
 
 def log_softmax(a: Value, b: Value) -> Optional[tuple[Value, int]]:
     """a - b = (x - max) - log(sum of e^(x - max)): x and the axis."""
-    found = _shifted(a.node)
-    if found is None or b.node.op != "log":
+    found, logarithm = _shifted(a), b.source
+    if found is None or logarithm.op != "log":
         return None
-    total = _reduced(b.node.operands[0])
-    total = _reduced(magnitude.operands[0]) if (magnitude := _abs(total)) else total
-    if total.op != "reduce_sum" or total.info != [found[1]] or total.operands[0].op != "exp":
+    total = _summed(logarithm)
+    if total is None or total.dims != (found[1],) or total.operands[0].operands[0] is not a:
         return None
-    if total.operands[0].operands[0] is not a.node or not _is_over(a, b, found[1]):
-        return None
-    axis = _logical(a, found[1])
-    return None if axis is None else (Value(a.graph, found[0], a.axes), axis)
+    return found if _axis_of(b, a) == found[1] or a.shape[found[1]] == 1 else None
 
 
-def log_sum_exp(node: Node, last: bool = True) -> Optional[Node]:
-    """x, where the node is log(sum of e^(x - max)) + max along a stored axis, the last one with `last`."""
-    if node.op != "add":
+def _summed(logarithm: Value) -> Optional[Value]:
+    """The sum of exponentials whose logarithm a value is."""
+    total = logarithm.operands[0].source
+    total = magnitude.operands[0].source if (magnitude := _abs(total)) else total
+    return total if total.op == "reduce_sum" and total.operands[0].op == "exp" else None
+
+
+def log_sum_exp(value: Value, last: bool = True) -> Optional[Value]:
+    """x, where the value is log(sum of e^(x - max)) + max along an axis, the last one with `last`."""
+    if value.op != "add":
         return None
-    for a, b in (node.operands, node.operands[::-1]):
-        if a.op != "log":
+    for a, b in (value.operands, value.operands[::-1]):
+        if a.source.op != "log":
             continue
-        total = _reduced(a.operands[0])
-        total = _reduced(magnitude.operands[0]) if (magnitude := _abs(total)) else total
-        if total.op != "reduce_sum" or total.operands[0].op != "exp":
-            continue
-        found = _shifted(total.operands[0].operands[0])
+        total = _summed(a.source)
+        found = None if total is None else _shifted(total.operands[0].operands[0])
         maximum = shift_of(b)
-        if found is None or maximum is None or maximum.operands[0] is not found[0]:
+        if total is None or found is None or maximum is None or maximum.operands[0] is not found[0]:
             continue
-        if total.info == [found[1]] and (not last or found[1] == len(found[0].shape) - 1):
+        if total.dims == (found[1],) and (not last or found[1] == found[0].rank - 1):
             return found[0]
     return None
 
 
-def picked(node: Node) -> Optional[tuple[Node, Node]]:
-    """x and ids, where the node is the element of x at the id along its last stored axis."""
-    if node.op != "reduce_sum" or node.operands[0].op not in ("mul", "select"):
+def picked(value: Value) -> Optional[tuple[Value, Value]]:
+    """x and ids, where the value is the element of x at the id along its last axis."""
+    if value.op != "reduce_sum" or value.operands[0].op not in ("mul", "select"):
         return None
-    if node.operands[0].op == "mul":
-        x, hot = node.operands[0].operands
+    if value.operands[0].op == "mul":
+        x, hot = value.operands[0].operands
         ids = hot.operands[0] if hot.op == "one_hot" else None
     else:
-        hot, x, _ = node.operands[0].operands
+        hot, x, _ = value.operands[0].operands
         ids = hot.info[1] if isinstance(hot.info, tuple) and hot.info[0] == "place" else None
-    if ids is None or hot.shape != x.shape or node.info != [len(x.shape) - 1]:
+    if ids is None or hot.shape != x.shape or value.dims != (x.rank - 1,):
         return None
     return x, ids
 
 
-def cross_entropy(x: Value, ids: Node, axes: tuple[tuple[Axis, ...], ...]) -> Value:
-    """-log softmax(x)[id] along the last stored axis."""
-    node = x.graph.node("cross_entropy", (x.node, ids),
-                        "mt.sparse_categorical_crossentropy {0}, {1} from_logits : {t0}, {t1}", x.node.shape[:-1],
-                        "f32")
-    return Value(x.graph, node, axes)
+def logits_of(value: Value) -> Optional[Value]:
+    """The operand of a log_softmax along the last axis of a value, in the order of its axes."""
+    order = list(range(value.rank))
+    if value.op == "transpose" and value.operands[0].op == "log_softmax":
+        order, value = list(value.dims), value.operands[0]
+    if value.op != "log_softmax" or order[-1] != value.dims[0]:
+        return None
+    logits = value.operands[0]
+    if order == sorted(order):
+        return logits
+    return value.graph.operation("transpose", (logits,), f"graph.transpose {{0}} by {order}",
+                                 tuple(logits.shape[i] for i in order), logits.dtype, order)
+
+
+def cross_entropy(logits: Value, ids: Value) -> Value:
+    """-log softmax(logits)[id] along the last axis."""
+    return logits.graph.operation("cross_entropy", (logits, ids), "graph.cross_entropy {0}, {1}", logits.shape[:-1],
+                                  "f32")
 
 
 def entropy_difference(a: Value, b: Value) -> Optional[Value]:
     """a - b = log_sum_exp(x) - x[id]."""
-    x = log_sum_exp(a.node)
-    if x is None or a.axes != b.axes:
+    total, value, valid = layout.unshaped(a), b, None
+    x = log_sum_exp(total)
+    if x is None or total.shape != x.shape[:-1] or a.shape != b.shape:
         return None
-    node, valid = b.node, None
-    if isinstance(node.info, tuple) and node.info[0] == "picked":
-        _, node, valid = node.info
-    found = picked(node)
-    if found is None or found[0] is not x or (valid is not None and valid.shape != b.node.shape):
+    while value.info is None and value.op in VIEWS:
+        value = value.operands[0]
+    if isinstance(value.info, tuple) and value.info[0] == "picked" and len(value.info) == 3:
+        _, value, valid = value.info
+    found = picked(layout.unshaped(value))
+    if found is None or found[0] is not x or (valid is not None and elements(valid.shape) != elements(total.shape)):
         return None
-    made = cross_entropy(Value(a.graph, x, ()), found[1], a.axes)
-    if valid is None:
-        return made
-    nan = a.graph.constant_node(np.float32(np.nan), "f32")  # of an id out of range
-    node = a.graph.node("select", (valid, made.node, nan), "mt.select {0}, {1}, {2} : {t0}, {t1}, {t2}",
-                        made.node.shape, "f32")
-    return Value(a.graph, node, made.axes)
+    made = cross_entropy(x, found[1])
+    if valid is not None:
+        valid = layout.reshape(valid, made.shape)
+        nan = a.graph.constant(np.float32(np.nan))  # of an id out of range
+        made = a.graph.operation("select", (valid, made, nan), 'graph.elementwise "select"({0}, {1}, {2})', made.shape,
+                                 "f32")
+    return layout.reshape(made, a.shape)
 
 
 def softplus(a: Value, b: Value) -> Optional[tuple[Value, Value]]:
     """max(p, q) + log1p(e^-|p - q|) = log(e^p + e^q), where q is a number: p and q."""
     for top, rest in ((_untied(a), b), (_untied(b), a)):
-        if top.node.op != "maximum" or rest.node.op != "log1p" or rest.node.operands[0].op != "exp":
+        if top.op != "maximum" or rest.op != "log1p" or rest.operands[0].op != "exp":
             continue
-        negative = rest.node.operands[0].operands[0]
+        negative = rest.operands[0].operands[0]
         magnitude = _abs(negative.operands[0]) if negative.op == "neg" else None
         if magnitude is None:
             continue
         difference = magnitude.operands[0]
-        p, q = top.node.operands
+        p, q = top.operands
         if q.constant is None:
             p, q = q, p
-        if q.constant is None or q.shape or top.axes != rest.axes:
+        if q.scalar is None or top.shape != rest.shape:
             continue
-        zero = float(q.constant) == 0.0
+        zero = q.scalar == 0.0
         inside = difference.operands if difference.op in ("sub", "neg") else ()
-        if (zero and difference is p) or (p in inside and (zero or q in inside)):
-            graph = a.graph
-            return Value(graph, p, top.axes), Value(graph, q, ())
+        if (zero and difference is p) or (p in inside and (zero or any(o.scalar == q.scalar for o in inside))):
+            return p, q
     return None
 
 
 def _untied(value: Value) -> Value:
-    """The maximum that a value is, without a rule for the gradient of equal numbers (`info` of its node)."""
-    info = value.node.info
+    """The maximum that a value is, without a rule for the gradient of equal numbers (`info`)."""
+    info = value.info
     return info[1] if isinstance(info, tuple) and len(info) == 2 and info[0] == "tied" else value
 
 
-def cancelled(nodes: Sequence[Node]) -> set[int]:
-    """Of all nodes that are printed: numbers that are subtracted before e^x, and added again after the logarithm.
+def cancelled(values: Sequence[Value]) -> set[int]:
+    """Of all values that are written: those that are subtracted before e^x, and added again after the logarithm.
 
-    Their gradient is 0 in sum, so nothing has to stop it. The result has `id`s of nodes `shift`.
+    Their gradient is 0 in sum, so nothing has to stop it. The result has `id`s of values `shift`.
     """
-    users: dict[int, list[Node]] = {}
-    for node in nodes:
-        for operand in node.operands:
-            users.setdefault(id(operand), []).append(node)
+    users: dict[int, list[Value]] = {}
+    for value in values:
+        for operand in value.operands:
+            users.setdefault(id(operand), []).append(value)
 
-    def ends(node: Node) -> list[Node]:
+    def ends(value: Value) -> list[Value]:
         found = []
-        for user in users.get(id(node), []):
-            found += ends(user) if user.op in ("reshape", "select") else [user]
+        for user in users.get(id(value), []):
+            found += ends(user) if user.op in (*VIEWS, "select") else [user]
         return found
 
-    sums = [n for n in nodes if n.op == "add" and log_sum_exp(n, last=False) is not None]
+    sums = {id(v) for v in values if v.op == "add" and log_sum_exp(v, last=False) is not None}
     result = set()
-    for shift in (n for n in nodes if n.op == "shift"):
+    for shift in (v for v in values if v.op == "shift"):
         found = ends(shift)
-        exponents = [u for n in found if n.op == "sub" for u in users.get(id(n), [])]
-        good = all(n in sums or n.op == "sub" for n in found) and any(n in sums for n in found)
+        exponents = [u for v in found if v.op == "sub" for u in users.get(id(v), [])]
+        good = all(id(v) in sums or v.op == "sub" for v in found) and any(id(v) in sums for v in found)
         if good and all(u.op == "exp" and all(w.op == "reduce_sum" for w in users[id(u)]) for u in exponents):
             result.add(id(shift))
     return result

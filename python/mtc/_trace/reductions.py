@@ -9,64 +9,90 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace import integers, moves, patterns
-from mtc._trace.layout import (
-    align,
-    arrange,
-    broadcast,
-    canonical,
-    decide,
-    expand_dims,
-    replaced,
-    stored_last,
-    transpose,
-)
-from mtc._trace.values import Axis, Batch, Refused, Value, batch_of
+from mtc._trace import integers, layout, moves, patterns
+from mtc._trace.layout import broadcast, expand_dims, transpose
+from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
 MOST_MAXIMA = 32  # that top_k and sort find one after the other
 _NUMPY: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
 
 
 def reduce(kind: str, value: Value, axes: Sequence[int]) -> Value:
-    """"sum", "max" or "min" over logical axes, which disappear. Over the batch there is a sum only.
+    """"sum", "max" or "min" over axes, which disappear. Over the batch there is a sum only.
 
     A sum over the batch and other axes is the sum of each sample's, so a loss can be found in it.
     """
     if value.dtype == "i1":
         raise Refused(f"{kind} of booleans")
-    axes = [a % len(value.axes) for a in axes]
-    if value.dtype == "i32" and value.constant is None:
-        return integers.reduce(kind, value, axes, lambda v, over: reduce(kind, v, over))
-    parts = [a for i in axes for a in value.axes[i]]
-    rest = tuple(p for i, p in enumerate(value.axes) if i not in axes)
-    graph, node = value.graph, value.node
-    gone = sorted(a.place for a in parts if a.place is not None)
-    if node.constant is not None:
-        node = graph.constant_node(_NUMPY[kind](node.constant, axis=tuple(gone)) if gone else node.constant,
-                                   value.dtype)
-    else:
-        over_batch = node.split and 0 in gone
-        inner = gone[1:] if over_batch else gone
-        if over_batch and kind != "sum":
-            raise Refused(f"a {kind}imum over the batch")
-        for places in (inner, [0] if over_batch else []):
-            if places:
-                shape = tuple(n for i, n in enumerate(node.shape) if i not in places)
-                made = graph.node(f"reduce_{kind}", (node,), f"mt.reduce {kind}, {{0}} over {places} : {{t0}}", shape,
-                                  "f32")
-                made.info = places
-                node = made
-    kept = sorted(a.place for p in rest for a in p if a.place is not None)
-    axes_left = tuple(tuple(Axis(a.size, kept.index(a.place) if a.place is not None else None) for a in p)
-                      for p in rest)
-    result = Value(graph, node, axes_left)
-    if kind == "sum":
-        for part in parts:
-            if part.place is None and isinstance(part.size, Batch):
-                result = e.binary("mul", result, e.cast(graph.count(part.size), value.dtype))
-            elif part.place is None:
-                result = e.binary("mul", result, part.size)  # type: ignore[arg-type]
-    return result
+    axes = sorted({int(a) % value.rank for a in axes})
+    if not axes:
+        return value
+    if value.constant is not None:
+        return _of_constant(kind, value, axes)
+    if value.dtype == "i32":
+        return integers.reduce(kind, value, axes, _of_values)
+    return _of_values(kind, value, axes)
+
+
+def _of_values(kind: str, value: Value, axes: Sequence[int]) -> Value:
+    """Of f32 or i32."""
+    repeated = layout.repeats(value)
+    if any(i in repeated for i in axes):
+        return _of_repeated(kind, value, axes, repeated)
+    if not has_batch([value.shape[i] for i in axes]):
+        return _reduced(kind, value, axes)
+    if kind != "sum":
+        raise Refused(f"a {kind}imum over the batch")
+    return _reduced(kind, _within_samples(value, axes), [0])
+
+
+def _reduced(kind: str, value: Value, axes: Sequence[int]) -> Value:
+    """Over axes of which one may be the batch, if it is alone."""
+    rest = tuple(n for i, n in enumerate(value.shape) if i not in axes)
+    return value.graph.operation(f"reduce_{kind}", (value,), f"graph.reduce {kind}, {{0}} over {list(axes)}", rest,
+                                 value.dtype, axes)
+
+
+def _within_samples(value: Value, axes: Sequence[int]) -> Value:
+    """The sums over these axes in each sample: [BATCH, ...] with the other axes."""
+    batch = next(i for i in axes if isinstance(value.shape[i], Batch))
+    rest = [i for i in range(value.rank) if i not in axes]
+    if value.shape[batch] != BATCH:
+        return value.graph.operation("reduce_sum", (value,),
+                                     f"graph.reduce sum, {{0}} over {list(axes)} within_samples",
+                                     (BATCH, *(value.shape[i] for i in rest)), value.dtype, axes)
+    inner = [i for i in axes if i != batch]
+    made = _reduced("sum", value, inner) if inner else value
+    kept = [i for i in range(value.rank) if i not in inner]
+    return transpose(made, [kept.index(batch), *(kept.index(i) for i in rest)])
+
+
+def _of_constant(kind: str, value: Value, axes: Sequence[int]) -> Value:
+    array = value.constant
+    assert array is not None
+    made = _NUMPY[kind](array, axis=tuple(axes))
+    shape = tuple(n for i, n in enumerate(value.shape) if i not in axes)
+    result = value.graph.repeated(np.asarray(made, array.dtype), shape, value.dtype)
+    return _times(kind, result, [value.shape[i] for i in axes if array.shape[i] == 1])
+
+
+def _of_repeated(kind: str, value: Value, axes: Sequence[int], repeated: dict[int, Size]) -> Value:
+    """The same of the operand of a broadcast, times the numbers of its equal elements."""
+    inner = value.operands[0]
+    over = [i for i, to in enumerate(value.dims) if to in axes]
+    made = reduce(kind, inner, over)
+    kept = [i for i in range(value.rank) if i not in axes]
+    dims = [kept.index(to) for i, to in enumerate(value.dims) if i not in over]
+    made = broadcast(made, tuple(value.shape[i] for i in kept), dims)
+    return _times(kind, made, [n for i, n in repeated.items() if i in axes])
+
+
+def _times(kind: str, value: Value, sizes: Sequence[Size]) -> Value:
+    """The sum of so many equal values."""
+    for size in sizes if kind == "sum" else ():
+        count = e.cast(value.graph.count(size), value.dtype) if isinstance(size, Batch) else size
+        value = e.binary("mul", value, count)
+    return value
 
 
 def mean(value: Value, axes: Sequence[int]) -> Value:
@@ -88,18 +114,19 @@ def reduce_logic(every: bool, value: Value, axes: Sequence[int]) -> Value:
 
 def argmax(value: Value, axis: int) -> Value:
     """The index of the first largest element along an axis, which disappears: i32."""
-    axis %= len(value.axes)
+    axis %= value.rank
+    rest = value.shape[:axis] + value.shape[axis + 1:]
     if value.shape[axis] == 1:
-        rest = value.shape[:axis] + value.shape[axis + 1:]
         return broadcast(value.graph.constant(0, "i32"), rest)
-    if not integers.exact_in_f32(value) and value.constant is None:
+    if isinstance(value.shape[axis], Batch):
+        raise Refused("an operation along the batch")
+    if value.array is not None:
+        return value.graph.constant(np.argmax(value.array, axis=axis), "i32")
+    if not integers.exact_in_f32(value):
         top = expand_dims(reduce("max", value, (axis,)), (axis,))
         value = e.compare("eq", value, top)
-    if value.constant is not None and batch_of(value.flat) is None:
-        return value.graph.constant(np.argmax(value.array, axis=axis), "i32")  # type: ignore[arg-type]
-    value = stored_last(e.cast(value, "f32"), axis)
-    node = value.graph.node("argmax", (value.node,), "mt.argmax {0} : {t0}", value.node.shape[:-1], "i32")
-    return Value(value.graph, node, value.axes[:axis] + value.axes[axis + 1:])
+    value = e.cast(value, "f32")
+    return value.graph.operation("argmax", (value,), f'graph.along "argmax"({{0}}) dim = {axis}', rest, "i32", (axis,))
 
 
 def top_k(values: Sequence[Value], count: Optional[int], axis: int, smallest: bool = False,
@@ -109,14 +136,14 @@ def top_k(values: Sequence[Value], count: Optional[int], axis: int, smallest: bo
     Of equal ones the first comes first, or by the second value and so on with several `keys`. A NaN is the largest.
     `count`: None: all.
     """
-    axis %= len(values[0].axes)
+    axis %= values[0].rank
     size = values[0].shape[axis]
     if isinstance(size, Batch):
         raise Refused("the order of the samples")
     count = size if count is None else count
     if count > MOST_MAXIMA:
         raise Refused(f"the {count} largest elements along an axis: expected at most {MOST_MAXIMA}")
-    order = [i for i in range(len(values[0].axes)) if i != axis] + [axis]
+    order = [i for i in range(values[0].rank) if i != axis] + [axis]
     lines = [transpose(v, order) for v in values]
     if size <= 2 * MOST_MAXIMA:
         chosen = _by_rank(lines[:keys], count, smallest)
@@ -134,7 +161,7 @@ def _only(line: Value, hot: Value) -> Value:
 
 def _by_rank(keys: Sequence[Value], count: int, smallest: bool) -> list[Value]:
     """Where the first, second ... element of each line is: each is compared with each other one."""
-    rank = len(keys[0].axes)
+    rank = keys[0].rank
     size = int(keys[0].shape[-1])  # type: ignore[arg-type]
     graph = keys[0].graph
     number = np.arange(size)
@@ -174,53 +201,44 @@ def _one_by_one(key: Value, count: int, smallest: bool) -> list[Value]:
 
 def softmax(value: Value, axis: int = -1, log: bool = False) -> Value:
     """softmax, or its logarithm, along an axis."""
-    made = e.along_last("log_softmax" if log else "softmax", value, axis)
-    assert made is not None
-    return made
+    return e.along("log_softmax" if log else "softmax", value, axis)
 
 
 def normalize(value: Value, axes: Sequence[int], epsilon: float) -> Value:
-    """(x - mean) / sqrt(variance + epsilon) over logical axes of a sample: a layer norm without scale and centre."""
-    value = canonical(value, expand=True)
-    places = sorted(a.place for i in axes for a in value.axes[i % len(value.axes)] if a.place is not None)
-    if value.node.split and 0 in places:
+    """(x - mean) / sqrt(variance + epsilon) over axes of a sample: a layer norm without scale and centre."""
+    axes = sorted(int(i) % value.rank for i in axes)
+    if has_batch([value.shape[i] for i in axes]):
         raise Refused("a normalisation over the batch")
-    if not places:  # an element alone is its mean
+    if all(value.shape[i] == 1 for i in axes):  # an element alone is its mean
         return e.binary("mul", value, 0.0)
-    node = value.graph.node("normalize", (value.node,),
-                            f"mt.normalize {{0}} over {places} epsilon = {epsilon:.9e} : {{t0}}", value.node.shape,
-                            "f32")
-    return Value(value.graph, node, value.axes)
+    return value.graph.operation("normalize", (value,), f"graph.normalize {{0}} over {axes} epsilon = {epsilon:.9e}",
+                                 value.shape, "f32", axes)
 
 
 def pick(value: Value, ids: Value) -> Value:
     """The element at an id of each line along the last axis: [..., C] and [...] of i32 to [...]."""
-    value = stored_last(value, len(value.axes) - 1)
-    lines = Value(value.graph, value.node, value.axes[:-1])
-    _, aligned = align([lines, ids])
-    order = sorted((i for i, a in enumerate(lines.flat) if a.place is not None), key=lambda i: lines.flat[i].place or 0)
-    repeated = any(a.place is None and b.place is not None for a, b in zip(lines.flat, aligned.flat))
-    at = ids if repeated else replaced(aligned, arrange(aligned, order, order), order)  # several ids of each line
-    whole = at.node.shape == value.node.shape[:-1]
-    if whole and value.node.op == "log_softmax":
-        x = Value(value.graph, value.node.operands[0], value.axes)
-        return e.unary("neg", patterns.cross_entropy(x, at.node, lines.axes))
-    line = value.graph.constant(np.arange(int(value.shape[-1])), "i32")  # type: ignore[arg-type]
-    hot = e.compare("eq", expand_dims(at, (len(at.axes),)), line)
-    hot.node.info = ("place", at.node)
+    last = value.rank - 1
+    if isinstance(value.shape[last], Batch):
+        raise Refused("an operation along the batch")
+    logits = patterns.logits_of(value)
+    if logits is not None and ids.constant is None and not layout.repeats(ids) and not layout.repeats(value):
+        return e.unary("neg", patterns.cross_entropy(logits, ids))
+    line = value.graph.constant(np.arange(int(value.shape[last])), "i32")  # type: ignore[arg-type]
+    hot = e.compare("eq", expand_dims(ids, (ids.rank,)), line)
+    hot.info = ("place", ids)
     # No product with 0 and 1, in which an infinity that is not picked would be a NaN.
-    return reduce("sum", e.select(hot, value, e.as_value(value, 0)), (len(value.axes) - 1,))
+    return reduce("sum", e.select(hot, value, e.as_value(value, 0)), (last,))
 
 
 def cumsum(value: Value, axis: int, reverse: bool = False) -> Value:
     """Sums of what comes before and at each place along an axis."""
-    axis %= len(value.axes)
+    axis %= value.rank
     size = value.shape[axis]
     if isinstance(size, Batch):
         raise Refused("a cumulative sum along the batch")
     if value.dtype == "i1":
         raise Refused("a cumulative sum of booleans")
-    if value.constant is not None and value.array is not None:
+    if value.array is not None:
         array = np.flip(value.array, axis) if reverse else value.array
         array = np.cumsum(array, axis, dtype=array.dtype)
         return value.graph.constant(np.flip(array, axis) if reverse else array)
@@ -228,9 +246,5 @@ def cumsum(value: Value, axis: int, reverse: bool = False) -> Value:
         return integers.cumulative("add", value, axis, reverse, 0)
     if size == 1:
         return value
-    value = decide(value)
-    value = moves.with_stored(value, [moves.stored_axis(value, axis)])
-    place = value.flat[moves.stored_axis(value, axis)].place
-    node = value.graph.node("cumsum", (value.node,), f"mt.cumsum {{0}} dim = {place}{' reverse' if reverse else ''} : "
-                            "{t0}", value.node.shape, "f32")
-    return Value(value.graph, node, value.axes)
+    return value.graph.operation("cumsum", (value,), f"graph.cumsum {{0}} dim = {axis}{' reverse' if reverse else ''}",
+                                 value.shape, "f32")

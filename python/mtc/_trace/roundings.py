@@ -34,9 +34,3 @@ def unexplained(errors: Mapping[str, float], tolerance: float, again: Callable[[
         own = {key: max(own[key], found[key]) for key in own}
         wrong = [key for key in wrong if not errors[key] - SLACK * own[key] <= tolerance]
     return wrong
-
-
-def explained(errors: Mapping[str, float], tolerance: float) -> str:
-    """What a report without a wrong key says of those that are larger than the tolerance."""
-    count = sum(not error <= tolerance for error in errors.values())
-    return f", but for {count} that differ as much from roundings" if count else ""

@@ -1,149 +1,133 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions and pools. Images are stored as [batch, H, W, C] and kernels as [KH, KW, C / groups, F]."""
+"""Convolutions and pools. Images are [BATCH, C, spatial...], kernels [F, C / groups, spatial...]."""
 
 from __future__ import annotations
 
-from typing import Optional, Sequence, Union
+from typing import Optional, Sequence
 
 import numpy as np
 
 from mtc._trace import elementwise as e
 from mtc._trace import moves, products
-from mtc._trace.layout import arrange, decide, expand_dims, squeeze, transpose
-from mtc._trace.values import BATCH, Axis, Batch, Node, Refused, Stored, Value
+from mtc._trace.layout import broadcast, expand_dims, squeeze, transpose
+from mtc._trace.values import BATCH, Batch, Refused, Size, Value
 
 Pads = Sequence[tuple[int, int]]
 
 
 def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads, dilation: Sequence[int] = (),
                 input_dilation: Sequence[int] = (), groups: int = 1) -> Value:
-    """A convolution without a flip: images [BATCH, spatial..., C], kernel [spatial..., C / groups, F].
+    """A convolution without a flip, over one or two spatial axes.
 
-    One or two spatial axes; transpose the logical axes of values that have another order. `input_dilation` puts zeros
-    between the elements of the images.
+    `input_dilation` puts zeros between the elements of the images.
     """
-    spatial = len(kernel.axes) - 2
-    dilation, input_dilation = dilation or [1] * spatial, input_dilation or [1] * spatial
+    spatial = kernel.rank - 2
+    dilation, input_dilation = list(dilation) or [1] * spatial, list(input_dilation) or [1] * spatial
     if spatial not in (1, 2):
         raise Refused(f"a convolution over {spatial} axes")
-    pointwise = all(n == 1 for n in (*kernel.shape[:spatial], *strides, *input_dilation, groups))
+    pointwise = all(n == 1 for n in (*kernel.shape[2:], *strides, *input_dilation, groups))
     if images.shape[0] != BATCH and pointwise and not any(n for pair in padding for n in pair):
-        return products.matmul(images, squeeze(kernel, range(spatial)))  # such as a table of positions
-    if images.shape[0] != BATCH:
-        raise Refused(f"a convolution of images whose first axis is {images.shape[0]}, not the samples")
-    if spatial == 1:
-        made = convolution(expand_dims(images, (1,)), expand_dims(kernel, (0,)), [1, *strides], [(0, 0), *padding],
-                           [1, *dilation], [1, *input_dilation], groups)
-        return squeeze(made, (1,))
-    images, pads = _padded(images, padding, input_dilation, 0.0,
-                           [(int(kernel.shape[i]) - 1) * dilation[i] + 1 for i in (0, 1)])  # type: ignore[arg-type]
-    a, k = _whole(images), _whole(kernel)
-    sizes = [_out(a.shape[i + 1], k.shape[i], strides[i], pads[i], dilation[i]) for i in (0, 1)]
-    shape: Stored = (None, *sizes, k.shape[3])
-    graph = images.graph
-    text = _attributes(strides, pads, dilation, groups)
-    node = graph.node("conv2d", (a, k), f"mt.conv2d {{0}}, {{1}}{text} : {{t0}}, {{t1}}", shape, "f32")
-    return graph.value(node)
+        # Such as a table of positions.
+        made = products.dot_general(images, squeeze(kernel, range(2, kernel.rank)), ((1,), (1,)))
+        return transpose(made, [0, made.rank - 1, *range(1, made.rank - 1)])
+    _check_images(images)
+    if any(n != 1 for n in input_dilation):
+        none = [0] * images.rank
+        images = moves.pad(images, 0.0, none, none, [0, 0, *(n - 1 for n in input_dilation)])
+    sizes = [_windows(images.shape[i + 2], kernel.shape[i + 2], strides[i], padding[i], dilation[i])
+             for i in range(spatial)]
+    return images.graph.operation("convolution", (images, kernel),
+                                  f"graph.convolution {{0}}, {{1}}{_attributes(strides, padding, dilation, groups)}",
+                                  (BATCH, kernel.shape[0], *sizes), "f32")
+
+
+def transposed_convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads,
+                           dilation: Sequence[int], groups: int, sizes: Sequence[Size]) -> Value:
+    """The gradient of a convolution to its images, of these sizes. Kernels are [C, F / groups, spatial...]."""
+    _check_images(images)
+    text = f"graph.transposed_convolution {{0}}, {{1}}{_attributes(strides, padding, dilation, groups)}"
+    channels = int(kernel.shape[1]) * groups  # type: ignore[arg-type]
+    return images.graph.operation("transposed_convolution", (images, kernel), text, (BATCH, channels, *sizes), "f32")
 
 
 def pool(kind: str, images: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> Value:
-    """"max" or "sum" of windows of images [BATCH, H, W, C]; the padding takes no part."""
-    images, pads = _padded(images, padding, (1, 1), 0.0 if kind == "sum" else -3.4028235e38, window)
-    a = _whole(images)
-    sizes = [_out(a.shape[i + 1], window[i], strides[i], pads[i], 1) for i in (0, 1)]
-    flat = [n for pair in pads for n in pair]
-    strided = f" strides = {list(strides)}" if tuple(strides) != (1, 1) else ""
-    padded = f" padding = {flat}" if any(flat) else ""
-    node = images.graph.node("pool", (a,), f"mt.pool {kind}, {{0}} window = {list(window)}{strided}{padded} : {{t0}}",
-                             (None, *sizes, a.shape[3]), "f32")
-    return images.graph.value(node)
+    """"max" or "sum" of windows; the padding takes no part."""
+    _check_images(images)
+    sizes = [_windows(images.shape[i + 2], window[i], strides[i], padding[i], 1) for i in range(len(window))]
+    text = (f"graph.pool {kind}, {{0}} window {list(window)} strides {list(strides)} padding "
+            f"{[n for pair in padding for n in pair]}")
+    return images.graph.operation("pool", (images,), text, (*images.shape[:2], *sizes), "f32")
 
 
 def window_reduce(kind: str, value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> Value:
     """A pool over any two axes of a value [BATCH, ...] of up to four, the window being 1 along the others."""
-    if value.constant is not None and value.scalar is not None and kind == "sum":
+    if value.scalar is not None and kind == "sum":
         return _counts(value, window, strides, padding)
-    moved = [i for i in range(len(window)) if window[i] != 1 or strides[i] != 1 or padding[i] != (0, 0)]
+    moved = [i for i in range(len(window)) if window[i] != 1 or strides[i] != 1 or tuple(padding[i]) != (0, 0)]
     if isinstance(value.shape[0], Batch) and 0 in moved:
         raise Refused("windows over the samples")
-    rest = [i for i in range(1, len(window)) if i not in moved]
     if len(moved) > 2 or value.shape[0] != BATCH:
         raise Refused(f"windows over {len(moved)} axes of {list(value.shape)}")
-    while len(moved) < 2:
-        if rest:
-            moved.append(rest.pop(0))
-        else:
-            value = expand_dims(value, (len(value.axes),))
-            made = window_reduce(kind, value, [*window, 1], [*strides, 1], [*padding, (0, 0)])
-            return squeeze(made, (len(value.axes) - 1,))
+    if value.rank > 4:
+        raise Refused(f"windows of a value of {value.rank} axes")
+    rest = [i for i in range(1, len(window)) if i not in moved]
+    while len(moved) < 2 and len(rest) > 1:
+        moved.append(rest.pop())
     moved.sort()
-    order = [0, *moved, *rest]
+    order = [0, *rest, *moved]
     images = transpose(value, order)
-    while len(images.axes) < 4:
-        images = expand_dims(images, (len(images.axes),))
-    if len(images.axes) > 4:
-        raise Refused(f"windows of a value of {len(value.axes)} axes")
-    made = pool(kind, images, [window[i] for i in moved], [strides[i] for i in moved], [padding[i] for i in moved])
-    made = squeeze(made, range(len(order), 4))
-    back = [order.index(i) for i in range(len(order))]
-    return transpose(made, back)
+    missing = range(1, 5 - images.rank)  # axes of size 1 for channels and the first spatial axis
+    images = expand_dims(images, missing)
+    along = [1] * (2 - len(moved)), [(0, 0)] * (2 - len(moved))
+    made = pool(kind, images, [*along[0], *(window[i] for i in moved)], [*along[0], *(strides[i] for i in moved)],
+                [*along[1], *(tuple(padding[i]) for i in moved)])  # type: ignore[list-item]
+    made = squeeze(made, missing)
+    return transpose(made, [order.index(i) for i in range(len(order))])
 
 
 def _counts(value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> Value:
     """A sum of windows of equal numbers: the numbers of elements in each."""
     result: Optional[Value] = None
+    shape: list[Size] = list(value.shape)
     for i, n in enumerate(value.shape):
         if isinstance(n, Batch):
             continue
-        size = _out(n, window[i], strides[i], padding[i], 1)
+        size = shape[i] = _windows(n, window[i], strides[i], padding[i], 1)
         starts = np.arange(size) * strides[i] - padding[i][0]
         inside = np.minimum(starts + window[i], n) - np.maximum(starts, 0)
-        line = value.graph.constant(inside, value.dtype)
-        line = Value(value.graph, line.node, tuple(line.axes[0] if j == i else (Axis(1),)
-                                                   for j in range(len(value.axes))))
+        line = value.graph.constant(inside.reshape([-1 if j == i else 1 for j in range(value.rank)]), value.dtype)
         result = line if result is None else e.binary("mul", result, line)
     assert result is not None
-    result = e.binary("mul", result, value.scalar or 0.0)
-    axes = tuple(v if isinstance(n, Batch) else r for v, n, r in zip(value.axes, value.shape, result.axes))
-    return Value(value.graph, result.node, axes)
+    return broadcast(e.binary("mul", result, value.scalar or 0.0), tuple(shape))
 
 
-def _padded(images: Value, padding: Pads, spread: Sequence[int], fill: float,
-            reach: Sequence[int]) -> tuple[Value, list[tuple[int, int]]]:
-    """The images with the padding that the ops of `mt` do not take, and the padding that is left."""
-    pads = [tuple(p) for p in padding]
-    own = [(0, 0) if lo < 0 or hi < 0 or max(lo, hi) >= r or s != 1 else (lo, hi)
-           for (lo, hi), r, s in zip(pads, reach, spread)]
-    extra = [(lo - a, hi - b) for (lo, hi), (a, b) in zip(pads, own)]
-    if any(p != (0, 0) for p in extra) or any(s != 1 for s in spread):
-        images = moves.pad(images, fill, [0, *(p[0] for p in extra), 0], [0, *(p[1] for p in extra), 0],
-                           [0, *(s - 1 for s in spread), 0])
-    return images, own
+def _check_images(images: Value) -> None:
+    if images.shape[0] != BATCH:
+        raise Refused(f"a convolution of images whose first axis is {images.shape[0]}, not the samples")
+    if any(isinstance(n, Batch) for n in images.shape[1:]):
+        raise Refused("windows over the samples")
 
 
-def _whole(value: Value) -> Node:
-    """Stored in logical order with axes of size 1."""
-    value = decide(value)
-    every = range(len(value.flat))
-    return arrange(value, every, every)
-
-
-def _out(size: Union[int, Batch, None], taps: Optional[int], stride: int, pads: tuple[int, int], dilation: int) -> int:
+def _windows(size: Size, taps: Size, stride: int, pads: tuple[int, int], dilation: int) -> int:
+    """How many windows there are on an axis."""
     assert isinstance(size, int) and isinstance(taps, int)
-    outputs = (size + sum(pads) - (taps - 1) * dilation - 1) // stride + 1
-    if outputs < 1:
+    count = (size + sum(pads) - (taps - 1) * dilation - 1) // stride + 1
+    if count < 1:
         raise Refused(f"windows of {taps} on an axis of {size}")
-    return outputs
+    return count
 
 
-def _attributes(strides: Sequence[int], pads: Pads, dilation: Sequence[int], groups: int) -> str:
-    text = ""
-    if tuple(strides) != (1, 1):
-        text += f" strides = {list(strides)}"
-    if any(p != (0, 0) for p in pads):
-        text += f" padding = {[n for pair in pads for n in pair]}"
-    if tuple(dilation) != (1, 1):
-        text += f" dilation = {list(dilation)}"
-    if groups != 1:
-        text += f" groups = {groups}"
-    return text
+def _attributes(strides: Sequence[int], padding: Pads, dilation: Sequence[int], groups: int) -> str:
+    return (f" strides {list(strides)} padding {[n for pair in padding for n in pair]} dilation {list(dilation)} "
+            f"groups = {groups}")
+
+
+def batch_normalization(images: Value, parameters: Sequence[Value], momentum: float, epsilon: float) -> Value:
+    """With the statistics of the batch. `parameters`: scale, centre, moving mean and variance, [C] each."""
+    last = transpose(images, [0, *range(2, images.rank), 1])
+    made = images.graph.tensor("batch_normalization", (last, *parameters),
+                               f"mt.batch_normalization {{0}}, {{1}}, {{2}}, {{3}}, {{4}} momentum = {momentum:.9e} "
+                               f"epsilon = {epsilon:.9e} : {{t0}}, {{t1}}, {{t2}}, {{t3}}, {{t4}}", last.shape, "f32")
+    return transpose(made, [0, images.rank - 1, *range(1, images.rank - 1)])
+
+

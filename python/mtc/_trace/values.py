@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a trace: a logical shape over a stored tensor."""
+"""Values of a trace: what an operation makes, in the shape that the framework gives it."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +13,10 @@ if TYPE_CHECKING:
     from mtc._trace.graph import Graph
 
 Array = npt.NDArray[Any]
-Stored = tuple[Optional[int], ...]  # sizes of a stored tensor; None: the batch, which is the first
 
 
 class Refused(Exception):
-    """What `mt` cannot do; the text says what."""
+    """What MTC cannot do; the text says what."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,113 +39,97 @@ Size = Union[int, Batch]
 Shape = tuple[Size, ...]
 
 DTYPES: dict[str, Any] = {"f32": np.float32, "i32": np.int32, "i1": np.bool_}
-
-
-class Axis(NamedTuple):
-    """A part of a logical axis.
-
-    `place` is its axis of the stored tensor; None: the elements along it are equal, and stored once. The batch is an
-    axis of its own, of size `BATCH`. Only an axis that is not stored may have the size `Batch(k)`: how the batch lies
-    in it is then open. Stored tensors have no axes of size 1.
-    """
-
-    size: Size
-    place: Optional[int] = None
+VIEWS = ("reshape", "broadcast", "transpose")  # the same elements in another shape
 
 
 @dataclasses.dataclass(eq=False)
-class Node:
-    """An operation of the text, and the tensor that it makes.
+class Value:
+    """An operation and its result.
 
-    `template` is its text without the result, in which {0} is the first operand, {t0} its type, and {t} the type of
-    the result.
+    Attributes:
+        op: the name of the operation.
+        text: the operation in MLIR, without result and types: {0} stands for the first operand. Where the operation is
+            one of `mt`, {t0} and {t} stand for the types of the first operand and of the result.
+        shape: of the result.
+        dtype: "f32", "i32" or "i1".
+        constant: the elements of a constant. The array has an axis for each of the shape, of size 1 where all elements
+            along it are equal.
+        tensor: whether the operation is one of `mt`, on tensors, and not one of `graph`.
+        dims: axes that the operation is about: those that a reduction takes away, the order of a transposition, for
+            each axis of a broadcast value its place in the result.
+        kind: of a comparison.
+        learned: whether the result depends on a trainable variable.
+        count: not 0: the result is the number of samples, times this.
+        bounds: the smallest and the largest value that integers may have, see `integers.bounds`.
+        info: a note for the functions that look for patterns.
     """
 
+    graph: Graph
     op: str
-    operands: tuple[Node, ...]
-    template: str
-    shape: Stored
+    operands: tuple[Value, ...]
+    text: str
+    shape: Shape
     dtype: str
     constant: Optional[Array] = None
+    tensor: bool = False
+    dims: tuple[int, ...] = ()
+    kind: str = ""
     location: str = ""
-    count: int = 0  # not 0: so many times the number of samples
-    learned: bool = False  # depends on a trainable variable
-    number: int = -1
-    info: Any = None  # of what makes it, for those that look for patterns
-    bounds: Optional[tuple[int, int]] = None  # of integers: the least and the largest value, see `integers.bounds`
+    origin: int = -1
+    learned: bool = False
+    count: int = 0
+    bounds: Optional[tuple[int, int]] = None
+    info: Any = None
 
     @property
-    def split(self) -> bool:
-        """Whether its first axis is the batch."""
-        return bool(self.shape) and self.shape[0] is None
-
-    @property
-    def elements(self) -> int:
-        """Elements of a sample, or of the whole."""
-        return math.prod(n for n in self.shape if n is not None)
-
-    @property
-    def type(self) -> str:
-        """The text of its type."""
-        return "tensor<" + "".join(f"{'?' if n is None else n}x" for n in self.shape) + self.dtype + ">"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Value:
-    """A value of the trace. `axes` has a tuple of parts for each logical axis, row major."""
-
-    graph: Graph
-    node: Node
-    axes: tuple[tuple[Axis, ...], ...]
-
-    @property
-    def dtype(self) -> str:
-        """\"f32", "i32" or "i1"."""
-        return self.node.dtype
-
-    @property
-    def shape(self) -> Shape:
-        """The logical shape."""
-        return tuple(size_of(parts) for parts in self.axes)
-
-    @property
-    def flat(self) -> tuple[Axis, ...]:
-        """The parts of all axes."""
-        return tuple(part for parts in self.axes for part in parts)
-
-    @property
-    def constant(self) -> Optional[Array]:
-        """The stored elements of a constant; None for other values."""
-        return self.node.constant
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
 
     @property
     def array(self) -> Optional[Array]:
-        """A constant of a static shape, in its logical shape; None for other values."""
-        if self.node.constant is None or any(isinstance(n, Batch) for n in self.shape):
+        """A constant of a static shape, whole; None for other values."""
+        if self.constant is None or has_batch(self.shape):
             return None
-        flat = self.flat
-        kept = [a.place for a in flat if a.place is not None]
-        array = np.transpose(self.node.constant, kept)
-        array = array.reshape([a.size if a.place is not None else 1 for a in flat])  # type: ignore[misc]
-        return np.broadcast_to(array, self.shape)  # type: ignore[arg-type]
+        return np.broadcast_to(self.constant, self.shape)  # type: ignore[arg-type]
 
     @property
     def scalar(self) -> Optional[float]:
         """The number that all elements of a constant are; None for other values."""
-        return self.node.constant.item() if self.node.constant is not None and not self.node.shape else None
+        return self.constant.item() if self.constant is not None and self.constant.size == 1 else None
+
+    @property
+    def source(self) -> Value:
+        """The value that this one is in another shape."""
+        value = self
+        while value.op in VIEWS:
+            value = value.operands[0]
+        return value
 
     def __repr__(self) -> str:
-        return f"<{self.dtype}{list(self.shape)} of {self.node.op}>"
+        return f"<{self.dtype}{list(self.shape)} of {self.op}>"
 
 
-def size_of(parts: tuple[Axis, ...]) -> Size:
-    """The size of a logical axis."""
-    total: Size = 1
-    for part in parts:
-        total = part.size * int(total) if isinstance(part.size, Batch) else total * part.size  # type: ignore[arg-type]
-    return total
+def has_batch(shape: Sequence[Size]) -> bool:
+    """Whether a size is a multiple of the number of samples."""
+    return any(isinstance(n, Batch) for n in shape)
 
 
-def batch_of(flat: tuple[Axis, ...]) -> Optional[int]:
-    """Which part the batch is in; None where there is none."""
-    return next((i for i, part in enumerate(flat) if isinstance(part.size, Batch)), None)
+def elements(shape: Sequence[Size]) -> int:
+    """The number of elements of a sample, or of a value without a batch."""
+    count = 1
+    for n in shape:
+        count *= n.times if isinstance(n, Batch) else n
+    return count
+
+
+def stored(shape: Sequence[Size]) -> tuple[Optional[int], ...]:
+    """The shape of the tensor of `mt` that `graph.tensor` makes: None, the batch, is first, then come the others."""
+    sizes: list[Optional[int]] = []
+    for n in shape:
+        if isinstance(n, Batch):
+            sizes.insert(0, None)
+            sizes += [n.times] if n.times != 1 else []
+        else:
+            sizes.append(n)
+    return tuple(sizes)

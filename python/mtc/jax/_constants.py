@@ -80,11 +80,11 @@ def gather(r: Reader, equation: Any, operand: Value, indices: Any, sizes: Sequen
     if (elements == NONE).any():
         fill = graph.constant(np.asarray(fill_of(p["fill_value"], equation.invars[0].aval.dtype)), made.dtype)
         made = e.select(graph.constant(elements != NONE), made, fill)
-    if p["mode"] == PROMISED and made.node.learned:
+    if p["mode"] == PROMISED and made.learned:
         inside = _numbers(operand.shape, indices, p["dimension_numbers"], sizes, FILL).elements != NONE
         if not inside.all():  # JAX reads the nearest one, and gives it no gradient
             made = e.select(graph.constant(inside), made, graph.stop_gradient(made))
-    rank = len(made.axes)
+    rank = made.rank
     order = [*found.outer, *found.inner(rank)]
     return layout.transpose(made, [order.index(i) for i in range(rank)])
 
@@ -97,14 +97,14 @@ def scatter(equation: Any, operand: Value, indices: Any, updates: Value, way: st
         given.operand_batching_dims, given.scatter_indices_batching_dims)
     windows = iter(given.update_window_dims)
     sizes = [1 if i in given.inserted_window_dims or i in given.operand_batching_dims else updates.shape[next(windows)]
-             for i in range(len(operand.axes))]
+             for i in range(operand.rank)]
     mode = CLIP if equation.params["mode"] == CLIP else FILL
     found = _numbers(operand.shape, indices, numbers, sizes, mode)
     lines = found.lines(operand)
-    new = layout.transpose(updates, [*found.outer, *found.inner(len(updates.axes))])
+    new = layout.transpose(updates, [*found.outer, *found.inner(updates.rank)])
     elements = found.elements.reshape(-1)
     new = layout.reshape(new, (*new.shape[:len(found.outer)], elements.size))
-    if equation.params["mode"] == PROMISED and way == "add" and new.node.learned and (elements == NONE).any():
+    if equation.params["mode"] == PROMISED and way == "add" and new.learned and (elements == NONE).any():
         inside = new.graph.constant(elements != NONE)  # JAX drops the others, and gives them the nearest one's gradient
         new = e.select(inside, new, e.binary("sub", new, new.graph.stop_gradient(new)))
         elements = _numbers(operand.shape, indices, numbers, sizes, CLIP).elements.reshape(-1)
@@ -117,7 +117,7 @@ def scatter(equation: Any, operand: Value, indices: Any, updates: Value, way: st
 
 def _updated(lines: Value, new: Value, elements: Any, way: str) -> Value:
     """Elements of each line, by their numbers, changed by new ones."""
-    graph, last = lines.graph, len(lines.axes) - 1
+    graph, last = lines.graph, lines.rank - 1
     size = int(lines.shape[last])  # type: ignore[arg-type]
     rounds: list[Any] = []  # for each element of a line the number of the new one, in the order of these
     for i, element in enumerate(elements):

@@ -30,7 +30,7 @@ def _inline(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
 def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     inner = equation.params["call_jaxpr"]
     name, _, place = str(inner.jaxpr.debug_info.func_src_info).partition(" at ")
-    learned = any(isinstance(i, Value) and i.node.learned for i in inputs)
+    learned = any(isinstance(i, Value) and i.learned for i in inputs)
     if not learned or any(i is UNKNOWN for i in inputs):
         return r.read(inner, inputs)
     if _is_relu(inner.jaxpr):
@@ -93,7 +93,7 @@ def _following(r: Reader, result: Any, tangent: Any) -> Any:
     if result is UNKNOWN or tangent is UNKNOWN:
         return UNKNOWN
     value, tangent = r.value(result), r.value(tangent)
-    if not tangent.node.learned:
+    if not tangent.learned:
         return r.graph.stop_gradient(value)
     # It is no number where the rule has an infinite gradient, or one of an infinity: the result is one all the same.
     number = e.compare("eq", tangent, tangent)
@@ -113,7 +113,7 @@ def _is_relu(jaxpr: Any) -> bool:
 
 @rule("custom_vjp_call", "custom_vjp_call_jaxpr")
 def _custom_vjp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
-    if not any(isinstance(i, Value) and i.node.learned for i in inputs):
+    if not any(isinstance(i, Value) and i.learned for i in inputs):
         inner = equation.params.get("call_jaxpr") or equation.params["fun_jaxpr"]
         return r.read(inner, inputs)
     try:
@@ -165,7 +165,7 @@ def _row(r: Reader, value: Any, index: int) -> Any:
     if isinstance(value, Keys):
         return value.at(index)
     value = r.value(value)
-    rest = len(value.axes) - 1
+    rest = value.rank - 1
     taken = moves.slice_(value, [index, *[0] * rest], [index + 1, *[None] * rest], [1] * (rest + 1))
     return layout.squeeze(taken, (0,))
 

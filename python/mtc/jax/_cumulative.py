@@ -29,7 +29,7 @@ def _cumulative(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, axis = r.value(inputs[0]), equation.params["axis"]
     if isinstance(value.shape[axis], Batch):
         raise Refused(f"a cumulative function along the batch: {ACROSS}")
-    order = [i for i in range(len(value.axes)) if i != axis] + [axis]
+    order = [i for i in range(value.rank) if i != axis] + [axis]
     line = layout.transpose(value, order)
     last = len(order) - 1
     if equation.params["reverse"]:
@@ -49,18 +49,18 @@ def _scan(line: Value, combine: Combine) -> Value:
     even = _every_other(line, 0, 1)
     if size > 2:
         before = odd if size % 2 else _every_other(odd, 0, size // 2 - 1, 1)
-        even = moves.concat([even, combine(before, _every_other(line, 2, size))], len(line.axes) - 1)
+        even = moves.concat([even, combine(before, _every_other(line, 2, size))], line.rank - 1)
     return _interleaved(even, odd)
 
 
 def _every_other(line: Value, first: int, limit: int, stride: int = 2) -> Value:
-    rank = len(line.axes)
+    rank = line.rank
     return moves.slice_(line, [0] * (rank - 1) + [first], [None] * (rank - 1) + [limit], [1] * (rank - 1) + [stride])
 
 
 def _interleaved(even: Value, odd: Value) -> Value:
     """One of `even`, one of `odd`, and so on; `even` may have one more."""
-    rank, count = len(even.axes), int(odd.shape[-1])  # type: ignore[arg-type]
+    rank, count = even.rank, int(odd.shape[-1])  # type: ignore[arg-type]
     pairs = moves.concat([layout.expand_dims(_every_other(v, 0, count, 1), (rank,)) for v in (even, odd)], rank)
     made = layout.reshape(pairs, (*odd.shape[:-1], 2 * count))
     if even.shape[-1] == count:

@@ -47,7 +47,7 @@ def _integer_pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 def _whole_power(x: Value, exponent: int) -> Value:
     """A power by a number. By one below -1 the gradient is that of (1 / x)^n: a power of x may be too small."""
     made = e.integer_power(x, exponent)
-    if exponent >= -1 or not x.node.learned:
+    if exponent >= -1 or not x.learned:
         return made
     return gradients.following(made, e.integer_power(e.binary("div", e.as_value(x, 1.0), x), -exponent))
 
@@ -65,7 +65,7 @@ def _pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         return gradients.with_singular_slope(made, number, e.binary("div", e.as_value(a, 0.0), number))
     if b.scalar == 0.5:
         return e.unary("sqrt", e.select(e.compare("eq", a, -np.inf), np.inf, a))  # as XLA has it
-    if not b.node.learned or (a.constant is not None and (a.constant != 0).all()):
+    if not b.learned or (a.constant is not None and (a.constant != 0).all()):
         return e.binary("pow", a, b)
     # Of the base 0 JAX' gradient to the exponent is 0 times the power; that of the formula has log(0).
     zero, one = e.compare("eq", a, 0.0), e.as_value(a, 1.0)

@@ -70,22 +70,22 @@ def _lookup(equation: Any, operand: Value, indices: Value, sizes: Sequence[Any])
     whole = all(n == m for i, (n, m) in enumerate(zip(sizes, operand.shape)) if i != axis)
     if tuple(numbers.collapsed_slice_dims) != (axis,) or not whole:
         raise Refused("a lookup of parts of slices")
-    ids = layout.squeeze(indices, (len(indices.axes) - 1,))
+    ids = layout.squeeze(indices, (indices.rank - 1,))
     size = operand.shape[axis]
     if isinstance(size, Batch):
         raise Refused(f"a lookup of samples: {ACROSS}")
     found = places(ids, size, equation.params["mode"], checked=operand.constant is None)
     made = moves.take(operand, found.ids, axis)
-    return _placed(filled(made, found, _fill(equation), len(operand.axes) - axis - 1), axis, len(ids.axes),
+    return _placed(filled(made, found, _fill(equation), operand.rank - axis - 1), axis, ids.rank,
                    numbers.offset_dims)
 
 
 def _placed(made: Value, axis: int, count: int, offset_dims: Sequence[int]) -> Value:
     """With the axes of the slices, which stand around those of the ids, at their places."""
-    slices = [i for i in range(len(made.axes)) if not axis <= i < axis + count]
+    slices = [i for i in range(made.rank) if not axis <= i < axis + count]
     ids_axes = iter(range(axis, axis + count))
     rest = iter(slices)
-    return layout.transpose(made, [next(rest) if i in offset_dims else next(ids_axes) for i in range(len(made.axes))])
+    return layout.transpose(made, [next(rest) if i in offset_dims else next(ids_axes) for i in range(made.rank)])
 
 
 def _lookup_of_several(equation: Any, operand: Value, columns: Sequence[Any], sizes: Sequence[Any]) -> Value:
@@ -101,12 +101,12 @@ def _lookup_of_several(equation: Any, operand: Value, columns: Sequence[Any], si
     lines = layout.reshape(lines, (int(np.prod([shape[i] for i in axes])), *(shape[i] for i in rest)))
     found = _number(columns, [int(shape[i]) for i in axes], equation.params["mode"])
     made = filled(moves.take(lines, found.ids, 0), found, _fill(equation), len(rest))
-    return _placed(made, 0, len(found.ids.axes), numbers.offset_dims)
+    return _placed(made, 0, found.ids.rank, numbers.offset_dims)
 
 
 def _number(columns: Sequence[Any], sizes: Sequence[int], mode: Any) -> Places:
     """Places by several indices as one, their row major number."""
-    found = [places(layout.squeeze(c, (len(c.axes) - 1,)), n, mode, checked=False) for c, n in zip(columns, sizes)]
+    found = [places(layout.squeeze(c, (c.rank - 1,)), n, mode, checked=False) for c, n in zip(columns, sizes)]
     number = found[0].ids
     for place, size in zip(found[1:], sizes[1:]):
         number = e.binary("add", e.binary("mul", number, size), place.ids)
@@ -120,11 +120,11 @@ def _along_axis(equation: Any, operand: Value, indices: Value, sizes: Sequence[A
     if len(numbers.start_index_map) != 1 or any(n != 1 for n in sizes) or numbers.offset_dims:
         raise Refused("a lookup along several axes")
     (axis,) = numbers.start_index_map
-    ids = layout.squeeze(indices, (len(indices.axes) - 1,))
-    others = [i for i in range(len(ids.axes)) if i not in theirs]
-    lines = layout.transpose(operand, [*batching, *(i for i in range(len(operand.axes)) if i not in batching
+    ids = layout.squeeze(indices, (indices.rank - 1,))
+    others = [i for i in range(ids.rank) if i not in theirs]
+    lines = layout.transpose(operand, [*batching, *(i for i in range(operand.rank) if i not in batching
                                                     and i != axis), axis])
-    lines = layout.squeeze(lines, list(range(len(batching), len(lines.axes) - 1)))
+    lines = layout.squeeze(lines, list(range(len(batching), lines.rank - 1)))
     made = _picked(equation, lines, layout.transpose(ids, [*theirs, *others]), len(theirs))
     order = [*theirs, *others]
     return layout.transpose(made, [order.index(i) for i in range(len(order))])
@@ -135,14 +135,14 @@ def _picked(equation: Any, lines: Value, ids: Value, kept: int) -> Value:
     size = lines.shape[-1]
     if isinstance(size, Batch):
         raise Refused(f"a lookup of samples: {ACROSS}")
-    logs = lines.node.op == "log_softmax"  # what is picked becomes a cross-entropy, whose labels MTC checks
+    logs = lines.op == "log_softmax"  # what is picked becomes a cross-entropy, whose labels MTC checks
     found = places(ids, size, equation.params["mode"], checked=logs)
     made = filled(_pick(lines, found.ids, kept), found, _fill(equation))
     plain = places(ids, size, equation.params["mode"], checked=True)
     other = made if plain == found else _pick(lines, plain.ids, kept)
     nan = _fill(equation) is np.nan or plain.valid is None or plain.clamped
-    if other.node is not made.node and made.axes == other.axes and made.node.info is None and nan:
-        made.node.info = ("picked", other.node, plain.valid.node if plain.valid and not plain.clamped else None)
+    if other is not made and made.info is None and nan:
+        made.info = ("picked", other, None if plain.clamped else plain.valid)
     return made
 
 
@@ -157,18 +157,18 @@ def _pick(lines: Value, ids: Value, kept: int) -> Value:
 
 def _columns(r: Reader, indices: Any) -> Optional[list[Any]]:
     """The single indices that were put together along the last axis."""
-    return r.columns.get(id(indices.node)) if isinstance(indices, Value) else None
+    return r.columns.get(id(indices)) if isinstance(indices, Value) else None
 
 
 def _each_own(equation: Any, operand: Value, columns: Sequence[Any], sizes: Sequence[Any]) -> Value:
     """x[arange(b), ids]: an element of each sample, by one index or several."""
     numbers = equation.params["dimension_numbers"]
-    rank = len(operand.axes)
+    rank = operand.rank
     if len(columns) != rank - 1 or tuple(numbers.start_index_map) != tuple(range(rank)) or any(n != 1 for n in sizes):
         raise Refused("a lookup in each sample by several indices")
     if len(columns) == 1:
         ids = columns[0]
-        return _picked(equation, operand, layout.squeeze(ids, (len(ids.axes) - 1,)), 1)
+        return _picked(equation, operand, layout.squeeze(ids, (ids.rank - 1,)), 1)
     shape = [int(n) for n in operand.shape[1:]]  # type: ignore[arg-type]
     found = _number(columns, shape, equation.params["mode"])
     lines = layout.reshape(operand, (operand.shape[0], int(np.prod(shape))))
@@ -180,15 +180,15 @@ def _concatenate(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     axis = equation.params["dimension"]
     values = [r.value(i) for i in inputs]
     made = moves.concat(values, axis)
-    if axis == len(made.axes) - 1 and made.dtype == "i32":
-        r.columns[id(made.node)] = values
+    if axis == made.rank - 1 and made.dtype == "i32":
+        r.columns[id(made)] = values
     return _keep_parts(r, made, values)
 
 
 def _keep_parts(r: Reader, made: Value, values: Sequence[Value]) -> Value:
     """Notes the scalars that a vector was put together of."""
-    if made.constant is None and len(made.axes) == 1 and all(v.shape in ((1,), ()) for v in values):
-        r.parts[id(made.node)] = [layout.squeeze(v, range(len(v.axes))) for v in values]
+    if made.constant is None and made.rank == 1 and all(v.shape in ((1,), ()) for v in values):
+        r.parts[id(made)] = [layout.squeeze(v, range(v.rank)) for v in values]
     return made
 
 
@@ -286,12 +286,12 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         return _scatter_samples(value, r.value(indices), updates, numbers, mode)
     if int(np.prod(indices.shape[:-1])) != 1 or numbers.operand_batching_dims or way in ("minimum", "maximum"):
         return _constants.scatter(equation, value, indices, updates, way)
-    starts = [0] * len(value.axes)
+    starts = [0] * value.rank
     for axis, index in zip(numbers.scatter_dims_to_operand_dims, indices.reshape(-1)):
         starts[axis] = int(index)
-    window = [i for i in range(len(value.axes)) if i not in numbers.inserted_window_dims]
+    window = [i for i in range(value.rank) if i not in numbers.inserted_window_dims]
     shape = [updates.shape[i] for i in numbers.update_window_dims]
-    sizes: list[Any] = [1] * len(value.axes)
+    sizes: list[Any] = [1] * value.rank
     for axis, n in zip(window, shape):
         sizes[axis] = n
     inside = all(isinstance(n, Batch) or 0 <= s <= n - int(m) for s, n, m in zip(starts, value.shape, sizes))
@@ -302,16 +302,16 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 def _scatter_samples(value: Value, indices: Value, updates: Value, numbers: Any, mode: Any) -> Value:
     """Samples that are added to the rows of a table: `table.at[ids].add(x)`, `jax.ops.segment_sum`."""
-    leading = len(indices.axes) - 1
-    windows = tuple(range(leading, len(updates.axes)))
-    rows = value.shape[0] if value.axes else 0
+    leading = indices.rank - 1
+    windows = tuple(range(leading, updates.rank))
+    rows = value.shape[0] if value.shape else 0
     if (tuple(numbers.inserted_window_dims) != (0,) or tuple(numbers.scatter_dims_to_operand_dims) != (0,)
             or tuple(numbers.update_window_dims) != windows or indices.shape[-1] != 1
             or not isinstance(rows, int) or updates.shape[leading:] != value.shape[1:]):
         raise Refused("an update at places that depend on the data, or at several")
     found = places(layout.squeeze(indices, (leading,)), rows, mode if mode == CLIP else FILL, checked=False)
-    updates = filled(updates, found, 0, len(updates.axes) - leading)
-    if updates.dtype != "f32" and integers.largest(updates.node) > MOST:
+    updates = filled(updates, found, 0, updates.rank - leading)
+    if updates.dtype != "f32" and integers.largest(updates) > MOST:
         raise Refused("sums of large integers by ids: cast them to float32")
     made = e.cast(moves.scatter_rows(rows, found.ids, e.cast(updates, "f32")), value.dtype)
     return e.binary("add", value, made)

@@ -11,7 +11,6 @@ import numpy as np
 
 from mtc._trace import Batch, Value, integers, layout
 from mtc._trace import elementwise as e
-from mtc._trace.values import Node
 
 CLIP = jax.lax.GatherScatterMode.CLIP
 FILL = jax.lax.GatherScatterMode.FILL_OR_DROP
@@ -36,9 +35,9 @@ def places(ids: Value, size: int, mode: Any, checked: bool) -> Places:
     """
     plain = unwrapped(ids, size)
     source = ids if plain is None else plain
-    if checked and mode != CLIP and _is_data(source.node):
+    if checked and mode != CLIP and _is_data(source):
         return Places(source)
-    low, high = integers.bounds(source.node)
+    low, high = integers.bounds(source)
     if plain is not None and low >= 0:
         ids = plain
     elif plain is not None:
@@ -55,23 +54,20 @@ def places(ids: Value, size: int, mode: Any, checked: bool) -> Places:
 
 def unwrapped(ids: Value, size: Any) -> Optional[Value]:
     """The indices to whose negative ones JAX has added the size, if that is what these are."""
-    node = ids.node
-    if node.op != "select":
+    value = layout.unshaped(ids)
+    if value.op != "select":
         return None
-    condition, added, plain = node.operands
-    if not _is_below_0(condition, plain) or plain.shape != node.shape or added.op != "add" or (
+    condition, added, plain = value.operands
+    if not _is_below_0(condition, plain) or plain.shape != value.shape or added.op != "add" or (
             added.operands[0] is not plain):
         return None
     other = added.operands[1]
-    same = other.count == size.times if isinstance(size, Batch) else (
-        other.constant is not None and not other.shape and int(other.constant) == size)
-    return Value(ids.graph, plain, ids.axes) if same else None
+    same = other.count == size.times if isinstance(size, Batch) else other.scalar == size
+    return layout.reshape(plain, ids.shape) if same else None
 
 
-def _is_below_0(condition: Node, plain: Node) -> bool:
-    return (condition.op == "compare" and condition.template.startswith("mt.compare lt,")
-            and condition.operands[0] is plain and condition.operands[1].constant is not None
-            and not condition.operands[1].constant.any())
+def _is_below_0(condition: Value, plain: Value) -> bool:
+    return condition.kind == "lt" and condition.operands[0] is plain and condition.operands[1].scalar == 0
 
 
 def is_sample(value: Any) -> bool:
@@ -79,15 +75,15 @@ def is_sample(value: Any) -> bool:
     if not isinstance(value, Value) or not any(isinstance(n, Batch) for n in value.shape):
         return False
     plain = unwrapped(value, next(n for n in value.shape if isinstance(n, Batch)))
-    return (plain or value).node.op == "iota"
+    return layout.unshaped(value if plain is None else plain).op == "iota"
 
 
-def _is_data(node: Node) -> bool:
+def _is_data(value: Value) -> bool:
     """Whether all of it is integers of the caller, which the session checks: see compiler/differentiate/Limits.cpp."""
-    waiting = [node]
+    waiting = [value]
     while waiting:
         top = waiting.pop()
-        if top.op in ("reshape", "transpose", "reverse", "concat", "cast"):
+        if top.op in ("reshape", "broadcast", "transpose", "reverse", "concat", "cast"):
             waiting += top.operands
         elif top.op not in ("input", "target"):
             return False
@@ -107,9 +103,9 @@ def fill_of(given: Any, dtype: Any) -> Any:
 
 def filled(value: Value, found: Places, fill: Any, after: int = 0) -> Value:
     """`fill` where the places, whose axes `after` further ones follow, are out of range."""
-    if found.valid is None or found.clamped and not value.node.learned:
+    if found.valid is None or found.clamped and not value.learned:
         return value
-    rank = len(found.valid.axes)
+    rank = found.valid.rank
     valid = layout.expand_dims(found.valid, range(rank, rank + after))
     if found.clamped:
         return e.select(valid, value, value.graph.stop_gradient(value))

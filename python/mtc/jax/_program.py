@@ -15,11 +15,10 @@ from mtc._errors import ModelError
 from mtc._trace import BATCH, Graph, Refused, Value, losses, places
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
-from mtc._trace.layout import canonical
-from mtc._trace.values import Shape
+from mtc._trace.values import Shape, has_batch
 from mtc.jax import _control, _cumulative, _functions, _indexing, _rules, _state  # noqa: F401 - for their rules
 from mtc.jax._optimizers import Optimizer
-from mtc.jax._reader import ACROSS, UNKNOWN, Keys, Reader
+from mtc.jax._reader import ACROSS, UNKNOWN, Keys, Reader, with_way_out
 
 Spec: Any = jax.ShapeDtypeStruct
 KEY_NAMES = ("key", "rng", "rngs", "prng_key", "rng_key")
@@ -177,7 +176,7 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
     `fixed`: random numbers are inputs of the graph, which are added to the list, and the training form
     alone is taken, but with `whole`.
     """
-    graph = Graph(name)
+    graph = Graph(name, with_way_out)
     reader = Reader(graph, fixed=fixed)
     batch = symbolic(program.batch)
     modes = [True, False] if program.training is not None and (fixed is None or whole) else [True]
@@ -188,9 +187,9 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
         kind = program.kinds[i] if program.kinds else "input" if program.predict is None or i in used else "target"
         value = graph.input(label, reader.shape(spec.shape), dtype_of(spec.dtype), kind)
         if spec.dtype.kind == "u":
-            value.node.bounds = (0, min(int(np.iinfo(spec.dtype).max), 2**31 - 1))
+            value.bounds = (0, min(int(np.iinfo(spec.dtype).max), 2**31 - 1))
         elif spec.dtype.kind == "i" and spec.dtype.itemsize < 4:
-            value.node.bounds = (int(np.iinfo(spec.dtype).min), int(np.iinfo(spec.dtype).max))
+            value.bounds = (int(np.iinfo(spec.dtype).min), int(np.iinfo(spec.dtype).max))
         inputs.append(value)
     _check_types(program)
     masks = _masks(program, optimizer)
@@ -354,11 +353,10 @@ def _predict(graph: Graph, reader: Reader, program: Program, batch: list[Any], g
     made = reader.read(closed, [*given, *([Keys((program.key or "",))] if program.predicts_with_key else [])])
     reader.check()
     for name, result in zip(names, made):
-        value = canonical(reader.value(result), expand=True)
-        if result is UNKNOWN or value.shape[0] != BATCH:
+        value = reader.value(result)
+        if value.shape[:1] != (BATCH,) or has_batch(value.shape[1:]):
             raise ModelError(f"{name}: expected a prediction for each sample, found {list(value.shape)}")
-        node = graph.reshape_node(value.node, (None, *(int(n) for n in value.shape[1:])))  # type: ignore[arg-type]
-        graph.output(name, node)
+        graph.output(name, value)
 
 
 def finish_text(traced: Traced, optimizer: Optimizer) -> str:
@@ -368,5 +366,5 @@ def finish_text(traced: Traced, optimizer: Optimizer) -> str:
     closed = jax.make_jaxpr(optimizer.rate)(Spec((), np.int32))
     (rate,) = traced.reader.read(closed, [traced.graph.iteration()])
     traced.reader.check()
-    traced.graph.say(optimizer.line("rate({0}) "), e.cast(traced.reader.value(rate), "f32").node)
+    traced.graph.say(optimizer.line("rate({0}) "), e.cast(traced.reader.value(rate), "f32"))
     return traced.graph.text("")

@@ -20,6 +20,7 @@ from jax.extend import core
 from mtc import _private
 from mtc._errors import ModelError
 from mtc._trace import Batch, Graph, Refused, Value, integers
+from mtc._trace.graph import Origin, Problem, in_lines
 from mtc._trace.values import DTYPES, Shape
 
 Rule = Callable[["Reader", Any, Sequence[Any]], Any]
@@ -28,6 +29,12 @@ _OF_SAMPLES = ("every sample with every other", "imum over the batch", "along th
                "mixes samples", "the number of samples", "samples of a batch", "one sample of a batch",
                "the order of the samples")
 ACROSS = "for what compares samples see docs/jax.md#contrastive-losses"
+
+
+def with_way_out(problems: Sequence[Problem]) -> str:
+    """A line for each problem, with the page that helps."""
+    return in_lines([(origin, reason if ACROSS in reason or not any(text in reason for text in _OF_SAMPLES)
+                      else f"{reason}: {ACROSS}", layer) for origin, reason, layer in problems])
 
 
 class Unknown:
@@ -58,9 +65,9 @@ class Reader:
         self.fixed = fixed
         self.problems: dict[str, None] = {}  # in order
         self.randoms: dict[Any, Value] = {}
-        self.columns: dict[int, list[Any]] = {}  # of indices that were put together, by their node
-        self.parts: dict[int, list[Value]] = {}  # the scalars of vectors that were put together, by their node
-        self.masks: set[Any] = set()  # booleans as numbers, node and axes: see the rule of mul
+        self.columns: dict[int, list[Any]] = {}  # of indices that were put together, by id
+        self.parts: dict[int, list[Value]] = {}  # the scalars of vectors that were put together, by id
+        self.masks: set[Value] = set()  # booleans as numbers: see the rule of mul
         self._line = ""
 
     def read(self, closed: Any, arguments: Sequence[Any]) -> list[Any]:
@@ -89,7 +96,7 @@ class Reader:
         name = equation.primitive.name
         unknown = any(i is UNKNOWN for i in inputs)
         made: Any
-        with self.graph.at(_layer(equation, self.graph)):
+        with self.graph.at(_layer(equation, self.graph), self._line, name):
             try:
                 if unknown and name in RULES and name not in NOT_FOLDED:
                     made = [UNKNOWN] * count
@@ -119,11 +126,7 @@ class Reader:
 
     def refuse(self, name: str, reason: str) -> None:
         """Notes a problem at the line that is read."""
-        layer = f' (in "{self.graph.location}")' if self.graph.location else ""
-        line = f"{self._line}: " if self._line else ""
-        if any(text in reason for text in _OF_SAMPLES) and ACROSS not in reason:
-            reason = f"{reason}: {ACROSS}"
-        self.problems.setdefault(f"{line}{name}: {reason}{layer}")
+        self.problems.setdefault(with_way_out([(Origin(self._line, name), reason, self.graph.location)]))
 
     def check(self) -> None:
         """Raises one error with all problems."""
@@ -179,7 +182,7 @@ def typed(value: Any, dtype: Any) -> Any:
         return value
     if value.dtype == "i32" and dtype.itemsize < 4:
         return integers.wrapped(value, 8 * dtype.itemsize, dtype.kind == "i")
-    if dtype.name == "uint32" and integers.bounds(value.node)[0] < 0:
+    if dtype.name == "uint32" and integers.bounds(value)[0] < 0:
         raise Refused("uint32 that may be 2^31 or more: cast to int32 or float32 first")
     return rounded(value, dtype.name) if value.dtype == "f32" else value
 

@@ -24,10 +24,10 @@ LARGEST = float(np.finfo(np.float32).max)
 def _abs(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     x = r.value(inputs[0])
     made = e.unary("abs", x)
-    if not x.node.learned or x.dtype != "f32" or _kinks.whose() != "jax":
+    if not x.learned or x.dtype != "f32" or _kinks.whose() != "jax":
         return made
     exact = e.select(e.compare("ge", x, 0.0), x, e.unary("neg", x))  # JAX's gradient is 1 at 0, that of mt.abs 0
-    exact.node.info = ("abs", made.node)
+    exact.info = ("abs", made)
     return exact
 
 
@@ -50,8 +50,8 @@ def _mul(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     a, b = r.value(inputs[0]), r.value(inputs[1])
     for x, mask in ((a, b), (b, a)):
         numbers = x.array is not None and bool(np.isfinite(x.array).all())
-        if not numbers and (mask.node, mask.axes) in r.masks and mask.shape == r.out_shape(equation):
-            return e.select(Value(mask.graph, mask.node.operands[0], mask.axes), x, 0.0)
+        if not numbers and mask in r.masks and mask.shape == r.out_shape(equation):
+            return e.select(mask.operands[0], x, 0.0)
     return e.binary("mul", a, b)
 
 
@@ -67,7 +67,7 @@ def extremum(op: str, a: Value, b: Value) -> Value:
     made = e.binary(op, a, b)
     if made.dtype != "f32":
         return made
-    learned = (a.node.learned or b.node.learned) and made.node.op == op
+    learned = (a.learned or b.learned) and made.op == op
     infinite = {abs(x.scalar) for x in (a, b) if x.scalar is not None} & {np.inf}
     if not learned or infinite or _kinks.whose() == "tensorflow":
         return made
@@ -75,7 +75,7 @@ def extremum(op: str, a: Value, b: Value) -> Value:
     half = e.binary("mul", e.binary("add", a, b), 0.5)
     tied = e.select(e.compare("eq", a, b), half, made)
     tied = e.select(e.compare("eq", made, made), tied, made.graph.stop_gradient(made))
-    tied.node.info = ("tied", made)
+    tied.info = ("tied", made)
     return tied
 
 
@@ -124,13 +124,13 @@ def _clamp(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     """min(max(x, low), high). The gradient is that of x between the bounds, and of a bound that x is beyond."""
     low, x, high = (r.value(i) for i in inputs)
     made = e.binary("minimum", e.binary("maximum", x, low), high)
-    if made.dtype != "f32" or not made.node.learned:
+    if made.dtype != "f32" or not made.learned:
         return made
     inside = e.logical_and(e.compare("gt", x, low), e.compare("lt", x, high))
     made = e.select(inside, x, r.graph.stop_gradient(made))
     beyond_low = e.logical_and(e.compare("gt", low, x), e.compare("lt", low, high))
     for bound, beyond in ((low, beyond_low), (high, e.compare("lt", high, x))):
-        if bound.node.learned:
+        if bound.learned:
             made = e.select(beyond, bound, made)
     return made
 
@@ -148,9 +148,8 @@ def _convert(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
     if kind.kind != "b" and kind.kind not in "iu" and kind.name != "float32":
         return rounded(value, kind.name)
     made = e.cast(value, dtype_of(kind))
-    repeated = any(part.place is None and part.size != 1 for part in made.flat)
-    if value.dtype == "i1" and made.dtype == "f32" and made.node.op == "cast" and not repeated:
-        r.masks.add((made.node, made.axes))
+    if value.dtype == "i1" and made.dtype == "f32" and made.op == "cast" and not layout.repeats(value):
+        r.masks.add(made)
     return made
 
 
@@ -246,9 +245,9 @@ def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     value, axis = r.value(inputs[0]), equation.params["axis"]
     parts, start = [], 0
     for size in equation.params["sizes"]:
-        starts = [start if i == axis else 0 for i in range(len(value.axes))]
-        limits = [start + size if i == axis else None for i in range(len(value.axes))]
-        parts.append(moves.slice_(value, starts, limits, [1] * len(value.axes)))
+        starts = [start if i == axis else 0 for i in range(value.rank)]
+        limits = [start + size if i == axis else None for i in range(value.rank)]
+        parts.append(moves.slice_(value, starts, limits, [1] * value.rank))
         start += size
     return parts
 
@@ -259,8 +258,8 @@ def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
 @rule("reduce_sum", "reduce_max", "reduce_min")
 def _reduce(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, axes = r.value(inputs[0]), equation.params["axes"]
-    parts = r.parts.get(id(value.node))
-    if parts is not None and equation.primitive.name == "reduce_sum" and len(axes) == len(value.axes):
+    parts = r.parts.get(id(value))
+    if parts is not None and equation.primitive.name == "reduce_sum" and len(axes) == value.rank:
         return functools.reduce(lambda a, b: e.binary("add", a, b), parts)
     return reductions.reduce(equation.primitive.name[7:], value, axes) if axes else value
 
@@ -269,10 +268,10 @@ def _reduce(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 def _product(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, axes = r.value(inputs[0]), equation.params["axes"]
     sizes = [value.shape[a] for a in axes]
-    parts = r.parts.get(id(value.node))
+    parts = r.parts.get(id(value))
     if parts is None and all(n == 1 for n in sizes):
         return layout.squeeze(value, axes)
-    if parts is None or len(axes) != len(value.axes):
+    if parts is None or len(axes) != value.rank:
         if value.dtype == "i1" or not all(isinstance(n, int) for n in sizes):
             raise Refused(f"a product over the batch: {ACROSS}" if value.dtype != "i1" else "a product of booleans")
         return functions.product(value, axes)
@@ -325,13 +324,11 @@ def _convolution(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     if p["batch_group_count"] != 1:
         raise Refused("a convolution in groups of samples")
     numbers = p["dimension_numbers"]
-    images = layout.transpose(r.value(inputs[0]), [numbers.lhs_spec[0], *numbers.lhs_spec[2:], numbers.lhs_spec[1]])
-    kernel = layout.transpose(r.value(inputs[1]), [*numbers.rhs_spec[2:], numbers.rhs_spec[1], numbers.rhs_spec[0]])
+    images = layout.transpose(r.value(inputs[0]), numbers.lhs_spec)
+    kernel = layout.transpose(r.value(inputs[1]), numbers.rhs_spec)
     made = spatial.convolution(images, kernel, p["window_strides"], p["padding"], p["rhs_dilation"],
                                p["lhs_dilation"], p["feature_group_count"])
-    out = numbers.out_spec
-    order = [out[0], *out[2:], out[1]]
-    return layout.transpose(made, [order.index(i) for i in range(len(order))])
+    return layout.transpose(made, [numbers.out_spec.index(i) for i in range(made.rank)])
 
 
 @rule("reduce_window_max", "reduce_window_sum")

@@ -14,7 +14,7 @@ from mtc.jax._rules import extremum
 
 def log_add_exp(a: Value, b: Value) -> Value:
     """log(e^a + e^b). Each of two equal numbers has half of the gradient: that of |a - b| is 0 there."""
-    if not (a.node.learned or b.node.learned) or a.scalar is not None or b.scalar is not None:
+    if not (a.learned or b.learned) or a.scalar is not None or b.scalar is not None:
         return _log_add_exp(a, b)
     # Where the result is infinite, an infinite one has the gradient 1, a finite one e^it.
     stop = a.graph.stop_gradient

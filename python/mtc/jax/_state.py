@@ -7,130 +7,135 @@ variance of one value. So a new state is taken where it is just that.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import Graph, Refused, Value
-from mtc._trace.values import Node
+from mtc._trace import BATCH, Graph, Refused, Value, layout
+from mtc._trace.values import VIEWS, elements
+
+
+@dataclasses.dataclass(frozen=True)
+class _Statistic:
+    """The mean, or the variance, of a value over all its axes but one, which has its channels."""
+
+    source: Value
+    channels: int
 
 
 def add_updates(graph: Graph, names: Sequence[str], old: Sequence[Value], new: Sequence[Value]) -> None:
     """Says for each variable what becomes of it in a training step."""
-    means: list[tuple[str, Node, float, Node]] = []
-    variances: list[tuple[str, Node, float, Node]] = []
+    means: list[tuple[str, Value, float, _Statistic]] = []
+    variances: list[tuple[str, Value, float, _Statistic]] = []
     for name, before, after in zip(names, old, new):
-        if after.node is before.node:
+        if after.source is before.source:
             continue
-        found = _average(_variable(before.node), _moved(after.node))
+        found = _average(before.source, _moved(after))
         if found is None:
             raise Refused(f"{name}: expected a state that does not change, or v * m + (1 - m) * the mean or the "
                           "variance of a value over the batch, found another function")
         momentum, statistic = found
-        source = _mean_of(statistic)
-        if source is not None and source.op != "square" and not _is_square(source):
-            means.append((name, _variable(before.node), momentum, source))
+        mean = _mean_of(statistic)
+        if mean is not None and not _is_square(mean.source):
+            means.append((name, before.source, momentum, mean))
             continue
-        source = _variance_of(statistic)
-        if source is None:
+        variance = _variance_of(statistic)
+        if variance is None:
             raise Refused(f"{name}: expected the moving average of the mean or the biased variance over the batch, "
                           "found another statistic")
-        variances.append((name, _variable(before.node), momentum, source))
-    for name, mean, momentum, source in means:
-        pair = next((v for v in variances if v[3] is source and v[2] == momentum), None)
+        variances.append((name, before.source, momentum, variance))
+    for name, moving, momentum, mean in means:
+        pair = next((v for v in variances if v[3] == mean and v[2] == momentum), None)
         if pair is None:
             raise Refused(f"{name}: expected a moving variance of the same value and momentum beside the moving mean")
         variances.remove(pair)
-        _say(graph, source, mean, pair[1], momentum)
+        _say(graph, mean, moving, pair[1], momentum)
     if variances:
         raise Refused(f"{variances[0][0]}: expected a moving mean of the same value and momentum beside the moving "
                       "variance")
 
 
-def _variable(node: Node) -> Node:
-    while node.op == "reshape":
-        node = node.operands[0]
-    return node
-
-
-def _moved(node: Node) -> Node:
+def _moved(value: Value) -> Value:
     """Without what changes no number: nnx stops the gradient of the new averages."""
-    while node.op in ("reshape", "stop_gradient", "shift"):
-        node = node.operands[0]
-    return node
+    while value.op in (*VIEWS, "stop_gradient", "shift"):
+        value = value.operands[0]
+    return value
 
 
-def _say(graph: Graph, source: Node, mean: Node, variance: Node, momentum: float) -> None:
-    channels = source.shape[-1]
-    one = graph.constant_node(np.ones(channels or 1), "f32")
-    zero = graph.constant_node(np.zeros(channels or 1), "f32")
+def _say(graph: Graph, found: _Statistic, mean: Value, variance: Value, momentum: float) -> None:
+    source = found.source
+    count = int(source.shape[found.channels])  # type: ignore[arg-type]
+    rest = [i for i in range(source.rank) if i != found.channels]
     graph.say("mt.batch_normalization {0}, {1}, {2}, {3}, {4} momentum = " f"{momentum:.9e}"
-              " : {t0}, {t1}, {t2}, {t3}, {t4}", source, one, zero, mean, variance)
+              " : {t0}, {t1}, {t2}, {t3}, {t4}", layout.transpose(source, [*rest, found.channels]),
+              graph.constant(np.ones(count, "f4")), graph.constant(np.zeros(count, "f4")), mean, variance)
 
 
-def _average(variable: Node, node: Node) -> Optional[tuple[float, Node]]:
-    """m and s, where the node is variable * m + s * (1 - m)."""
-    node = _variable(node)
-    if node.op != "add":
+def _average(variable: Value, value: Value) -> Optional[tuple[float, Value]]:
+    """m and s, where the value is variable * m + s * (1 - m)."""
+    if value.op != "add":
         return None
-    for kept, added in (node.operands, node.operands[::-1]):
-        a, b = _scaled(kept), _scaled(added)
-        if _variable(a[1]) is variable and abs(a[0] + b[0] - 1) < 1e-5:
+    for kept, added in (value.operands, value.operands[::-1]):
+        a, b = _scaled(kept.source), _scaled(added.source)
+        if a[1].source is variable and abs(a[0] + b[0] - 1) < 1e-5:
             return a[0], b[1]
     return None
 
 
-def _scaled(node: Node) -> tuple[float, Node]:
-    if node.op == "mul":
-        for x, y in (node.operands, node.operands[::-1]):
-            if x.constant is not None and not x.shape:
-                return float(x.constant), y
-    return 1.0, node
+def _scaled(value: Value) -> tuple[float, Value]:
+    if value.op == "mul":
+        for x, y in (value.operands, value.operands[::-1]):
+            if x.scalar is not None:
+                return x.scalar, y
+    return 1.0, value
 
 
-def _mean_of(node: Node) -> Optional[Node]:
-    """The value whose mean over all axes but the last a node is."""
-    node = _variable(node)
-    if node.op != "div" or not node.operands[1].count:
+def _mean_of(value: Value) -> Optional[_Statistic]:
+    """The value whose mean over all axes but one this is."""
+    value = value.source
+    if value.op != "div" or not value.operands[1].source.count:
         return None
-    total = node.operands[0]
-    if total.op != "reduce_sum" or total.info != [0]:
+    total = value.operands[0].source
+    if total.op != "reduce_sum" or total.dims != (0,):
         return None
-    inner = total.operands[0]
-    if inner.op == "reduce_sum":
-        source = inner.operands[0]
-        if inner.info != list(range(1, len(source.shape) - 1)):
+    source = total.operands[0]
+    channels = 1
+    if source.op == "reduce_sum":
+        source, gone = source.operands[0], source.dims
+        rest = [i for i in range(1, source.rank) if i not in gone]
+        if 0 in gone or len(rest) != 1:
             return None
-    else:
-        source = inner
-    size = source.elements // (source.shape[-1] or 1)
-    return source if len(source.shape) >= 2 and node.operands[1].count == size else None
+        channels = rest[0]
+    if source.rank < 2 or source.shape[0] != BATCH:
+        return None
+    size = elements(source.shape) // int(source.shape[channels])  # type: ignore[arg-type]
+    return _Statistic(source, channels) if value.operands[1].source.count == size else None
 
 
-def _is_square(node: Node) -> bool:
-    return node.op == "mul" and node.operands[0] is node.operands[1]
+def _is_square(value: Value) -> bool:
+    return value.op == "square" or value.op == "mul" and value.operands[0] is value.operands[1]
 
 
-def _variance_of(node: Node) -> Optional[Node]:
-    """The value whose biased variance over all axes but the last a node is."""
-    node = _variable(node)
-    if isinstance(node.info, tuple) and node.info[0] == "tied":  # see the rule of max
-        node = node.info[1].node
-    if node.op == "maximum":
-        node = next((o for o in node.operands if o.constant is None), node)
-    if node.op == "sub":  # E[x^2] - E[x]^2
-        squares = _mean_of(node.operands[0])
-        mean = node.operands[1]
-        if squares is None or not (squares.op == "square" or _is_square(squares)):
+def _variance_of(value: Value) -> Optional[_Statistic]:
+    """The value whose biased variance over all axes but one this is."""
+    value = value.source
+    if isinstance(value.info, tuple) and value.info[0] == "tied":  # see the rule of max
+        value = value.info[1]
+    if value.op == "maximum":
+        value = next((o for o in value.operands if o.constant is None), value).source
+    if value.op == "sub":  # E[x^2] - E[x]^2
+        squares = _mean_of(value.operands[0])
+        mean = value.operands[1].source
+        if squares is None or not _is_square(squares.source):
             return None
-        source = squares.operands[0]
-        if (mean.op == "square" or _is_square(mean)) and _mean_of(mean.operands[0]) is source:
-            return source
+        found = _Statistic(squares.source.operands[0], squares.channels)
+        return found if _is_square(mean) and _mean_of(mean.operands[0]) == found else None
+    squares = _mean_of(value)  # E[(x - E[x])^2]
+    if squares is None or not _is_square(squares.source):
         return None
-    squares = _mean_of(node)  # E[(x - E[x])^2]
-    if squares is None or not (squares.op == "square" or _is_square(squares)):
+    difference = squares.source.operands[0]
+    if difference.op != "sub":
         return None
-    difference = squares.operands[0]
-    if difference.op == "sub" and _mean_of(difference.operands[1]) is difference.operands[0]:
-        return difference.operands[0]
-    return None
+    found = _Statistic(difference.operands[0], squares.channels)
+    return found if _mean_of(difference.operands[1]) == found else None

@@ -120,7 +120,7 @@ def of_rank(c: Converter, value: Any, first: Any = None, second: Any = None, kee
         found = e.select(layout.expand_dims(none, (dim % len(line.shape),)), e.as_value(found, math.nan), found)
     if not whole:
         return [layout.reshape(v, shape) for v, shape in zip((found, place), c.shapes())]
-    if not found.node.learned:
+    if not found.learned:
         return _kept(c, found)
     fixed = c.graph.stop_gradient(line)
     hot = e.cast(e.compare("eq", fixed, c.graph.stop_gradient(found)), "f32")

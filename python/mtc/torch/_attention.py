@@ -10,9 +10,7 @@ import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, layout, products, reductions
 from mtc._trace import elementwise as e
-from mtc._trace.graph import quoted
-from mtc._trace.layout import arrange, decide
-from mtc._trace.values import Node
+from mtc._trace.text import quoted
 from mtc.torch._convert import Converter, op
 from mtc.torch._layers import drop
 
@@ -23,7 +21,7 @@ class Mask(NamedTuple):
     """What hides keys: words of mt.attention, and an i1 tensor or None."""
 
     words: str
-    node: Optional[Node]
+    seen: Optional[Value]
 
 
 @op("scaled_dot_product_attention")
@@ -71,7 +69,7 @@ def _empty_rows(mask: Value) -> Optional[Value]:
     """Where a mask hides all keys, whose shares PyTorch makes 0; None: it cannot."""
     last = len(mask.shape) - 1
     if mask.dtype != "i1":
-        if not may_be(mask.node, -np.inf):
+        if not may_be(mask, -np.inf):
             return None
         mask = e.compare("gt", mask, -np.inf)
     empty = layout.expand_dims(e.logical_not(reductions.reduce_logic(False, mask, (last,))), (last,))
@@ -83,31 +81,27 @@ def _whole(c: Converter, operands: tuple[Value, ...], key_heads: int, mask: Mask
     nodes = [_lines(x) for x in operands]
     q, _, v = operands
     heads, places, channels = int(q.shape[1]), int(q.shape[2]), int(v.shape[3])  # type: ignore[arg-type]
-    text = "mt.attention {0}, {1}, {2}" + (" mask {3}" if mask.node is not None else "") + f" heads = {heads}"
+    text = "mt.attention {0}, {1}, {2}" + (" mask {3}" if mask.seen is not None else "") + f" heads = {heads}"
     text += f" key_heads = {key_heads}" if key_heads != heads else ""
     text += mask.words
     text += f" scale = {scale:.9e}" if scale is not None else ""
     text += f" dropout {quoted(c.stream())} rate = {rate:.9e}" if rate and c.random else ""
-    nodes += [mask.node] if mask.node is not None else []
+    nodes += [mask.seen] if mask.seen is not None else []
     types = ", ".join(f"{{t{i}}}" for i in range(len(nodes)))
-    made = c.graph.node("attention", nodes, f"{text} : {types}", (None, places, heads * channels), "f32")
-    result = layout.reshape(c.graph.value(made), (BATCH, places, heads, channels))
+    made = c.graph.tensor("attention", nodes, f"{text} : {types}", (BATCH, places, heads * channels), "f32")
+    result = layout.reshape(made, (BATCH, places, heads, channels))
     return layout.transpose(result, (0, 2, 1, 3))
 
 
-def _lines(x: Value) -> Node:
+def _lines(x: Value) -> Value:
     """[batch, places, heads * channels]."""
     _, heads, places, channels = x.shape
-    x = layout.reshape(layout.transpose(x, (0, 2, 1, 3)), (BATCH, places, heads * channels))  # type: ignore
-    x = decide(x)
-    if any(len(p) != 1 for p in x.axes):
-        x = layout.reshape(layout.canonical(x, expand=True), x.shape)
-    return arrange(x, range(3), range(3))
+    return layout.reshape(layout.transpose(x, (0, 2, 1, 3)), (BATCH, places, heads * channels))  # type: ignore
 
 
-def may_be(node: Node, number: float) -> bool:
+def may_be(value: Value, number: float) -> bool:
     """Whether a constant of this number, or one that the data brings, is among what a tensor is made of."""
-    waiting, seen = [node], set()
+    waiting, seen = [value], set()
     while waiting:
         top = waiting.pop()
         if id(top) in seen:
@@ -125,10 +119,11 @@ def _without_repeats(k: Value, v: Value) -> tuple[Value, Value, int]:
     """Keys and values of the heads that there are, where each is repeated for several heads of the queries."""
     made = []
     for x in (k, v):
-        parts = [a for a in x.axes[-3] if a.size != 1]
-        if len(parts) != 2 or parts[0].place is None or parts[1].place is not None:
+        spread = x.operands[0] if x.op == "reshape" else x
+        if spread.rank != x.rank + 1 or list(layout.repeats(spread)) != [x.rank - 2]:
             return k, v, 0 if isinstance(k.shape[-3], Batch) else k.shape[-3]
-        made.append(Value(x.graph, x.node, (*x.axes[:-3], (parts[0],), *x.axes[-2:])))
+        heads = spread.shape[x.rank - 3]
+        made.append(layout.reshape(layout.without_repeats(spread), (*x.shape[:-3], heads, *x.shape[-2:])))
     return made[0], made[1], int(made[0].shape[-3])  # type: ignore[arg-type]
 
 
@@ -151,13 +146,12 @@ def _mask(given: Optional[Value], causal: bool, q: Value, k: Value) -> Optional[
     if given is None:
         return Mask("", None)
     full = (BATCH, q.shape[1], q.shape[2], k.shape[2])
-    m = decide(layout.broadcast(given, full) if len(given.shape) <= 4 else given)
-    if any(len(p) != 1 for p in m.axes):
+    if len(given.shape) > 4:
         return None
+    m = layout.broadcast(given, full)
     if m.constant is None:
-        return Mask("", arrange(m, range(4))) if m.dtype == "i1" else None
-    array = arrange(m, range(4)).constant
-    assert array is not None
+        return Mask("", layout.without_repeats(m)) if m.dtype == "i1" else None
+    array = m.constant
     if m.dtype == "f32":
         seen = (array == 0).any(-1)
         if not np.all((array == 0) | (array < HIDDEN)) or not np.all(seen | (array == -np.inf).all(-1)):
@@ -178,5 +172,5 @@ def _of_constant(m: Value, seen: Any, queries: int, keys: int) -> Mask:
             return Mask(" causal", None)
         if queries == keys and np.array_equal(places, (before >= 0) & (before < window)):
             return Mask(f" causal window = {window}", None)
-        return Mask("", m.graph.constant_node(seen[0, 0], "i1"))
-    return Mask("", m.graph.constant_node(seen, "i1"))
+        return Mask("", m.graph.constant(seen[0, 0], "i1"))
+    return Mask("", m.graph.constant(seen, "i1"))

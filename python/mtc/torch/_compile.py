@@ -9,9 +9,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from mtc import _cache, _compile, _library, _options
 from mtc._plan import Plan
-from mtc._trace import Graph, Value, guard, layout, losses
-from mtc._trace.layout import arrange, decide, reshape
-from mtc._trace.values import Node
+from mtc._trace import Graph, Value, guard, losses
 from mtc.torch import _check, _optimizers
 from mtc.torch._convert import Converter, Model, is_known
 from mtc.torch._export import Example, Exported, TracedStep, export
@@ -159,13 +157,5 @@ def _text(model: Model, l2: Mapping[str, float], optimizer: str) -> str:
         if name in graph.variables:
             graph.say(f"mt.regularizer {{0}} l2 = {decay / 2:.9e} : {{t0}}", graph.variables[name])
     for name, value in model.outputs.items():
-        graph.output(name, _in_order(value))
+        graph.output(name, value)
     return graph.text(optimizer)
-
-
-def _in_order(value: Value) -> Node:
-    """Stored in the order of the logical axes, those of size 1 too."""
-    value = decide(value)
-    if any(len(p) != 1 for p in value.axes):
-        value = decide(reshape(layout.canonical(value, expand=True), value.shape))
-    return arrange(value, range(len(value.flat)), range(len(value.flat)))

@@ -13,6 +13,7 @@ import numpy as np
 from mtc._errors import DataError, ModelError
 from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
+from mtc._trace.graph import Problem
 from mtc._trace.values import Shape
 from mtc.torch import _nodes, _tracing, _types
 from mtc.torch._export import Exported
@@ -109,7 +110,7 @@ class Converter:
                  batch_size: int, undecayed: set[str], random: bool = True,
                  decays: Optional[Mapping[str, float]] = None) -> None:
         self.exported = exported
-        self.graph = Graph(name)
+        self.graph = Graph(name, self._refused)
         self.tensors = tensors
         self.examples = examples
         self.batch_size = batch_size
@@ -160,9 +161,8 @@ class Converter:
 
         PyTorch's gradient to them is 0, with which their decay and their momentum go on.
         """
-        for name in self.graph.without_gradient([loss.node]):
-            node = self.graph.variables[name]
-            value = self.graph.value(node)
+        for name in self.graph.without_gradient([loss]):
+            value = self.graph.variables[name]
             total = reductions.reduce("sum", e.binary("mul", value, 0.0), range(len(value.shape)))
             loss = e.binary("add", loss, total)
         return loss
@@ -285,7 +285,7 @@ class Converter:
             return _computed(node, positional, keywords)
         if name not in HANDLERS:
             raise Refused("MTC has nothing for it")
-        with self.graph.at(self.layer()):
+        with self.graph.at(self.layer(), _nodes.where(node), name):
             made = HANDLERS[name](self, *_nodes.bound(node.target, positional, keywords))
         return _types.in_type(made, name, node.meta.get("val"))
 
@@ -313,6 +313,12 @@ class Converter:
                 raise Refused("a constant that is another one for each sample of a batch")
         value = layout.broadcast(self.graph.constant(array), tuple(split))
         return layout.reshape(value, known.shape)
+
+    def _refused(self, problems: Sequence[Problem]) -> str:
+        """The report of what the compiler refuses."""
+        self._problems = [(origin.operation, _tracing.with_way_out(reason), origin.line)
+                          for origin, reason, _ in problems]
+        return self._report()
 
     def _report(self) -> str:
         """A line for each operation, with the caller's file and line."""

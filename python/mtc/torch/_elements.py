@@ -181,7 +181,7 @@ def product_with_log(c: Converter, factor: Any, value: Any) -> Value:
     none = e.logical_and(zero, e.compare("le", y, lowest))
     made = e.binary("mul", x, e.unary(kind, e.select(none, e.as_value(y, 1.0), y)))
     made = e.select(none, e.as_value(made, 0.0), made)
-    if not y.node.learned:
+    if not y.learned:
         return made
     pole = e.logical_and(zero, e.compare("eq", y, lowest))
     return e.select(pole, gradients.zero_without_slope(pole, y, e.as_value(y, 1.0)), made)

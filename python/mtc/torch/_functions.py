@@ -28,7 +28,7 @@ def sloped(value: Value, *slopes: tuple[Value, Value], singular: bool = False) -
     `singular`: a derivative that is not a number stays one, where the value is a number.
     """
     for operand, slope in slopes:
-        if not operand.node.learned:
+        if not operand.learned:
             continue
         nothing, endless = e.as_value(operand, 0.0), e.compare("eq", e.unary("abs", operand), math.inf)
         lost = e.compare("ne", slope, slope)
@@ -76,7 +76,7 @@ def asin(c: Converter, value: Any) -> Value:
     leg = e.unary("sqrt", e.binary("mul", e.binary("add", fixed, 1.0), e.binary("sub", 1.0, fixed)))
     sine = c.name().endswith("sin")
     made = sloped((functions.asin if sine else functions.acos)(fixed), (x, e.binary("div", 1.0 if sine else -1.0, leg)))
-    for sign in (1.0, -1.0) if x.node.learned else ():
+    for sign in (1.0, -1.0) if x.learned else ():
         pole = _pole(e.compare("eq", fixed, sign), e.binary("sub", 1.0, e.binary("mul", x, sign)))
         made = e.binary("sub" if sine == (sign > 0) else "add", made, pole)
     return made
@@ -123,7 +123,7 @@ def asinh(c: Converter, value: Any) -> Value:
         legs = (e.unary("sqrt", e.binary(way, fixed, 1.0)) for way in ("sub", "add"))
         made, leg = functions.acosh(fixed), e.binary("mul", *legs)
     made = sloped(made, (x, e.binary("div", 1.0, leg)))
-    if sine or not x.node.learned:
+    if sine or not x.learned:
         return made
     return e.binary("add", made, _pole(e.compare("eq", fixed, 1.0), e.binary("sub", x, 1.0)))
 
@@ -195,7 +195,7 @@ def remainder(c: Converter, a: Any, b: Any) -> Value:
     found = integers.divide(left, right)[1] if left.dtype == "i32" else e.remainder(left, fixed)
     whole = c.name() == "fmod"
     found = found if whole else of_divisor(found, fixed)[0]
-    if not right.node.learned:
+    if not right.learned:
         return found
     return sloped(found, (right, e.unary("neg", rounded_quotient(c, left, fixed, "trunc" if whole else "floor"))))
 

@@ -7,10 +7,8 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, losses, moves, products, reductions, spatial
+from mtc._trace import Batch, Refused, Value, layout, losses, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
-from mtc._trace.graph import quoted
-from mtc._trace.layout import arrange, decide
 from mtc.torch._convert import Converter, State, op, product
 
 # Products
@@ -104,8 +102,7 @@ def convolution(c: Converter, images: Any, kernel: Any, bias: Any = None, stride
         pads = [(r // 2, r - r // 2) for r in reaches]
     else:
         pads = [(p, p) for p in _each(padding, count)]
-    w = layout.transpose(w, [*range(2, count + 2), 1, 0])
-    made = channels_first(spatial.convolution(channels_last(x), w, steps, pads, spread, (), groups))
+    made = spatial.convolution(x, w, steps, pads, spread, (), groups)
     return made if bias is None else e.binary("add", made, per_channel(c.value(bias), len(x.shape)))
 
 
@@ -114,24 +111,9 @@ def transposed_convolution(c: Converter, images: Any, kernel: Any, bias: Any = N
                            padding: Any = 0, more: Any = 0, groups: int = 1, dilation: Any = 1) -> Value:
     """The gradient of a convolution to its images."""
     x, w = c.value(images), c.value(kernel)
-    if x.shape[0] != BATCH:
-        raise Refused(f"a convolution of images whose first axis is {x.shape[0]}, not the samples")
     rank = len(x.shape)
-    one = rank == 3
-    x, w = channels_last(x), layout.transpose(w, [*range(2, rank), 1, 0])
-    if one:
-        x, w = layout.expand_dims(x, (1,)), layout.expand_dims(w, (0,))
-    fill = [1, 0, 1] if one else []
-    steps, spread = [*fill[:1], *_each(strides, rank - 2)], [*fill[:1], *_each(dilation, rank - 2)]
-    pads = [(p, p) for p in [*fill[1:2], *_each(padding, rank - 2)]]
-    sizes = [1, *c.shape()[2:]] if one else list(c.shape()[2:])
-    shape = (None, *sizes, c.shape()[1])
-    text = spatial._attributes(steps, pads, spread, groups)
-    node = c.graph.node("conv2d_input_gradient", (spatial._whole(x), spatial._whole(w)),
-                        f"mt.conv2d_input_gradient {{0}}, {{1}}{text} : {{t0}}, {{t1}} to {{t}}", shape,  # type: ignore
-                        "f32")
-    made = channels_first(c.graph.value(node))
-    made = layout.squeeze(made, (2,)) if one else made
+    made = spatial.transposed_convolution(x, w, _each(strides, rank - 2), [(p, p) for p in _each(padding, rank - 2)],
+                                          _each(dilation, rank - 2), groups, c.shape()[2:])
     return made if bias is None else e.binary("add", made, per_channel(c.value(bias), rank))
 
 
@@ -210,11 +192,7 @@ def _pool(kind: str, x: Value, shape: Any, window: Any, strides: Any, padding: A
     for i in range(count):
         needed = (int(shape[i + 2]) - 1) * steps[i] + taps[i] - int(x.shape[i + 2])  # type: ignore[arg-type]
         both.append((pads[i], max(needed - pads[i], 0)))
-    x = channels_last(x)
-    if count == 1:
-        made = spatial.pool(kind, layout.expand_dims(x, (1,)), [1, *taps], [1, *steps], [(0, 0), *both])
-        return channels_first(layout.squeeze(made, (1,)))
-    return channels_first(spatial.pool(kind, x, taps, steps, both))
+    return spatial.pool(kind, x, taps, steps, both)
 
 
 @op("adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool2d")
@@ -285,15 +263,9 @@ def _trained(c: Converter, x: Value, gamma: Value, beta: Value, mean: str, varia
         raise Refused("batch normalisation that runs twice in a step")
     c.statistics[mean], c.statistics[variance] = (mean, 1.0), (biased, share)
     running = [c.graph.variable(name, (channels,), frozen=True) for name in (mean, biased)]
-    moved = decide(channels_last(x))
-    node = arrange(moved, range(len(moved.flat)), range(len(moved.flat)))
-    small = [arrange(v, range(1), range(1)) for v in (gamma, beta, *running)]
-    made = c.graph.node("batch_normalization", (node, *small),
-                        f"mt.batch_normalization {{0}}, {{1}}, {{2}}, {{3}}, {{4}} momentum = {1 - momentum:.9e} "
-                        f"epsilon = {epsilon:.9e} : {{t0}}, {{t1}}, {{t2}}, {{t3}}, {{t4}}", node.shape, "f32")
-    training = c.graph.tidy(Value(c.graph, made, layout.replaced(moved, made, range(len(moved.flat))).axes))
+    training = spatial.batch_normalization(x, (gamma, beta, *running), 1 - momentum, epsilon)
     unbiased = e.binary("mul", running[1], 1 / share)
-    return losses.while_training(channels_first(training), _scaled(x, gamma, beta, running[0], unbiased, epsilon))
+    return losses.while_training(training, _scaled(x, gamma, beta, running[0], unbiased, epsilon))
 
 
 @op("layer_norm", "native_layer_norm")
@@ -350,11 +322,7 @@ def drop(c: Converter, x: Value, rate: float) -> Value:
         return x
     if rate >= 1:
         return losses.while_training(e.binary("mul", x, 0.0), x)
-    if any(a.place is None and a.size != 1 for a in x.flat):
-        x = layout.canonical(x, expand=True)
-    node = c.graph.node("dropout", (x.node,), f"mt.dropout {{0}} {quoted(c.stream())} rate = {rate:.9e} : {{t0}}",
-                        x.node.shape, "f32")
-    return Value(x.graph, node, x.axes)
+    return c.graph.dropout(x, c.stream(), rate)
 
 
 @op("native_dropout", "dropout", "feature_dropout", "alpha_dropout")

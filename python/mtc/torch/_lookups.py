@@ -9,7 +9,6 @@ import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
-from mtc._trace.layout import arrange, decide
 from mtc.torch._convert import SAMPLES, Converter, Known, op, product
 
 
@@ -103,18 +102,7 @@ def _of_each_sample(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) ->
 
 def take_in_samples(x: Value, ids: Value, axis: int) -> Value:
     """Slices of each sample by ids [BATCH, ...] of its own, along an axis; the axes of the ids take its place."""
-    ids = decide(layout.broadcast(ids, (BATCH, *ids.shape[1:])))
-    count = product(ids.shape[1:])
-    flat = decide(layout.reshape(ids, (BATCH, count)))
-    graph = x.graph
-    places = graph.reshape_node(arrange(flat, [0, 1] if len(flat.flat) > 1 else [0], [0, 1]), (None, count))
-    whole = decide(x)
-    if any(len(p) != 1 for p in whole.axes):
-        whole = layout.reshape(layout.canonical(x, expand=True), x.shape)
-    node = arrange(whole, range(len(whole.flat)), range(len(whole.flat)))
-    shape = (*node.shape[:axis], count, *node.shape[axis + 1:])
-    made = graph.node("take", (node, places), f"mt.take {{0}}, {{1}} dim = {axis} : {{t0}}, {{t1}}", shape, x.dtype)
-    return layout.reshape(graph.value(made), (*x.shape[:axis], *ids.shape[1:], *x.shape[axis + 1:]))
+    return moves.take(x, layout.broadcast(ids, (BATCH, *ids.shape[1:])), axis)
 
 
 def _joined(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> tuple[Value, Value]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mtc._trace import Refused, Value, gradients, layout, moves, reductions
+from mtc._trace import BATCH, Refused, Value, gradients, layout, moves, patterns, reductions
 from mtc._trace import elementwise as e
-from mtc._trace.layout import align, arrange, decide, replaced
-from mtc._trace.values import Batch, batch_of
+from mtc._trace.values import Batch
 from mtc.torch._convert import Converter, op
 
 NONE, MEAN, SUM = range(3)
-MOVES = {"reshape", "transpose", "slice", "cast"}
+MOVES = {"reshape", "broadcast", "transpose", "slice", "cast"}
 
 
 def reduced(values: Value, reduction: int, weights: Optional[Value] = None, counts: Optional[Value] = None,
@@ -88,29 +87,19 @@ def _is_checked(c: Converter, labels: Value, ignored: int) -> bool:
 
     The runtime then checks that all labels are classes, so that one to be ignored is an error and not a wrong result.
     """
-    node = labels.node
-    while node.op in MOVES:
-        node = node.operands[0]
-    example = c.examples.get(node.location)
-    return (node.op in ("target", "input") and node.shape == (None,) and example is not None
+    given = labels
+    while given.op in MOVES:
+        given = given.operands[0]
+    example = c.examples.get(given.location)
+    return (given.op in ("target", "input") and given.shape == (BATCH,) and example is not None
             and not bool((example == ignored).any()))
 
 
 def _sparse(logits: Value, labels: Value) -> Value:
     """The cross entropy of each label."""
-    x, graph = decide(logits), logits.graph
-    if len(x.axes[-1]) != 1 or isinstance(x.axes[-1][0].size, Batch):
+    if isinstance(logits.shape[-1], Batch):
         raise Refused("a cross entropy over the samples of a batch")
-    lead, targets = align([Value(graph, x.node, x.axes[:-1]), decide(labels)])
-    count = len(lead.flat)
-    batch = batch_of(lead.flat)
-    order = [i for i in range(count) if lead.flat[i].size != 1 and i != batch]
-    order = order if batch is None else [batch, *order]
-    predictions = arrange(Value(graph, x.node, (*lead.axes, x.axes[-1])), [*order, count], [*order, count])
-    node = graph.node("sparse_categorical_crossentropy", (predictions, arrange(targets, order, order)),
-                      "mt.sparse_categorical_crossentropy {0}, {1} from_logits : {t0}, {t1}", predictions.shape[:-1],
-                      "f32")
-    return replaced(lead, node, order)
+    return patterns.cross_entropy(logits, labels)
 
 
 def _of_probabilities(c: Converter, x: Value, target: Value, weight: Any, reduction: int, smoothing: float) -> Value:

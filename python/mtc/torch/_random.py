@@ -85,7 +85,7 @@ def randint(c: Converter, *given: Any) -> Value:
     def made(v: Value) -> Value:
         places = e.binary("minimum", e.unary("floor", e.binary("mul", v, float(high - low))), float(high - low - 1))
         whole = e.binary("add", e.cast(places, "i32"), low) if low else e.cast(places, "i32")
-        whole.node.bounds = (low, high - 1)
+        whole.bounds = (low, high - 1)
         return e.cast(whole, c.dtype())
 
     return _drawn(c, "uniform", made, low)

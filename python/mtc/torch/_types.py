@@ -40,7 +40,7 @@ def _wrapped(value: Value, op: str, bits: int, signed: bool) -> Value:
     """Modulo 2^bits. Sums and products of 8 bits, and sums of 16, are exact in f32, in which the remainder is taken."""
     if value.constant is not None:
         array = value.constant.astype(np.dtype(f"{'i' if signed else 'u'}{bits // 8}")).astype(np.int32)
-        return Value(value.graph, value.graph.constant_node(array, "i32"), value.axes)
+        return value.graph.repeated(array, value.shape, "i32")
     if op in _PRODUCTS and (bits > 8 or op not in ("mul", "multiply", "square")):
         raise Refused(f"{op} of integers of {bits} bits, which wrap in PyTorch: cast to torch.int32, or to "
                       "torch.float32, first")
