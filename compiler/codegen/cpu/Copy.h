@@ -12,6 +12,7 @@ namespace mtc {
 // negative.
 struct StridedCopy {
   llvm::SmallVector<int64_t> shape, from, to;
+  bool operator==(const StridedCopy &) const = default;
 };
 void emitCopy(Emitter &emit, mlir::Type element, const StridedCopy &copy, mlir::Value from, mlir::Value to);
 // Sets `count` elements at `to` to a scalar.

@@ -65,10 +65,17 @@ LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
   std::vector<RowStatement> statements = splitStatements(operations);
   if (store)
     direct = directResults(kernel, statements);
+  size_t copied = 0; // statements from here on whose code a loop over buffers is
   for (auto [at, statement] : llvm::enumerate(statements)) {
     allocate(statements, at);
     if (temporaries > scratchLimit)
       return tooLarge();
+    if (!copied)
+      copied = copyToBuffers(ArrayRef(statements).drop_front(at));
+    if (copied) {
+      --copied;
+      continue;
+    }
     Operation *first = statement.operations.front();
     if (failed(statement.loop             ? runLoop(statement)
                : isa<mt::Conv2DOp>(first) ? runConvolution(statement)
@@ -281,7 +288,7 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
     for (auto [yield, base] : llvm::zip_equal(kernel.yields(), results))
       pointers.push_back(at(base, yield, row));
     rows.bindResults(pointers);
-    rows.setRow(emit.add(first, row));
+    rows.setRow(emit.add(first, row), kernel.form.lines == 1 ? row : Value());
     result = rows.run(statements, /*store=*/true);
   });
   return result;

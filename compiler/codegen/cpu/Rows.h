@@ -21,8 +21,12 @@ public:
   void bind(mlir::Value value, mlir::Value pointer) { pointers[value] = pointer; }
   // Sets the addresses of the results, one per yield.
   void bindResults(llvm::ArrayRef<mlir::Value> pointers) { results.assign(pointers.begin(), pointers.end()); }
-  // Sets the index of the row in the batch, i64; null outside of rows.
-  void setRow(mlir::Value globalRow) { row = globalRow; }
+  // Sets the index of the row in the batch, i64; null outside of rows. `inBuffers`: its index in the buffers of split
+  // arguments and results, where it is the same in all of them; else null.
+  void setRow(mlir::Value globalRow, mlir::Value inBuffers) {
+    row = globalRow;
+    bufferRow = inBuffers;
+  }
   // Emits code before the first row, for operations that need it.
   mlir::LogicalResult prepare(llvm::ArrayRef<mlir::Operation *> operations);
   // Emits code for the operations; with `store` also for the yields that no operation stored.
@@ -31,7 +35,7 @@ public:
 private:
   Kernel &kernel;
   Emitter &emit;
-  mlir::Value row;
+  mlir::Value row, bufferRow;
   llvm::SmallVector<mlir::Value> results;
   llvm::DenseMap<mlir::Value, mlir::Value> pointers; // addresses of values in memory
   llvm::DenseMap<mlir::Value, mlir::Value> scalars;  // known values of one element
@@ -75,6 +79,12 @@ private:
   mlir::Value floatsOf(mlir::Value value);
   // Operations that move elements (Copy.cpp).
   void copyBoxes(mlir::mt::MoveOpInterface op);
+  // Many equal copies, such as of all steps of a sequence, become one loop over the kernel's table of buffers: the
+  // code, and the time to compile it, do not grow with their number. Each function emits the copies from the first one
+  // on that are equal, and returns how many these are; 0: too few for a loop.
+  size_t copyFromBuffers(llvm::ArrayRef<mlir::mt::Move> boxes, llvm::ArrayRef<int64_t> strides, mlir::Value to);
+  size_t copyToBuffers(llvm::ArrayRef<RowStatement> statements);
+  mlir::Value inBuffer(mlir::Value index, int64_t first, mlir::Value like);
   void lookUp(mlir::mt::LookupOpInterface op);
   void reduce(mlir::mt::ReduceOp op);
   void argmax(mlir::mt::ArgmaxOp op);

@@ -7,6 +7,7 @@
 #include "mlir/Parser/Parser.h"
 #include "test/unit/codegen/Harness.h"
 #include <cmath>
+#include <functional>
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -212,6 +213,31 @@ TEST(Moves, EqualTheInterpreter) {
     %1 = mt.add %0, %x : tensor<?x1xf32>, tensor<?x4xf32>
     mt.yield %1 : tensor<?x4xf32>)",
                 1e-6);
+}
+
+// Of the steps of a sequence: copies that are equal but for where they begin are one loop.
+TEST(Moves, OfManyPartsEqualTheInterpreter) {
+  constexpr int parts = 12;
+  auto list = [](const std::function<std::string(int)> &text, int first = 0) {
+    std::string all;
+    for (int i = first; i < parts; ++i)
+      all += (i > first ? ", " : "") + text(i);
+    return all;
+  };
+  auto name = [](int i) { return "%p" + std::to_string(i); };
+  std::string part = "tensor<?x2x19xf32>", whole = "tensor<?x2x228xf32>";
+  std::string arguments = list([&](int i) { return name(i) + ": " + part; });
+  std::string concat = list(name), types = list([&](int) { return part; });
+  expectMeaning("rows", "^bb0(" + arguments + "):\n%0 = mt.concat " + concat + " dim = 2 : " + types +
+                            "\n%1 = mt.concat %p3, " + list(name, 1) + " dim = 2 : " + types +
+                            "\nmt.yield %1, %0 : " + whole + ", " + whole);
+  // Every other part, from the last one on, and a value that is read again.
+  std::string slices;
+  for (int i = 0; i < parts; ++i)
+    slices += "\n" + name(i) + " = mt.slice %x starts = [0, " + std::to_string((parts - 1 - i) * 38) +
+              "] sizes = [2, 19] : tensor<?x2x456xf32>";
+  expectMeaning("rows", "^bb0(%x: tensor<?x2x456xf32>):" + slices + "\n%0 = mt.add %p2, %p9 : " + part + ", " + part +
+                            "\nmt.yield " + concat + ", %0 : " + types + ", " + part);
 }
 
 TEST(Lookup, EqualsTheInterpreter) {
