@@ -50,10 +50,10 @@ public:
     const Value &last = values.back();
     int64_t elements = 1;
     for (const Size &size : last.shape)
-      elements *= std::clamp<int64_t>(size.times, 1, 1000);
+      elements = std::min(elements * near(size.times), int64_t{1} << 40);
     std::string flat = "tensor<?x" + std::to_string(elements) + "x" + last.element + ">";
     body += "    %t = graph.tensor " + last.name + " : " + last.type() + " -> " + flat +
-            "\n    mt.output \"o\", %t : " + flat + "\n    %l = mt.reduce sum, %0t over [1, 2] : tensor<?x6x4xf32>\n";
+            "\n    mt.output \"o\", %t : " + flat + "\n    %l = mt.reduce sum, %v0t over [1, 2] : tensor<?x6x4xf32>\n";
     std::string version = choices.once(40) ? choices.of({"2 : i32", "1", "\"1\"", "unit"}) : "1 : i32";
     return "module attributes {graph.version = " + version + "} {\n  mt.model @m {\n" + body +
            "    mt.loss \"loss\", %l : tensor<?xf32>\n    mt.sgd <{learning_rate = 1.0e-2 : f32}>\n  }\n}\n";
@@ -62,7 +62,7 @@ public:
 private:
   // `op` ends with \1 where it says its type.
   void tensor(std::string op, const Shape &shape, const std::string &element) {
-    std::string type = "tensor<", name = "%" + std::to_string(count++);
+    std::string type = "tensor<", name = "%v" + std::to_string(count++);
     for (const Size &size : shape)
       type += (size.batch ? "?" : std::to_string(size.times)) + "x";
     type += element + ">";
@@ -83,6 +83,8 @@ private:
         found.push_back(&value);
     return choices.once(20) ? pick() : *choices.of(found);
   }
+  // So that the numbers here do not overflow; those of the text may.
+  static int64_t near(int64_t number) { return std::clamp<int64_t>(number, 1, 1000); }
   size_t axisOf(const Shape &shape) { return shape.empty() ? 0 : choices.below(shape.size()); }
   Size size() {
     return {choices.once(30) ? choices.number() : static_cast<int64_t>(1 + choices.below(4)), choices.once(8)};
@@ -90,7 +92,7 @@ private:
   std::string list(const std::vector<int64_t> &numbers) {
     std::string text;
     for (int64_t number : numbers)
-      text += (text.empty() ? "" : ", ") + std::to_string(choices.once(40) ? choices.number() : number);
+      text += (text.empty() ? "" : ", ") + std::to_string(choices.once(150) ? choices.number() : number);
     return "[" + text + "]";
   }
   // Numbers for each axis, of which those of the batch are `batch`.
@@ -109,12 +111,12 @@ private:
 
   void make(const std::string &words, const std::vector<Value> &operands, Shape shape,
             const std::string &element = "f32") {
-    if (choices.once(15) && !shape.empty())
+    if (choices.once(60) && !shape.empty())
       choices.once(2) ? shape.pop_back() : void(shape[axisOf(shape)] = size());
     std::string types;
     for (const Value &operand : operands)
       types += (types.empty() ? "" : ", ") + operand.type();
-    values.push_back({"%" + std::to_string(count++), shape, choices.once(40) ? "i1" : element});
+    values.push_back({"%v" + std::to_string(count++), shape, choices.once(100) ? "i1" : element});
     body += "    " + values.back().name + " = graph." + words + " : (" + types + ") -> " + values.back().type() + "\n";
   }
 
@@ -129,16 +131,18 @@ private:
 
   void elementwise() {
     Value a = pick(), b = pick();
-    std::string name = choices.of({"add", "mul", "exp", "neg", "compare", "cast", "dropout", "while_training", "matmul",
-                                   "select", "and", "leaky_relu", "stop_gradient", "", "batch_size"});
+    std::string name =
+        choices.of({"add", "mul", "exp", "neg", "compare", "cast", "dropout", "while_training", "matmul", "select",
+                    "and", "leaky_relu", "stop_gradient", "relu", "sub", "maximum", "tanh", "batch_size"});
     std::string given = name == "compare"      ? " {kind = #mt<compare_kind lt>}"
                         : name == "dropout"    ? " {stream = \"s\", rate = 5.0e-1 : f32}"
                         : name == "leaky_relu" ? " {negative_slope = 1.0e-1 : f32}"
-                        : choices.once(30)     ? " {kind = 1, mt.x, rate}"
+                        : choices.once(30)     ? " {kind = 1, rate}"
                                                : "";
-    bool two = name == "add" || name == "mul" || name == "compare" || name == "and" || name == "while_training";
+    bool two = name == "add" || name == "mul" || name == "sub" || name == "maximum" || name == "compare" ||
+               name == "and" || name == "while_training";
     std::string element = name == "compare" ? "i1" : a.element;
-    if (two != choices.once(30))
+    if (two != choices.once(60))
       return make("elementwise \"" + name + "\"(" + a.name + ", " + b.name + ")" + given, {a, b},
                   a.shape.size() < b.shape.size() ? b.shape : a.shape, element);
     make("elementwise \"" + name + "\"(" + a.name + ")" + given, {a}, a.shape, element);
@@ -158,7 +162,7 @@ private:
     Shape shape = a.shape;
     size_t at = axisOf(shape);
     if (shape.size() > at + 1 && choices.once(2) && !(shape[at].batch && shape[at + 1].batch)) {
-      shape[at] = {shape[at].times * shape[at + 1].times, shape[at].batch || shape[at + 1].batch};
+      shape[at] = {near(shape[at].times) * near(shape[at + 1].times), shape[at].batch || shape[at + 1].batch};
       shape.erase(shape.begin() + static_cast<int64_t>(at) + 1);
     } else if (!shape.empty() && choices.once(2)) {
       int64_t factor = choices.of({1, 2, 3, 4});
@@ -260,11 +264,10 @@ private:
     }
     Shape shape = a.shape;
     for (size_t i = 0; i < count; ++i)
-      shape[i + 2].times =
-          std::max<int64_t>(1, (std::clamp<int64_t>(shape[i + 2].times, 0, 1000) + padding[2 * i] + padding[2 * i + 1] -
-                                (std::clamp<int64_t>(taps[i], 0, 1000) - 1) * dilation[i] - 1) /
-                                       strides[i] +
-                                   1);
+      shape[i + 2].times = std::max<int64_t>(
+          1, (near(shape[i + 2].times) + padding[2 * i] + padding[2 * i + 1] - (near(taps[i]) - 1) * dilation[i] - 1) /
+                     strides[i] +
+                 1);
     std::string given = " strides " + list(strides) + " padding " + list(padding);
     if (pools)
       return make(std::string("pool ") + choices.of({"sum", "max", "min"}) + ", " + a.name + " window " + list(taps) +
@@ -282,7 +285,7 @@ private:
     Shape shape = a.shape;
     for (size_t i = 0; i < shape.size(); ++i)
       if (!shape[i].batch)
-        shape[i].times = std::max<int64_t>(1, (shape[i].times - starts[i]) / strides[i]);
+        shape[i].times = std::max<int64_t>(1, (near(shape[i].times) - starts[i]) / strides[i]);
     make("slice " + a.name + " starts " + list(starts) + " strides " + list(strides), {a}, shape, a.element);
   }
   void pad() {
@@ -291,7 +294,7 @@ private:
     Shape shape = a.shape;
     for (size_t i = 0; i < shape.size(); ++i)
       if (!shape[i].batch)
-        shape[i].times = std::clamp<int64_t>(shape[i].times, 1, 1000) * (1 + inner[i]) - inner[i] + low[i] + high[i];
+        shape[i].times = near(shape[i].times) * (1 + inner[i]) - inner[i] + low[i] + high[i];
     make("pad " + a.name + " value = " + choices.of({"0.0", "1.0", "1.5", "0x7F800000", "1.0e10"}) + " low " +
              list(low) + " high " + list(high) + " interior " + list(inner),
          {a}, shape, a.element);
@@ -302,8 +305,7 @@ private:
     Shape shape = a.shape;
     Value b = choices.once(4) ? pick() : a;
     if (!shape.empty() && b.shape.size() > axis)
-      shape[axis].times =
-          std::clamp<int64_t>(shape[axis].times, 1, 1000) + std::clamp<int64_t>(b.shape[axis].times, 1, 1000);
+      shape[axis].times = near(shape[axis].times) + near(b.shape[axis].times);
     make("concat " + a.name + ", " + b.name + " dim = " + std::to_string(axis), {a, b}, shape, a.element);
   }
   void lookup() {
