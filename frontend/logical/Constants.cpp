@@ -35,7 +35,7 @@ mlir::Value foldConstant(Ops &ops, mlir::Value stored, ArrayRef<int64_t> shape, 
   int64_t count = 1;
   for (int64_t size : shape)
     count = multiply(count, size);
-  if (count > std::max(most, elements.getNumElements()) || (ops.budget && *ops.budget < count))
+  if (count > std::max(most, elements.getNumElements()) || !ops.affords(elements.isSplat() ? 1 : count))
     return {};
   DenseElementsAttr made;
   if (elements.isSplat())
@@ -46,10 +46,7 @@ mlir::Value foldConstant(Ops &ops, mlir::Value stored, ArrayRef<int64_t> shape, 
     made = gathered<int32_t>(elements, type, map);
   else if (type.getElementType().isInteger(1))
     made = gathered<bool>(elements, type, map);
-  else
-    return {};
-  ops.charge(count);
-  return mt::ConstantOp::create(ops.builder, ops.location, made);
+  return made ? mlir::Value(mt::ConstantOp::create(ops.builder, ops.location, made)) : mlir::Value();
 }
 
 SmallVector<int64_t> rowMajor(ArrayRef<int64_t> shape) {

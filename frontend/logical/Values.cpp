@@ -38,8 +38,16 @@ void checkCount(size_t numbers, size_t rank) {
 }
 
 void Ops::charge(int64_t elements) const {
-  if (budget && (*budget -= elements) < 0)
+  if (!affords(elements))
     throw Refused("constants and parts of more than 2^27 elements together");
+}
+
+bool Ops::affords(int64_t elements) const {
+  if (!budget)
+    return true;
+  bool affords = *budget >= elements;
+  *budget -= affords ? elements : 0;
+  return affords;
 }
 
 std::string Size::text() const {
@@ -161,7 +169,7 @@ mlir::Value Ops::reshapeStored(mlir::Value stored, ArrayRef<int64_t> shape) {
   int64_t count = 1;
   for (int64_t size : elements ? shape : ArrayRef<int64_t>())
     count = multiply(count, size);
-  if (elements && count == elements.getNumElements())
+  if (elements && count == elements.getNumElements() && affords(elements.isSplat() ? 1 : count))
     return mt::ConstantOp::create(builder, location, elements.reshape(type.clone(shape)));
   return mt::ReshapeOp::create(builder, location, type.clone(shape), stored);
 }

@@ -88,6 +88,8 @@ struct Ops {
   int64_t *budget = nullptr;
   static constexpr int64_t maxBudget = int64_t{1} << 27;
   void charge(int64_t elements) const;
+  // Whether so many may be made, which are then charged.
+  bool affords(int64_t elements) const;
 
   mlir::Type f32() const { return builder.getF32Type(); }
   mlir::Type i32() const { return builder.getI32Type(); }
