@@ -7,6 +7,24 @@
 include "mlir/Pass/PassBase.td"
 
 // differentiate
+def AddBeforeSplit : Pass<"mt-add-before-split", "::mlir::ModuleOp"> {
+  let summary = "Add the bias of a product before the last axis of the product is split";
+  let description = [{
+    ```mlir
+    %0 = mt.matmul %x, %w : tensor<?x6x32xf32>, tensor<32x32xf32>
+    %1 = mt.reshape %0 : tensor<?x6x32xf32> to tensor<?x6x4x8xf32>
+    %2 = mt.add %1, %bias : tensor<?x6x4x8xf32>, tensor<4x8xf32>
+    ```
+    becomes
+    ```mlir
+    %1 = mt.reshape %bias : tensor<4x8xf32> to tensor<32xf32>
+    %2 = mt.add %0, %1 : tensor<?x6x32xf32>, tensor<32xf32>
+    %3 = mt.reshape %2 : tensor<?x6x32xf32> to tensor<?x6x4x8xf32>
+    ```
+    So the kernel of the product adds the bias.
+  }];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def RecognizeActivations : Pass<"mt-recognize-activations", "::mlir::ModuleOp"> {
   let summary = "Replace formulas of GELU, SiLU and Mish by the operations";
   let description = [{

@@ -22,6 +22,7 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   DecomposeAttentionOptions attention;
   attention.all = false;
   attention.maxChannels = compilation.gpus.empty() ? 0 : maxGpuHeadChannels;
+  passes.addPass(createAddBeforeSplit());
   passes.addPass(createRecognizeActivations());
   passes.addPass(createRecognizeSoftmax());
   passes.addPass(createRecognizeNormalization());
