@@ -339,8 +339,13 @@ Value take(Ops &ops, const Value &input, const Value &places, size_t axis) {
     }
     return result;
   }
-  if (own && !value.axes[0][0].isStored()) // all samples share the table
-    return takeRows(ops, ofOneSample(value), ids, axis - 1);
+  if (own && !value.axes[0][0].isStored()) { // all samples share the table
+    Value rows = takeRows(ops, ofOneSample(value), ids, axis - 1);
+    SmallVector<int64_t> batchFirst = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(rows.rank())));
+    std::rotate(batchFirst.begin(), batchFirst.begin() + static_cast<int64_t>(axis) - 1,
+                batchFirst.begin() + static_cast<int64_t>(axis));
+    return transpose(rows, batchFirst);
+  }
   if (!mt::isSplit(value.type()))
     return takeRows(ops, value, ids, axis);
   if (!own && mt::isSplit(ids.type()))

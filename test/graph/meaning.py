@@ -29,6 +29,8 @@ def lower(model):
         found = re.findall(r"^<stdin>:(\d+):\d+: error: (.*)$", done.stderr, re.M)
         refused |= {lines[int(number) - 1].split(" = ")[0].strip() for number, _ in found}
         reasons += [reason for _, reason in found]
+        if "error: expected a result" in done.stderr:  # the shapes in the text are right
+            break
     raise Wrong(text, done.stderr)
 
 

@@ -69,6 +69,13 @@ module attributes {graph.version = 1 : i32} {
     mt.output "o16", %v16o : tensor<?x3x4xf32>
     // CHECK-NOT: mt.take
     // CHECK: mt.output "o16"
+    // The samples stay first, whichever axis is looked up.
+    %v22 = graph.transpose %v15 by [0, 2, 1] : (!graph.value<[b, 10, 4], f32>) -> !graph.value<[b, 4, 10], f32>
+    %v21 = graph.take %v22, %v2 dim = 2 : (!graph.value<[b, 4, 10], f32>, !graph.value<[b, 3], i32>) -> !graph.value<[b, 4, 3], f32>
+    %v21o = graph.tensor %v21 : !graph.value<[b, 4, 3], f32> -> tensor<?x4x3xf32>
+    mt.output "o21", %v21o : tensor<?x4x3xf32>
+    // CHECK: %[[ROWS:.*]] = mt.transpose %{{.*}} by [0, 2, 1] : tensor<?x3x4xf32>
+    // CHECK: mt.output "o21", %[[ROWS]]
     %v17 = graph.slice %v1 starts [0, 0, 0] : (!graph.value<[b, 8, 4], f32>) -> !graph.value<[b, 3, 4], f32>
     %v18 = graph.scatter_rows %v2, %v17 : (!graph.value<[b, 3], i32>, !graph.value<[b, 3, 4], f32>) -> !graph.value<[10, 4], f32>
     // CHECK: mt.scatter_add %{{.*}}, %{{.*}} : tensor<?x3xi32>, tensor<?x3x4xf32> to tensor<10x4xf32>
