@@ -3,6 +3,8 @@
 // Ops of `mt` that an op of `graph` names.
 #include "frontend/graph/Lower.h"
 
+#include "mlir/IR/Verifier.h"
+
 using namespace mlir;
 
 namespace mtc::lower {
@@ -72,7 +74,11 @@ mlir::Value makeNamed(Call &call, StringRef name, Type type, ValueRange operands
   if (failed(known.verifyInherentAttrs(attributes, [&] { return call.op.emitError(); })))
     throw Reported();
   state.attributes = attributes;
-  return call.ops.builder.create(state)->getResult(0);
+  Operation *made = call.ops.builder.create(state);
+  if (succeeded(verify(made, /*verifyRecursively=*/false))) // what is built on it may ask what it is
+    return made->getResult(0);
+  made->erase();
+  throw Reported();
 }
 
 llvm::ArrayRef<Entry> elementwiseOps() {

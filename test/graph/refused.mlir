@@ -37,6 +37,9 @@ module attributes {graph.version = 1 : i32} {
     %15 = graph.elementwise "exp"(%x) {rate = 1.0 : f32} : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
     // expected-error @+1 {{attribute 'negative_slope' failed to satisfy constraint: 32-bit float attribute}}
     %16 = graph.elementwise "leaky_relu"(%x) {negative_slope = 1 : i32} : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
+    // expected-error @+1 {{'mt.add' op expected 2 operands, but found 1}}
+    %22 = graph.elementwise "add"(%x) : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
+    %23 = graph.slice %22 starts [0, 1] : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 3], f32>
     // expected-error @+1 {{expected softmax, log_softmax or argmax, found "exp"}}
     %17 = graph.along "exp"(%x) dim = 1 : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
     // expected-error @+1 {{an operation along the batch}}
