@@ -16,8 +16,6 @@ namespace {
 
 using mt::tensorOf;
 
-
-
 // Adds `bias` [h, k] to the product [..., h * k] that `split` has as [..., h, k].
 void addBefore(mt::AddOp add, Value split, Value bias) {
   auto reshape = split.getDefiningOp<mt::ReshapeOp>();
