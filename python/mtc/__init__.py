@@ -69,12 +69,15 @@ _HOMES = {name: module for module, names in {
     "_plan": ["Node", "Plan", "load"], "_profile": ["Profile", "ProfileEntry", "StepResult", "Timing", "Totals"],
     "_session": ["Session"], "_tensors": ["TensorInfo"], "_variables": ["Variables"],
 }.items() for name in names}
+_MOVED = {"_live": "mtc.keras._live"}  # scripts that compare single steps with Keras' import it from here
 __all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - strings, which ruff cannot see
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("mtc._headers").version()
+    if name in _MOVED:
+        return importlib.import_module(_MOVED[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'mtc' has no attribute '{name}'")
     value = getattr(importlib.import_module(f"mtc.{_HOMES[name]}"), name)
