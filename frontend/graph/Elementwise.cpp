@@ -15,14 +15,13 @@ constexpr llvm::StringLiteral sameTypes[] = {"while_training"}; // operands do n
 constexpr llvm::StringLiteral noises[] = {"dropout", "gaussian_noise", "gaussian_dropout"};
 constexpr llvm::StringLiteral others[] = {"stop_gradient"};
 
-RegisteredOperationName lookUp(Call &call, StringRef name) {
+void checkElementwise(Call &call, StringRef name) {
   std::optional<RegisteredOperationName> found =
       RegisteredOperationName::lookup(("mt." + name).str(), call.op.getContext());
   bool fits = found && (found->hasInterface<mt::ElementwiseOpInterface>() || llvm::is_contained(sameTypes, name) ||
                         llvm::is_contained(noises, name) || llvm::is_contained(others, name));
   if (!fits)
     throw Refused("expected an op of mt that works element by element, found \"" + name.str() + "\"");
-  return *found;
 }
 
 bool isRepeated(const Value &value) {
@@ -31,7 +30,7 @@ bool isRepeated(const Value &value) {
 
 Value lowerElementwise(Call &call, graph::ElementwiseOp op) {
   std::string name = op.getName().str();
-  lookUp(call, name);
+  checkElementwise(call, name);
   if (call.operands.empty())
     throw Refused("expected operands of " + name + ", found none");
   Type element = call.type().getElement();

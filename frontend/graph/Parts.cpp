@@ -24,16 +24,11 @@ Value lowerBroadcast(Call &call, graph::BroadcastOp op) {
   logical::checkAxes(dims, shape.size());
   if (!llvm::is_sorted(dims))
     throw Refused("expected axes of the result in rising order");
-  Value result{value.stored, {}};
-  for (const Size &size : shape)
-    result.axes.push_back({logical::Axis{size}});
-  for (auto [from, to] : llvm::enumerate(dims)) {
-    if (value.size(from) == shape[to])
-      result.axes[to] = value.axes[from];
-    else if (!value.size(from).isOne())
-      throw Refused("expected the size " + shape[to].text() + " or 1, found " + value.size(from).text());
-  }
-  return result;
+  SmallVector<int64_t> added;
+  for (int64_t axis = 0; axis < std::ssize(shape); ++axis)
+    if (!llvm::is_contained(dims, axis))
+      added.push_back(axis);
+  return logical::broadcast(logical::expandDims(value, added), shape);
 }
 
 // As many numbers as there are axes; an empty list stands for `otherwise` on each.

@@ -12,11 +12,10 @@ import numpy as np
 from mtc._errors import ModelError
 from mtc._trace import layout, patterns, text
 from mtc._trace.text import quoted
-from mtc._trace.values import BATCH, DTYPES, Array, Batch, Refused, Shape, Value, has_batch, stored
+from mtc._trace.values import BATCH, DTYPES, VIEWS, Array, Batch, Refused, Shape, Value, has_batch, stored
 
 _CONSTANT = ("stop_gradient", "one_hot", "floor", "sign")  # without a gradient
 _MINIMISED = ("mt.loss ", "mt.regularizer ")
-_NOTED = ("broadcast", "reshape", "transpose")  # what is known of the operand is known of the result
 
 MOST_UNROLLED = 100_000  # operations that the steps of a loop may become, as the compiler's mt-unroll has it
 
@@ -162,17 +161,6 @@ class Graph:
                            f"mt.random_{kind} {quoted(name)} step({{0}}) : {{t}}", sizes, "f32")
         return layout.from_stored(made, shape)
 
-    def dropout(self, value: Value, stream: str, rate: float) -> Value:
-        """The value with this share of its elements 0 while training, and the others divided by 1 - rate."""
-        if value.constant is None and not layout.repeats(value):
-            attributes = f" {{{{rate = {rate:.9e} : f32, stream = {quoted(stream)}}}}}"
-            return self.operation("dropout", (value,), f'graph.elementwise "dropout"({{0}}){attributes}', value.shape,
-                                  value.dtype)
-        sizes = tuple(BATCH if n is None else n for n in stored(value.shape))
-        made = self.tensor("dropout", (value,), f"mt.dropout {{0}} {quoted(stream)} rate = {rate:.9e} : {{t0}}", sizes,
-                           value.dtype)
-        return layout.from_stored(made, value.shape)
-
     def stop_gradient(self, value: Value) -> Value:
         """The value, through which no gradient goes.
 
@@ -205,7 +193,7 @@ class Graph:
             found = Value(self, op, tuple(operands), template, tuple(shape), dtype, tensor=tensor, dims=tuple(dims),
                           kind=kind, location=self._location, origin=self._origin,
                           learned=any(o.learned for o in operands))
-            if op in _NOTED:
+            if op in VIEWS:  # what is known of the operand is known of the result
                 found.count, found.bounds = operands[0].count, operands[0].bounds
             self._made[key] = found
         return found

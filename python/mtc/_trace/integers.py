@@ -17,7 +17,7 @@ Range = tuple[int, int]
 ANY: Range = (-(2**31), 2**31 - 1)
 EXACT = 2**24
 _DEEPEST = 24  # operations that are looked at
-_DIGIT = 8  # bits that are summed over a batch at once: of up to 2^16 samples, exactly
+_EXACT_IN_BATCH = EXACT >> 16  # the sum over a batch of up to 2^16 samples is exact
 
 
 def bounds(node: Value, depth: int = 0) -> Range:
@@ -85,7 +85,7 @@ def reduce(kind: str, value: Value, axes: Sequence[int],
     sizes = [value.shape[i] for i in axes]
     terms = elements(sizes) if kind == "sum" else 1
     batch = has_batch(sizes)
-    if largest(value) * terms <= (EXACT >> 2 * _DIGIT if batch else EXACT):
+    if largest(value) * terms <= (_EXACT_IN_BATCH if batch else EXACT):
         made = e.cast(rounded, "i32")
         if made.op == "cast" and not batch:
             low, high = bounds(value)

@@ -137,11 +137,7 @@ def logits_of(value: Value) -> Optional[Value]:
         order, value = list(value.dims), value.operands[0]
     if value.op != "log_softmax" or order[-1] != value.dims[0]:
         return None
-    logits = value.operands[0]
-    if order == sorted(order):
-        return logits
-    return value.graph.operation("transpose", (logits,), f"graph.transpose {{0}} by {order}",
-                                 tuple(logits.shape[i] for i in order), logits.dtype, order)
+    return layout.transpose(value.operands[0], order)
 
 
 def cross_entropy(logits: Value, ids: Value) -> Value:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mtc._trace import Batch, Refused, Value, layout, losses, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
+from mtc._trace.text import quoted
 from mtc.torch._convert import Converter, State, op, product
 
 # Products
@@ -322,7 +323,8 @@ def drop(c: Converter, x: Value, rate: float) -> Value:
         return x
     if rate >= 1:
         return losses.while_training(e.binary("mul", x, 0.0), x)
-    return c.graph.dropout(x, c.stream(), rate)
+    attributes = f" {{{{rate = {rate:.9e} : f32, stream = {quoted(c.stream())}}}}}"
+    return e.apply("dropout", (x,), x.dtype, attributes=attributes)
 
 
 @op("native_dropout", "dropout", "feature_dropout", "alpha_dropout")
