@@ -192,11 +192,30 @@ def PadChannels : Pass<"mt-pad-channels", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
+def ExpandOptimizer : Pass<"mt-expand-optimizer", "::mlir::ModuleOp"> {
+  let summary = "Replace the optimizer of a model by its variables and mt.update";
+  let description = [{
+    `mt.sgd <{learning_rate = 0.1 : f32}>` becomes
+
+    ```mlir
+    %i = mt.variable "sgd/iteration" init(zeros) frozen role(iteration) : tensor<i32>
+    %r = mt.variable "sgd/learning_rate" init(constant = 0.1) frozen role(learning_rate) : tensor<f32>
+    mt.update {
+      %g = mt.gradient "w" required : tensor<4xf32>
+      %0 = mt.mul %g, %r : tensor<4xf32>, tensor<f32>
+      %1 = mt.sub %w, %0 : tensor<4xf32>, tensor<4xf32>
+      mt.assign "w", %1 : tensor<4xf32>
+    }
+    ```
+    The update clips the gradients, decays and updates the variables, and updates their averages, in this order.
+  }];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def Differentiate : Pass<"mt-differentiate", "::mlir::ModuleOp"> {
   let summary = "Replace the model by variable declarations and the programs init, train_step, eval_step and predict";
   let description = [{
-    Copies the forward body into each program, adds the backward pass (reverse mode, GradientOpInterface), the
-    optimizer, losses and metrics. Fails if an op between a trainable variable and the loss has no gradient.
+    Copies the forward body into each program, adds the backward pass (reverse mode, GradientOpInterface), the body of
+    `mt.update`, losses and metrics. Fails if an op between a trainable variable and the loss has no gradient.
 
         mt.model @m {
           %x = mt.input "x" : tensor<?x4xf32>

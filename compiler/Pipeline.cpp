@@ -38,6 +38,7 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
     passes.addPass(createPadChannels());
   }
   passes.addPass(createBlockLosses(blocks));
+  passes.addPass(createExpandOptimizer());
   passes.addPass(createDifferentiate());
   passes.addPass(createDecompose());
   passes.addPass(createBlockLogits());

@@ -3,11 +3,14 @@
 #include "compiler/differentiate/Gradient.h"
 #include "compiler/differentiate/Initializers.h"
 #include "compiler/differentiate/Limits.h"
+#include "compiler/differentiate/LossScale.h"
 #include "compiler/differentiate/Objective.h"
 #include "compiler/differentiate/Simplify.h"
-#include "compiler/differentiate/Update.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/Expr.h"
+#include "dialects/mt/Reads.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -18,10 +21,25 @@ namespace mtc {
 
 namespace {
 
+mt::VariableOp findIteration(mt::ModelOp model) {
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+    if (variable.getRole() == mt::VariableRole::iteration)
+      return variable;
+  return {};
+}
+
+// "adam/iteration" -> "adam/"
+std::string folderOf(mt::VariableOp variable) {
+  StringRef name = variable.getName();
+  return name.take_front(name.rfind('/') + 1).str(); // npos + 1 is 0
+}
+
 // Builds the declarations and the four programs that replace one model.
 class Programs {
 public:
-  explicit Programs(mt::ModelOp model) : model(model), builder(model), optimizer(model) {}
+  explicit Programs(mt::ModelOp model)
+      : model(model), update(model.findUpdate()), iteration(findIteration(model)), builder(model),
+        scale(model, folderOf(iteration)) {}
 
   LogicalResult build() {
     setLimits(model);
@@ -43,15 +61,27 @@ private:
   LogicalResult buildEvalStep();
   LogicalResult buildPredict();
 
+  void addDeclaration(Location location, StringRef name, mt::VariableKind kind, RankedTensorType type,
+                      std::optional<mt::VariableRole> role = std::nullopt, StringAttr of = {});
+  // The variables in the order of the plan: the model's, then the optimizer's, the iteration first. The loss scale
+  // comes before the first slot, whose index is `slots`.
+  SmallVector<mt::VariableOp> order(size_t &slots);
+  // Builds the gradients that mt.update names.
+  LogicalResult buildGradientsOf(Value loss, llvm::StringMap<Value> &gradients);
+  LogicalResult buildUpdate(llvm::StringMap<Value> &gradients);
+
   // Starts a program and copies the model's computations into it.
   mt::ProgramOp begin(StringRef name);
   LogicalResult copyForward(bool training);
+  void mapReads(Operation *op);
   // Changes an op of train_step to its training form, and assigns the variables that the op updates.
   LogicalResult beginTraining(Operation &original, mt::TrainingOpInterface op);
   void finish(mt::ProgramOp program);
   // Reports each loss and metric; returns the total loss.
   Value buildResults();
-  Value read(Location location, StringRef name, Type type) { return mt::ReadOp::create(builder, location, type, name); }
+  Value read(mt::VariableOp variable) {
+    return mt::ReadOp::create(builder, variable.getLoc(), variable.getType(), variable.getName());
+  }
   void assign(Location location, StringRef name, Value value) {
     mt::AssignOp::create(builder, location, name, value, Value());
   }
@@ -61,37 +91,88 @@ private:
   }
 
   mt::ModelOp model;
+  mt::UpdateOp update;
+  mt::VariableOp iteration;
   OpBuilder builder;
-  Optimizer optimizer;
-  IRMapping values; // from values of the model to values of the program under construction
+  LossScale scale;
+  Value apply;                                  // whether the step is applied, tensor<i1>; null: always
+  llvm::DenseMap<mt::VariableOp, Value> before; // values of variables before the step
+  IRMapping values;                             // from values of the model to values of the program under construction
   llvm::SmallSetVector<mt::VariableOp, 8> changed; // variables that the forward pass of train_step updates
 };
 
+SmallVector<mt::VariableOp> Programs::order(size_t &slots) {
+  SmallVector<mt::VariableOp> models, optimizers;
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+    if (variable != iteration)
+      (variable.isOfOptimizer() ? optimizers : models).push_back(variable);
+  models.push_back(iteration);
+  models.append(optimizers);
+  slots = llvm::find_if(models, [](mt::VariableOp variable) { return variable.getSlot(); }) - models.begin();
+  return models;
+}
+
+void Programs::addDeclaration(Location location, StringRef name, mt::VariableKind kind, RankedTensorType type,
+                              std::optional<mt::VariableRole> role, StringAttr of) {
+  auto declared = mt::DeclareOp::create(builder, location, name, kind, type, mt::VariableRoleAttr(), StringAttr());
+  declared.setRole(role);
+  if (of)
+    declared.setOfAttr(of);
+}
+
+static mt::VariableKind kindOf(mt::VariableOp variable) {
+  return variable.getSlot()     ? mt::VariableKind::slot
+         : variable.getFrozen() ? mt::VariableKind::non_trainable
+                                : mt::VariableKind::trainable;
+}
+
 LogicalResult Programs::declare() {
   llvm::StringSet<> names;
-  for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
+  size_t slots = 0;
+  SmallVector<mt::VariableOp> variables = order(slots);
+  for (mt::VariableOp variable : variables)
     names.insert(variable.getName());
-    auto kind = variable.getFrozen() ? mt::VariableKind::non_trainable : mt::VariableKind::trainable;
-    mt::DeclareOp::create(builder, variable.getLoc(), variable.getName(), kind, variable.getType(),
-                          mt::VariableRoleAttr(), StringAttr());
-  }
-  for (const OptimizerVariable &slot : optimizer.variables()) {
-    if (!names.insert(slot.name).second)
+  for (const LossScale::Variable &variable : scale.variables())
+    if (!names.insert(variable.name).second)
       return model.emitOpError("expected no variable with the name of the optimizer's \"")
-             << slot.name << "\", found one";
-    auto declared = mt::DeclareOp::create(builder, optimizer.getLoc(), slot.name, slot.kind, slot.type,
-                                          mt::VariableRoleAttr(), StringAttr());
-    declared.setRole(slot.role);
-    if (!slot.of.empty())
-      declared.setOf(slot.of);
+             << variable.name << "\", found one";
+  auto declareScale = [&] {
+    for (const LossScale::Variable &variable : scale.variables())
+      addDeclaration(update.getLoc(), variable.name, mt::VariableKind::non_trainable, variable.type);
+  };
+  for (auto [index, variable] : llvm::enumerate(variables)) {
+    if (index == slots)
+      declareScale();
+    addDeclaration(variable.getLoc(), variable.getName(), kindOf(variable), cast<RankedTensorType>(variable.getType()),
+                   variable.getRole(), variable.getOfAttr());
   }
+  if (slots == variables.size())
+    declareScale();
   return success();
+}
+
+// The ops of an update are computed in f32 in plans of every precision.
+static void keepFloat32(Operation *op) {
+  op->walk([](Operation *inner) {
+    if (inner->hasTrait<mt::Contraction>())
+      mt::setPrecision(inner, StringAttr::get(inner->getContext(), "f32"));
+  });
+}
+
+// Reads the variables that the op is the first to use.
+void Programs::mapReads(Operation *op) {
+  mt::forEachRead(op, [&](Value value) {
+    auto variable = value.getDefiningOp<mt::VariableOp>();
+    if (variable && !values.contains(value))
+      values.map(value, before[variable] = read(variable));
+  });
 }
 
 mt::ProgramOp Programs::begin(StringRef name) {
   auto program = mt::ProgramOp::create(builder, model.getLoc(), name);
   builder.setInsertionPointToStart(&program.getBody().emplaceBlock());
   values.clear();
+  before.clear();
   return program;
 }
 
@@ -103,10 +184,14 @@ void Programs::finish(mt::ProgramOp program) {
 LogicalResult Programs::copyForward(bool training) {
   for (Operation &op : model.getBody().front()) {
     if (auto variable = dyn_cast<mt::VariableOp>(op)) {
-      values.map(variable.getResult(), read(op.getLoc(), variable.getName(), variable.getType()));
-    } else if (auto iteration = dyn_cast<mt::IterationOp>(op)) {
-      values.map(iteration.getResult(), optimizer.readIteration(builder));
-    } else if (!isa<mt::LossOp, mt::RegularizerOp, mt::MetricOp, mt::OutputOp, mt::OptimizerOpInterface>(op)) {
+      if (!variable.isOfOptimizer()) // mt.update reads the others
+        values.map(variable.getResult(), before[variable] = read(variable));
+    } else if (auto step = dyn_cast<mt::IterationOp>(op)) {
+      values.map(step.getResult(), read(iteration));
+    } else if (!isa<mt::UpdateOp>(op)) {
+      mapReads(&op);
+      if (isa<mt::LossOp, mt::RegularizerOp, mt::MetricOp, mt::OutputOp>(op))
+        continue;
       Operation *copy = builder.clone(op, values);
       if (auto layer = dyn_cast<mt::TrainingOpInterface>(copy); layer && training && failed(beginTraining(op, layer)))
         return failure();
@@ -118,8 +203,9 @@ LogicalResult Programs::copyForward(bool training) {
 // If two ops update a variable, the second op reads the value that the first op assigned.
 LogicalResult Programs::beginTraining(Operation &original, mt::TrainingOpInterface op) {
   SmallVector<std::pair<unsigned, Value>> updates;
-  OpBuilder before(op);
-  op.beginTraining(builder, optimizer.readIteration(before), updates);
+  OpBuilder atLayer(op);
+  auto step = mt::ReadOp::create(atLayer, iteration.getLoc(), iteration.getType(), iteration.getName());
+  op.beginTraining(builder, step, updates);
   for (auto [operand, value] : updates) {
     auto variable = original.getOperand(operand).getDefiningOp<mt::VariableOp>();
     if (!variable || !variable.getFrozen())
@@ -133,10 +219,19 @@ LogicalResult Programs::beginTraining(Operation &original, mt::TrainingOpInterfa
 
 void Programs::buildInit() {
   begin("init");
-  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+  size_t slots = 0;
+  SmallVector<mt::VariableOp> variables = order(slots);
+  auto assignScale = [&] {
+    for (const LossScale::Variable &variable : scale.variables())
+      assign(update.getLoc(), variable.name, buildFilled(builder, update.getLoc(), variable.type, variable.start));
+  };
+  for (auto [index, variable] : llvm::enumerate(variables)) {
+    if (index == slots)
+      assignScale();
     assign(variable.getLoc(), variable.getName(), buildInitialValue(builder, variable));
-  for (const OptimizerVariable &slot : optimizer.variables())
-    assign(optimizer.getLoc(), slot.name, buildFilled(builder, optimizer.getLoc(), slot.type, slot.start));
+  }
+  if (slots == variables.size())
+    assignScale();
   // The program is not simplified: each variable keeps a value of its own, which can be computed in the variable's
   // buffer.
   builder.setInsertionPoint(model);
@@ -165,29 +260,73 @@ Value Programs::buildResults() {
   return total.value;
 }
 
+LogicalResult Programs::buildGradientsOf(Value loss, llvm::StringMap<Value> &gradients) {
+  llvm::StringMap<bool> named; // whether a differentiable path is required
+  for (auto gradient : update.getBody().front().getOps<mt::GradientOp>())
+    named[gradient.getName()] |= gradient.getRequired();
+  SmallVector<mt::VariableOp> variables;
+  SmallVector<Value> reads;
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+    if (named.contains(variable.getName())) {
+      variables.push_back(variable);
+      reads.push_back(before.at(variable));
+    }
+  FailureOr<SmallVector<Value>> built = buildGradients(builder, loss, scale.read(builder, update.getLoc()), reads);
+  if (failed(built))
+    return failure();
+  for (auto [variable, gradient] : llvm::zip(variables, *built)) {
+    if (gradient)
+      continue;
+    if (named.lookup(variable.getName()))
+      return variable.emitOpError("expected a differentiable path from \"")
+             << variable.getName() << "\" to a loss, found none: make it `frozen`";
+    gradient = buildFilled(builder, update.getLoc(), cast<RankedTensorType>(variable.getType()), 0);
+  }
+  apply = scale.unscale(builder, update.getLoc(), *built);
+  for (auto [variable, gradient] : llvm::zip(variables, *built))
+    gradients[variable.getName()] = gradient;
+  return success();
+}
+
+LogicalResult Programs::buildUpdate(llvm::StringMap<Value> &gradients) {
+  for (auto [variable, value] : before)
+    values.map(variable->getResult(0), value); // also where the forward pass changes the variable
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+    if (variable.getRole() == mt::VariableRole::learning_rate && !before.contains(variable))
+      values.map(variable.getResult(), before[variable] = read(variable));
+  for (Operation &op : update.getBody().front()) {
+    mapReads(&op);
+    if (auto gradient = dyn_cast<mt::GradientOp>(op)) {
+      values.map(gradient.getResult(), gradients.lookup(gradient.getName()));
+    } else if (auto step = dyn_cast<mt::IterationOp>(op)) {
+      values.map(step.getResult(), read(iteration));
+    } else if (auto assign = dyn_cast<mt::AssignOp>(op)) {
+      if (llvm::any_of(changed, [&](mt::VariableOp variable) { return variable.getName() == assign.getName(); }))
+        return op.emitOpError("expected a variable that the forward pass does not change, found \"")
+               << assign.getName() << '"';
+      mt::AssignOp::create(builder, op.getLoc(), assign.getName(), values.lookup(assign.getValue()), apply);
+    } else {
+      keepFloat32(builder.clone(op, values));
+    }
+  }
+  Expr steps(builder, update.getLoc(), read(iteration));
+  mt::AssignOp::create(builder, update.getLoc(), iteration.getName(), (steps + 1).value(), apply);
+  return success();
+}
+
 LogicalResult Programs::buildTrainStep() {
   mt::ProgramOp program = begin("train_step");
   if (failed(copyForward(/*training=*/true)))
     return failure();
   Value loss = buildResults();
-  SmallVector<mt::VariableOp> trainable;
-  SmallVector<Value> reads;
-  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
-    if (!variable.getFrozen()) {
-      trainable.push_back(variable);
-      reads.push_back(values.lookup(variable.getResult()));
-    }
-  FailureOr<SmallVector<Value>> gradients = buildGradients(builder, loss, optimizer.readLossScale(builder), reads);
-  if (failed(gradients))
-    return failure();
-  for (auto [variable, gradient] : llvm::zip(trainable, *gradients))
-    if (!gradient)
-      return variable.emitOpError("expected a differentiable path from \"")
-             << variable.getName() << "\" to a loss, found none: make it `frozen`";
-  optimizer.unscale(builder, *gradients);
-  optimizer.buildStep(builder, trainable, reads, *gradients, values.lookupOrNull(optimizer.getSchedule()));
+  SmallVector<std::pair<mt::VariableOp, Value>> after;
   for (mt::VariableOp variable : changed)
-    optimizer.assign(builder, variable.getLoc(), variable.getName(), values.lookup(variable.getResult()));
+    after.push_back({variable, values.lookup(variable.getResult())});
+  llvm::StringMap<Value> gradients;
+  if (failed(buildGradientsOf(loss, gradients)) || failed(buildUpdate(gradients)))
+    return failure();
+  for (auto [variable, value] : after)
+    mt::AssignOp::create(builder, variable.getLoc(), variable.getName(), value, apply);
   finish(program);
   return success();
 }
@@ -223,6 +362,10 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
     SmallVector<mt::ModelOp> models(getOperation().getOps<mt::ModelOp>());
     if (models.size() != 1) {
       emitError(getOperation().getLoc()) << "expected one mt.model, found " << models.size();
+      return signalPassFailure();
+    }
+    if (!models[0].findUpdate()) {
+      models[0].emitOpError("expected a model with mt.update, found none: run mt-expand-optimizer first");
       return signalPassFailure();
     }
     if (failed(Programs(models[0]).build()))

@@ -28,9 +28,7 @@ static void limitSources(Value index, int64_t limit) {
 }
 
 void setLimits(mt::ModelOp model) {
-  for (Operation &op : model.getBody().front())
-    if (auto lookup = dyn_cast<mt::IndexOpInterface>(op))
-      limitSources(lookup.getIndex(), lookup.getIndexLimit());
+  model.walk([](mt::IndexOpInterface lookup) { limitSources(lookup.getIndex(), lookup.getIndexLimit()); });
 }
 
 } // namespace mtc

@@ -2,7 +2,6 @@
 #include "compiler/inspect/ModelTable.h"
 
 #include "compiler/Passes.h"
-#include "compiler/differentiate/Update.h"
 #include "compiler/inspect/Layers.h"
 #include "dialects/mt/Reads.h"
 
@@ -77,13 +76,15 @@ private:
   }
   bool counts(Operation &op) const {
     if (isa<mt::TargetOp, mt::SampleWeightOp, mt::LossOp, mt::MetricOp, mt::RegularizerOp, mt::OutputOp,
-            mt::OptimizerOpInterface>(op))
+            mt::OptimizerOpInterface, mt::UpdateOp>(op))
       return false;
     return forward.empty() || forward.contains(&op);
   }
 
   void addShape(Operation &op) {
     if (auto variable = dyn_cast<mt::VariableOp>(op)) {
+      if (variable.isOfOptimizer()) // addCosts counts them
+        return;
       int64_t elements = elementsOf(variable.getType());
       (variable.getFrozen() ? frozen : trainable) += elements;
       variableBytes += bytesOf(variable.getType());
@@ -103,14 +104,21 @@ private:
     }
   }
 
-  // Adds the costs of the primitive ops, after unrolling loops and decomposing composite ops in a clone.
+  // Adds the costs of the primitive ops, after unrolling loops and decomposing composite ops in a clone, and the sizes
+  // of the optimizer's variables.
   void addCosts() {
     OwningOpRef<ModuleOp> copy = model->getParentOfType<ModuleOp>().clone();
     PassManager passes(copy->getContext());
     passes.addPass(createUnroll());
+    passes.addPass(createExpandOptimizer());
     if (failed(passes.run(*copy)))
       return;
     mt::ModelOp clone = *copy->getOps<mt::ModelOp>().begin();
+    for (mt::VariableOp variable : clone.getOps<mt::VariableOp>())
+      if (variable.isOfOptimizer()) {
+        slots += elementsOf(variable.getType());
+        slotBytes += bytesOf(variable.getType());
+      }
     for (auto composites = collect(clone); !composites.empty(); composites = collect(clone))
       for (mt::DecomposeOpInterface op : composites) {
         OpBuilder builder(op);
@@ -175,29 +183,38 @@ private:
     return text + rule("└", "┴", "┘", "─");
   }
 
+  // Which variables an mt.update of the model's text assigns; empty for an optimizer.
+  std::string updateText() {
+    mt::UpdateOp update = model.findUpdate();
+    if (!update)
+      return "";
+    int64_t assigned = 0, state = 0;
+    for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+      if (model.findAssign(variable.getName()))
+        ++(variable.isOfOptimizer() ? state : assigned);
+    return " Optimizer: update of " + std::to_string(assigned) + " variables and " + std::to_string(state) +
+           " of its own\n";
+  }
+
   std::string totals() {
-    int64_t flops = 0, bytes = 0, slots = 0, slotBytes = 0;
+    int64_t flops = 0, bytes = 0;
     for (const auto &[name, row] : rows) {
       flops += row.flops;
       bytes += row.bytes;
-    }
-    Optimizer optimizer(model);
-    for (const OptimizerVariable &slot : optimizer.variables()) {
-      slots += elementsOf(slot.type);
-      slotBytes += bytesOf(slot.type);
     }
     auto size = [](int64_t bytes) { return " (" + bytesText(static_cast<uint64_t>(bytes)) + ")\n"; };
     return " Total params: " + grouped(trainable + frozen + slots) + size(variableBytes + slotBytes) +
            " Trainable params: " + grouped(trainable) + size(trainable * 4) +
            " Non-trainable params: " + grouped(frozen) + size(frozen * 4) + " Optimizer params: " + grouped(slots) +
-           size(slotBytes) + " Forward pass of a sample: " + flopsText(static_cast<uint64_t>(flops)) + ", " +
-           bytesText(static_cast<uint64_t>(bytes)) + " of values\n";
+           size(slotBytes) + updateText() + " Forward pass of a sample: " + flopsText(static_cast<uint64_t>(flops)) +
+           ", " + bytesText(static_cast<uint64_t>(bytes)) + " of values\n";
   }
 
   mt::ModelOp model;
   llvm::SmallSetVector<Operation *, 32> forward;
   llvm::MapVector<std::string, Row, std::map<std::string, unsigned>> rows;
   int64_t trainable = 0, frozen = 0, variableBytes = 0;
+  int64_t slots = 0, slotBytes = 0; // elements and bytes of the optimizer's variables
 };
 
 } // namespace

@@ -186,7 +186,8 @@ private:
 
   std::optional<Tensor> valueOf(mt::VariableOp variable) const {
     auto type = cast<RankedTensorType>(variable.getType());
-    if (!variable.getFrozen() || !type.getElementType().isF32())
+    auto model = cast<mt::ModelOp>(block.getParentOp());
+    if (!variable.getFrozen() || !type.getElementType().isF32() || model.findAssign(variable.getName()))
       return std::nullopt;
     Tensor tensor(type.getShape());
     auto found = values.find(variable.getName().str());

@@ -181,7 +181,7 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
   let description = [{
     An optimizer of a model, such as `mt.sgd` or `mt.adam`: its slots and its update formula, exactly as in Keras.
     Clipping, weight decay, moving averages and the schedule of the learning rate are attributes and an operand that
-    all optimizers have; `mt-differentiate` implements them.
+    all optimizers have. `mt-expand-optimizer` implements them, and builds the mt.update for which the optimizer stands.
   }];
   let methods = [
     InterfaceMethod<"Name of the optimizer in Keras, first part of slot names: adam", "::llvm::StringRef",

@@ -3,10 +3,13 @@
 // Verifiers of the ops that give a module its structure.
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
+#include "dialects/mt/Update.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ConvertUTF.h"
 
+#include <cmath>
+#include <limits>
 #include <utility>
 
 using namespace mlir;
@@ -35,12 +38,55 @@ LogicalResult SampleWeightOp::verify() {
 }
 LogicalResult OutputOp::verify() { return verifyBatchAxis(*this, getValue().getType()); }
 
+void VariableOp::build(OpBuilder &builder, OperationState &state, Type type, StringRef name, InitKind init,
+                       FloatAttr value, bool frozen) {
+  build(builder, state, type, name, init, value, frozen, /*slot=*/false, VariableRoleAttr(), StringAttr(),
+        /*no_weight_decay=*/false);
+}
+
+// Integers start with whole numbers.
+static LogicalResult verifyIntegers(VariableOp op) {
+  if (op.isTrainable())
+    return op.emitOpError("expected a trainable variable of f32, found ") << op.getType();
+  InitKind init = op.getInit();
+  if (init != InitKind::zeros && init != InitKind::ones && init != InitKind::constant)
+    return op.emitOpError("expected init(zeros), init(ones) or init(constant) of an i32 variable, found ")
+           << stringifyInitKind(init);
+  double value = op.getValue() ? op.getValue()->convertToDouble() : 0;
+  if (!(value >= std::numeric_limits<int32_t>::min() && value <= std::numeric_limits<int32_t>::max()) ||
+      value != std::floor(value))
+    return op.emitOpError("expected a whole number of 32 bits to start with, found ") << value;
+  return success();
+}
+
+static LogicalResult verifyRole(VariableOp op) {
+  if (op.getFrozen() && op.getSlot())
+    return op.emitOpError("expected `frozen` or `slot`, found both");
+  std::optional<VariableRole> role = op.getRole();
+  if ((role == VariableRole::average) != op.getOf().has_value())
+    return op.emitOpError("expected `of` with the role average, and with no other role, found ")
+           << (op.getOf() ? "another role" : "none");
+  if (!role)
+    return success();
+  auto type = cast<RankedTensorType>(op.getType());
+  if (*role == VariableRole::average)
+    return op.getSlot() ? success()
+                        : LogicalResult(op.emitOpError("expected a slot as average, found another variable"));
+  bool counts = *role == VariableRole::iteration;
+  if (!op.getFrozen() || type.getRank() != 0 ||
+      !(counts ? type.getElementType().isInteger(32) : type.getElementType().isF32()))
+    return op.emitOpError("expected a frozen variable of type ")
+           << (counts ? "tensor<i32>" : "tensor<f32>") << " with the role " << stringifyVariableRole(*role)
+           << ", found " << (op.getFrozen() ? "one" : "another") << " of " << type;
+  return success();
+}
+
 LogicalResult VariableOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   if (!type.hasStaticShape())
     return emitOpError("expected a static shape, found ") << type;
-  if (!type.getElementType().isF32())
-    return emitOpError("expected a variable of f32, found ") << type;
+  if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
+    return emitOpError("expected a variable of f32 or i32, found ") << type;
   if (llvm::is_contained(type.getShape(), 0))
     return emitOpError("expected sizes of 1 or more, found ") << type;
   bool spread = getInit() == InitKind::normal || getInit() == InitKind::uniform;
@@ -53,7 +99,9 @@ LogicalResult VariableOp::verify() {
   if (spread && !(getValue()->isFinite() && !getValue()->isNegative()))
     return emitOpError("expected init(") << stringifyInitKind(getInit()) << ") of a finite value of 0 or more, found "
                                          << getValue()->convertToFloat();
-  return success();
+  if (type.getElementType().isInteger() && failed(verifyIntegers(*this)))
+    return failure();
+  return verifyRole(*this);
 }
 
 static LogicalResult verifyWeighted(Operation *op, Value values, Value weights) {
@@ -172,7 +220,9 @@ static LogicalResult verifyName(Operation *op, StringRef set, llvm::StringMap<Op
 // An optimizer derives names of slots from the variable's name: "adam/KERNEL_velocity".
 static LogicalResult verifyVariableName(Operation *op, llvm::StringMap<Operation *> &seen) {
   constexpr size_t optimizerBytes = 64;
-  if (size_t size = op->getAttrOfType<StringAttr>("name").size(); size > maxNameBytes - optimizerBytes)
+  auto variable = cast<VariableOp>(op);
+  bool isOptimizers = variable.getSlot() || variable.getRole();
+  if (size_t size = variable.getName().size(); !isOptimizers && size > maxNameBytes - optimizerBytes)
     return op->emitOpError("expected a name of at most ")
            << maxNameBytes - optimizerBytes << " bytes, to which an optimizer can add its own words, found " << size;
   return verifyName(op, "variables", seen);
@@ -206,6 +256,8 @@ static LogicalResult verifyElements(Operation *op, RankedTensorType type) {
 // Checks the results of the op and of the ops in its body.
 static LogicalResult verifyResults(Operation &op) {
   WalkResult walked = op.walk([](Operation *inner) {
+    if (inner->getName().getDialectNamespace() == "graph") // until `graph-layout`
+      return WalkResult::advance();
     for (Value result : inner->getResults())
       if (failed(verifyShape(inner, tensorOf(result))) || failed(verifyElements(inner, tensorOf(result))))
         return WalkResult::interrupt();
@@ -218,12 +270,11 @@ static LogicalResult verifyResults(Operation &op) {
 static LogicalResult verifyParts(ModelOp model) {
   Block &body = model.getBody().front();
   auto losses = llvm::to_vector(body.getOps<LossOp>());
-  auto optimizers = body.getOps<OptimizerOpInterface>();
   if (body.getOps<InputOp>().empty())
     return model.emitOpError("expected one mt.input or more, found none");
   if (losses.empty())
     return model.emitOpError("expected one mt.loss or more, found none");
-  if (optimizers.empty())
+  if (body.getOps<OptimizerOpInterface>().empty() && !model.findUpdate())
     return model.emitOpError("expected one optimizer, found none");
   for (LossOp loss : losses)
     if (losses.size() > 1 && loss.getName() == "loss")
@@ -243,8 +294,8 @@ LogicalResult ModelOp::verifyRegions() {
   for (Operation &op : getBody().front()) {
     if (op.getName().getDialectNamespace() == "graph") // until `graph-layout`
       continue;
-    if (!isa_and_present<MtDialect>(op.getDialect()) || (op.getNumRegions() != 0 && !isa<ScanOp>(op)) ||
-        isa<ReadOp, AssignOp, ResultOp, RateOp, DeclareOp, YieldOp>(op))
+    if (!isa_and_present<MtDialect>(op.getDialect()) || (op.getNumRegions() != 0 && !isa<ScanOp, UpdateOp>(op)) ||
+        isa<ReadOp, AssignOp, ResultOp, RateOp, DeclareOp, YieldOp, GradientOp>(op))
       return op.emitOpError("expected an op of a model inside mt.model");
     if (failed(verifyResults(op)))
       return failure();
@@ -257,8 +308,8 @@ LogicalResult ModelOp::verifyRegions() {
       named = verifyName(&op, "losses and metrics", results);
     if (failed(named))
       return failure();
-    if (isa<OptimizerOpInterface>(op) && std::exchange(optimizer, &op))
+    if (isa<OptimizerOpInterface, UpdateOp>(op) && std::exchange(optimizer, &op))
       return op.emitOpError("expected one optimizer in a model, found a second");
   }
-  return verifyParts(*this);
+  return success(succeeded(verifyParts(*this)) && succeeded(verifyUpdate(*this)));
 }

@@ -17,6 +17,12 @@ def ModelOp : Mt_Body<"model"> {
   let summary = "a model as the user wrote it: signature, variables, forward body, losses, metrics, optimizer";
   let description = "`mt-differentiate` replaces the model by programs.";
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    // The model's mt.update; null if it has a short form.
+    UpdateOp findUpdate();
+    // The assignment of a variable in mt.update; null if there is none.
+    AssignOp findAssign(::llvm::StringRef variable);
+  }];
 }
 def ProgramOp : Mt_Body<"program"> {
   let summary = "one entry point of the plan: init, train_step, eval_step or predict";
@@ -74,15 +80,35 @@ def VariableOp : Mt_Op<"variable", [Pure]> {
     other initializers are those of Keras. Their fans are (n, n) for [n], and (rows, columns) for [rows, columns]; for
     higher ranks, the last two sizes times the product of the other sizes.
 
-    The optimizer does not change a `frozen` variable. The optimizer's `weight_decay` does not apply to a variable with
+    An optimizer does not change a `frozen` variable. The optimizer's `weight_decay` does not apply to a variable with
     `no_weight_decay`.
+
+    A variable is trainable, `frozen` or a `slot`. `mt.update` may assign variables of all three kinds; a slot is state
+    of the update and is never trained. In a model with `mt.update`, a variable may have a `role`:
+    role(iteration)      number of steps before this one: a frozen tensor<i32>, which the compiler increments. The model
+                         has one
+    role(learning_rate)  learning rate that the runtime may change between steps: a frozen tensor<f32>. At most one
+    role(average)        moving average of a variable: `mt.variable "w_average" init(zeros) slot role(average) of "w" :
+                         tensor<4xf32>`
+    Elements are f32; those of frozen variables and slots may be i32.
   }];
   let arguments = (ins StrAttr:$name, Mt_InitKindAttr:$init, OptionalAttr<F32Attr>:$value, UnitAttr:$frozen,
+                       UnitAttr:$slot, OptionalAttr<Mt_VariableRoleAttr>:$role, OptionalAttr<StrAttr>:$of,
                        UnitAttr:$no_weight_decay);
   let results = (outs Mt_Tensor:$result);
-  let assemblyFormat = "$name custom<Start>($init, $value) (`frozen` $frozen^)? "
-                       "(`no_weight_decay` $no_weight_decay^)? attr-dict `:` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$name, "InitKind":$init,
+                                 "::mlir::FloatAttr":$value, "bool":$frozen)>];
+  let assemblyFormat = "$name custom<Start>($init, $value) (`frozen` $frozen^)? (`slot` $slot^)? "
+                       "(`role` `(` custom<Role>($role)^ `)`)? (`of` $of^)? (`no_weight_decay` $no_weight_decay^)? "
+                       "attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // Whether the optimizer trains the variable.
+    bool isTrainable() { return !getFrozen() && !getSlot(); }
+    // Whether the variable is state or a parameter of the optimizer: a slot, a variable with a role, or a frozen
+    // variable that only mt.update reads or assigns.
+    bool isOfOptimizer();
+  }];
 }
 def ReadOp : Mt_Op<"read", [Mt_Boundary, Pure]> {
   let summary = "value of a declared variable before the step, in a program";
@@ -91,10 +117,57 @@ def ReadOp : Mt_Op<"read", [Mt_Boundary, Pure]> {
   let assemblyFormat = "$name attr-dict `:` type($result)";
 }
 def AssignOp : Mt_Op<"assign", [Mt_Boundary]> {
-  let summary = "assignment of a variable's value after the step, in a program";
-  let description = "`mt.assign \"w\", %new if %finite : tensor<4xf32>` changes the variable only if %finite is true.";
+  let summary = "assignment of a variable's value after the step, in a program or in mt.update";
+  let description = "`mt.assign \"w\", %new if %finite : tensor<4xf32>` changes the variable only if %finite is true. "
+                    "In mt.update there is no condition.";
   let arguments = (ins StrAttr:$name, Mt_Tensor:$value, Optional<Mt_Predicate>:$apply);
   let assemblyFormat = "$name `,` $value (`if` $apply^)? attr-dict `:` type($value)";
+}
+
+// The update of a model's variables.
+def UpdateOp : Mt_Op<"update", [SingleBlock, NoTerminator]> {
+  let summary = "the update of a model's variables, as a graph";
+  let description = [{
+    ```mlir
+    mt.update {
+      %g = mt.gradient "w" : tensor<4xf32>
+      %0 = mt.mul %g, %rate : tensor<4xf32>, tensor<f32>
+      %1 = mt.sub %w, %0 : tensor<4xf32>, tensor<4xf32>
+      mt.assign "w", %1 : tensor<4xf32>
+    }
+    ```
+
+    A model has one `mt.update` or one optimizer, such as `mt.adam`, which is a short form: `mt-expand-optimizer`
+    replaces it by variables and an `mt.update`.
+
+    The body may read every value that is defined before it. A variable has its value before the step, and a value of
+    the forward pass has its value in train_step. A variable that the body does not assign stays as it is. The body
+    holds computations without a training form, loops, `mt.gradient`, `mt.assign` and `mt.rate`. The verifier fails if a
+    variable is assigned twice, if an assigned value has another type than its variable, or if the variable with
+    role(iteration) is assigned.
+
+    With a scaled loss (docs/precision.md), steps whose gradients are not finite assign nothing. Products in the body
+    have f32 operands in plans of every precision.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+def GradientOp : Mt_Op<"gradient", [Pure]> {
+  let summary = "gradient of the objective with respect to a trainable variable, in mt.update";
+  let description = [{
+    `%g = mt.gradient "w" : tensor<4xf32>`
+
+    The objective is the sum of all losses, each times its scale, and of the regularizers. The gradient is that of the
+    global batch, and it is already divided by a loss scale. It is zeros if no differentiable path leads from the
+    variable to the objective; with `required` the compiler refuses the model instead. Only variables that an
+    `mt.gradient` names are differentiated.
+  }];
+  let arguments = (ins StrAttr:$name, UnitAttr:$required);
+  let results = (outs Mt_Float:$result);
+  let assemblyFormat = "$name (`required` $required^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 // Losses and metrics.
@@ -174,6 +247,7 @@ def ResultOp : Mt_Op<"result", [Mt_Reports]> {
 }
 def RateOp : Mt_Op<"rate", [Mt_Reports]> {
   let summary = "the learning rate of this step, which train_step reports if a schedule computes it";
+  let description = "In a program or in mt.update.";
   let arguments = (ins Mt_Scalar:$value);
   let assemblyFormat = "$value attr-dict";
 }

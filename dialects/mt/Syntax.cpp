@@ -28,6 +28,21 @@ void mlir::mt::printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init,
   printer << ")";
 }
 
+ParseResult mlir::mt::parseRole(OpAsmParser &parser, VariableRoleAttr &role) {
+  StringRef word;
+  SMLoc at = parser.getCurrentLocation();
+  if (parser.parseKeyword(&word))
+    return failure();
+  std::optional<VariableRole> known = symbolizeVariableRole(word);
+  if (!known)
+    return parser.emitError(at) << "expected learning_rate, iteration or average, found " << word;
+  role = VariableRoleAttr::get(parser.getContext(), *known);
+  return success();
+}
+void mlir::mt::printRole(OpAsmPrinter &printer, Operation *, VariableRoleAttr role) {
+  printer << stringifyVariableRole(role.getValue());
+}
+
 // Parses ` : tensor<2x200xf32>`; if it is missing, the type is tensor<f32>.
 ParseResult mlir::mt::parseSumsType(OpAsmParser &parser, Type &type) {
   if (succeeded(parser.parseOptionalColon()))

@@ -10,6 +10,8 @@ namespace mlir::mt {
 
 ParseResult parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value);
 void printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, FloatAttr value);
+ParseResult parseRole(OpAsmParser &parser, VariableRoleAttr &role);
+void printRole(OpAsmPrinter &printer, Operation *, VariableRoleAttr role);
 ParseResult parseSumsType(OpAsmParser &parser, Type &type);
 void printSumsType(OpAsmPrinter &printer, Operation *, Type type);
 

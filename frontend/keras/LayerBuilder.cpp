@@ -250,8 +250,7 @@ Value LayerBuilder::addVariable(llvm::StringRef name, ArrayRef<int64_t> shape, m
   std::string full = layer.scope + layer.name + "/" + partName + name.str();
   bool frozen = layer.frozen || !trainable;
   auto op = mt::VariableOp::create(builder, location, type, full, kind,
-                                   value ? builder.getF32FloatAttr(*value) : FloatAttr(), frozen,
-                                   /*no_weight_decay=*/false);
+                                   value ? builder.getF32FloatAttr(*value) : FloatAttr(), frozen);
   layer.variables.push_back({full, pathOf(index), op.getResult(), trainable});
   return op.getResult();
 }

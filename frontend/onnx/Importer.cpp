@@ -239,8 +239,7 @@ Operand Importer::makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights
   std::string().swap(tensor.bytes);
   logical::Ops ops{builder, NameLoc::get(builder.getStringAttr(tensor.name))};
   mlir::Value stored = mt::VariableOp::create(builder, ops.location, RankedTensorType::get(value.shape, ops.f32()),
-                                              tensor.name, mt::InitKind::zeros, FloatAttr(), isStatistics(readers),
-                                              /*no_weight_decay=*/false);
+                                              tensor.name, mt::InitKind::zeros, FloatAttr(), isStatistics(readers));
   weights.push_back(std::move(value));
   SmallVector<int64_t> back(order.size());
   for (auto [place, axis] : llvm::enumerate(order))

@@ -152,7 +152,7 @@ LogicalResult Importer::makeArguments(std::vector<Operand> &arguments) {
     else
       stored = mt::VariableOp::create(builder, ops.location, tensor, name,
                                       tensor.getRank() > 1 ? mt::InitKind::glorot_uniform : mt::InitKind::zeros,
-                                      FloatAttr(), false, false);
+                                      FloatAttr(), false);
     logical::Value value = ops.value(stored);
     arguments.push_back({nullptr, boolean ? logical::cast(ops, value, ops.i1()) : value, {}, nullptr});
   }

@@ -89,7 +89,7 @@ mt.model @value_of_another {
 // -----
 
 mt.model @trainable_integers {
-  // expected-error@+1 {{expected a variable of f32, found 'tensor<4xi32>'}}
+  // expected-error@+1 {{expected a trainable variable of f32, found 'tensor<4xi32>'}}
   %w = mt.variable "w" init(zeros) : tensor<4xi32>
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-differentiate | FileCheck %s
+// RUN: mt-opt %s --mt-expand-optimizer --mt-differentiate | FileCheck %s
 // Spreads that the model gives: normal by the inverse of the distribution function, uniform between both ends.
 mt.model @given {
   %x = mt.input "x" : tensor<?x4xf32>

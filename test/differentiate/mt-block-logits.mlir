@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-block-losses=block-bytes=700 --mt-differentiate --mt-decompose --mt-block-logits | FileCheck %s
+// RUN: mt-opt %s --mt-block-losses=block-bytes=700 --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-block-logits | FileCheck %s
 // RUN: grep "// INPUT" %s > %t.mlir
-// RUN: mt-opt %s --mt-block-losses=block-bytes=700 --mt-differentiate --mt-decompose --mt-block-logits >> %t.mlir
+// RUN: mt-opt %s --mt-block-losses=block-bytes=700 --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-block-logits >> %t.mlir
 // RUN: mt-interpret %t.mlir --run=train_step,eval_step > %t.blocks
 // RUN: mt-interpret %s --run=train_step,eval_step > %t.whole
 // RUN: diff %t.blocks %t.whole

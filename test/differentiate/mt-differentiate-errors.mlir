@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-differentiate --split-input-file --verify-diagnostics
+// RUN: mt-opt %s --mt-expand-optimizer --mt-differentiate --split-input-file --verify-diagnostics
 
 mt.model @unreachable {
   %x = mt.input "x" : tensor<?xf32>
@@ -20,4 +20,20 @@ mt.model @taken {
   %0 = mt.mul %x, %w : tensor<?xf32>, tensor<f32>
   mt.loss "loss", %0 : tensor<?xf32>
   mt.sgd
+}
+
+// -----
+
+mt.model @changed_by_both {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %g = mt.variable "gamma" init(ones) : tensor<4xf32>
+  %m = mt.variable "mean" init(zeros) frozen : tensor<4xf32>
+  %v = mt.variable "variance" init(ones) frozen : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %0 = mt.batch_normalization %x, %g, %g, %m, %v : tensor<?x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  mt.loss "loss", %0 : tensor<?x4xf32>
+  mt.update {
+    // expected-error@+1 {{expected a variable that the forward pass does not change, found "mean"}}
+    mt.assign "mean", %v : tensor<4xf32>
+  }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-differentiate | FileCheck %s
+// RUN: mt-opt %s --mt-expand-optimizer --mt-differentiate | FileCheck %s
 //
 // Declarations in the plan's order, then four programs. Only what reaches a trainable variable is differentiated: the
 // frozen first layer has neither gradient nor slots.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-differentiate --mt-decompose --mt-precision | FileCheck %s
+// RUN: mt-opt %s --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-precision | FileCheck %s
 //
 // The image and the matrices are rounded for the contractions alone, a contraction's result with its bias, what the
 // next one reads for all readers. A product that is kept in f32 reads what others rounded; its gradients are kept too.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-pad-classes --mt-block-losses="gpus=true blocks=2" --mt-differentiate --mt-decompose --mt-block-logits --mt-crop-gradients > %t.program
+// RUN: mt-opt %s --mt-pad-classes --mt-block-losses="gpus=true blocks=2" --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-block-logits --mt-crop-gradients > %t.program
 // RUN: FileCheck %s < %t.program
 // RUN: grep "// INPUT" %s > %t.mlir && cat %t.program >> %t.mlir
 // RUN: mt-interpret %t.mlir --run=train_step,eval_step > %t.blocks

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the optimizer has a variable for stands in its declaration: a model may call its own variables as the
 // optimizer's end.
-// RUN: mt-opt %s --mt-differentiate | FileCheck %s
-// RUN: mt-opt %s --mt-differentiate | sed 's/ of "w" / /' | not mt-opt - 2>&1 | FileCheck %s --check-prefix=OF
+// RUN: mt-opt %s --mt-expand-optimizer --mt-differentiate | FileCheck %s
+// RUN: mt-opt %s --mt-expand-optimizer --mt-differentiate | sed 's/ of "w" / /' | not mt-opt - 2>&1 | FileCheck %s --check-prefix=OF
 // OF: error: 'mt.declare' op expected `of` with the role average, and with no other role, found none
 mt.model @line {
   %x = mt.input "x" : tensor<?x2xf32>

@@ -4,9 +4,9 @@
 // out with one that spells the default. Passes that see the program as it was made and passes that see it as text leave
 // the same kernels.
 // RUN: mtc compile %examples/mnist_cnn.mlir --batch 128 --stop-after import -o %t.model.mlir
-// RUN: mt-opt %t.model.mlir --mt-differentiate --mt-decompose --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket -o %t.shard.mlir
+// RUN: mt-opt %t.model.mlir --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket -o %t.shard.mlir
 // RUN: mt-opt %t.shard.mlir --mt-fuse -o %t.read.mlir
-// RUN: mt-opt %t.model.mlir --mt-differentiate --mt-decompose --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse -o %t.made.mlir
+// RUN: mt-opt %t.model.mlir --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse -o %t.made.mlir
 // RUN: cmp %t.read.mlir %t.made.mlir
 //
 // And it is the better form, in which relu's mask is one of the pooled image.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-differentiate --mt-decompose --cse --mt-annotate=shards=4 --mt-propagate --mt-partition --mt-bucket --mt-fuse | FileCheck %s
+// RUN: mt-opt %s --mt-expand-optimizer --mt-differentiate --mt-decompose --cse --mt-annotate=shards=4 --mt-propagate --mt-partition --mt-bucket --mt-fuse | FileCheck %s
 //
 // One kernel computes an attention and its log sums, one its gradients; no kernel holds a score for each pair of
 // places. A mask that is one constant has a buffer.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-block-losses=block-bytes=3000 --mt-differentiate --mt-decompose --mt-block-logits --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse | FileCheck %s
-// RUN: mt-opt %s --mt-block-losses=block-bytes=3000 --mt-differentiate --mt-decompose --mt-block-logits --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse --mt-schedule --mt-allocate --plan-check | FileCheck %s --check-prefix=PLAN
+// RUN: mt-opt %s --mt-block-losses=block-bytes=3000 --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-block-logits --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse | FileCheck %s
+// RUN: mt-opt %s --mt-block-losses=block-bytes=3000 --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-block-logits --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse --mt-schedule --mt-allocate --plan-check | FileCheck %s --check-prefix=PLAN
 //
 // Logits by two blocks of classes, of 4 samples. A product reads its part of the table where it lies. The second
 // block's sums and its gradient are one kernel, in turn 1. Turn 2 computes the first block again. The weight gradients

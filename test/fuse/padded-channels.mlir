@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-pad-channels --mt-differentiate --mt-decompose --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse=images=false | FileCheck %s
+// RUN: mt-opt %s --mt-pad-channels --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse=images=false | FileCheck %s
 //
 // Images of three channels with a border, and a stride of 2: one kernel makes the copy in 16 bits of 4 channels and
 // pairs of columns, whatever the images' size, another that of the kernel. The gradient of a small kernel is a product

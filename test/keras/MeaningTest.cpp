@@ -49,6 +49,7 @@ protected:
     ASSERT_TRUE(module) << diagnostics.errors();
     mlir::PassManager passes(&context);
     passes.addPass(mtc::createUnroll());
+    passes.addPass(mtc::createExpandOptimizer());
     passes.addPass(mtc::createDifferentiate());
     ASSERT_TRUE(mlir::succeeded(passes.run(*module))) << diagnostics.errors();
     step.samples = expected.rows();

@@ -71,7 +71,7 @@ module attributes {mt.compilation = #mt.compilation<shards = 8>} {
 }
 
 // A training step of a whole model meets once: gradients, loss and metric together.
-// RUN: mt-opt %examples/mnist_mlp.mlir --mt-differentiate --mt-decompose --mt-annotate=shards=8 --mt-propagate --mt-partition \
+// RUN: mt-opt %examples/mnist_mlp.mlir --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-annotate=shards=8 --mt-propagate --mt-partition \
 // RUN:   --mt-bucket | FileCheck %s --check-prefix=MODEL
 // MODEL-LABEL: mt.program @init
 // MODEL-NOT: shard.all_reduce

@@ -47,6 +47,7 @@ int main(int argc, char **argv) {
   if (!module->getOps<mlir::mt::ModelOp>().empty()) {
     mlir::PassManager passes(&context);
     passes.addPass(mtc::createUnroll());
+    passes.addPass(mtc::createExpandOptimizer());
     passes.addPass(mtc::createDifferentiate());
     if (mlir::failed(passes.run(*module)))
       return 1;

@@ -62,7 +62,7 @@ Expr Generator::normalizationStep(const Expr &x) {
   }
   auto statistic = [&](InitKind kind) {
     std::string name = "layer_" + std::to_string(variables++) + "/moving";
-    return VariableOp::create(builder, at, f32({width(x)}), name, kind, FloatAttr(), true, false).getResult();
+    return VariableOp::create(builder, at, f32({width(x)}), name, kind, FloatAttr(), true).getResult();
   };
   Value gamma = chance(30) ? broadcastTo(constant({}), f32({width(x)})).value() : variable({width(x)}).value();
   Value beta = chance(30) ? broadcastTo(constant({}), f32({width(x)})).value() : variable({width(x)}).value();

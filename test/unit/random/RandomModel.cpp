@@ -17,10 +17,10 @@ Expr Generator::variable(Shape shape, bool varied) {
   if (kind == InitKind::constant || kind == InitKind::normal || kind == InitKind::uniform)
     value = builder.getF32FloatAttr(kind == InitKind::constant ? between(-0.5, 0.5) : between(0.1, 0.5));
   std::string name = "layer_" + std::to_string(variables++) + "/w";
-  UnitAttr frozen = chance(10) ? builder.getUnitAttr() : UnitAttr();
-  UnitAttr noDecay = variables % 7 == 0 ? builder.getUnitAttr() : UnitAttr();
-  return make<VariableOp>(f32(shape), builder.getStringAttr(name), InitKindAttr::get(builder.getContext(), kind), value,
-                          frozen, noDecay);
+  bool frozen = chance(10);
+  auto made = VariableOp::create(builder, at, f32(shape), name, kind, value, frozen);
+  made.setNoWeightDecay(variables % 7 == 0);
+  return e(made);
 }
 
 Expr Generator::constant(Shape shape) {
