@@ -26,7 +26,7 @@ std::string layersOf(mt::ModelOp model) {
   llvm::StringSet<> seen;
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
     llvm::StringRef name = variable.getName(), layer = name.take_front(name.rfind('/'));
-    if (!seen.insert(layer).second)
+    if (variable.isOfOptimizer() || !seen.insert(layer).second)
       continue;
     if (text.size() > most)
       return text + ", ...";
@@ -35,7 +35,7 @@ std::string layersOf(mt::ModelOp model) {
   return text;
 }
 
-// Names of the variables that a list of patterns matches.
+// Names of the model's variables that a list of patterns matches.
 LogicalResult match(mt::ModelOp model, llvm::StringRef option, llvm::StringRef list, llvm::StringSet<> &matched) {
   SmallVector<llvm::StringRef> patterns;
   list.split(patterns, ',');
@@ -47,7 +47,7 @@ LogicalResult match(mt::ModelOp model, llvm::StringRef option, llvm::StringRef l
     }
     bool any = false;
     for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
-      if (matches(*pattern, variable.getName())) {
+      if (!variable.isOfOptimizer() && matches(*pattern, variable.getName())) {
         matched.insert(variable.getName());
         any = true;
       }
@@ -56,6 +56,73 @@ LogicalResult match(mt::ModelOp model, llvm::StringRef option, llvm::StringRef l
                                << "' matches, found none among " << layersOf(model);
   }
   return success();
+}
+
+using Variables = llvm::DenseSet<mt::VariableOp>;
+
+// The slots of an update on which the new value of another variable depends: of one that is no slot, or of `ends`.
+Variables slotsInUse(mt::ModelOp model, mt::UpdateOp update, const Variables &ends) {
+  llvm::StringSet<> others; // slots that are no ends
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+    if (variable.getSlot() && !ends.contains(variable))
+      others.insert(variable.getName());
+  Variables slots;
+  llvm::DenseSet<Operation *> seen;
+  SmallVector<Operation *> left;
+  for (Operation &op : update.getBody().front()) {
+    auto assign = dyn_cast<mt::AssignOp>(op);
+    if (isa<mt::RateOp>(op) || (assign && !others.contains(assign.getName())))
+      left.push_back(&op);
+  }
+  while (!left.empty())
+    mt::forEachRead(left.pop_back_val(), [&](Value value) {
+      Operation *op = value.getDefiningOp();
+      if (!op || !seen.insert(op).second)
+        return;
+      auto variable = dyn_cast<mt::VariableOp>(op);
+      if (!variable) {
+        left.push_back(op);
+      } else if (variable.getSlot() && slots.insert(variable).second) {
+        if (mt::AssignOp assign = model.findAssign(variable.getName()))
+          left.push_back(assign);
+      }
+    });
+  return slots;
+}
+
+// Takes frozen variables out of a model's update: their gradients are zeros, as if no loss depended on them, they are
+// not assigned, and the slots that served them alone are gone.
+void freezeInUpdate(mt::ModelOp model, const llvm::StringSet<> &frozen) {
+  mt::UpdateOp update = model.findUpdate();
+  if (!update || frozen.empty())
+    return;
+  Block &body = update.getBody().front();
+  Variables before = slotsInUse(model, update, {}), ends;
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+    if (variable.getSlot() && !before.contains(variable)) // such as an average
+      ends.insert(variable);
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    if (auto gradient = dyn_cast<mt::GradientOp>(op); gradient && frozen.contains(gradient.getName())) {
+      OpBuilder builder(gradient);
+      auto type = cast<RankedTensorType>(gradient.getType());
+      auto zeros = DenseElementsAttr::get(type, Attribute(builder.getF32FloatAttr(0)));
+      gradient.replaceAllUsesWith(mt::ConstantOp::create(builder, gradient.getLoc(), zeros).getResult());
+      gradient.erase();
+    } else if (auto assign = dyn_cast<mt::AssignOp>(op); assign && frozen.contains(assign.getName())) {
+      assign.erase();
+    }
+  }
+  for (mt::VariableOp slot : slotsInUse(model, update, ends))
+    before.erase(slot);
+  for (mt::VariableOp slot : before)
+    if (mt::AssignOp assign = model.findAssign(slot.getName()))
+      assign.erase();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  for (mt::VariableOp slot : before)
+    if (slot.use_empty())
+      slot.erase();
 }
 
 } // namespace
@@ -73,13 +140,16 @@ LogicalResult freezeVariables(mt::ModelOp model, const FreezeOptions &options, s
            (!options.trainable.empty() && !trainable.contains(variable.getName()));
   };
   bool trains = false;
+  llvm::StringSet<> newly;
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
-    if (!variable.getFrozen() && isFrozen(variable)) {
+    if (variable.isTrainable() && isFrozen(variable)) {
       names.push_back(variable.getName().str());
+      newly.insert(variable.getName());
       variable.setFrozen(true);
     }
-    trains |= !variable.getFrozen();
+    trains |= variable.isTrainable();
   }
+  freezeInUpdate(model, newly);
   if (!trains)
     return model.emitError() << "expected at least one variable to train, found all of them frozen";
   for (mt::BatchNormalizationOp norm : model.getOps<mt::BatchNormalizationOp>())
@@ -91,6 +161,9 @@ LogicalResult freezeVariables(mt::ModelOp model, const FreezeOptions &options, s
 LogicalResult excludeFromWeightDecay(mt::ModelOp model, llvm::StringRef patterns) {
   if (patterns.empty())
     return success();
+  if (mt::UpdateOp update = model.findUpdate())
+    return update.emitError("expected an optimizer with weight decay for no_weight_decay, found mt.update, whose "
+                            "formulas decay");
   for (auto optimizer : model.getOps<mt::OptimizerOpInterface>()) {
     std::optional<Attribute> decay = optimizer->getInherentAttr("weight_decay");
     if (!decay || cast<FloatAttr>(*decay).getValue().isZero())
@@ -119,7 +192,7 @@ void freezeUnused(mt::ModelOp model, std::vector<std::string> &names) {
           left.push_back(op);
       });
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
-    if (!variable.getFrozen() && !seen.contains(variable)) {
+    if (variable.isTrainable() && !seen.contains(variable)) {
       emitWarning(variable.getLoc()) << "no loss depends on '" << variable.getName() << "', which stays as it is";
       names.push_back(variable.getName().str());
       variable.setFrozen(true);
