@@ -74,23 +74,32 @@ public:
   LogicalResult run() {
     Block &body = model.getBody().front();
     SmallVector<Operation *> ops;
-    for (Operation &op : body)
-      if (isOfGraph(op))
-        ops.push_back(&op);
-      else
-        given.insert(&op);
+    for (Operation &op : body) {
+      collect(op, ops);
+      if (auto update = dyn_cast<mt::UpdateOp>(op)) // its body may read values of graph that the model's body makes
+        for (Operation &inner : update.getBody().front())
+          collect(inner, ops);
+    }
     for (Operation *op : ops)
       lowerOp(*op);
     if (failed)
       return failure();
     for (Operation *op : llvm::reverse(ops))
       op->erase();
-    removeDead(body);
-    removeEqual(body);
+    if (mt::UpdateOp update = model.findUpdate())
+      clean(update.getBody().front());
+    clean(body);
     return success();
   }
 
 private:
+  void collect(Operation &op, SmallVectorImpl<Operation *> &ops) {
+    if (isOfGraph(op))
+      ops.push_back(&op);
+    else
+      given.insert(&op);
+  }
+
   void lowerOp(Operation &op) {
     SmallVector<logical::Value> operands;
     for (mlir::Value operand : op.getOperands()) {
@@ -162,6 +171,11 @@ private:
     }
   }
 
+  void clean(Block &body) const {
+    removeDead(body);
+    removeEqual(body);
+  }
+
   mt::ModelOp model;
   OpBuilder builder;
   llvm::DenseMap<mlir::Value, logical::Value> values;
@@ -215,7 +229,8 @@ LogicalResult lowerGraph(ModuleOp module) {
     return failure();
   module->removeAttr("graph.version");
   WalkResult left = module.walk([](Operation *op) {
-    return isOfGraph(*op) ? op->emitError("expected ops of graph in the body of an mt.model, found one elsewhere")
+    return isOfGraph(*op) ? op->emitError("expected ops of graph in the body of an mt.model or of its mt.update, found "
+                                          "one elsewhere")
                           : WalkResult(WalkResult::advance());
   });
   return failure(left.wasInterrupted());
