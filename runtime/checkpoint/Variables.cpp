@@ -64,20 +64,11 @@ struct Comparison {
 
 } // namespace
 
-// Returns true for the variables of an optimizer: slots, and variables whose name has the same prefix as the step
-// counter or the learning rate.
+// Returns true for the variables of an optimizer. They follow the model's, and the step counter is the first of them.
 static bool isOptimizers(const Plan &plan, const mtrun_tensor_info &info) {
-  const auto &tables = plan.tables();
-  if (info.kind == static_cast<int>(mt::plan::VariableKind::Slot))
-    return true;
-  for (int64_t index : {tables.iteration(), tables.learning_rate()}) {
-    std::string name = index < 0 ? "" : tables.variables()->Get(static_cast<uint32_t>(index))->name()->str();
-    size_t slash = name.find('/');
-    bool sibling = slash != std::string::npos && std::string_view(info.name).starts_with(name.substr(0, slash + 1));
-    if (info.kind != static_cast<int>(mt::plan::VariableKind::Trainable) && (sibling || name == info.name))
-      return true;
-  }
-  return false;
+  int64_t iteration = plan.tables().iteration();
+  return info.kind == static_cast<int>(mt::plan::VariableKind::Slot) ||
+         (iteration >= 0 && plan.variable(info.name) >= iteration);
 }
 
 static Comparison compare(const Plan &plan, const std::string &path, const std::vector<SafeTensor> &tensors,

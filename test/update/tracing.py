@@ -80,6 +80,14 @@ class Traced:
         return self.make(f"select {self.name}, {yes.name}, {no.name} : {self.type}, {yes.type}, {no.type}",
                          np.broadcast_shapes(self.shape, yes.shape, no.shape), yes.kind)
 
+    def loop(self, steps, body):
+        """The value after steps of a body, each of which reads the value of the step before."""
+        name, before = f"%r{len(self.lines)}", Traced(self.lines, f"%s{len(self.lines)}", self.shape, self.kind)
+        self.lines.append(f"{name} = mt.scan from({before.name} = {self.name} : {self.type}) steps = {steps} {{")
+        after = body(before)
+        self.lines.append(f"mt.yield {after.name} : {after.type} }}")
+        return Traced(self.lines, name, self.shape, self.kind)
+
     def full(self, number, shape):
         return self.make(f"constant dense<{number:.9e}> : {type_of(shape, 'f4')}", shape)
 
@@ -93,6 +101,10 @@ class Computed(np.ndarray):
     def transpose(self): return np.asarray(self).T.view(Computed)
     def join(self, other): return np.concatenate([self, other]).view(Computed)
     def where(self, yes, no): return np.where(self, yes, no).view(Computed)
+    def loop(self, steps, body):
+        for _ in range(steps):
+            self = body(self)
+        return self
     def full(self, number, shape): return np.full(shape, float(number)).view(Computed)
 
 

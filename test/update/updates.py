@@ -63,6 +63,17 @@ def orthogonal(v):
     return {"m": m, "w": v["w"] - x * v["rate"], **sgd(v)}
 
 
+def looped(v):
+    """The same in a loop of the text."""
+    m = v["m"] * 0.9 + v.gradient("w")
+    x = m / ((m * m).sum().sqrt() + 1e-7)
+
+    def step(x):
+        square = x @ x.transpose()
+        return x * 3.4445 + (square * -4.775 + (square @ square) * 2.0315) @ x
+    return {"m": m, "w": v["w"] - x.loop(5, step) * v["rate"], **sgd(v)}
+
+
 def lookahead(v):
     fast = v["w"] - v.gradient("w") * v["rate"]
     count = v["count"] + 1
@@ -87,12 +98,17 @@ CASES = {
     "clip": (RATE, clip),
     "factored": ({**RATE, "rows": ((INPUTS,), 0.5, "f4"), "columns": ((OUTPUTS,), 0.5, "f4")}, factored),
     "orthogonal": ({**RATE, "m": (WEIGHTS["w"], 0, "f4")}, orthogonal),
+    "looped": ({**RATE, "m": (WEIGHTS["w"], 0, "f4")}, looped),
     "lookahead": ({**RATE, "count": ((), 0, "i4"), "slow": (WEIGHTS["w"], 0.125, "f4")}, lookahead),
     "moves": ({**RATE, "left": ((5,), 1, "f4"), "right": ((5,), 2, "f4"), "up": ((7, 2), 3, "f4"),
                "down": ((7, 2), 4, "f4"), "turned": ((OUTPUTS, INPUTS), 0, "f4"),
                "flat": ((INPUTS * OUTPUTS,), 0, "f4"), "twice": ((2 * OUTPUTS,), 0, "f4"), "same": ((6,), 7, "i4"),
                "one": ((3,), 0, "f4")}, moves),
 }
+
+
+# State that starts with values of the file of weights.
+GIVEN = {"adamw": {"count": 2}, "lookahead": {"count": 1}}
 
 
 class Values(dict):
@@ -140,7 +156,7 @@ def text(state, update):
 
 def reference(state, update, start, x, t, epochs):
     values = {name: computed(np.full(shape, value, np.float64), kind) for name, (shape, value, kind) in state.items()}
-    values |= {name: computed(value) for name, value in start.items()}
+    values |= {name: computed(value, value.dtype.str[1:]) for name, value in start.items()}
     for begin in [*range(0, ROWS, BATCH)] * epochs:
         a, b = (array[begin:begin + BATCH].astype(np.float64) for array in (x, t))
         difference = 8.0 * 2 * (a @ np.asarray(values["w"]) + np.asarray(values["b"]) - b) / b.size
@@ -160,7 +176,7 @@ def run(*command):
 def save(path, tensors):
     header, data = {}, b""
     for name, value in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(value.shape),
+        header[name] = {"dtype": value.dtype.kind.upper() + "32", "shape": list(value.shape),
                         "data_offsets": [len(data), len(data) + value.nbytes]}
         data += value.tobytes()
     encoded = json.dumps(header).encode()
@@ -183,7 +199,8 @@ def check(name, folder):
     model, plan, data = folder / f"{name}.mlir", folder / f"{name}.mtp", folder / "data.npz"
     model.write_text(text(state, update))
     np.savez(data, x=x, t=t)
-    save(folder / "start.safetensors", start)
+    given = {word: np.full(state[word][0], value, state[word][2]) for word, value in GIVEN.get(name, {}).items()}
+    save(folder / "start.safetensors", start | {"optimizer/" + word: value for word, value in given.items()})
     run("mtc", "compile", model, "-o", plan, "--batch", BATCH, "--shards", 8, "--weights", folder / "start.safetensors")
     train = ("mtrun", "train", plan, "--data", f"npz:{data}", "--no-shuffle")
     saved = {}
@@ -201,7 +218,7 @@ def check(name, folder):
         if found != saved["cpu:1"]:
             sys.exit(f"{name}: expected the bits of cpu:1 with {configuration}, found others")
     found = load(file)
-    expected = reference(state, update, start, x, t, epochs=2)
+    expected = reference(state, update, start | given, x, t, epochs=2)
     if found.pop("optimizer/iteration") != 6:
         sys.exit(f"{name}: expected 6 steps")
     for variable, value in expected.items():

@@ -10,6 +10,7 @@ mt.model @two {
   %ma = mt.variable "sgd/m/a" init(zeros) slot : tensor<4xf32>
   %mb = mt.variable "sgd/m/b" init(zeros) slot : tensor<4xf32>
   %av = mt.variable "sgd/average" init(zeros) slot role(average) of "body/a" : tensor<4xf32>
+  %k = mt.variable "nesterov" init(constant = 0.25) frozen : tensor<f32>
   %c = mt.variable "sgd/count" init(zeros) slot : tensor<i32>
   %0 = mt.mul %x, %a : tensor<?x4xf32>, tensor<4xf32>
   %p = mt.add %0, %b : tensor<?x4xf32>, tensor<4xf32>
@@ -27,7 +28,8 @@ mt.model @two {
     %n = mt.sqrt %nn : tensor<f32>
     %one = mt.constant dense<1.0> : tensor<f32>
     %d = mt.maximum %n, %one : tensor<f32>, tensor<f32>
-    %m1 = mt.add %ma, %ga : tensor<4xf32>, tensor<4xf32>
+    %m0 = mt.mul %ma, %k : tensor<4xf32>, tensor<f32>
+    %m1 = mt.add %m0, %ga : tensor<4xf32>, tensor<4xf32>
     %m2 = mt.add %mb, %gb : tensor<4xf32>, tensor<4xf32>
     %f = mt.div %r, %d : tensor<f32>, tensor<f32>
     %u1 = mt.mul %m1, %f : tensor<4xf32>, tensor<f32>
@@ -36,12 +38,12 @@ mt.model @two {
     %w2 = mt.sub %b, %u2 : tensor<4xf32>, tensor<4xf32>
     %e = mt.add %av, %a : tensor<4xf32>, tensor<4xf32>
     %o = mt.constant dense<1> : tensor<i32>
-    %k = mt.add %c, %o : tensor<i32>, tensor<i32>
+    %n2 = mt.add %c, %o : tensor<i32>, tensor<i32>
     mt.assign "body/a", %w1 : tensor<4xf32>
     mt.assign "head/b", %w2 : tensor<4xf32>
     mt.assign "sgd/m/a", %m1 : tensor<4xf32>
     mt.assign "sgd/m/b", %m2 : tensor<4xf32>
     mt.assign "sgd/average", %e : tensor<4xf32>
-    mt.assign "sgd/count", %k : tensor<i32>
+    mt.assign "sgd/count", %n2 : tensor<i32>
   }
 }
