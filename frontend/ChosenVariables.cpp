@@ -2,6 +2,7 @@
 #include "frontend/ChosenVariables.h"
 
 #include "dialects/mt/Reads.h"
+#include "dialects/mt/Update.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/GlobPattern.h"
@@ -130,6 +131,10 @@ void freezeInUpdate(mt::ModelOp model, const llvm::StringSet<> &frozen) {
 LogicalResult freezeVariables(mt::ModelOp model, const FreezeOptions &options, std::vector<std::string> &names) {
   if (!options.any())
     return success();
+  if (mt::isWholeStep(model))
+    return model.findUpdate().emitError(
+        "expected a model that MTC differentiates for freeze and trainable, found a step "
+        "that computes its own losses and says itself what it trains");
   llvm::StringSet<> frozen, trainable;
   if (!options.freeze.empty() && failed(match(model, "freeze", options.freeze, frozen)))
     return failure();

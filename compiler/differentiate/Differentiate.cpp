@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Passes.h"
+#include "compiler/differentiate/Declarations.h"
+#include "compiler/differentiate/Derivatives.h"
 #include "compiler/differentiate/Gradient.h"
 #include "compiler/differentiate/Initializers.h"
 #include "compiler/differentiate/Limits.h"
@@ -9,9 +11,9 @@
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/Reads.h"
+#include "dialects/mt/Update.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -20,13 +22,6 @@ namespace mtc {
 #include "compiler/Passes.h.inc"
 
 namespace {
-
-mt::VariableOp findIteration(mt::ModelOp model) {
-  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
-    if (variable.getRole() == mt::VariableRole::iteration)
-      return variable;
-  return {};
-}
 
 // "adam/iteration" -> "adam/"
 std::string folderOf(mt::VariableOp variable) {
@@ -39,11 +34,11 @@ class Programs {
 public:
   explicit Programs(mt::ModelOp model)
       : model(model), update(model.findUpdate()), iteration(findIteration(model)), builder(model),
-        scale(model, folderOf(iteration)) {}
+        scale(model, folderOf(iteration)), derivatives(update) {}
 
   LogicalResult build() {
     setLimits(model);
-    if (failed(declare()))
+    if (failed(checkPrecision()) || failed(declareVariables(builder, model, scale)))
       return failure();
     buildInit();
     if (failed(buildTrainStep()))
@@ -55,20 +50,17 @@ public:
   }
 
 private:
-  LogicalResult declare();
+  LogicalResult checkPrecision();
   void buildInit();
   LogicalResult buildTrainStep();
   LogicalResult buildEvalStep();
   LogicalResult buildPredict();
 
-  void addDeclaration(Location location, StringRef name, mt::VariableKind kind, RankedTensorType type,
-                      std::optional<mt::VariableRole> role = std::nullopt, StringAttr of = {});
-  // The variables in the order of the plan: the model's, then the optimizer's, the iteration first. The loss scale
-  // comes before the first slot, whose index is `slots`.
-  SmallVector<mt::VariableOp> order(size_t &slots);
   // Builds the gradients that mt.update names.
   LogicalResult buildGradientsOf(Value loss, llvm::StringMap<Value> &gradients);
   LogicalResult buildUpdate(llvm::StringMap<Value> &gradients);
+  LogicalResult buildInUpdate(Operation &op, llvm::StringMap<Value> &gradients);
+  LogicalResult copyToUpdate(Operation &op);
 
   // Starts a program and copies the model's computations into it.
   mt::ProgramOp begin(StringRef name);
@@ -76,14 +68,13 @@ private:
   void mapReads(Operation *op);
   // Changes an op of train_step to its training form, and assigns the variables that the op updates.
   LogicalResult beginTraining(Operation &original, mt::TrainingOpInterface op);
+  void dropUnused(mt::ProgramOp program, bool labels);
   void finish(mt::ProgramOp program);
-  // Reports each loss and metric; returns the total loss.
-  Value buildResults();
+  // Returns the total loss; null if the model has no loss. Reports each loss if `reports`.
+  Value buildObjective(bool reports);
+  void reportMetrics();
   Value read(mt::VariableOp variable) {
     return mt::ReadOp::create(builder, variable.getLoc(), variable.getType(), variable.getName());
-  }
-  void assign(Location location, StringRef name, Value value) {
-    mt::AssignOp::create(builder, location, name, value, Value());
   }
   void report(Location location, StringRef name, Mean mean, bool loss, mt::Finalizer finalizer = mt::Finalizer::mean,
               mt::Better better = mt::Better::lower) {
@@ -95,66 +86,25 @@ private:
   mt::VariableOp iteration;
   OpBuilder builder;
   LossScale scale;
+  Derivatives derivatives;
   Value apply;                                  // whether the step is applied, tensor<i1>; null: always
   llvm::DenseMap<mt::VariableOp, Value> before; // values of variables before the step
   IRMapping values;                             // from values of the model to values of the program under construction
   llvm::SmallSetVector<mt::VariableOp, 8> changed; // variables that the forward pass of train_step updates
 };
 
-SmallVector<mt::VariableOp> Programs::order(size_t &slots) {
-  SmallVector<mt::VariableOp> models, optimizers;
-  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
-    if (variable != iteration)
-      (variable.isOfOptimizer() ? optimizers : models).push_back(variable);
-  models.push_back(iteration);
-  models.append(optimizers);
-  slots = llvm::find_if(models, [](mt::VariableOp variable) { return variable.getSlot(); }) - models.begin();
-  return models;
+// A step that computes its own losses does not scale them, and 16-bit gradients of f16 need that.
+LogicalResult Programs::checkPrecision() {
+  if (!mt::isWholeStep(model) || mt::Compilation(model).getPrecision() != "f16")
+    return success();
+  return update.emitOpError("expected a precision of f32, tf32 or bf16 for a step that computes its own losses, which "
+                            "are not scaled, found f16");
 }
 
-void Programs::addDeclaration(Location location, StringRef name, mt::VariableKind kind, RankedTensorType type,
-                              std::optional<mt::VariableRole> role, StringAttr of) {
-  auto declared = mt::DeclareOp::create(builder, location, name, kind, type, mt::VariableRoleAttr(), StringAttr());
-  declared.setRole(role);
-  if (of)
-    declared.setOfAttr(of);
-}
-
-static mt::VariableKind kindOf(mt::VariableOp variable) {
-  return variable.getSlot()     ? mt::VariableKind::slot
-         : variable.getFrozen() ? mt::VariableKind::non_trainable
-                                : mt::VariableKind::trainable;
-}
-
-LogicalResult Programs::declare() {
-  llvm::StringSet<> names;
-  size_t slots = 0;
-  SmallVector<mt::VariableOp> variables = order(slots);
-  for (mt::VariableOp variable : variables)
-    names.insert(variable.getName());
-  for (const LossScale::Variable &variable : scale.variables())
-    if (!names.insert(variable.name).second)
-      return model.emitOpError("expected no variable with the name of the optimizer's \"")
-             << variable.name << "\", found one";
-  auto declareScale = [&] {
-    for (const LossScale::Variable &variable : scale.variables())
-      addDeclaration(update.getLoc(), variable.name, mt::VariableKind::non_trainable, variable.type);
-  };
-  for (auto [index, variable] : llvm::enumerate(variables)) {
-    if (index == slots)
-      declareScale();
-    addDeclaration(variable.getLoc(), variable.getName(), kindOf(variable), cast<RankedTensorType>(variable.getType()),
-                   variable.getRole(), variable.getOfAttr());
-  }
-  if (slots == variables.size())
-    declareScale();
-  return success();
-}
-
-// The ops of an update are computed in f32 in plans of every precision.
+// Products of variables, gradients and slots are computed in f32 in plans of every precision.
 static void keepFloat32(Operation *op) {
   op->walk([](Operation *inner) {
-    if (inner->hasTrait<mt::Contraction>())
+    if (inner->hasTrait<mt::Contraction>() && llvm::none_of(inner->getOperandTypes(), mt::isSplit))
       mt::setPrecision(inner, StringAttr::get(inner->getContext(), "f32"));
   });
 }
@@ -219,26 +169,16 @@ LogicalResult Programs::beginTraining(Operation &original, mt::TrainingOpInterfa
 
 void Programs::buildInit() {
   begin("init");
-  size_t slots = 0;
-  SmallVector<mt::VariableOp> variables = order(slots);
-  auto assignScale = [&] {
-    for (const LossScale::Variable &variable : scale.variables())
-      assign(update.getLoc(), variable.name, buildFilled(builder, update.getLoc(), variable.type, variable.start));
-  };
-  for (auto [index, variable] : llvm::enumerate(variables)) {
-    if (index == slots)
-      assignScale();
-    assign(variable.getLoc(), variable.getName(), buildInitialValue(builder, variable));
-  }
-  if (slots == variables.size())
-    assignScale();
+  assignFirstValues(builder, model, scale);
   // The program is not simplified: each variable keeps a value of its own, which can be computed in the variable's
   // buffer.
   builder.setInsertionPoint(model);
 }
 
-Value Programs::buildResults() {
+Value Programs::buildObjective(bool reports) {
   SmallVector<mt::LossOp> losses(model.getOps<mt::LossOp>());
+  if (losses.empty())
+    return {};
   Mean total;
   for (mt::LossOp loss : losses) {
     Mean mean = buildLoss(builder, loss, values.lookup(loss.getValues()), values.lookupOrNull(loss.getWeights()));
@@ -246,18 +186,22 @@ Value Programs::buildResults() {
     total.value = total.value ? mt::AddOp::create(builder, loss.getLoc(), total.value, part).getResult() : part;
     total.weight = mean.weight;
     // A single loss is reported as the total, whatever its name. Several losses are reported without their scales.
-    if (losses.size() > 1)
+    if (reports && losses.size() > 1)
       report(loss.getLoc(), loss.getName(), mean, /*loss=*/true);
   }
   for (mt::RegularizerOp regularizer : model.getOps<mt::RegularizerOp>())
     if (Value added = buildRegularizer(builder, regularizer, values.lookup(regularizer.getValue())))
       total.value = mt::AddOp::create(builder, regularizer.getLoc(), total.value, added);
-  report(losses[0].getLoc(), "loss", total, /*loss=*/true);
+  if (reports)
+    report(losses[0].getLoc(), "loss", total, /*loss=*/true);
+  return total.value;
+}
+
+void Programs::reportMetrics() {
   for (mt::MetricOp metric : model.getOps<mt::MetricOp>())
     report(metric.getLoc(), metric.getName(),
            buildMetric(builder, metric, values.lookup(metric.getValues()), values.lookupOrNull(metric.getWeights())),
            false, metric.getFinalizer(), *metric.findBetter());
-  return total.value;
 }
 
 LogicalResult Programs::buildGradientsOf(Value loss, llvm::StringMap<Value> &gradients) {
@@ -271,6 +215,8 @@ LogicalResult Programs::buildGradientsOf(Value loss, llvm::StringMap<Value> &gra
       variables.push_back(variable);
       reads.push_back(before.at(variable));
     }
+  if (variables.empty())
+    return success();
   FailureOr<SmallVector<Value>> built = buildGradients(builder, loss, scale.read(builder, update.getLoc()), reads);
   if (failed(built))
     return failure();
@@ -294,31 +240,70 @@ LogicalResult Programs::buildUpdate(llvm::StringMap<Value> &gradients) {
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
     if (variable.getRole() == mt::VariableRole::learning_rate && !before.contains(variable))
       values.map(variable.getResult(), before[variable] = read(variable));
-  for (Operation &op : update.getBody().front()) {
-    mapReads(&op);
-    if (auto gradient = dyn_cast<mt::GradientOp>(op)) {
-      values.map(gradient.getResult(), gradients.lookup(gradient.getName()));
-    } else if (auto step = dyn_cast<mt::IterationOp>(op)) {
-      values.map(step.getResult(), read(iteration));
-    } else if (auto assign = dyn_cast<mt::AssignOp>(op)) {
-      if (llvm::any_of(changed, [&](mt::VariableOp variable) { return variable.getName() == assign.getName(); }))
-        return op.emitOpError("expected a variable that the forward pass does not change, found \"")
-               << assign.getName() << '"';
-      mt::AssignOp::create(builder, op.getLoc(), assign.getName(), values.lookup(assign.getValue()), apply);
-    } else {
-      keepFloat32(builder.clone(op, values));
-    }
-  }
+  for (Operation &op : update.getBody().front())
+    if (mapReads(&op); failed(buildInUpdate(op, gradients)))
+      return failure();
+  Derivatives::removeArguments(*builder.getInsertionBlock());
   Expr steps(builder, update.getLoc(), read(iteration));
   mt::AssignOp::create(builder, update.getLoc(), iteration.getName(), (steps + 1).value(), apply);
   return success();
+}
+
+LogicalResult Programs::buildInUpdate(Operation &op, llvm::StringMap<Value> &gradients) {
+  if (auto derivative = dyn_cast<mt::DerivativeOp>(op))
+    return derivatives.build(builder, derivative, values);
+  if (auto gradient = dyn_cast<mt::GradientOp>(op)) {
+    values.map(gradient.getResult(), gradients.lookup(gradient.getName()));
+    return success();
+  }
+  if (auto step = dyn_cast<mt::IterationOp>(op)) {
+    values.map(step.getResult(), read(iteration));
+    return success();
+  }
+  auto assign = dyn_cast<mt::AssignOp>(op);
+  if (!assign)
+    return copyToUpdate(op);
+  if (llvm::any_of(changed, [&](mt::VariableOp variable) { return variable.getName() == assign.getName(); }))
+    return op.emitOpError("expected a variable that the forward pass does not change, found \"")
+           << assign.getName() << '"';
+  mt::AssignOp::create(builder, op.getLoc(), assign.getName(), values.lookup(assign.getValue()), apply);
+  return success();
+}
+
+// The result that is the loss if none is marked as one: the result named "loss", or else the first.
+static mt::ResultOp mainResult(mt::UpdateOp update) {
+  auto results = llvm::to_vector(update.getBody().front().getOps<mt::ResultOp>());
+  if (llvm::any_of(results, [](mt::ResultOp result) { return result.getLoss(); }))
+    return {};
+  auto *named = llvm::find_if(results, [](mt::ResultOp result) { return result.getName() == "loss"; });
+  return named == results.end() ? results.front() : *named;
+}
+
+LogicalResult Programs::copyToUpdate(Operation &op) {
+  Operation *copy = builder.clone(op, values);
+  keepFloat32(copy);
+  if (auto result = dyn_cast<mt::ResultOp>(copy); result && mainResult(update) == &op)
+    result.setLoss(true);
+  auto layer = dyn_cast<mt::TrainingOpInterface>(copy);
+  if (!layer)
+    return success();
+  SmallVector<std::pair<unsigned, Value>> updates;
+  OpBuilder atLayer(copy);
+  layer.beginTraining(
+      builder, mt::ReadOp::create(atLayer, iteration.getLoc(), iteration.getType(), iteration.getName()), updates);
+  if (updates.empty())
+    return success();
+  return op.emitOpError("expected an op that changes no variable inside mt.update, where mt.assign does, found this");
 }
 
 LogicalResult Programs::buildTrainStep() {
   mt::ProgramOp program = begin("train_step");
   if (failed(copyForward(/*training=*/true)))
     return failure();
-  Value loss = buildResults();
+  bool reports = !model.reportsInUpdate();
+  Value loss = buildObjective(reports);
+  if (reports)
+    reportMetrics();
   SmallVector<std::pair<mt::VariableOp, Value>> after;
   for (mt::VariableOp variable : changed)
     after.push_back({variable, values.lookup(variable.getResult())});
@@ -331,11 +316,27 @@ LogicalResult Programs::buildTrainStep() {
   return success();
 }
 
+// Erases targets and weights on which nothing depends, if `labels`. A whole step may train with more inputs than its
+// other programs read, so they lose the inputs on which nothing depends, unless that is all of them.
+void Programs::dropUnused(mt::ProgramOp program, bool labels) {
+  simplify(program);
+  Block &body = program.getBody().front();
+  bool inputs = mt::isWholeStep(model) &&
+                llvm::any_of(body.getOps<mt::InputOp>(), [](mt::InputOp input) { return !input.use_empty(); });
+  for (Operation &op : llvm::make_early_inc_range(body))
+    if (op.use_empty() && ((labels && isa<mt::TargetOp, mt::SampleWeightOp>(op)) || (inputs && isa<mt::InputOp>(op))))
+      op.erase();
+}
+
 LogicalResult Programs::buildEvalStep() {
+  if (model.getOps<mt::LossOp>().empty() && model.getOps<mt::MetricOp>().empty())
+    return success(); // there is nothing to report
   mt::ProgramOp program = begin("eval_step");
   if (failed(copyForward(/*training=*/false)))
     return failure();
-  buildResults();
+  buildObjective(/*reports=*/true);
+  reportMetrics();
+  dropUnused(program, /*labels=*/mt::isWholeStep(model));
   finish(program);
   return success();
 }
@@ -346,11 +347,7 @@ LogicalResult Programs::buildPredict() {
     return failure();
   for (mt::OutputOp output : model.getOps<mt::OutputOp>())
     builder.clone(*output, values);
-  simplify(program);
-  // The program has inputs for labels and weights only if an output depends on them.
-  for (Operation &op : llvm::make_early_inc_range(program.getBody().front()))
-    if (isa<mt::TargetOp, mt::SampleWeightOp>(op) && op.use_empty())
-      op.erase();
+  dropUnused(program, /*labels=*/true);
   finish(program);
   return success();
 }

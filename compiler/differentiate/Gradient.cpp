@@ -2,14 +2,26 @@
 #include "compiler/differentiate/Gradient.h"
 #include "dialects/mt/Gradient.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 
 namespace mtc {
 
+// The ops of the block on which a value depends, in program order.
+static SmallVector<Operation *> opsOf(Value value) {
+  llvm::SmallSetVector<Operation *, 32> reached;
+  reached.insert(value.getDefiningOp());
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (Value operand : reached[i]->getOperands())
+      reached.insert(operand.getDefiningOp());
+  SmallVector<Operation *> ops = reached.takeVector();
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return ops;
+}
+
 FailureOr<SmallVector<Value>> buildGradients(OpBuilder &builder, Value loss, Value scale, ArrayRef<Value> variables) {
-  SmallVector<Operation *> forward;
-  for (Operation &op : *loss.getParentBlock())
-    forward.push_back(&op);
+  SmallVector<Operation *> forward = opsOf(loss);
   DenseSet<Value> active(variables.begin(), variables.end());
   mt::addDependents(forward, active);
   DenseMap<Value, Value> gradients;

@@ -158,6 +158,8 @@ LogicalResult MetricOp::verify() {
 
 LogicalResult ResultOp::verify() {
   RankedTensorType type = tensorOf(getValue());
+  if (isSplit(type))
+    return emitOpError("expected one value for the whole batch, found ") << type;
   if (isOfSums(getFinalizer()))
     return verifySums(*this, getFinalizer(), type.getShape(), type);
   if (type.getRank() != 0)
@@ -266,14 +268,18 @@ static LogicalResult verifyResults(Operation &op) {
   return success(!walked.wasInterrupted());
 }
 
-// A model needs an input, a loss and an optimizer, and must not use the name of the total loss, which the plan reports.
+// A model needs an input, a loss or a report of mt.update, and an optimizer. It must not use the name of the total
+// loss, which the plan reports.
 static LogicalResult verifyParts(ModelOp model) {
   Block &body = model.getBody().front();
   auto losses = llvm::to_vector(body.getOps<LossOp>());
   if (body.getOps<InputOp>().empty())
     return model.emitOpError("expected one mt.input or more, found none");
-  if (losses.empty())
-    return model.emitOpError("expected one mt.loss or more, found none");
+  if (losses.empty() && !model.reportsInUpdate())
+    return model.emitOpError("expected one mt.loss or more")
+           << (model.findUpdate() ? ", or an mt.result in mt.update" : "") << ", found none";
+  if (auto regularizers = body.getOps<RegularizerOp>(); losses.empty() && !regularizers.empty())
+    return (*regularizers.begin()).emitOpError("expected an mt.loss to which the regularizer adds, found none");
   if (body.getOps<OptimizerOpInterface>().empty() && !model.findUpdate())
     return model.emitOpError("expected one optimizer, found none");
   for (LossOp loss : losses)
@@ -289,13 +295,13 @@ static LogicalResult verifyParts(ModelOp model) {
 LogicalResult ModelOp::verifyRegions() {
   if (failed(verifyModelName(*this)))
     return failure();
-  llvm::StringMap<Operation *> signature, variables, results;
+  llvm::StringMap<Operation *> signature, variables, results, reports;
   Operation *optimizer = nullptr;
   for (Operation &op : getBody().front()) {
     if (op.getName().getDialectNamespace() == "graph") // until `graph-layout`
       continue;
     if (!isa_and_present<MtDialect>(op.getDialect()) || (op.getNumRegions() != 0 && !isa<ScanOp, UpdateOp>(op)) ||
-        isa<ReadOp, AssignOp, ResultOp, RateOp, DeclareOp, YieldOp, GradientOp>(op))
+        isa<ReadOp, AssignOp, ResultOp, RateOp, DeclareOp, YieldOp, GradientOp, ArgumentOp, DerivativeOp>(op))
       return op.emitOpError("expected an op of a model inside mt.model");
     if (failed(verifyResults(op)))
       return failure();
@@ -311,5 +317,9 @@ LogicalResult ModelOp::verifyRegions() {
     if (isa<OptimizerOpInterface, UpdateOp>(op) && std::exchange(optimizer, &op))
       return op.emitOpError("expected one optimizer in a model, found a second");
   }
+  if (UpdateOp update = findUpdate())
+    for (ResultOp report : update.getBody().front().getOps<ResultOp>())
+      if (failed(verifyName(report, "results", reports)))
+        return failure();
   return success(succeeded(verifyParts(*this)) && succeeded(verifyUpdate(*this)));
 }

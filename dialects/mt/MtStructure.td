@@ -20,6 +20,8 @@ def ModelOp : Mt_Body<"model"> {
   let extraClassDeclaration = [{
     // The model's mt.update; null if it has a short form.
     UpdateOp findUpdate();
+    // Whether mt.update states what train_step reports, so that eval_step alone reports the losses and metrics.
+    bool reportsInUpdate();
     // The assignment of a variable in mt.update; null if there is none.
     AssignOp findAssign(::llvm::StringRef variable);
   }];
@@ -142,12 +144,16 @@ def UpdateOp : Mt_Op<"update", [SingleBlock, NoTerminator]> {
 
     The body may read every value that is defined before it. A variable has its value before the step, and a value of
     the forward pass has its value in train_step. A variable that the body does not assign stays as it is. The body
-    holds computations without a training form, loops, `mt.gradient`, `mt.assign` and `mt.rate`. The verifier fails if a
+    holds computations, in their training form, loops, `mt.gradient`, `mt.assign` and `mt.rate`. The verifier fails if a
     variable is assigned twice, if an assigned value has another type than its variable, or if the variable with
     role(iteration) is assigned.
 
+    A whole step computes its losses in the body: it differentiates them by `mt.argument` and `mt.derivative`, and it
+    reports values by `mt.result`. A body with an `mt.result` reports what train_step reports, and the model needs no
+    `mt.loss`. If no `mt.result` is marked as a loss, the one named "loss" is, or else the first.
+
     With a scaled loss (docs/precision.md), steps whose gradients are not finite assign nothing. Products in the body
-    have f32 operands in plans of every precision.
+    have f32 operands in plans of every precision, unless an operand has the batch axis.
   }];
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
@@ -167,6 +173,34 @@ def GradientOp : Mt_Op<"gradient", [Pure]> {
   let arguments = (ins StrAttr:$name, UnitAttr:$required);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$name (`required` $required^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+def ArgumentOp : Mt_Op<"argument", [Pure, SameOperandsAndResultType,
+                                    DeclareOpInterfaceMethods<GradientOpInterface>]> {
+  let summary = "a value by which mt.derivative differentiates, in mt.update";
+  let description = [{
+    `%a = mt.argument %w : tensor<4x3xf32>`
+
+    The result equals the operand. A derivative by `%a` counts the uses of `%a`, and no other use of `%w`. The operand
+    is any value: a variable, an input, a value that another derivative gave.
+  }];
+  let arguments = (ins Mt_Float:$value);
+  let results = (outs Mt_Float:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+def DerivativeOp : Mt_Op<"derivative", [Pure, AllTypesMatch<["argument", "result"]>]> {
+  let summary = "derivative of a value of the batch by an mt.argument, in mt.update";
+  let description = [{
+    `%g = mt.derivative %loss by %a : tensor<4x3xf32>`
+
+    `%loss` is one number for the whole batch, such as a mean over samples. The derivative is zeros if no differentiable
+    path leads from the argument to it. `mt-differentiate` replaces the derivatives of one loss by one backward pass, in
+    program order, so that a loss may depend on derivatives of other losses.
+  }];
+  let arguments = (ins Mt_Scalar:$loss, Mt_Float:$argument);
+  let results = (outs Mt_Float:$result);
+  let assemblyFormat = "$loss `by` $argument attr-dict `:` type($argument)";
   let hasVerifier = 1;
 }
 
@@ -232,9 +266,10 @@ def MetricOp : Mt_Op<"metric"> {
   }];
 }
 def ResultOp : Mt_Op<"result", [Mt_Reports]> {
-  let summary = "a loss or metric that a program reports";
+  let summary = "a loss or metric that a program or mt.update reports";
   let description = [{
-    `mt.result "loss", %mean, %weight loss` reports the mean of this step and its weight in the mean over steps.
+    `mt.result "loss", %mean, %weight loss` reports the mean of this step and its weight in the mean over steps, which
+    is the number of samples for a mean over samples.
     `mt.result "auc", %sums, %n finalizer roc better higher : tensor<2x200xf32>` reports sums, which the runtime adds
     over steps. The assembly format omits the type of a mean, tensor<f32>.
   }];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt.update, mt.gradient, and the variables of an optimizer.
+// mt.update, the derivatives in it, and the variables of an optimizer.
 #include "dialects/mt/Update.h"
 
 #include "dialects/mt/Decay.h"
@@ -13,6 +13,16 @@ using namespace mlir::mt;
 UpdateOp ModelOp::findUpdate() {
   auto updates = getBody().front().getOps<UpdateOp>();
   return updates.empty() ? UpdateOp() : *updates.begin();
+}
+
+bool ModelOp::reportsInUpdate() {
+  UpdateOp update = findUpdate();
+  return update && !update.getBody().front().getOps<ResultOp>().empty();
+}
+
+bool mlir::mt::isWholeStep(ModelOp model) {
+  UpdateOp update = model.findUpdate();
+  return model.reportsInUpdate() || (update && !update.getBody().front().getOps<DerivativeOp>().empty());
 }
 
 AssignOp ModelOp::findAssign(StringRef variable) {
@@ -45,12 +55,31 @@ LogicalResult GradientOp::verify() {
   return success();
 }
 
-// Whether mt.update may hold the op: a computation that is the same in every program.
-static bool computes(Operation *op) {
-  if (isa<GradientOp, AssignOp, RateOp, IterationOp, YieldOp>(op))
-    return true;
-  bool trains = op->walk([](TrainingOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
-  return !trains && isa<InterpretOpInterface, ScanOp>(op);
+static LogicalResult verifyInUpdate(Operation *op) {
+  if (!isa<UpdateOp>(op->getParentOp()))
+    return op->emitOpError("expected this op in the body of mt.update, found it elsewhere");
+  return success();
+}
+
+LogicalResult ArgumentOp::verify() { return verifyInUpdate(*this); }
+
+LogicalResult DerivativeOp::verify() {
+  if (failed(verifyInUpdate(*this)))
+    return failure();
+  if (!getArgument().getDefiningOp<ArgumentOp>())
+    return emitOpError("expected an mt.argument by which to differentiate, found another value");
+  return success();
+}
+
+// The result is the operand.
+void ArgumentOp::buildGradient(OpBuilder &, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
+  operandGradients.push_back(resultGradients[0]);
+}
+
+// Whether mt.update may hold the op.
+static bool fitsUpdate(Operation *op) {
+  return isa<GradientOp, ArgumentOp, DerivativeOp, AssignOp, ResultOp, RateOp, IterationOp, InterpretOpInterface,
+             TrainingOpInterface, ScanOp>(op);
 }
 
 LogicalResult UpdateOp::verifyRegions() {
@@ -60,9 +89,9 @@ LogicalResult UpdateOp::verifyRegions() {
   for (Operation &op : getBody().front()) {
     if (op.getName().getDialectNamespace() == "graph") // until `graph-layout`
       continue;
-    if (!computes(&op) || isa<YieldOp>(op))
-      return op.emitOpError("expected a computation without a training form, mt.gradient, mt.assign or mt.rate inside "
-                            "mt.update, found this");
+    if (!fitsUpdate(&op))
+      return op.emitOpError("expected a computation, mt.gradient, mt.argument, mt.derivative, mt.assign, mt.result or "
+                            "mt.rate inside mt.update, found this");
     if (isa<RateOp>(op) && std::exchange(rate, &op))
       return op.emitOpError("expected one mt.rate in mt.update, found a second");
   }
@@ -82,6 +111,8 @@ static LogicalResult verifyGradient(GradientOp op, VariableOp variable) {
   if (op.getType() != variable.getType())
     return op.emitOpError("expected ") << variable.getType() << ", the type of \"" << op.getName() << "\", found "
                                        << op.getType();
+  if (op->getParentOfType<ModelOp>().getOps<LossOp>().empty())
+    return op.emitOpError("expected an mt.loss, whose gradient this is, found none");
   return success();
 }
 

@@ -3,6 +3,7 @@
 
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Reads.h"
+#include "dialects/mt/Update.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -22,12 +23,19 @@ static StringRef nameIn(Location location) {
   return result;
 }
 
+// The variable that a value is, maybe as an argument of derivatives; null if it is none.
+static mt::VariableOp variableOf(Value value) {
+  while (auto argument = value.getDefiningOp<mt::ArgumentOp>())
+    value = argument.getValue();
+  return value.getDefiningOp<mt::VariableOp>();
+}
+
 static StringRef layerOf(Operation &op) {
   if (auto variable = dyn_cast<mt::VariableOp>(op))
     return variable.getName().contains('/') ? variable.getName().rsplit('/').first : variable.getName();
   StringRef layer;
   for (Value operand : op.getOperands())
-    if (auto variable = operand.getDefiningOp<mt::VariableOp>())
+    if (mt::VariableOp variable = variableOf(operand))
       return nameIn(variable.getLoc());
   for (Value operand : op.getOperands())
     if (Operation *maker = operand.getDefiningOp(); maker && layer.empty() && !isa<mt::InputOp>(maker))
@@ -63,15 +71,22 @@ static void nameModel(mt::ModelOp model) {
       if (!forward.contains(inner) && !isa<mt::TargetOp, mt::SampleWeightOp, mt::VariableOp>(inner))
         goals.try_emplace(inner, name);
   }
-  for (Operation &op : body) {
+  auto nameOp = [&](Operation &op) {
     if (!nameIn(op.getLoc()).empty())
-      continue;
+      return;
     StringRef layer = goals.contains(&op) ? goals.lookup(&op) : layerOf(op);
     if (isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp>(op))
       layer = op.getAttrOfType<StringAttr>("name").getValue();
     op.walk([&](Operation *inner) {
       inner->setLoc(NameLoc::get(StringAttr::get(op.getContext(), layer), inner->getLoc()));
     });
+  };
+  for (Operation &op : body) {
+    if (isa<mt::UpdateOp>(op) && mt::isWholeStep(model)) // its layers are in its body
+      for (Operation &inner : op.getRegion(0).front())
+        nameOp(inner);
+    else
+      nameOp(op);
   }
 }
 

@@ -2,11 +2,15 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/plan/Signature.h"
 
+#include <cstring>
+
 using namespace mtrun;
 
 Status mtrun_dataset::bind(const char *program, Binding &binding) const {
-  if (!plan->program(program))
-    return {MT_INVALID, std::string("the plan has no program \"") + program + "\""};
+  if (!plan->program(program)) {
+    const char *reason = strcmp(program, "eval_step") == 0 ? ": its model has no loss or metric but in its update" : "";
+    return {MT_INVALID, std::string("the plan has no program \"") + program + "\"" + reason};
+  }
   binding.columns.clear();
   for (const mtrun_tensor_info &entry : signatureOf(*plan, program)) {
     int found = entry.role == MTRUN_OUTPUT ? Binding::output : Binding::absent;

@@ -104,7 +104,9 @@ static void voidRows(const Output &output, size_t place, const std::vector<uint8
 // Selects the outputs to write: one, or all.
 static Status choose(const std::string &path, int32_t index, const std::vector<Output> &outputs,
                      std::vector<const Output *> &chosen) {
-  if (index < -1 || (index >= 0 && static_cast<size_t>(index) >= outputs.size()) || outputs.empty())
+  if (outputs.empty())
+    return {MT_INVALID, "predict: expected a plan with outputs, found one whose model has no mt.output"};
+  if (index < -1 || (index >= 0 && static_cast<size_t>(index) >= outputs.size()))
     return {MT_INVALID, "predict: expected an output index below " + std::to_string(outputs.size()) + ", found " +
                             std::to_string(index)};
   bool one = index >= 0 || path.ends_with(".npy");

@@ -441,7 +441,7 @@ mt.model @input_inside {
   %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
   mt.loss "loss", %p : tensor<?x4xf32>
   mt.update {
-    // expected-error@+1 {{expected a computation without a training form, mt.gradient, mt.assign or mt.rate inside mt.update, found this}}
+    // expected-error@+1 {{expected a computation, mt.gradient, mt.argument, mt.derivative, mt.assign, mt.result or mt.rate inside mt.update, found this}}
     %y = mt.input "y" : tensor<?x4xf32>
   }
 }
@@ -455,7 +455,7 @@ mt.model @variable_inside {
   %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
   mt.loss "loss", %p : tensor<?x4xf32>
   mt.update {
-    // expected-error@+1 {{expected a computation without a training form, mt.gradient, mt.assign or mt.rate inside mt.update, found this}}
+    // expected-error@+1 {{expected a computation, mt.gradient, mt.argument, mt.derivative, mt.assign, mt.result or mt.rate inside mt.update, found this}}
     %y = mt.variable "y" init(zeros) : tensor<4xf32>
   }
 }
@@ -469,7 +469,7 @@ mt.model @loss_inside {
   %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
   mt.loss "loss", %p : tensor<?x4xf32>
   mt.update {
-    // expected-error@+1 {{expected a computation without a training form, mt.gradient, mt.assign or mt.rate inside mt.update, found this}}
+    // expected-error@+1 {{expected a computation, mt.gradient, mt.argument, mt.derivative, mt.assign, mt.result or mt.rate inside mt.update, found this}}
     mt.loss "l", %p : tensor<?x4xf32>
   }
 }
@@ -483,22 +483,8 @@ mt.model @optimizer_inside {
   %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
   mt.loss "loss", %p : tensor<?x4xf32>
   mt.update {
-    // expected-error@+1 {{expected a computation without a training form, mt.gradient, mt.assign or mt.rate inside mt.update, found this}}
+    // expected-error@+1 {{expected a computation, mt.gradient, mt.argument, mt.derivative, mt.assign, mt.result or mt.rate inside mt.update, found this}}
     mt.sgd
-  }
-}
-
-// -----
-
-mt.model @dropout_inside {
-  %x = mt.input "x" : tensor<?x4xf32>
-  %w = mt.variable "w" init(zeros) : tensor<4xf32>
-  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
-  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
-  mt.loss "loss", %p : tensor<?x4xf32>
-  mt.update {
-    // expected-error@+1 {{expected a computation without a training form, mt.gradient, mt.assign or mt.rate inside mt.update, found this}}
-    %y = mt.dropout %p "d" rate = 0.5 : tensor<?x4xf32>
   }
 }
 
@@ -511,7 +497,7 @@ mt.model @yield_inside {
   %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
   mt.loss "loss", %p : tensor<?x4xf32>
   mt.update {
-    // expected-error@+1 {{expected a computation without a training form, mt.gradient, mt.assign or mt.rate inside mt.update, found this}}
+    // expected-error@+1 {{expected a computation, mt.gradient, mt.argument, mt.derivative, mt.assign, mt.result or mt.rate inside mt.update, found this}}
     mt.yield
   }
 }
@@ -525,4 +511,158 @@ mt.model @arguments {
   "mt.update"() ({
   ^bb0(%a: tensor<4xf32>):
   }) : () -> ()
+}
+
+// -----
+
+mt.model @argument_outside {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  mt.loss "loss", %p : tensor<?x4xf32>
+  // expected-error@+1 {{expected this op in the body of mt.update, found it elsewhere}}
+  %a = mt.argument %w : tensor<4xf32>
+  mt.update {
+    %g = mt.gradient "w" : tensor<4xf32>
+  }
+}
+
+// -----
+
+mt.model @derivative_by_variable {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  mt.loss "loss", %p : tensor<?x4xf32>
+  mt.update {
+    %n = mt.batch_size
+    // expected-error@+1 {{expected an mt.argument by which to differentiate, found another value}}
+    %g = mt.derivative %n by %w : tensor<4xf32>
+  }
+}
+
+// -----
+
+mt.model @derivative_of_samples {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  mt.loss "loss", %p : tensor<?x4xf32>
+  mt.update {
+    %a = mt.argument %w : tensor<4xf32>
+    // expected-note@+1 {{prior use here}}
+    %l = mt.mul %x, %a : tensor<?x4xf32>, tensor<4xf32>
+    // expected-error@+1 {{use of value '%l' expects different type than prior uses: 'tensor<f32>' vs 'tensor<?x4xf32>'}}
+    %g = mt.derivative %l by %a : tensor<4xf32>
+  }
+}
+
+// -----
+
+mt.model @derivative_of_other_type {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  mt.loss "loss", %p : tensor<?x4xf32>
+  mt.update {
+    // expected-note@+1 {{prior use here}}
+    %a = mt.argument %w : tensor<4xf32>
+    %n = mt.batch_size
+    // expected-error@+1 {{use of value '%a' expects different type than prior uses: 'tensor<3xf32>' vs 'tensor<4xf32>'}}
+    %g = mt.derivative %n by %a : tensor<3xf32>
+  }
+}
+
+// -----
+
+mt.model @same_result {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  mt.loss "loss", %p : tensor<?x4xf32>
+  mt.update {
+    %n = mt.batch_size
+    // expected-note@+1 {{the first is here}}
+    mt.result "loss", %n, %n
+    // expected-error@+1 {{expected results of different names, found a second "loss"}}
+    mt.result "loss", %n, %n
+  }
+}
+
+// -----
+
+mt.model @result_of_samples {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  mt.loss "loss", %p : tensor<?x4xf32>
+  mt.update {
+    %n = mt.batch_size
+    // expected-error@+1 {{expected one value for the whole batch, found 'tensor<?x4xf32>'}}
+    mt.result "loss", %x, %n finalizer roc : tensor<?x4xf32>
+  }
+}
+
+// -----
+
+mt.model @result_of_several {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  mt.loss "loss", %p : tensor<?x4xf32>
+  mt.update {
+    %n = mt.batch_size
+    // expected-error@+1 {{expected sums of shape [..., 2, thresholds] for roc, found 'tensor<4xf32>'}}
+    mt.result "loss", %w, %n finalizer roc : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expected one mt.loss or more, or an mt.result in mt.update, found none}}
+mt.model @no_report {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  mt.update {
+    mt.assign "w", %w : tensor<4xf32>
+  }
+}
+
+// -----
+
+mt.model @gradient_of_nothing {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  mt.update {
+    %n = mt.batch_size
+    mt.result "loss", %n, %n
+    // expected-error@+1 {{expected an mt.loss, whose gradient this is, found none}}
+    %g = mt.gradient "w" : tensor<4xf32>
+  }
+}
+
+// -----
+
+mt.model @regularizer_of_nothing {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.variable "w" init(zeros) : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
+  // expected-error@+1 {{expected an mt.loss to which the regularizer adds, found none}}
+  mt.regularizer %w l2 = 0.1 : tensor<4xf32>
+  mt.update {
+    %n = mt.batch_size
+    mt.result "loss", %n, %n
+  }
 }

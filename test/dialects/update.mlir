@@ -29,5 +29,12 @@ mt.model @updated {
     mt.rate %r
     // CHECK: mt.assign "w", %[[D]] : tensor<4xf32>
     mt.assign "w", %0 : tensor<4xf32>
+    // CHECK: %[[A:.*]] = mt.argument %{{.*}} : tensor<4xf32>
+    %b = mt.argument %w : tensor<4xf32>
+    %1 = mt.reduce sum, %b over [0] : tensor<4xf32>
+    // CHECK: %{{.*}} = mt.derivative %[[L:.*]] by %[[A]] : tensor<4xf32>
+    %d = mt.derivative %1 by %b : tensor<4xf32>
+    // CHECK: mt.result "loss", %[[L]], %{{.*}}
+    mt.result "loss", %1, %r
   }
 }

@@ -37,3 +37,59 @@ mt.model @changed_by_both {
     mt.assign "mean", %v : tensor<4xf32>
   }
 }
+
+// -----
+
+// A step that computes its own losses does not scale them.
+module attributes {mt.compilation = #mt.compilation<precision = f16>} {
+  mt.model @scaled {
+    %x = mt.input "x" : tensor<?xf32>
+    %w = mt.variable "w" init(ones) : tensor<f32>
+    %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+    // expected-error@+1 {{expected a precision of f32, tf32 or bf16 for a step that computes its own losses, which are not scaled, found f16}}
+    mt.update {
+      %n = mt.batch_size
+      mt.result "loss", %n, %n
+    }
+  }
+}
+
+// -----
+
+mt.model @no_gradient {
+  %x = mt.input "x" : tensor<?x4x4x2xf32>
+  %w = mt.variable "w" init(ones) : tensor<f32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  mt.update {
+    %n = mt.batch_size
+    %a = mt.argument %x : tensor<?x4x4x2xf32>
+    %b = mt.argument %w : tensor<f32>
+    %0 = mt.mul %a, %b : tensor<?x4x4x2xf32>, tensor<f32>
+    // expected-error@+1 {{expected an op with a gradient between a trainable variable and a loss, found one without}}
+    %1 = mt.pool max, %0 window = [2, 2] strides = [2, 2] : tensor<?x4x4x2xf32>
+    %each_2 = mt.reduce sum, %1 over [1, 2, 3] : tensor<?x2x2x2xf32>
+    %2 = mt.reduce sum, %each_2 over [0] : tensor<?xf32>
+    %g = mt.derivative %2 by %a : tensor<?x4x4x2xf32>
+    %3 = mt.square %g : tensor<?x4x4x2xf32>
+    %each_4 = mt.reduce sum, %3 over [1, 2, 3] : tensor<?x4x4x2xf32>
+    %4 = mt.reduce sum, %each_4 over [0] : tensor<?xf32>
+    mt.result "loss", %4, %n
+    %h = mt.derivative %4 by %b : tensor<f32>
+    mt.assign "w", %h : tensor<f32>
+  }
+}
+
+// -----
+
+mt.model @moves_statistics {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %g = mt.variable "gamma" init(ones) : tensor<4xf32>
+  %m = mt.variable "mean" init(zeros) frozen : tensor<4xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  mt.update {
+    %n = mt.batch_size
+    // expected-error@+1 {{expected an op that changes no variable inside mt.update, where mt.assign does, found this}}
+    %0 = mt.batch_normalization %x, %g, %g, %m, %m : tensor<?x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+    mt.result "loss", %n, %n
+  }
+}
