@@ -47,6 +47,9 @@ class Graph:
         self.statements: list[tuple[str, tuple[Value, ...]]] = []  # losses, metrics, outputs: a template and operands
         self.variables: dict[str, Value] = {}
         self.signature: list[Value] = []
+        self.state: dict[str, Value] = {}  # variables of the optimizer
+        self.assigned: list[tuple[str, Value]] = []  # by the update: a variable and its new value
+        self.reported: list[tuple[str, Value, str]] = []  # by the update: names, scalars, words
         self.origins: list[Origin] = []
         self._made: dict[Any, Value] = {}
         self._location = ""
@@ -84,17 +87,46 @@ class Graph:
         self.signature.append(value)
         return value
 
-    def variable(self, name: str, shape: Sequence[int], *, frozen: bool = False, no_weight_decay: bool = False,
-                 gradient_decay: float = 0.0) -> Value:
+    def variable(self, name: str, shape: Sequence[int], *, frozen: bool = False,
+                 no_weight_decay: bool = False) -> Value:
         """A variable. It starts with zeros here; who compiles the text gives the values."""
         if name in self.variables:
             raise Refused(f"expected one variable of the name {name}, found two")
         words = "".join(f" {word}" for word, on in (("frozen", frozen), ("no_weight_decay", no_weight_decay)) if on)
-        words += f" {{{{mt.gradient_decay = {gradient_decay:.9e} : f32}}}}" if gradient_decay else ""
         value = Value(self, "variable", (), f"mt.variable {quoted(name)} init(zeros){words} : {{t}}", tuple(shape),
                       "f32", tensor=True, location=name, learned=not frozen, info=name)
         self.variables[name] = value
         return value
+
+    def slot(self, name: str, shape: Sequence[int], dtype: str = "f32", words: str = "slot") -> Value:
+        """A variable of the optimizer, of f32 or i32. It starts with zeros here; who compiles the text gives the
+        values."""
+        if name in self.state or name in self.variables:
+            raise Refused(f"expected one variable of the name {name}, found two")
+        value = Value(self, "slot", (), f"mt.variable {quoted(name)} init(zeros) {words} : {{t}}", tuple(shape), dtype,
+                      tensor=True, location=name, info=name)
+        self.state[name] = value
+        return value
+
+    def gradient(self, variable: Value) -> Value:
+        """The gradient of the losses with respect to a variable, for the update."""
+        return self.tensor("gradient", (), f"mt.gradient {quoted(variable.info)} : {{t}}", variable.shape, "f32")
+
+    def argument(self, value: Value) -> Value:
+        """The value as a point by which `derivative` differentiates; another one for each call."""
+        made = Value(self, "argument", (value,), "mt.argument {0} : {t}", value.shape, value.dtype, tensor=True,
+                     location=self._location, origin=self._origin, learned=True)
+        return made
+
+    def derivative(self, value: Value, argument: Value) -> Value:
+        """The derivative of a scalar by an argument."""
+        made = self.tensor("derivative", (value, argument), "mt.derivative {0} by {1} : {t}", argument.shape, "f32")
+        made.learned = False
+        return made
+
+    def assign(self, name: str, value: Value) -> None:
+        """Makes a value that of a variable after the step."""
+        self.assigned.append((name, value))
 
     def without_gradient(self, results: Sequence[Value] = ()) -> list[str]:
         """The variables that are learned, but that no loss, nor one of these results, has a gradient to."""
@@ -222,14 +254,16 @@ class Graph:
         """A named result of `predict`; its first axis is the batch."""
         self.say(f"mt.output {quoted(name)}, {{0}} : {{t0}}", value)
 
-    def text(self, optimizer: str, before: Sequence[str] = ()) -> str:
-        """The model as `mt` text. `optimizer`: its line; `before`: lines in front of it, such as those of a schedule.
+    def text(self, optimizer: str = "") -> str:
+        """The model as `mt` text. `optimizer`: its line, where it is none of the statements nor an update.
 
         Raises:
             ModelError: the layout of an operation is refused; with a line for each.
         """
         skipped = patterns.cancelled(_all_of([o for _, operands in self.statements for o in operands]))
-        written = text.written(self, [*before, optimizer], skipped)
+        if self.assigned and "optimizer/iteration" not in self.state:
+            self.slot("optimizer/iteration", (), "i32", "frozen role(iteration)")
+        written = text.written(self, optimizer, skipped)
         try:
             return text.lowered(written)
         except text.NotLowered as error:

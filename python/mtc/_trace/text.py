@@ -13,7 +13,7 @@ import numpy as np
 from mtc import _library, _structs
 from mtc._errors import ModelError
 from mtc._plan import take_result
-from mtc._trace.values import Shape, Value, stored
+from mtc._trace.values import BATCH, Shape, Value, stored
 
 if TYPE_CHECKING:
     from mtc._trace.graph import Graph
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 VERSION = 1  # of the dialect `graph`
 
 
-def written(graph: Graph, last: Sequence[str], skipped: set[int]) -> str:
-    """The model in the dialects `graph` and `mt`. `skipped`: ids of values that their operand stands for."""
-    return _Writer(graph, skipped).text(last)
+def written(graph: Graph, optimizer: str, skipped: set[int]) -> str:
+    """The model in the dialects `graph` and `mt`. `optimizer`: its line, if any.
+
+    `skipped`: ids of values that their operand stands for.
+    """
+    return _Writer(graph, skipped).text(optimizer)
 
 
 class NotLowered(Exception):
@@ -68,20 +71,30 @@ class _Writer:
         self._numbers: dict[Any, int] = {}  # by id and whether it is the tensor
         self._count = 0
 
-    def text(self, last: Sequence[str]) -> str:
+    def text(self, optimizer: str) -> str:
         graph = self._graph
         # Inputs and variables in the order in which they were made, whether or not something reads them.
-        for value in [*graph.signature, *graph.variables.values()]:
+        for value in [*graph.signature, *graph.variables.values(), *graph.state.values()]:
             self._write(value)
         for template, operands in graph.statements:
-            for operand in operands:
-                self._write(operand)
-            names = [f"%{self._number(o, True)}" for o in operands]
-            types = {f"t{i}": _tensor(o) for i, o in enumerate(operands)}
-            self._lines.append(template.format(*names, **types))
-        body = "\n".join("    " + line for line in [*self._lines, *last])
+            self._say(template, operands)
+        self._lines.append("mt.update {" if graph.assigned else optimizer)
+        for name, value in graph.assigned:
+            self._say(f"mt.assign {quoted(name)}, {{0}} : {{t0}}", (value,))
+        for name, value, words in graph.reported:
+            self._say(f"mt.result {quoted(name)}, {{0}}, {{1}}{words}", (value, graph.count(BATCH)))
+        if graph.assigned:
+            self._lines.append("}")
+        body = "\n".join("    " + line for line in self._lines)
         return (f"module attributes {{graph.version = {VERSION} : i32}} {{\n"
                 f"  mt.model @{quoted(graph.name)} {{\n{body}\n  }}\n}}\n")
+
+    def _say(self, template: str, operands: Sequence[Value]) -> None:
+        for operand in operands:
+            self._write(operand)
+        names = [f"%{self._number(o, True)}" for o in operands]
+        types = {f"t{i}": _tensor(o) for i, o in enumerate(operands)}
+        self._lines.append(template.format(*names, **types))
 
     def _write(self, value: Value) -> None:
         waiting = [value]

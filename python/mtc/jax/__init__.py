@@ -20,6 +20,7 @@ from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._versions import warn_if_newer
 from mtc.jax import _check
+from mtc.jax._optax import is_optax, update_of
 from mtc.jax._optimizers import Optimizer as Optimizer
 from mtc.jax._optimizers import adagrad as adagrad
 from mtc.jax._optimizers import adam as adam
@@ -30,11 +31,13 @@ from mtc.jax._optimizers import rmsprop as rmsprop
 from mtc.jax._optimizers import sgd as sgd
 from mtc.jax._program import Program, finish_text, trace
 from mtc.jax._step import Step as Step
-from mtc.jax._updates import of_optax
+from mtc.jax._updates import of_update
+from mtc.jax._whole import Step as WholeStep
+from mtc.jax._whole import step as step
 
 warn_if_newer("jax")
 
-__all__ = ["Optimizer", "Step", "adagrad", "adam", "adamw", "compile", "lion", "rmsprop", "sgd"]
+__all__ = ["Optimizer", "Step", "WholeStep", "adagrad", "adam", "adamw", "compile", "lion", "rmsprop", "sgd", "step"]
 
 
 def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, optimizer: Any, batch_size: int = 32,
@@ -52,9 +55,8 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
             samples: the loss and metrics are means or sums over them.
         params: a pytree of arrays, which training starts with. What is no array is kept as it is.
         example_batch: a pytree of arrays [n, ...] of a few samples, as `loss_fn` takes it.
-        optimizer: one of this module or of optax (adam, adamw, sgd, lion, rmsprop, adagrad, with clip or
-            clip_by_global_norm in front), its name, or a dict of its name and arguments. A schedule is a function of
-            the step that JAX can trace.
+        optimizer: one of optax, or any pair of functions `init` and `update` that JAX can trace; or one of this
+            module, its name, or a dict of its name and arguments, where a learning rate may be a function of the step.
         batch_size: samples of a training step, on all devices together.
         state: a pytree of arrays that `loss_fn` changes and that are not trained, such as moving averages.
         predict: predict(params, batch), or predict(params, state, batch): arrays [n, ...] for `step.predict`. What it
@@ -81,7 +83,8 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
         ModelError: something cannot be taken, a line for each with the place in the code; or the check failed.
     """
     program = Program.of(loss_fn, params, state, example_batch, predict)
-    chosen = resolve(optimizer)
+    update = update_of(optimizer, program.params) if is_optax(optimizer) else None
+    chosen = update or resolve(optimizer)
     title = name or getattr(loss_fn, "__name__", "model").strip("<>")
     traced = trace(program, title, chosen, better)
     text = finish_text(traced, chosen)
@@ -90,6 +93,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
     def make() -> Plan:
         weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
                    for name, array in zip(tree.names, tree.arrays)}
+        weights.update(update.weights() if update else {})
         return Plan(_compile.plan_of_text(text, title, settings, verbose, weights), any_label=True)
 
     def compare() -> str:
@@ -98,7 +102,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
         arrays = [np.asarray(a) for a in program.batch.arrays]
         return _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.plan_of_text(
             t, "check", _options.fields(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)), check == "full",
-                              of_optax(program, optimizer, chosen))
+                              of_update(update, lambda tree: update_of(optimizer, tree)) if update else None)
 
     plan = _compile.while_checking(make, compare, verbose) if check else make()
-    return Step(plan, program, devices, text, optimizer)
+    return Step(plan, program, devices, text, update)

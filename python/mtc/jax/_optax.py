@@ -1,120 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of optax' optimizers, from the variables of a session and back."""
+"""Optimizers of optax: `update` is traced, as the loss is; what `init` makes is variables of the plan."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, MutableMapping
+import inspect
+from typing import Any, Sequence
 
 import jax
-import numpy as np
 
-from mtc._errors import DataError, ModelError
-from mtc.jax._program import Tree
+from mtc._errors import ModelError
+from mtc._trace import places
+from mtc.jax._tree import Tree
+from mtc.jax._update import PREFIX, Update, arrays_of
 
-# By the class of a state: its field for each parameter -> the end of a variable's name in the plan.
-_SLOTS: dict[str, dict[str, str]] = {
-    "ScaleByAdamState": {"mu": "momentum", "nu": "velocity"},
-    "ScaleByLionState": {"mu": "momentum"},
-    "ScaleByRmsState": {"nu": "velocity"},
-    "ScaleByRStdDevState": {"mu": "average_gradient", "nu": "velocity"},
-    "ScaleByRssState": {"sum_of_squares": "accumulator"},
-    "TraceState": {"trace": "momentum"},
-}
-
-Slot = Callable[[str, Any], Any]  # (the end of the names, a tree like the parameters) -> what stands in its place
-Count = Callable[[Any], Any]
+_OF_LOSS = ("value", "grad", "value_fn")  # arguments of `update` by which a transformation asks for the loss
 
 
-def _mapped(state: Any, slot: Slot, count: Count) -> Any:
-    """The state with other values: of trees like the parameters, and of counts of steps."""
-    if not isinstance(state, tuple):
-        raise ModelError(f"expected a state of optax, found {type(state).__name__}")
-    if not hasattr(state, "_fields"):
-        return tuple(_mapped(inner, slot, count) for inner in state)
-    slots = _SLOTS.get(type(state).__name__, {})
-    values = {}
-    for name, value in zip(state._fields, state):
-        if name in slots:
-            values[name] = slot(slots[name], value)
-        elif name == "count":
-            values[name] = count(value)
-        elif name == "inner_state":
-            values[name] = _mapped(value, slot, count)
-        else:
-            raise ModelError(f"expected a state of optax that MTC has, found {type(state).__name__}.{name}")
-    return type(state)(**values)
+def is_optax(given: Any) -> bool:
+    """Whether it is a pair of `init` and `update`."""
+    return callable(getattr(given, "init", None)) and callable(getattr(given, "update", None))
 
 
-class State:
-    """What an optimizer of optax remembers of these parameters.
+def update_of(optimizer: Any, params: Tree) -> Update:
+    """The update of an optimizer for these parameters."""
+    kind = _name_of(optimizer)
+    try:
+        state = arrays_of(optimizer.init(_whole(params, [jax.numpy.asarray(a) for a in params.arrays])))
+    except Exception as error:  # the transformation's own
+        raise ModelError(f"{kind}: {places.refusal(error)}") from error
+    first = Tree.of(state, PREFIX)
+    reads_loss = _reads_loss(optimizer)
 
-    Args:
-        optimizer: of optax.
-        params: the parameters.
-        variables: of a session, by name.
-    """
+    def function(given: Sequence[Any], gradients: Sequence[Any], old: Sequence[Any],
+                 loss: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        before, gradient = _whole(params, given), _whole(params, gradients)
+        extra = {"value": loss, "grad": gradient} if reads_loss else {}
+        changes, new = optimizer.update(gradient, first.build(old), before, **extra)
+        after = jax.tree.map(lambda p, u: p if p is None or u is None else (p + u).astype(p.dtype), before, changes,
+                             is_leaf=lambda part: part is None)
+        found = Tree.of(arrays_of(new), PREFIX)
+        if found.names != first.names:
+            raise ModelError(f"{kind}: expected a new state of the structure of the first one, found another")
+        return jax.tree.leaves(after), found.arrays
 
-    def __init__(self, optimizer: Any, params: Tree, variables: MutableMapping[str, Any]) -> None:
-        self._params, self._variables = params, variables
-        arrays = [jax.numpy.asarray(a) if o is None else None for a, o in self._leaves()]
-        self._template = optimizer.init(jax.tree_util.tree_unflatten(params.structure, arrays))
-        iteration = [n for n in variables if n.endswith("/iteration")]
-        if len(iteration) != 1:
-            raise ModelError(f"expected one optimizer in the plan, found {len(iteration)}")
-        self._iteration = iteration[0]
+    return Update(kind, "optax", params, first, function)
 
-    def _leaves(self) -> list[tuple[Any, Any]]:
-        given = iter(self._params.arrays)
-        return [(next(given) if o is None else None, o) for o in self._params.others]
 
-    def _names(self, slot: str) -> list[str]:
-        prefix = self._iteration.rpartition("/")[0]
-        return [f"{prefix}/{name.replace('/', '_')}_{slot}" for name in self._params.names]
+def _inner(function: Any) -> Any:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
 
-    def read(self) -> Any:
-        """The state now, as `optimizer.init` makes it, of NumPy arrays."""
-        def slot(end: str, tree: Any) -> Any:
-            leaves, structure = jax.tree_util.tree_flatten(tree)
-            values = [self._variables[n].astype(old.dtype) if n in self._variables else np.asarray(old)
-                      for n, old in zip(self._names(end), leaves)]
-            return jax.tree_util.tree_unflatten(structure, values)
 
-        steps = int(self._variables[self._iteration])
-        return _mapped(self._template, slot, lambda count: np.asarray(steps, count.dtype))
+def _reads_loss(optimizer: Any) -> bool:
+    known = inspect.signature(_inner(optimizer.update)).parameters
+    return any(name in known for name in _OF_LOSS) or any(p.kind is p.VAR_KEYWORD for p in known.values())
 
-    def _by_name(self, state: Any) -> dict[str, Any]:
-        """What a state has for each parameter, by the name of its variable."""
-        found: dict[str, Any] = {}
 
-        def slot(end: str, tree: Any) -> Any:
-            found.update(zip(self._names(end), jax.tree.leaves(tree)))
-            return tree
+def _whole(tree: Tree, arrays: Sequence[Any]) -> Any:
+    """The parameters as optax is given them: what is no array is nothing."""
+    given = iter(arrays)
+    return jax.tree_util.tree_unflatten(tree.structure, [next(given) if o is None else None for o in tree.others])
 
-        _mapped(state, slot, lambda count: count)
-        return found
 
-    def write(self, state: Any) -> None:
-        """Sets the variables from a state."""
-        found_structure: Any = jax.tree.structure(state)
-        if found_structure != jax.tree.structure(self._template):
-            raise DataError("expected a state of the optimizer that was compiled, found one of another structure")
-        found, first = self._by_name(state), self._by_name(self._template)
-        counts: list[int] = []
+def _name_of(optimizer: Any) -> str:
+    """The names of the transformations that it is made of."""
+    names: list[str] = []
 
-        def count(value: Any) -> Any:
-            counts.append(int(value))
-            return value
+    def collect(update: Any) -> None:
+        update = _inner(update)
+        name = getattr(update, "__qualname__", type(update).__name__).split(".")[0]
+        inner = inspect.getclosurevars(update).nonlocals if inspect.isfunction(update) else {}
+        if "update_fns" in inner:
+            for part in inner["update_fns"]:
+                collect(part)
+        elif name == "with_extra_args_support" and "tx" in inner:
+            collect(inner["tx"].update)
+        elif name != "identity":
+            names.append(name)
 
-        _mapped(state, lambda end, tree: tree, count)
-        if len(set(counts)) > 1:
-            raise DataError(f"expected one number of steps in the state, found {sorted(set(counts))}")
-        unused = [n for n, value in found.items()
-                  if n not in self._variables and not np.array_equal(first[n], value)]
-        if unused:
-            raise DataError(f"{unused[0]}: expected the first state of a parameter that the loss does not depend on, "
-                            "found another")
-        for name, value in found.items():
-            if name in self._variables:
-                self._variables[name] = np.asarray(value, np.float32)
-        if counts:
-            self._variables[self._iteration] = np.asarray(counts[0], self._variables[self._iteration].dtype)
+    collect(optimizer.update)
+    return ", ".join(names) or "identity"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers: MTC's by name, with optax's arguments, or read from an object of optax."""
+"""Optimizers of MTC by name, with the arguments of optax."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import dataclasses
 from typing import Any, Callable, Mapping, Optional, Union
 
 from mtc._errors import ModelError
-from mtc.jax import _transformations
 
 Rate = Union[float, Callable[[Any], Any]]
 
@@ -97,7 +96,7 @@ NAMED = {f.__name__: f for f in (sgd, adam, adamw, lion, rmsprop, adagrad)}
 
 
 def resolve(given: Any) -> Optimizer:
-    """The optimizer of a name, a dict with its `name`, an `Optimizer`, or an object of optax."""
+    """The optimizer of a name, of a dict with its `name`, or an `Optimizer` itself."""
     if isinstance(given, Optimizer):
         return given
     if isinstance(given, str):
@@ -108,6 +107,4 @@ def resolve(given: Any) -> Optimizer:
         if name not in NAMED:
             raise ModelError(f"expected an optimizer of {', '.join(NAMED)}, found {name}")
         return NAMED[name](**arguments)
-    if hasattr(given, "init") and hasattr(given, "update"):
-        return Optimizer(*_transformations.read(given))
     raise ModelError(f"expected an optimizer of mtc.jax or optax, or its name, found {type(given).__name__}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, Union
 
 import jax
 import numpy as np
@@ -19,47 +19,12 @@ from mtc._trace.values import Shape, has_batch
 from mtc.jax import _control, _cumulative, _functions, _indexing, _rules, _state  # noqa: F401 - for their rules
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._reader import ACROSS, UNKNOWN, Keys, Reader, with_way_out
+from mtc.jax._tree import Tree
+from mtc.jax._update import Update
 
 Spec: Any = jax.ShapeDtypeStruct
 KEY_NAMES = ("key", "rng", "rngs", "prng_key", "rng_key")
 TRAINING_NAMES = ("training", "train", "is_training")
-
-
-@dataclasses.dataclass
-class Tree:
-    """A pytree: its arrays by name, and what it needs to be put together again."""
-
-    names: list[str]
-    arrays: list[Any]
-    structure: Any
-    others: list[Any]  # in the order of the tree: None for an array, else what is no array
-
-    @staticmethod
-    def of(tree: Any, prefix: str = "") -> Tree:
-        """The arrays of a tree; numbers and functions stay as they are."""
-        paths, structure = jax.tree_util.tree_flatten_with_path(tree)
-        names, arrays, others = [], [], []
-        for path, value in paths:
-            is_array = hasattr(value, "shape") and hasattr(value, "dtype")
-            others.append(None if is_array else value)
-            if is_array:
-                names.append("/".join(filter(None, [prefix, *map(_key, path)])) or "value")
-                arrays.append(value)
-        return Tree(names, arrays, structure, others)
-
-    def build(self, arrays: Sequence[Any]) -> Any:
-        """The tree with other arrays."""
-        given = iter(arrays)
-        return jax.tree_util.tree_unflatten(self.structure, [next(given) if o is None else o for o in self.others])
-
-
-def _key(entry: Any) -> str:
-    """The name of a step of a path: of `.value` none, which wraps a variable of Flax."""
-    for attribute in ("key", "name", "idx"):
-        if hasattr(entry, attribute):
-            name = str(getattr(entry, attribute)).strip("'\"")
-            return "" if attribute == "name" and name in ("value", "raw_value") else name
-    return str(entry)
 
 
 @dataclasses.dataclass
@@ -84,7 +49,7 @@ class Program:
         key = next((n for n in KEY_NAMES if n in known), None)
         training = next((n for n in TRAINING_NAMES if n in known), None)
         tree = Tree.of(batch)
-        tree.names = _batch_names(tree.names)
+        tree.names = batch_names(tree.names)
         learned, stateful = Tree.of(params), None if state is None else Tree.of(state)
         if stateful is not None:  # a teacher's parameters have the names of the learner's
             stateful.names = [f"state/{name}" if name in learned.names else name for name in stateful.names]
@@ -138,7 +103,7 @@ def _metrics(aux: Any) -> dict[str, Any]:
     return made
 
 
-def _batch_names(names: list[str]) -> list[str]:
+def batch_names(names: list[str]) -> list[str]:
     """x, y and so on for a tuple; the names of a dict as they are."""
     plain = ["x", "y", "sample_weight"]
     return [plain[int(n)] if n.isdigit() and int(n) < len(plain) else f"input_{n}" if n.isdigit() else
@@ -151,6 +116,8 @@ class Traced:
 
     graph: Graph
     reader: Reader
+    variables: list[Value]  # of the parameters
+    loss: Any
 
 
 @functools.cache
@@ -169,7 +136,7 @@ def symbolic(tree: Tree) -> list[Any]:
     return made
 
 
-def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
+def trace(program: Program, name: str, optimizer: Union[Optimizer, Update], better: Any = None,
           fixed: Optional[list[tuple[str, str, Shape]]] = None, whole: bool = False) -> Traced:
     """Traces a program into a graph.
 
@@ -192,7 +159,7 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
             value.bounds = (int(np.iinfo(spec.dtype).min), int(np.iinfo(spec.dtype).max))
         inputs.append(value)
     _check_types(program)
-    masks = _masks(program, optimizer)
+    masks = masks_of(program, optimizer)
     variables = {n: graph.variable(n, a.shape, no_weight_decay=not decayed)
                  for n, a, decayed in zip(program.params.names, program.params.arrays, masks)}
     state = {n: graph.variable(n, a.shape, frozen=True) for n, a in
@@ -204,10 +171,11 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
         _check(reader, program, made[:1 + count], dict(zip(names, made[1 + count:])))
         results.append((made[0], made[1:1 + count], dict(zip(names, made[1 + count:]))))
     _finish(graph, reader, program, results, list(state.values()), better)
-    _freeze_unused(graph, dict(zip(program.params.names, masks)), optimizer)
+    if isinstance(optimizer, Optimizer):
+        _freeze_unused(graph, dict(zip(program.params.names, masks)), optimizer)
     if program.predict is not None and (fixed is None or whole):
         _predict(graph, reader, program, batch, given)
-    return Traced(graph, reader)
+    return Traced(graph, reader, list(variables.values()), results[0][0])
 
 
 def _check_types(program: Program) -> None:
@@ -284,8 +252,9 @@ def _specs(arrays: Sequence[Any]) -> list[Any]:
     return [Spec(a.shape, a.dtype) for a in arrays]
 
 
-def _masks(program: Program, optimizer: Optimizer) -> list[bool]:
-    mask = optimizer.mask
+def masks_of(program: Program, optimizer: Union[Optimizer, Update]) -> list[bool]:
+    """Which parameters the weight decay of an optimizer of MTC is for."""
+    mask = optimizer.mask if isinstance(optimizer, Optimizer) else None
     if mask is None:
         return [True] * len(program.params.names)
     tree = mask(program.params.build(program.params.arrays)) if callable(mask) else mask
@@ -359,12 +328,15 @@ def _predict(graph: Graph, reader: Reader, program: Program, batch: list[Any], g
         graph.output(name, value)
 
 
-def finish_text(traced: Traced, optimizer: Optimizer) -> str:
+def finish_text(traced: Traced, optimizer: Union[Optimizer, Update]) -> str:
     """The text with an optimizer, whose rate may be a function of the step."""
+    if isinstance(optimizer, Update):
+        optimizer.trace(traced.reader, traced.variables, traced.loss if isinstance(traced.loss, Value) else None)
+        return traced.graph.text()
     if not callable(optimizer.rate):
         return traced.graph.text(optimizer.line("").format())
     closed = jax.make_jaxpr(optimizer.rate)(Spec((), np.int32))
     (rate,) = traced.reader.read(closed, [traced.graph.iteration()])
     traced.reader.check()
     traced.graph.say(optimizer.line("rate({0}) "), e.cast(traced.reader.value(rate), "f32"))
-    return traced.graph.text("")
+    return traced.graph.text()

@@ -18,8 +18,9 @@ from mtc._loop import Checkpoint, checkpoint_options
 from mtc._means import Means
 from mtc._plan import Path, Plan
 from mtc._session import Logs, Session
-from mtc.jax._optax import State
-from mtc.jax._program import Program, Tree
+from mtc.jax._program import Program
+from mtc.jax._tree import Tree
+from mtc.jax._update import Update
 
 
 class Step:
@@ -31,11 +32,12 @@ class Step:
         text: the model as `mt` text.
     """
 
-    def __init__(self, plan: Plan, program: Program, devices: Optional[str], text: str, optimizer: Any = None) -> None:
+    def __init__(self, plan: Plan, program: Program, devices: Optional[str], text: str,
+                 update: Optional[Update] = None) -> None:
         self.plan = plan
         self.text = text
         self._program = program
-        self._optimizer = optimizer
+        self._update = update
         self.session = Session(plan, devices)
         self._finite = Finite(self.session)
 
@@ -135,16 +137,16 @@ class Step:
 
         Assigning a state sets it. So optax goes on from what MTC trained, and MTC from optax.
         """
-        return self._optax().read()
+        return self._optax().read(self.session.variables)
 
     @opt_state.setter
     def opt_state(self, state: Any) -> None:
-        self._optax().write(state)
+        self._optax().write(state, self.session.variables)
 
-    def _optax(self) -> State:
-        if not hasattr(self._optimizer, "init"):
+    def _optax(self) -> Update:
+        if self._update is None:
             raise ModelError("expected an optimizer of optax for its state, found one of mtc.jax")
-        return State(self._optimizer, self._program.params, self.session.variables)
+        return self._update
 
     def save(self, path: Path) -> None:
         """Writes all variables and the optimizer's to a `.safetensors` file."""

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three updates by the optimizer of optax or Keras and by MTC's, with the same gradients and the same schedule.
+"""Three updates by the optimizer of optax or Keras and by MTC's, with the same gradients.
 
-Both are given the gradients that MTC found, of a few elements of a few parameters (`mtc._trace.updates`). Each keeps
-its axes, by which masks choose; the first and the last parameter stand for all that are decayed, and for all that are
-not.
+Both are given the gradients that MTC found, of parts of a few parameters (`mtc._trace.updates`).
 """
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Callable, Mapping, Optional, Protocol, Sequence
+from typing import Any, Callable, Mapping, Protocol, Sequence
 
 import jax
 import numpy as np
@@ -17,12 +14,15 @@ import numpy as np
 from mtc._plan import Plan
 from mtc._tensors import Array
 from mtc._trace import Graph, guard, losses, updates
-from mtc.jax._optax import State
 from mtc.jax._optimizers import Optimizer
-from mtc.jax._program import Program, Traced, Tree, _masks, finish_text
+from mtc.jax._program import Program, Traced, finish_text, masks_of
 from mtc.jax._reader import Reader
+from mtc.jax._tree import Tree
+from mtc.jax._update import Update
 
-MOST = {0: 1, 1: 16, 2: 4}  # elements along each axis, by the number of axes; else 2
+FEW = {0: 1, 1: 16, 2: 4}  # elements along each axis that are enough where an element's update is its own; else 2
+MOST = 192  # elements along an axis, of other updates: some depend on the size
+COUNT = 8  # parameters whose updates are compared
 
 Arrays = dict[str, Array]
 
@@ -40,21 +40,21 @@ class Twin(Protocol):
         """What is remembered: MTC's, of a session's variables, and the framework's."""
 
 
-Maker = Callable[[Arrays], Twin]  # of first weights
-
-
 class Updates:
     """The updates of a step's optimizer.
 
     Args:
-        program: the loss function.
-        optimizer: MTC's.
-        make: the framework's.
+        names: of the parameters that stand for all.
+        part: the part of an array that is compared.
+        text: a model of these weights, whose gradients are its input.
+        make: the framework's optimizer, of first weights.
     """
 
-    def __init__(self, program: Program, optimizer: Optimizer, make: Maker) -> None:
-        self.optimizer = optimizer
-        self._decayed = dict(zip(program.params.names, _masks(program, optimizer)))
+    def __init__(self, names: Sequence[str], part: Callable[[Any], Array], text: Callable[[Arrays], str],
+                 make: Callable[[Arrays], Twin]) -> None:
+        self._names = names
+        self._part = part
+        self._text = text
         self._make = make
 
     def compare(self, compile: Callable[[str, int], Plan], gradients: Sequence[guard.Values]) -> str:
@@ -63,21 +63,19 @@ class Updates:
         Raises:
             ModelError: a weight or a slot differs.
         """
-        known = [name for name in self._decayed if _key(name) in gradients[0] and gradients[0][_key(name)].size]
-        groups = [[name for name in known if self._decayed[name] == flag] for flag in (True, False)]
-        names = list(dict.fromkeys(name for group in groups for name in (*group[:1], *group[-1:])))
+        names = [name for name in self._names if _key(name) in gradients[0] and gradients[0][_key(name)].size]
         if not names:
             return "no update to compare"
         random = np.random.default_rng(3)
-        shapes = {name: _part(gradients[0][_key(name)]).shape for name in names}
+        shapes = {name: self._part(gradients[0][_key(name)]).shape for name in names}
         weights = {name: np.asarray(random.uniform(0.5, 1, shape) * random.choice([-1, 1], shape), "f4")
                    for name, shape in shapes.items()}
         twin = self._make(weights)
-        with compile(self._text(shapes), 1).session("cpu:1") as session:
-            for name, weight in weights.items():
-                session.variables[name] = weight
+        with compile(self._text(weights), 1).session("cpu:1") as session:
+            for name, value in {**weights, **getattr(twin, "first", {})}.items():
+                session.variables[name] = value
             for count, found in enumerate((updates.COUNT * list(gradients))[:updates.COUNT]):
-                given = {name: _given(found[_key(name)], random) for name in names}
+                given = {name: _given(self._part(found[_key(name)]), random) for name in names}
                 before = {name: session.variables[name] for name in names}
                 session.train_step({"gradients": np.concatenate([g.reshape(-1) for g in given.values()])[None]})
                 wrong = {f"the weight {name}": updates.error(
@@ -88,92 +86,88 @@ class Updates:
                 updates.judge(wrong, twin.kind, twin.owner, count + 1)
         return f"{updates.COUNT} updates of {twin.kind} are those of {twin.owner}"
 
-    def _text(self, shapes: Mapping[str, tuple[int, ...]]) -> str:
-        graph = Graph("updates")
-        reader = Reader(graph)
-        variables = [graph.variable(name, shape, no_weight_decay=not self._decayed[name])
-                     for name, shape in shapes.items()]
-        losses.add_loss(graph, updates.loss_of(graph, variables))
-        return finish_text(Traced(graph, reader), self.optimizer)
 
+def of_short_form(program: Program, optimizer: Optimizer, make: Callable[[Arrays], Twin]) -> Updates:
+    """`Updates` of an optimizer of MTC, whose update of an element depends on that element alone.
 
-class OfOptax:
-    """An optimizer of optax. What masks choose by is the whole tree: the other parameters are 0, and so are their
-    gradients.
-
-    `full`: of parameters in their own sizes, by which a mask may choose. All but a few of their elements are 0.
+    Each parameter keeps its axes, by which masks choose; the first and the last parameter stand for all that are
+    decayed, and for all that are not.
     """
+    decayed = dict(zip(program.params.names, masks_of(program, optimizer)))
+    groups = [[name for name in decayed if decayed[name] == flag] for flag in (True, False)]
+    names = list(dict.fromkeys(name for group in groups for name in (*group[:1], *group[-1:])))
 
-    owner = "optax"
+    def text(weights: Arrays) -> str:
+        graph = Graph("updates")
+        variables = [graph.variable(name, weight.shape, no_weight_decay=not decayed[name])
+                     for name, weight in weights.items()]
+        loss = updates.loss_of(graph, variables)
+        losses.add_loss(graph, loss)
+        return finish_text(Traced(graph, Reader(graph), variables, loss), optimizer)
 
-    def __init__(self, optimizer: Any, kind: str, params: Tree, weights: Arrays, full: bool) -> None:
-        self.kind = kind
-        self._optimizer = optimizer
-        self._weights_of = {name: weight.shape for name, weight in weights.items()}
-        shapes = [a.shape if full else _part(a).shape for a in params.arrays]
-        cut = [_spread(weights.get(name), shape) for name, shape in zip(params.names, shapes)]
-        self._params = Tree(params.names, cut, params.structure, params.others)
-        arrays = [jax.numpy.asarray(a) for a in cut]
-        self._weights = _whole(self._params, arrays)
-        self._state = optimizer.init(self._weights)
+    return Updates(names, lambda array: _part(array, FEW.get(np.ndim(array), 2)), text, make)
+
+
+class _Traced:
+    """The optimizer of an `Update` itself, with other weights for a few parameters. The others are 0."""
+
+    def __init__(self, update: Update, weights: Arrays) -> None:
+        self.kind, self.owner = update.kind, update.owner
+        self._update = update
+        self._names = list(weights)
+        self._weights = [jax.numpy.asarray(weights.get(name, array), "float32")
+                         for name, array in zip(update.params.names, update.params.arrays)]
+        self._state = [jax.numpy.asarray(array) for array in update.state.arrays]
+        self.first = update.weights()
 
     def step(self, gradients: Mapping[str, Array]) -> Arrays:
-        given = [jax.numpy.asarray(_spread(gradients.get(name), array.shape))
-                 for name, array in zip(self._params.names, self._params.arrays)]
-        changes, self._state = self._optimizer.update(_whole(self._params, given), self._state, self._weights)
-        self._weights = jax.tree.map(lambda weight, change: weight + change, self._weights, changes)
-        found = dict(zip(self._params.names, jax.tree.leaves(self._weights)))
-        return {name: _first(found[name], shape) for name, shape in self._weights_of.items()}
+        given = [jax.numpy.asarray(gradients[name]) if name in gradients else jax.numpy.zeros(weight.shape)
+                 for name, weight in zip(self._update.params.names, self._weights)]
+        made, state = self._update.function(self._weights, given, self._state, jax.numpy.float32(0))
+        self._weights, self._state = list(made), list(state)
+        return {name: np.asarray(weight) for name, weight in zip(self._update.params.names, made)
+                if name in self._names}
 
     def slots(self, variables: Any) -> dict[str, tuple[Array, Array]]:
-        mine = jax.tree_util.tree_leaves_with_path(State(self._optimizer, self._params, variables).read())
-        theirs = jax.tree.leaves(self._state)
-        return {f"the state{jax.tree_util.keystr(path)}": (np.asarray(own), _first(other, np.shape(own)))
-                for (path, own), other in zip(mine, theirs) if np.size(own)}
+        return {f"the state {name}": (variables[name], np.asarray(array, "float32"))
+                for name, array in zip(self._update.state.names, self._state) if np.size(array)}
 
 
-def _spread(part: Optional[Array], shape: Sequence[int]) -> Array:
-    """An array of 0 that begins with a part."""
-    made = np.zeros(shape, "f4")
-    if part is not None:
-        made[tuple(map(slice, part.shape))] = part
-    return made
+def of_update(update: Update, again: Callable[[Tree], Update]) -> Updates:
+    """`Updates` of an optimizer that is traced. `again`: traces it for other parameters."""
+    known = update.params
+    names = list(dict.fromkeys([*known.names[:COUNT // 2], *known.names[-COUNT // 2:]]))
+    made: list[Update] = []
 
+    def small(weights: Arrays) -> Update:
+        if not made:
+            arrays = [weights[name] if name in weights else np.zeros(_part(array, 2).shape, "f4")
+                      for name, array in zip(known.names, known.arrays)]
+            made.append(again(Tree(known.names, arrays, known.structure, known.others)))
+        return made[0]
 
-def _first(array: Any, shape: Sequence[int]) -> Array:
-    """The part of this shape that an array begins with."""
-    return np.asarray(np.asarray(array)[tuple(map(slice, shape))])
+    def text(weights: Arrays) -> str:
+        graph = Graph("updates")
+        variables = {name: graph.variable(name, np.shape(array))
+                     for name, array in zip(known.names, small(weights).params.arrays)}
+        loss = updates.loss_of(graph, [variables[name] for name in weights])
+        losses.add_loss(graph, loss)
+        return finish_text(Traced(graph, Reader(graph), list(variables.values()), None), small(weights))
 
-
-def _whole(tree: Tree, arrays: Sequence[Any]) -> Any:
-    """As `optimizer.init` of a step is given it: what is no array is nothing."""
-    given = iter(arrays)
-    return jax.tree_util.tree_unflatten(tree.structure, [next(given) if o is None else None for o in tree.others])
-
-
-def of_optax(program: Program, given: Any, optimizer: Optimizer) -> Optional[Updates]:
-    """`Updates` of an object of optax; None for another optimizer, which has no other implementation."""
-    if isinstance(given, Optimizer) or not (hasattr(given, "init") and hasattr(given, "update")):
-        return None
-    params = program.params
-    cut = Tree(params.names, [_part(a) for a in params.arrays], params.structure, params.others)
-    by_size = callable(optimizer.mask) and _masks(dataclasses.replace(program, params=cut), optimizer) != _masks(
-        program, optimizer)
-    return Updates(program, optimizer, lambda weights: OfOptax(given, optimizer.kind, params, weights, by_size))
+    return Updates(names, lambda array: _part(array, MOST), text, lambda weights: _Traced(small(weights), weights))
 
 
 def _key(name: str) -> str:
     return f'{guard.GRADIENT}"{name}"'
 
 
-def _part(array: Any) -> Array:
-    most = MOST.get(len(array.shape), 2)
+def _part(array: Any, most: int) -> Array:
     return np.asarray(array[tuple(slice(0, most) for _ in array.shape)], "f4")
 
 
-def _given(gradient: Array, random: np.random.Generator) -> Array:
-    """A few elements. Some are 0, where a decay is seen alone; but not all."""
-    part = updates.usable(_part(gradient))
+def _given(part: Array, random: np.random.Generator) -> Array:
+    """A gradient to update with. Some elements are 0, where a decay is seen alone; but not all."""
+    part = updates.usable(part)
     if not part.any():
         part = np.asarray(random.uniform(-0.01, 0.01, part.shape), "f4")
     flat = part.reshape(-1).copy()

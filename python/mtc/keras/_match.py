@@ -101,7 +101,7 @@ def _match_optimizer(optimizer: Any, infos: list[TensorInfo],
         info = None
         if "u_product" in tails and re.fullmatch(r"variable(_\d+)?", variable.path):  # Nadam's has no name
             info = by_tail.take("u_product")
-        elif name in ("iteration", "learning_rate"):
+        elif name in ("iteration", "learning_rate") or name in tails:
             info = by_tail.take(name)
         else:
             starts = [(mine, theirs) for mine, theirs in flat if name.startswith(mine)]

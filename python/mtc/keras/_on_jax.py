@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Sequence, Union
 
 from mtc import _compile
 from mtc._errors import ModelError
@@ -11,9 +11,10 @@ from mtc._plan import Plan
 from mtc._trace import places
 from mtc.jax import _check, _program
 from mtc.jax._optimizers import Optimizer
-from mtc.jax._updates import Updates
+from mtc.jax._update import Update
+from mtc.jax._updates import of_short_form, of_update
 from mtc.keras._example import Example
-from mtc.keras._optimizer import OfKeras, optimizer_of
+from mtc.keras._optimizer import OfKeras, again, has_form, optimizer_of, update_of
 from mtc.keras._program import Traced
 from mtc.keras._request import Result
 
@@ -30,7 +31,9 @@ def trace(model: Any, example: Example, rate: bool, drop: bool, paths: Sequence[
     """
     traced = Traced(model, example, paths)
     traced.program.dropped = [] if drop else None
-    optimizer = optimizer_of(model, rate) if model.compiled else Optimizer("sgd", 1e-3)
+    optimizer: Union[Optimizer, Update] = Optimizer("sgd", 1e-3)
+    if model.compiled:
+        optimizer = optimizer_of(model, rate) if has_form(model) else update_of(model, traced.program.params)
     try:
         graph = _program.trace(traced.program, str(model.name), optimizer, traced.better)
         text = _program.finish_text(graph, optimizer)
@@ -46,8 +49,12 @@ def trace(model: Any, example: Example, rate: bool, drop: bool, paths: Sequence[
             return "not checked, as there are no targets"
         policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
         program = traced.program
-        updates = Updates(program, optimizer_of(model, True), lambda weights: OfKeras(
-            model, program.params.names, weights)) if model.compiled else None
+        updates = None
+        if isinstance(optimizer, Update):
+            updates = of_update(optimizer, lambda params: again(model, params))
+        elif model.compiled:
+            updates = of_short_form(program, optimizer_of(model, True), lambda weights: OfKeras(
+                model, program.params.names, weights))
         return _check.compare(program, program.batch.arrays, TOLERANCES.get(policy, LOOSE), _small_plan, full,
                               updates)
 

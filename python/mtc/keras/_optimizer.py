@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An optimizer of Keras as one of MTC's: the forms are the same, and so are the names of their numbers."""
+"""An optimizer of Keras: one of MTC's, whose forms and numbers are the same, or else its own step, traced by JAX."""
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
+import jax
 import numpy as np
 
-from mtc._errors import ModelError
 from mtc._tensors import Array
 from mtc.jax._optimizers import Optimizer
+from mtc.jax._tree import Tree
+from mtc.jax._update import PREFIX, Update
 from mtc.keras import _model
 
 # The op of each class, and the numbers and flags that are its own.
@@ -24,20 +26,68 @@ KINDS = {
 SHARED = ["weight_decay", "clipnorm", "global_clipnorm", "clipvalue"]
 
 
+def has_form(model: Any) -> bool:
+    """Whether MTC has the form of a compiled model's optimizer."""
+    given = _model.inner_optimizer(model)
+    own = type(given).__name__ in KINDS and type(given).__module__.split(".")[0] == "keras"
+    return (own and not given.gradient_accumulation_steps
+            and all(getattr(variable, "constraint", None) is None for variable in model.trainable_variables))
+
+
+def update_of(model: Any, params: Tree) -> Update:
+    """The step of a compiled model's optimizer. `params`: of its trainable variables, in their order."""
+    optimizer = _model.inner_optimizer(model)
+    if not optimizer.built:
+        optimizer.build(model.trainable_variables)
+    return _update(optimizer, params)
+
+
+def again(model: Any, params: Tree) -> Update:
+    """The same of other values."""
+    keras = _model.keras()
+    given = _model.inner_optimizer(model)
+    variables = []
+    for i, (array, old) in enumerate(zip(params.arrays, model.trainable_variables)):
+        variables.append(keras.Variable(array, dtype="float32", name=f"u{i}"))
+        variables[-1].constraint = getattr(old, "constraint", None)
+    optimizer = type(given).from_config(given.get_config())
+    if given.weight_decay and hasattr(given, "_use_weight_decay"):
+        left = [v for v, old in zip(variables, model.trainable_variables) if not given._use_weight_decay(old)]
+        if left:
+            optimizer.exclude_from_weight_decay(var_list=left)
+    optimizer.build(variables)
+    return _update(optimizer, params)
+
+
+def _update(optimizer: Any, params: Tree) -> Update:
+    variables = list(optimizer.variables)
+    names: list[str] = []
+    for variable in variables:
+        name = f"{PREFIX}/{variable.path.rpartition('/')[2]}"
+        while name in names:
+            name += "_"
+        names.append(name)
+    arrays = [np.asarray(_model.value_of(v)) for v in variables]
+    arrays = [a.astype(np.int32) if a.dtype.kind in "iu" else a for a in arrays]
+    words = {f"{PREFIX}/iteration": "frozen role(iteration)"}
+    if f"{PREFIX}/learning_rate" in names:
+        words[f"{PREFIX}/learning_rate"] = "frozen role(learning_rate)"
+    state = Tree(names, arrays, jax.tree.structure([0] * len(arrays)), [None] * len(arrays))
+
+    def function(given: Sequence[Any], gradients: Sequence[Any], old: Sequence[Any],
+                 _: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        typed = [jax.numpy.asarray(a, v.dtype) for a, v in zip(old, variables)]
+        after, new = optimizer.stateless_apply(typed, list(gradients), list(given))
+        return after, [jax.numpy.asarray(a, first.dtype) for a, first in zip(new, arrays)]
+
+    return Update(type(optimizer).__name__, "Keras", params, state, function, words)
+
+
 def optimizer_of(model: Any, rate: bool) -> Optimizer:
-    """The optimizer of a compiled model. Without `rate` a learning rate that is a number is 0.001: who uses the plan
-    sets it."""
+    """The optimizer of a compiled model, whose form MTC has. Without `rate` a learning rate that is a number is 0.001:
+    who uses the plan sets it."""
     given = _model.inner_optimizer(model)
     kind = type(given).__name__
-    if kind not in KINDS or type(given).__module__.split(".")[0] != "keras":
-        raise ModelError(f"{model.name}: expected an optimizer of {', '.join(KINDS)}, found {kind}")
-    if given.gradient_accumulation_steps:
-        raise ModelError(f"{model.name}: gradient_accumulation_steps: give mtc micro_batches, and a batch for all of "
-                         "them together")
-    for variable in model.trainable_variables:
-        if getattr(variable, "constraint", None) is not None:
-            raise ModelError(f"{variable.path}: expected a variable without a constraint, found "
-                             f"{type(variable.constraint).__name__}")
     op, own = KINDS[kind]
     numbers = {name: value for name in [*own.split(), *SHARED] if (value := getattr(given, name, None)) is not None}
     if numbers.get("nesterov") and not numbers.get("momentum"):

@@ -9,7 +9,8 @@ import jax
 
 from mtc._errors import ModelError
 from mtc._trace import places
-from mtc.jax._program import Program, Tree
+from mtc.jax._program import Program
+from mtc.jax._tree import Tree
 from mtc.keras import _model
 from mtc.keras._example import Example, Names, flat, outputs_of, rebuilt
 from mtc.keras._own_step import has_own_step, own_step

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union, cast
 
 from mtc import _cache, _compile, _library, _options
 from mtc._plan import Plan
-from mtc._trace import Graph, Value, guard, losses
-from mtc.torch import _check, _optimizers
+from mtc._trace import guard, losses
+from mtc.torch import _check, _optimizers, _update
 from mtc.torch._convert import Converter, Model, is_known
 from mtc.torch._export import Example, Exported, TracedStep, export
 from mtc.torch._optimizers import Optimizer
 from mtc.torch._plan import StepPlan
 from mtc.torch._step import Step, Variables
+from mtc.torch._update import Update
 from mtc.torch._updates import Updates
 from mtc.torch._watch import Tensors, refuse_hooks
 
@@ -38,8 +39,9 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
             is no tensor stays as it is in all batches.
         loss: a function of the module's output and the labels that makes a number. None: the module returns it: as an
             attribute or a key `loss`, as the number in a tuple such as `(logits, loss)`, or alone.
-        optimizer: one of torch.optim, with the state that it has; or the name of MTC's with its options, such as
-            "adam" or "sgd,learning_rate=0.1,momentum=0.9".
+        optimizer: a torch.optim.Optimizer, PyTorch's or another one whose step can be traced, with the state that it
+            has. Before each step the plan is given what its parameter groups have then: learning rates, decays, betas.
+            Or the name of MTC's with its options, such as "adam" or "sgd,learning_rate=0.1,momentum=0.9".
         batch_size: the most samples of a step. None: those of the example.
         check: compares what PyTorch and MTC make of two samples of the example, and of batches that are made of them:
             losses, gradients, buffers, predictions and updates. "full": of all samples. False: compares nothing.
@@ -61,27 +63,31 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     work = _Work(module, example, loss, cache)
     if not check:
         _check.refuse_functions(work.name, work.exported.functions)
-    names = {t: n for n, t in work.parameters.items()}
-    chosen = _optimizers.of(optimizer, names)
-    chosen.attributes.update(_optimizers.clipping(clip_norm, clip_value))
-    refuse_hooks(chosen.source, work.step, names)
-    rows = len(work.example.tensors[0])
-    size = batch_size or rows
+    refuse_hooks(None if isinstance(optimizer, str) else optimizer, work.step,
+                 {t: n for n, t in work.parameters.items()})
+    size = batch_size or len(work.example.tensors[0])
     settings = _options.fields(size, target, precision, shards, seed, "exact", options)
-    decays, l2 = _decays(chosen)
-    model = work.convert(size, chosen.undecayed, decays=decays)
-    text = _text(model, l2, chosen.text())
+    model = work.convert(size, set())
+    # PyTorch's optimizers pass over what the loss does not depend on.
+    names = {t: n for n, t in work.parameters.items() if n in model.stored}
+    if isinstance(optimizer, str):
+        named = _optimizers.by_name(optimizer)
+        named.attributes.update(_optimizers.clipping(clip_norm, clip_value))
+        text, chosen = _text(model, {}, named.text()), cast(Union[Optimizer, Update], named)
+    else:
+        chosen = Update(_update.checked(optimizer), {t: n for t, n in names.items() if _update.updates(optimizer, t)},
+                        *_update.clipping(clip_norm, clip_value))
+        chosen.add_to(model.graph, model.stored)
+        text = _text(model, {}, "")
 
     def make() -> Plan:
         return work.compile(text, _options.for_this_cpu(settings), verbose)
 
     def compare() -> str:
         line, gradients = work.check(tolerance, check == "full")
-        if chosen.source is None:
+        if isinstance(chosen, Optimizer):
             return line
-        # PyTorch's optimizers pass over what the loss does not depend on.
-        used = {tensor: name for tensor, name in names.items() if name in model.stored}
-        return f"{line}; {work.check_updates(Updates(chosen.source, used, chosen.attributes), gradients)}"
+        return f"{line}; {work.check_updates(Updates(optimizer, chosen.names, clip_norm, clip_value), gradients)}"
 
     plan = _compile.while_checking(make, compare, verbose) if check else make()
     variables = Variables(model.stored, model.statistics)
@@ -105,11 +111,10 @@ class _Work:
         self.evaluation = ""  # why the plan cannot evaluate
         self._cache = cache
 
-    def convert(self, batch_size: int, undecayed: set[str], random: bool = True,
-                decays: Optional[Mapping[str, float]] = None) -> Model:
-        """The graph of `mt`. `random`: with dropout. `decays`: of gradients, after they are clipped."""
+    def convert(self, batch_size: int, undecayed: set[str], random: bool = True) -> Model:
+        """The graph of `mt`. `undecayed`: parameters without weight decay. `random`: with dropout."""
         return Converter(self.exported, self.name, self.tensors, dict(zip(self.example.names, self.example.tensors)),
-                         batch_size, undecayed, random, decays).convert()
+                         batch_size, undecayed, random).convert()
 
     def compile(self, text: str, settings: dict[str, Any], verbose: Union[int, str] = 0) -> Plan:
         """The plan of a model's text, from the cache if it is there."""
@@ -134,28 +139,13 @@ class _Work:
 
     def check_updates(self, updates: Updates, gradients: Sequence[guard.Values]) -> str:
         """What of the optimizer is PyTorch's. ModelError where it is not."""
-
-        def finish(graph: Graph, loss: Value) -> str:
-            return _text(Model(graph, loss, {}, {}, {}, set()), _decays(updates.mine)[1], updates.mine.text())
-
-        plan = self.compile(updates.text(_decays(updates.mine)[0], finish), {"batch": 1, "cpu": "native"})
-        return updates.compare(plan, gradients)
+        return updates.compare(self.compile(updates.text(), {"batch": 1, "cpu": "native"}), gradients)
 
 
-def _decays(chosen: Optimizer) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Decays of gradients after they are clipped, and those that are a part of the loss."""
-    return (chosen.l2, {}) if chosen.clips else ({}, chosen.l2)
-
-
-def _text(model: Model, l2: Mapping[str, float], optimizer: str) -> str:
-    """The text of a model: its loss, decays that are gradients, its outputs and its optimizer."""
+def _text(model: Model, _: Mapping[str, float], optimizer: str) -> str:
+    """The text of a model: its loss, its outputs and its optimizer, where the graph has no update."""
     graph = model.graph
     losses.add_loss(graph, model.loss)
-    if l2:
-        losses.add_metric(graph, "data_loss", model.loss)
-    for name, decay in l2.items():
-        if name in graph.variables:
-            graph.say(f"mt.regularizer {{0}} l2 = {decay / 2:.9e} : {{t0}}", graph.variables[name])
     for name, value in model.outputs.items():
         graph.output(name, value)
     return graph.text(optimizer)

@@ -107,8 +107,7 @@ class Converter:
     """
 
     def __init__(self, exported: Exported, name: str, tensors: Mapping[str, Any], examples: Mapping[str, Any],
-                 batch_size: int, undecayed: set[str], random: bool = True,
-                 decays: Optional[Mapping[str, float]] = None) -> None:
+                 batch_size: int, undecayed: set[str], random: bool = True) -> None:
         self.exported = exported
         self.graph = Graph(name, self._refused)
         self.tensors = tensors
@@ -119,7 +118,6 @@ class Converter:
         self._node: Any = None  # that is converted now
         self.constants: set[str] = set()
         self._undecayed = undecayed
-        self._decays = decays or {}
         self._values: dict[Any, Any] = {}
         self._problems: list[tuple[str, str, str]] = []
         self._stored = _nodes.stored_orders(exported)
@@ -249,8 +247,7 @@ class Converter:
             raise Refused(f"{name}: expected a parameter of float32, found one of {tensor.dtype}")
         order = self._stored.setdefault(name, tuple(range(tensor.ndim)))
         made = self.graph.variable(name, tuple(tensor.shape[i] for i in order), frozen=not tensor.requires_grad,
-                                   no_weight_decay=name in self._undecayed,
-                                   gradient_decay=self._decays.get(name, 0.0))
+                                   no_weight_decay=name in self._undecayed)
         return layout.transpose(made, [order.index(i) for i in range(len(order))])
 
     def _convert_node(self, node: Any) -> Any:

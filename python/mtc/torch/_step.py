@@ -19,6 +19,7 @@ from mtc.torch._export import Example
 from mtc.torch._framework import torch
 from mtc.torch._optimizers import Optimizer
 from mtc.torch._plan import StepPlan
+from mtc.torch._update import Update
 from mtc.torch._watch import Tensors
 
 
@@ -70,7 +71,7 @@ class Step:
         session: of the plan. Its variables are the module's parameters by their names in the state_dict.
     """
 
-    def __init__(self, module: Any, tensors: Mapping[str, Any], example: Example, optimizer: Optimizer,
+    def __init__(self, module: Any, tensors: Mapping[str, Any], example: Example, optimizer: Union[Optimizer, Update],
                  variables: Variables, watched: Tensors, plan: StepPlan, with_weights: Callable[[Any], bytes],
                  devices: Optional[str], seed: int) -> None:
         """`with_weights`: the bytes of the plan whose variables start with these arrays."""
@@ -95,7 +96,8 @@ class Step:
     def train_on_batch(self, *batch: Any, allow_nan: bool = False) -> Logs:
         """One training step on a batch that is like the example: (inputs, labels), or keyword arguments in a dict.
 
-        The learning rate is that of the PyTorch optimizer now, so that its schedulers work as they do in PyTorch.
+        The learning rate and other hyper-parameters are those of the PyTorch optimizer now, so that its schedulers work
+        as they do in PyTorch.
 
         Raises:
             ModelError: PyTorch would read something that has changed since the step was compiled, and that the plan
@@ -107,19 +109,19 @@ class Step:
         return self._trained_on(arrays, allow_nan)
 
     def _follow(self) -> None:
-        """The learning rate of now. ModelError where PyTorch would read something else that has changed."""
+        """The hyper-parameters of now. ModelError where PyTorch would read something else that has changed."""
         self._watched.check()
         self._optimizer.follow_rate(self.session)
 
     def _trained_on(self, arrays: Mapping[str, Any], allow_nan: bool) -> Logs:
         logs = self.session.train_step(arrays)
         self._finite.after(logs, allow_nan)
-        return self._shown(logs)
+        return logs
 
     def test_on_batch(self, *batch: Any) -> Logs:
         """The loss of a batch, with dropout and batch normalisation in evaluation mode."""
         self._may_evaluate()
-        return self._shown(self.session.eval_step(self._bound(batch)))
+        return self.session.eval_step(self._bound(batch))
 
     def fit(self, loader: Iterable[Any], epochs: int = 1, *, scheduler: Any = None, scheduler_every: str = "epoch",
             validation: Optional[Iterable[Any]] = None, verbose: Union[int, str] = "auto",
@@ -192,7 +194,7 @@ class Step:
         means = Means()
         for batch in loader:
             arrays = self._example.bind(batch)
-            means.add(self._shown(self.session.eval_step(arrays)), arrays)
+            means.add(self.session.eval_step(arrays), arrays)
         return means.values()
 
     def predict(self, *inputs: Any) -> Any:
@@ -242,10 +244,7 @@ class Step:
         for name in self._variables.names():
             variable, array = self._variables.to_plan(name, self._tensors[name])
             self.session.variables[variable] = array
-        rate = self._optimizer.rate_now()
-        self.session.variables[f"{self._optimizer.prefix}/learning_rate"] = np.float32(rate)
-        self._optimizer.rate = rate
-        for name, array in self._optimizer.state(self._trained, self._variables.stored).items():
+        for name, array in self._optimizer.start().items():
             self.session.variables[name] = array
         self._counted = self._steps()
         self._agree()
@@ -262,10 +261,7 @@ class Step:
                     counter += steps - self._counted
         self._counted = steps
 
-        def read(parameter: str, slot: str) -> Array:
-            return self._variables.from_plan(parameter, self.session.variables[slot])
-
-        self._optimizer.give_back(self._trained, read, steps)
+        self._optimizer.give_back(lambda name: np.asarray(self.session.variables[name]), steps)
         self._agree()
         return self.module
 
@@ -290,11 +286,6 @@ class Step:
 
     def _bound(self, batch: Any) -> dict[str, Any]:
         return self._example.bind(batch[0] if len(batch) == 1 else batch)
-
-    def _shown(self, logs: Logs) -> Logs:
-        """The loss without the weight decay that is a part of what is minimised."""
-        data = logs.pop("data_loss", None)
-        return logs if data is None else {**logs, "loss": data}
 
     def __repr__(self) -> str:
         return f"<mtc.torch.Step of {type(self.module).__name__}: batch {self.plan.batch_size}>"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What PyTorch would read before a step, compared with what the plan was compiled for.
 
-A plan has the hyper-parameters of the optimizer as constants, but for one learning rate; it has copies of the
-parameters and buffers; and it is traced once. So whatever a caller or a scheduler changes afterwards is followed or
-refused here, before each step. Where nothing has changed this costs a few comparisons of lists.
+A plan has copies of the parameters and buffers, and it is traced once. So whatever a caller or a scheduler changes
+afterwards is followed (the hyper-parameters of the optimizer) or refused, before each step. Where nothing has changed
+this costs a few comparisons of lists.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional
 
 from mtc._errors import ModelError
 from mtc.torch._framework import torch
+from mtc.torch._scalars import Recorder
+from mtc.torch._trace import hypers_of
 
 # Keys of a group that say how PyTorch computes an update, and not what.
 _HOW = {"foreach", "fused", "capturable", "differentiable"}
+_MEMBERS = {"params", "param_names"}
 _AGAIN = "call mtc.torch.compile again, or set it back"
 # Layers of torch.nn that are the same in training and in evaluation.
 _WITHOUT_MODE = {f"torch.nn.modules.{name}" for name in ("linear", "activation", "container", "conv", "pooling",
@@ -23,56 +26,73 @@ _WITHOUT_MODE = {f"torch.nn.modules.{name}" for name in ("linear", "activation",
 
 
 class Groups:
-    """The parameter groups of an optimizer that have trained parameters."""
+    """The parameter groups of an optimizer, compared with what its trace has.
 
-    def __init__(self, optimizer: Any, names: Mapping[Any, str]) -> None:
-        """`names`: of the trained parameters."""
+    Attributes:
+        used: numbers of the groups that have trained parameters.
+    """
+
+    def __init__(self, optimizer: Any, names: Mapping[Any, str], recorder: Recorder,
+                 states: set[tuple[int, str]]) -> None:
+        """`names`: of the trained parameters. `states`: what a step changes in the groups."""
         self._optimizer = optimizer
-        self._names = names
+        self._kind = type(optimizer).__name__
+        self._recorder = recorder
+        self._states = states
         groups = optimizer.param_groups
-        self._used = [i for i, g in enumerate(groups) if any(p in names for p in g["params"])]
-        self._keys = [k for k in optimizer.defaults if k in groups[0] and k != "lr" and k not in _HOW]
+        self.used = [i for i, g in enumerate(groups) if any(p in names for p in g["params"])]
+        self._keys = [[k for k in g if k not in _MEMBERS and k not in _HOW and (i, k) not in states]
+                      for i, g in enumerate(groups)]
         self._members = self._listed()
-        self._values = self._read()
+        self._values: list[Any] = []
+        self._constants = self._plain_values()
         self.take_state()
 
-    def refuse_differences(self) -> None:
-        """ModelError where the groups differ in what a plan has once for all of them, now or once they are warm."""
-        kind, groups = type(self._optimizer).__name__, self._optimizer.param_groups
-        for key in ["lr", "initial_lr", *self._keys]:
-            values = {repr(_plain(groups[i][key])): i for i in reversed(self._used) if key in groups[i]}
-            if key != "weight_decay" and len(values) > 1:
-                found = ", ".join(f"{value} in group {i}" for value, i in sorted(values.items(), key=lambda v: v[1]))
-                why = ": a scheduler will give them different rates" if key == "initial_lr" else ""
-                raise ModelError(f"expected one {key} for all parameter groups of {kind}, found {found}{why}")
-        for i in self._used:
-            if "max_momentum" in groups[i]:
-                raise ModelError("expected a scheduler of the learning rate alone, found one that changes the momentum "
-                                 f"of group {i} of {kind} too: pass cycle_momentum=False to OneCycleLR or CyclicLR")
+    def current(self) -> dict[str, float]:
+        """The hyper-parameters, by name."""
+        return hypers_of(self._optimizer.param_groups, self._states)
 
-    def rate(self) -> float:
-        """The learning rate of all groups.
+    def hypers(self) -> Optional[dict[str, float]]:
+        """The hyper-parameters, if one has changed since this was called last.
 
         Raises:
-            ModelError: they differ, or something else has changed that a plan has as a constant.
+            ModelError: something has changed that the trace has relied on.
         """
-        groups = self._optimizer.param_groups
         if self._listed() != self._members:
             self._refuse_members()
-        if self._read() != self._values:
-            self._refuse_values()
-        rates = [float(groups[i]["lr"]) for i in self._used]
-        if rates and rates.count(rates[0]) != len(rates):
-            at = next(n for n, r in enumerate(rates) if r != rates[0])
-            raise ModelError(f"expected one lr for all parameter groups of {type(self._optimizer).__name__}, found "
-                             f"{rates[0]} in group {self._used[0]} and {rates[at]} in group {self._used[at]}: a plan "
-                             "has one learning rate; give the groups the same, or a scheduler that does")
-        return rates[0] if rates else float(groups[0]["lr"])
+        values = [float(v) if isinstance(v, torch.Tensor) and v.ndim == 0 else v
+                  for g, keys in zip(self._optimizer.param_groups, self._keys) for v in map(g.get, keys)]
+        if values == self._values:
+            return None
+        self._check_constants()
+        found = self.current()
+        for guard in self._recorder.guards.values():
+            if not guard.holds(found):
+                name = sorted(guard.names())[0]
+                group, _, key = name.partition("/")
+                raise ModelError(f"expected {key}={self._recorder.hypers[name]} in {group.replace('group', 'group ')} "
+                                 f"of {self._kind}, on which a branch of its step depends, or a value that takes the "
+                                 f"same branch, found {found[name]}: {_AGAIN}")
+        self._values = [list(v) if isinstance(v, list) else v for v in values]
+        return found
+
+    def _plain_values(self) -> list[Any]:
+        """What is neither a float nor a list of floats."""
+        return [_without_floats(g.get(k)) for g, keys in zip(self._optimizer.param_groups, self._keys) for k in keys]
+
+    def _check_constants(self) -> None:
+        if (now := self._plain_values()) == self._constants:
+            return
+        places = [(i, k) for i, keys in enumerate(self._keys) for k in keys]
+        (i, key), old = next((p, a) for p, a, b in zip(places, self._constants, now) if a != b)
+        wanted = "a float as " + key if old is float else f"{key}={old}"
+        raise ModelError(f"expected {wanted} in group {i} of {self._kind}, as when the step was compiled, found "
+                         f"{self._optimizer.param_groups[i].get(key)}: {_AGAIN}")
 
     def check_state(self) -> None:
         """ModelError where the state was replaced or cleared since `take_state`."""
         if self._optimizer.state is not self._state or len(self._state) < self._entries:
-            raise ModelError(f"expected the state of {type(self._optimizer).__name__} that step.from_module() or "
+            raise ModelError(f"expected the state of {self._kind} that step.from_module() or "
                              "step.to_module() left, found another: call step.from_module() to take it")
 
     def take_state(self) -> None:
@@ -88,38 +108,21 @@ class Groups:
             listed.append(None)
         return listed
 
-    def _read(self) -> list[Any]:
-        groups = self._optimizer.param_groups
-        return [groups[i].get(key) for i in self._used for key in self._keys]
-
     def _refuse_members(self) -> None:
-        kind, groups = type(self._optimizer).__name__, self._optimizer.param_groups
+        groups = self._optimizer.param_groups
         before = self._members.count(None)
         if len(groups) != before:
-            raise ModelError(f"expected the {before} parameter groups of {kind} that the step was compiled with, "
+            raise ModelError(f"expected the {before} parameter groups of {self._kind} that the step was compiled with, "
                              f"found {len(groups)}: call mtc.torch.compile again")
-        raise ModelError(f"expected the parameter groups of {kind} with the parameters that they had when the step was "
-                         "compiled, found others: call mtc.torch.compile again")
-
-    def _refuse_values(self) -> None:
-        groups, before = self._optimizer.param_groups, iter(self._values)
-        for i in self._used:
-            for key in self._keys:
-                old, new = _plain(next(before)), _plain(groups[i].get(key))
-                if old == new:
-                    continue
-                cycles = "max_momentum" in groups[i] and key in ("momentum", "betas")
-                advice = "pass cycle_momentum=False to OneCycleLR or CyclicLR" if cycles else _AGAIN
-                raise ModelError(f"expected {key}={old} in group {i} of {type(self._optimizer).__name__}, as when the "
-                                 f"step was compiled, found {new}: {advice}")
-        self._values = self._read()  # equal, but other objects
+        raise ModelError(f"expected the parameter groups of {self._kind} with the parameters that they had when the "
+                         "step was compiled, found others: call mtc.torch.compile again")
 
 
-def _plain(value: Any) -> Any:
-    """A value that can be compared: a number for a tensor of one, a tuple for a list."""
-    if isinstance(value, torch.Tensor):
-        return float(value)
-    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
+def _without_floats(value: Any) -> Any:
+    """What a trace has of a group's value as a constant."""
+    if isinstance(value, torch.Tensor) or type(value) is float:
+        return float
+    return tuple(map(_without_floats, value)) if isinstance(value, (list, tuple)) else value
 
 
 class _Place(NamedTuple):

@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole steps: a function (state, batch) -> (state, metrics), gradients and updates included, becomes a plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
+
+import jax
+import numpy as np
+
+from mtc import _compile, _options
+from mtc._errors import DataError, ModelError
+from mtc._finite import Finite
+from mtc._plan import Path, Plan
+from mtc._session import Session
+from mtc._tensors import Array
+from mtc._trace import BATCH, Graph, Refused, Value, places
+from mtc._trace import elementwise as e
+from mtc._trace.graph import dtype_of
+from mtc._trace.values import has_batch
+from mtc.jax import _derivative
+from mtc.jax._program import batch_names, symbolic
+from mtc.jax._reader import Keys, Reader, with_way_out
+from mtc.jax._tree import Tree
+from mtc.jax._update import arrays_of
+
+_dtypes: Any = importlib.import_module("jax.dtypes")
+
+TOLERANCE = 1e-4
+STATE = "state"
+Spec: Any = jax.ShapeDtypeStruct
+
+
+class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of a state that stays on the devices, until somebody reads it.
+
+    It is read as NumPy reads an array. Once the step was called again its memory has other values: then it is a
+    DataError to read it, if it was not read before, or to give it to the step.
+    """
+
+    def __init__(self, step: Step, name: str, like: Any, number: int) -> None:
+        self._step = step
+        self._name = name
+        self._number = number
+        self._value: Any = None
+        self.shape = tuple(like.shape)
+        self.dtype = np.dtype(like.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of its axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of its elements."""
+        return int(np.prod(self.shape))
+
+    def is_current(self, step: Step) -> bool:
+        """Whether the step has its value now."""
+        return step is self._step and self._number == step._calls
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if self._value is None:
+            if not self.is_current(self._step):
+                raise DataError(f"{self._name}: expected a state of the last call, found an older one, whose memory "
+                                "the step has used again: read it before the next call to keep it")
+            self._value = self._step._array(self._name, self.shape, self.dtype)
+        return np.array(self._value, dtype=dtype, copy=True) if copy or dtype is not None else self._value
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return getattr(ufunc, method)(*(np.asarray(i) if isinstance(i, DeviceArray) else i for i in inputs), **keywords)
+
+    def __jax_array__(self) -> Any:
+        return jax.numpy.asarray(np.asarray(self))
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.asarray(self)[key]
+
+    def __len__(self) -> int:
+        return len(np.asarray(self))
+
+    def __float__(self) -> float:
+        return float(np.asarray(self))
+
+    def __int__(self) -> int:
+        return int(np.asarray(self))
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+    def __repr__(self) -> str:
+        return f"<{self._name}: {self.dtype}{list(self.shape)} of {self._step!r}>"
+
+
+@dataclasses.dataclass
+class _Traced:
+    graph: Graph
+    metrics: Tree
+    keys: set[str]  # arrays of the state from which MTC draws random numbers
+    constant: dict[str, Any]  # arrays of the metrics that are known
+
+
+class Step:
+    """A compiled step. Call it as the function: state, metrics = step(state, batch).
+
+    Attributes:
+        plan: the `mtc.Plan`.
+        session: the `mtc.Session`, whose variables are the arrays of the state.
+        text: the model as `mt` text.
+    """
+
+    def __init__(self, plan: Plan, text: str, state: Tree, batch: Tree, traced: _Traced,
+                 devices: Optional[str]) -> None:
+        self.plan = plan
+        self.text = text
+        self._state = state
+        self._batch = batch
+        self._traced = traced
+        self.session = Session(plan, devices)
+        self._finite = Finite(self.session)
+        self._stored = {info.name for info in plan.variables}
+        self._calls = 0
+
+    def __call__(self, state: Any, batch: Any, *, allow_nan: bool = False) -> tuple[Any, Any]:
+        """One step. Gives the state after it, whose arrays stay on the devices until they are read, and the metrics.
+
+        Args:
+            state: what the last call gave, or a tree like the one that was compiled with; its arrays are copied.
+            batch: arrays [n, ...] with n up to the plan's batch.
+            allow_nan: goes on after a loss that is not finite; else it is a DataError.
+        """
+        self._write(state)
+        found: Any = jax.tree.structure(batch)
+        if found != self._batch.structure:
+            raise DataError(f"expected a batch of the structure {self._batch.structure}, found {found}")
+        known = {t.name for t in self.plan.signature()}
+        logs = self.session.train_step({n: np.asarray(a) for n, a in zip(self._batch.names, jax.tree.leaves(batch))
+                                        if n in known})
+        self._calls += 1
+        self._finite.after(logs, allow_nan)
+        metrics = self._traced.metrics
+        values = [self._traced.constant[name] if name in self._traced.constant else np.float32(logs[name])
+                  for name in metrics.names]
+        return self._now(), metrics.build(values)
+
+    def predict(self, batch: Any) -> Any:
+        """The predictions of the function `predict` that the step was compiled with, by the state of now."""
+        given_arrays = jax.tree.flatten(batch, is_leaf=lambda x: x is None)[0]
+        given = {n: a for n, a in zip(self._batch.names, given_arrays) if a is not None}
+        return self.session.predict({t.name: given[t.name] for t in self.plan.inputs})
+
+    def save(self, path: Path) -> None:
+        """Writes the state to a `.safetensors` file."""
+        self.session.save(path)
+
+    def load(self, path: Path) -> Any:
+        """Reads what `save` wrote. Gives the state."""
+        self.session.load(path)
+        self._calls += 1
+        return self._now()
+
+    def close(self) -> None:
+        """Ends the session."""
+        self.session.close()
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _now(self) -> Any:
+        return self._state.build([DeviceArray(self, name, array, self._calls) if name in self._stored else array
+                                  for name, array in zip(self._state.names, self._state.arrays)])
+
+    def _array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        return np.asarray(self.session.variables[name]).astype(dtype).reshape(shape)
+
+    def _write(self, state: Any) -> None:
+        values, structure = jax.tree.flatten(state)
+        if structure != self._state.structure:
+            raise DataError("expected a state of the structure that the step was compiled with, found another")
+        arrays = [value for value, other in zip(values, self._state.others) if other is None]
+        for name, array, old in zip(self._state.names, arrays, self._state.arrays):
+            if isinstance(array, DeviceArray) and array.is_current(self):
+                continue
+            if name in self._stored:
+                array = np.asarray(array)
+                if np.shape(array) != np.shape(old):
+                    raise DataError(f"{name}: expected the shape {list(np.shape(old))}, found {list(np.shape(array))}")
+                self.session.variables[name] = _stored(array)
+
+    def __repr__(self) -> str:
+        return f"<mtc.jax.Step of {self.plan.model}: batch {self.plan.batch_size}, {self.session.devices}>"
+
+
+def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_size: int = 0,
+         predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None, name: str = "",
+         check: bool = True, verbose: Union[int, str] = "auto", target: Optional[str] = None,
+         precision: Optional[str] = None, shards: int = 0, seed: int = 0, mode: str = "exact", **options: Any) -> Step:
+    """Compiles a whole training step of JAX.
+
+    Args:
+        function: function(state, batch) gives (state, metrics). Gradients, updates and whatever else a step does are in
+            it. It is traced with any number of samples.
+        state: a pytree of arrays of float32, int32 or bool, and of keys of random numbers, which training starts with.
+        example_batch: a pytree of arrays [n, ...] of a few samples, which are split between the devices.
+        batch_size: samples of a step, on all devices together. 0: those of the example.
+        predict: predict(state, batch): arrays [n, ...] for `step.predict`.
+        devices: as of `mtc.Session`.
+        name: of the model; the function's name without it.
+        check: compares what JAX and MTC make of the example in two steps, the state and the metrics.
+        verbose: 0: silent.
+        target: as of `mtc.compile`.
+        precision: as of `mtc.compile`.
+        shards: as of `mtc.compile`.
+        seed: as of `mtc.compile`.
+        mode: as of `mtc.compile`.
+        options: as of `mtc.compile`.
+
+    Returns:
+        A `Step`: state, metrics = step(state, batch).
+
+    Raises:
+        ModelError: something cannot be taken, a line for each with the place in the code; or the check failed.
+    """
+    function = getattr(function, "__wrapped__", function)  # without jax.jit
+    whole, batch = Tree.of(arrays_of(state), STATE), Tree.of(example_batch)
+    batch.names = batch_names(batch.names)
+    title = name or getattr(function, "__name__", "step").strip("<>")
+    rows = {np.shape(a)[0] if np.ndim(a) else None for a in batch.arrays}
+    if len(rows) != 1 or None in rows:
+        raise ModelError("expected arrays of one number of samples in the batch, found the sizes "
+                         f"{sorted(map(str, rows))}: put what is the same for all samples into the state")
+    traced = _trace(function, whole, batch, title, predict)
+    text = traced.graph.text()
+    settings = _options.fields(batch_size or len(batch.arrays[0]), target, precision, shards, seed, mode, options)
+
+    def made(fields: Mapping[str, Any]) -> Plan:
+        weights = {name: _stored(array) for name, array in zip(whole.names, whole.arrays)
+                   if name in traced.graph.state}
+        return Plan(_compile.plan_of_text(text, title, dict(fields), verbose, weights), any_label=True)
+
+    def compare() -> str:
+        if traced.keys:
+            return "not checked, as it draws random numbers"
+        plan = made(_options.fields(len(batch.arrays[0]), None, None, 0, seed, mode, {"cpu": "native"}))
+        with Step(plan, text, whole, batch, traced, "cpu:1") as own:
+            return _compare(own, function, state, example_batch)
+
+    plan = _compile.while_checking(lambda: made(settings), compare, verbose) if check else made(settings)
+    return Step(plan, text, whole, batch, traced, devices)
+
+
+def _stored(array: Any) -> Array:
+    array = np.asarray(array)
+    return np.asarray(array, np.int32 if array.dtype.kind in "biu" else np.float32)
+
+
+def _is_key(array: Any) -> bool:
+    """Whether it is a key of random numbers, in the type for keys or as two numbers."""
+    return bool(_dtypes.issubdtype(array.dtype, _dtypes.prng_key)) or (
+        array.dtype == np.uint32 and array.shape[-1:] == (2,))
+
+
+def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
+           predict: Optional[Callable[..., Any]]) -> _Traced:
+    graph = Graph(title, with_way_out)
+    reader = Reader(graph)
+    specs = symbolic(batch)
+    keys = {name for name, array in zip(state.names, state.arrays) if _is_key(array)}
+    wrong = [f"{name}: expected a state of float32, int32, bool or keys, found {array.dtype}"
+             for name, array in zip(state.names, state.arrays)
+             if name not in keys and array.dtype not in (np.float32, np.int32, np.bool_)]
+    if wrong:
+        raise ModelError("\n".join(wrong))
+    inputs = [graph.input(label, reader.shape(spec.shape), dtype_of(spec.dtype))
+              for label, spec in zip(batch.names, specs)]
+    slots = {name: graph.slot(name, array.shape, "i32" if array.dtype == np.bool_ else dtype_of(array.dtype), "frozen")
+             for name, array in zip(state.names, state.arrays) if name not in keys}
+    given: list[Any] = []
+    for name, array in zip(state.names, state.arrays):
+        if name in keys:
+            shape = array.shape[:-1] if array.dtype == np.uint32 else array.shape
+            given.append(Keys(tuple(f"{name}/{i}" for i in range(int(np.prod(shape)))) if shape else (name,), shape))
+        else:
+            given.append(e.compare("ne", slots[name], 0) if array.dtype == np.bool_ else slots[name])
+    closed, metrics = _jaxpr(function, state, batch, specs)
+    made = reader.read(closed, [*given, *inputs])
+    reader.check()
+    constant = {}
+    try:
+        for name, after in zip(state.names, made):
+            if name not in keys and after is not slots[name]:
+                graph.assign(name, e.cast(reader.value(after), slots[name].dtype))
+        for name, after in zip(metrics.names, made[len(state.names):]):
+            if not isinstance(after, Value):
+                constant[name] = after
+                continue
+            if after.shape != ():
+                raise Refused(f"{name}: expected metrics that are numbers, found an array {list(after.shape)}: give "
+                              "what there is for each sample by `predict`")
+            words = " loss" if name == "loss" else ""
+            better = "higher" if "acc" in name else "lower"
+            graph.reported.append((name, e.cast(after, "f32"), f"{words} better {better}"))
+        if predict is not None:
+            _add_predictions(graph, reader, predict, state, batch, specs, [*given, *inputs])
+    except Refused as problem:
+        raise ModelError(f"{title}: {problem}") from None
+    if not graph.assigned:
+        raise ModelError(f"{title}: expected a step that changes its state, found one that does not")
+    return _Traced(graph, metrics, keys, constant)
+
+
+def _specs(tree: Tree) -> list[Any]:
+    return [Spec(a.shape, a.dtype) for a in tree.arrays]
+
+
+def _jaxpr(function: Callable[..., Any], state: Tree, batch: Tree, specs: Sequence[Any]) -> tuple[Any, Tree]:
+    count = len(state.names)
+    found: list[Tree] = []
+
+    def flat(*given: Any) -> Any:
+        result = function(state.build(given[:count]), batch.build(given[count:]))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ModelError("expected a function that gives (state, metrics), found "
+                             f"{type(result).__name__}")
+        new = Tree.of(arrays_of(result[0]), STATE)
+        if new.structure != state.structure:
+            raise ModelError("expected a new state of the structure of the given one, found another: "
+                             f"{new.structure} in place of {state.structure}")
+        for name, before, after in zip(state.names, state.arrays, new.arrays):
+            if before.shape != after.shape or before.dtype != after.dtype:
+                raise ModelError(f"{name}: expected a new state of {before.dtype}{list(before.shape)}, found "
+                                 f"{after.dtype}{list(after.shape)}")
+        metrics = Tree.of(arrays_of(result[1]))
+        metrics.names = ["loss" if name == "value" else name for name in metrics.names]
+        found[:] = [metrics]
+        return [*new.arrays, *metrics.arrays]
+
+    try:
+        with _derivative.taken_whole(function):
+            closed = jax.make_jaxpr(flat)(*_specs(state), *specs)
+    except ModelError:
+        raise
+    except Exception as error:  # what JAX cannot trace
+        raise ModelError(places.refusal(error)) from error
+    return closed, found[0]
+
+
+def _add_predictions(graph: Graph, reader: Reader, predict: Callable[..., Any], state: Tree, batch: Tree,
+                     specs: Sequence[Any], given: Sequence[Any]) -> None:
+    names: list[str] = []
+
+    def flat(*arrays: Any) -> Any:
+        count = len(state.names)
+        tree = Tree.of(predict(state.build(arrays[:count]), batch.build(arrays[count:])))
+        names[:] = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in tree.names]
+        return tree.arrays
+
+    made = reader.read(jax.make_jaxpr(flat)(*_specs(state), *specs), given)
+    reader.check()
+    for name, result in zip(names, made):
+        value = reader.value(result)
+        if value.shape[:1] != (BATCH,) or has_batch(value.shape[1:]):
+            raise Refused(f"{name}: expected a prediction for each sample, found {list(value.shape)}")
+        graph.output(name, value)
+
+
+def _compare(own: Step, function: Callable[..., Any], state: Any, batch: Any) -> str:
+    """Two steps by JAX and by MTC, each from the same state."""
+    worst = 0.0
+    whole = jax.jit(function)
+    for count in (1, 2):
+        wanted, metrics = whole(state, batch)
+        found, shown = own(jax.tree.map(np.asarray, state), batch, allow_nan=True)
+        doubled = _in_double(function, state, batch)
+        pairs = {**_pairs(found, wanted, STATE), **_pairs(shown, metrics, "metrics")}
+        before = dict(zip(own._state.names, jax.tree.leaves(state)))
+        errors = {}
+        for name, (mine, theirs) in pairs.items():
+            mine, theirs = np.asarray(mine, "f8"), np.asarray(theirs, "f8")
+            change = np.abs(theirs - np.asarray(before[name], "f8")).max() if name in before and theirs.size else 0.0
+            size = max(float(np.abs(theirs).max()) if theirs.size else 0.0, 1e-30)
+            allowed = max(TOLERANCE * max(change, 1e-2 * size), 1e-6 * size)
+            if name in doubled:
+                allowed = max(allowed, 4 * float(np.abs(theirs - doubled[name]).max()) if theirs.size else 0.0)
+            same = (mine == theirs) | np.isnan(mine) & np.isnan(theirs)
+            errors[name] = float(np.where(same, 0, np.abs(mine - theirs)).max()) / allowed if mine.size else 0.0
+        wrong = {name: value for name, value in errors.items() if not value <= 1}
+        if wrong:
+            listed = "\n".join(f"  {name}: {value:.3g}" for name, value in
+                               sorted(wrong.items(), key=lambda item: -item[1])[:10])
+            raise ModelError(f"the step differs from JAX: after {count} of 2 steps {len(wrong)} of {len(errors)} "
+                             f"arrays, by so many times what rounding allows:\n{listed}")
+        worst = max([worst, *errors.values()])
+        state = wanted
+    return f"checked against JAX: 2 steps, {len(errors)} arrays of the state and metrics, agree"
+
+
+def _pairs(mine: Any, theirs: Any, prefix: str) -> dict[str, tuple[Any, Any]]:
+    tree = Tree.of(arrays_of(theirs), prefix)
+    return {name: (a, b) for name, a, b in zip(tree.names, jax.tree.leaves(mine), tree.arrays)}
+
+
+def _in_double(function: Callable[..., Any], state: Any, batch: Any) -> dict[str, Array]:
+    """What JAX makes of a step in float64; nothing where the function does not take it."""
+    def double(array: Any) -> Any:
+        array = np.asarray(array)
+        return jax.numpy.asarray(array, "float64") if array.dtype == np.float32 else array
+    try:
+        with jax.enable_x64(True):
+            new, metrics = function(jax.tree.map(double, state), jax.tree.map(double, batch))
+            trees = Tree.of(arrays_of(new), STATE), Tree.of(arrays_of(metrics), "metrics")
+            return {name: np.asarray(array, "f8") for tree in trees for name, array in zip(tree.names, tree.arrays)}
+    except Exception:  # noqa: BLE001 - the caller's code, which is for float32
+        return {}

@@ -1,0 +1,447 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An optimizer of PyTorch as the update of a plan.
+
+Its state is variables of the plan, and so are the expressions of hyper-parameters that the trace reads: before each
+step they get the values that PyTorch has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+import numpy as np
+
+from mtc._errors import ModelError
+from mtc._tensors import Array
+from mtc._trace import Graph, Refused, Value, layout, reductions
+from mtc._trace import elementwise as e
+from mtc.torch import _nodes
+from mtc.torch._convert import Converter
+from mtc.torch._framework import aten, torch
+from mtc.torch._scalars import Tree, evaluate, names_in
+from mtc.torch._trace import Entry, Key, Path, Tracer, Unit, kind_of
+from mtc.torch._watch import Groups
+
+PREFIX = "optimizer"
+RATE = "lr"
+LONGEST = 60  # characters of a name that is a formula
+_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
+_UNARY = {"neg": "neg", "sqrt": "sqrt", "abs": "abs", "exp": "exp", "log": "log"}
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "^"}
+
+Values = dict[str, Array]
+Order = Mapping[str, tuple[int, ...]]  # for each axis of a parameter's variable the axis of the parameter
+
+
+@dataclasses.dataclass
+class Slot:
+    """A variable of the optimizer's state.
+
+    Attributes:
+        name: of the variable.
+        entry: what it starts with.
+        order: for each axis of the variable the axis of the tensor.
+        keys: of what PyTorch has in it: of several parameters, where all have the same number.
+    """
+
+    name: str
+    entry: Entry
+    order: tuple[int, ...]
+    keys: list[Key]
+
+
+def checked(optimizer: Any) -> Any:
+    """The optimizer, if it is one whose step needs nothing but gradients."""
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise ModelError("expected an optimizer of torch.optim.Optimizer, or the name of MTC's, found "
+                         f"{type(optimizer).__module__}.{kind_of(optimizer)}")
+    step = inspect.signature(type(optimizer).step).parameters
+    if "closure" in step and step["closure"].default is inspect.Parameter.empty:
+        raise ModelError(f"expected an optimizer that takes a step by its gradients, found {kind_of(optimizer)}, which "
+                         "evaluates the loss again in a step")
+    return optimizer
+
+
+def updates(optimizer: Any, parameter: Any) -> bool:
+    """Whether a parameter is one of an optimizer's."""
+    return any(p is parameter for group in optimizer.param_groups for p in group["params"])
+
+
+def clipping(clip_norm: Optional[float], clip_value: Optional[float]) -> tuple[Optional[float], Optional[float]]:
+    """The most that the norm, or an element, of gradients may be."""
+    if clip_norm is not None and clip_value is not None:
+        raise ModelError("expected clip_norm or clip_value, found both")
+    return clip_norm, clip_value
+
+
+class Update:
+    """The update of an optimizer of PyTorch.
+
+    Attributes:
+        source: the optimizer.
+        prefix: of the names of its variables.
+        slots: of its state.
+        expressions: those of hyper-parameters that are variables, by name.
+    """
+
+    prefix = PREFIX
+    clips = False
+
+    def __init__(self, optimizer: Any, names: Mapping[Any, str], clip_norm: Optional[float] = None,
+                 clip_value: Optional[float] = None) -> None:
+        """`names`: of the parameters that are trained."""
+        self.source = optimizer
+        self.kind = kind_of(optimizer)
+        self.names = dict(names)
+        self.clipping = (clip_norm, clip_value)
+        self._tracer = Tracer(optimizer, names)
+        self.groups = Groups(optimizer, self.names, self._tracer.recorder, self._tracer.states)
+        self.slots: dict[str, Slot] = {}
+        self.expressions: dict[str, Tree] = {}
+        self._values: dict[str, float] = {}
+
+    # The plan
+
+    def add_to(self, graph: Graph, order: Order) -> None:
+        """Adds the update to a graph that has the parameters as variables."""
+        try:
+            self._add(graph, order, False)
+        except ModelError:
+            if not self._tracer.has_variant():
+                raise
+            self._add(graph, order, True)
+
+    def _add(self, graph: Graph, order: Order, capturable: bool) -> None:
+        units = self._tracer.trace(capturable)
+        for shared in (True, False):
+            graph.state.clear()
+            made = _Builder(self, graph, order, shared).build(units, self._tracer.recorder.trees)
+            if made is not None:
+                self.slots, self.expressions, assigned = made
+                for name, value in assigned:
+                    graph.assign(name, value)
+                return
+
+    # The state
+
+    def start(self) -> Values:
+        """The variables of the state, as the optimizer is now."""
+        state = self.source.state
+        parameters = {name: parameter for parameter, name in self.names.items()}
+        values: Values = {}
+        for slot in self.slots.values():
+            found = [self._now(key, slot.entry, state, parameters) for key in slot.keys]
+            if any(not np.array_equal(other, found[0]) for other in found[1:]):
+                raise ModelError(f"{self.kind}: expected one {slot.keys[0][1]} for all parameters, found several, as "
+                                 "when parameters join later: call mtc.torch.compile again")
+            values[slot.name] = np.array(np.transpose(found[0], slot.order), order="C").astype(
+                "i4" if _is_int(slot.entry.dtype) else "f4")
+        self._values = {}
+        return {**values, **self.follow()}
+
+    def _now(self, key: Key, entry: Entry, state: Mapping[Any, Any], parameters: Mapping[str, Any]) -> Array:
+        if key[1] == _STARTED:
+            return np.asarray(int(bool(state.get(parameters[key[0]]))))
+        holder: Any = (self.source.param_groups[key[0]] if isinstance(key[0], int)
+                       else state.get(parameters[key[0]]) or {})
+        value = holder.get(key[1])
+        if isinstance(value, torch.Tensor):
+            return np.asarray(value.detach().cpu().double().numpy())
+        if value is not None:
+            return np.asarray(value)
+        if entry.start is None:
+            return np.asarray(parameters[key[0]].detach().cpu().double().numpy())
+        return np.asarray(entry.start)
+
+    def follow(self) -> Values:
+        """The variables of hyper-parameters that have changed since this was called last.
+
+        Raises:
+            ModelError: something else has changed, which is a part of the trace.
+        """
+        hypers = self.groups.hypers()
+        if hypers is None and self._values:
+            return {}
+        hypers = hypers or self.groups.current()
+        found = {name: evaluate(tree, hypers) for name, tree in self.expressions.items()}
+        changed = {name: np.asarray(value, "f4") for name, value in found.items() if self._values.get(name) != value}
+        self._values = found
+        return changed
+
+    def follow_rate(self, session: Any) -> None:
+        """Gives a session the hyper-parameters of now."""
+        self.groups.check_state()
+        for name, value in self.follow().items():
+            session.variables[name] = value
+        self.source._opt_called = True  # else schedulers warn that the optimizer has made no step
+
+    def give_back(self, read: Callable[[str], Array], steps: int) -> None:
+        """Sets the state of PyTorch's optimizer from the variables of a session, which `read` gives by name."""
+        if not steps:
+            return
+        parameters = {name: parameter for parameter, name in self.names.items()}
+        for slot in self.slots.values():
+            array = read(slot.name)
+            array = np.transpose(array, [slot.order.index(i) for i in range(len(slot.order))])
+            for key in slot.keys:
+                if key[1] == _STARTED:
+                    continue
+                holder = (self.source.param_groups[key[0]] if isinstance(key[0], int)
+                          else self.source.state[parameters[key[0]]])
+                if slot.entry.number:
+                    holder[key[1]] = int(array) if _is_int(slot.entry.dtype) else float(array)
+                else:
+                    made = torch.from_numpy(np.array(array)).to(slot.entry.dtype)
+                    holder[key[1]] = made.reshape(slot.entry.shape)
+
+
+_STARTED = "(has a state)"  # of a parameter whose first update is another one
+
+
+def _is_int(dtype: Any) -> bool:
+    return not dtype.is_floating_point
+
+
+class _Builder:
+    """Puts the update into a graph.
+
+    `shared`: one variable for numbers, such as the count of steps, that all parameters have alike.
+    """
+
+    def __init__(self, update: Update, graph: Graph, order: Order, shared: bool) -> None:
+        self.update = update
+        self.graph = graph
+        self.order = order
+        self.shared = shared
+        self.slots: dict[str, Slot] = {}
+        self.values: dict[str, Value] = {}  # of slots and expressions
+        self.results: dict[str, Value] = {}  # of slots
+        self.expressions: dict[str, Tree] = {}
+        self.numbers: dict[Tree, Value] = {}
+
+    def build(self, units: Sequence[Unit], trees: Mapping[Tree, int]) -> Any:
+        """(slots, expressions, what is assigned); None where numbers that were shared are not alike."""
+        table = list(trees)
+        gradients = self._gradients()
+        assigned: list[tuple[str, Value]] = []
+        for unit in units:
+            for names in zip(*unit.alike):
+                renamed = dict(zip(unit.parameters, names))
+                try:
+                    parameters = self._build_unit(unit, renamed, gradients, table)
+                except _NotAlike:
+                    return None
+                assigned += [(name, self._stored(value, name)) for name, value in parameters.items()]
+        for name, value in self.results.items():
+            slot = self.slots[name]
+            assigned.append((name, e.cast(layout.transpose(value, slot.order), self.values[name].dtype)))
+        return self.slots, self.expressions, assigned
+
+    def _stored(self, value: Value, name: str) -> Value:
+        return layout.transpose(value, self.order[name])
+
+    def _logical(self, value: Value, order: Sequence[int]) -> Value:
+        return layout.transpose(value, [list(order).index(i) for i in range(len(order))])
+
+    def _gradients(self) -> dict[str, Value]:
+        """Those of all parameters, clipped as torch.nn.utils.clip_grad_norm_ and clip_grad_value_ do."""
+        found = {name: self._logical(self.graph.gradient(self.graph.variables[name]), self.order[name])
+                 for name in self.update.names.values()}
+        norm, bound = self.update.clipping
+        if bound is not None:
+            found = {name: e.binary("minimum", e.binary("maximum", g, -bound), bound) for name, g in found.items()}
+        if norm is not None and found:
+            total: Optional[Value] = None
+            for g in found.values():
+                square = reductions.reduce("sum", e.unary("square", g), range(g.rank))
+                total = square if total is None else e.binary("add", total, square)
+            assert total is not None
+            factor = e.binary("div", norm, e.binary("add", e.unary("sqrt", total), 1e-6))
+            factor = e.binary("minimum", factor, 1.0)
+            found = {name: e.binary("mul", g, factor) for name, g in found.items()}
+        return found
+
+    def _build_unit(self, unit: Unit, renamed: Mapping[str, str], gradients: Mapping[str, Value],
+                    table: Sequence[Tree]) -> dict[str, Value]:
+        names = list(renamed.values())
+        keys = [(key[0] if isinstance(key[0], int) else renamed[key[0]], *key[1:]) for key in unit.entries]
+        entries = [self.update._tracer.entries[key] for key in keys]
+        slots = [self._slot(key, entry) for key, entry in zip(keys, entries)]
+        given = [*(self._logical(self.graph.variables[n], self.order[n]) for n in names),
+                 *(gradients[n] for n in names),
+                 *(self._logical(self.values[slot.name], slot.order) for slot in slots)]
+        results = self._converted(unit.paths, given, table)
+        if unit.first:
+            firsts = self._converted(unit.first, given, table)
+            started = self._slot((names[0], _STARTED), Entry((), torch.int64, True, 0))
+            self.results[started.name] = self.graph.constant(1, "i32")
+            test = e.compare("ne", self.values[started.name], 0)
+            results = [e.select(test, a, e.cast(b, a.dtype)) for a, b in zip(results, firsts)]
+        for slot, value, tensor in zip(slots, results[len(names):], given[2 * len(names):]):
+            if value is tensor:
+                continue
+            known = self.results.setdefault(slot.name, value)
+            if known is not value:
+                raise _NotAlike
+        return {name: value for name, value, old in zip(names, results, given) if value is not old}
+
+    def _slot(self, key: Key, entry: Entry) -> Slot:
+        """The variable of what is remembered."""
+        owner = f"group{key[0]}" if isinstance(key[0], int) else key[0]
+        number = entry.shape == () and isinstance(entry.start, (int, float, np.ndarray)) and not entry.of_gradient
+        if self.shared and number and not isinstance(key[0], int) and key[1] != _STARTED:
+            name = f"{PREFIX}/{key[1]}"
+        else:
+            name = f"{PREFIX}/{owner}/{key[1]}"
+        found = self.slots.get(name)
+        if found is not None:
+            if key not in found.keys:
+                if self._starts_of(found.keys[0], found.entry) != self._starts_of(key, entry):
+                    raise _NotAlike
+                found.keys.append(key)
+            return found
+        order: tuple[int, ...] = tuple(range(len(entry.shape)))
+        if not isinstance(key[0], int) and len(self.order[key[0]]) == len(order):
+            order = self.order[key[0]]
+        made = self.slots[name] = Slot(name, entry, order, [key])
+        self.values[name] = self.graph.slot(name, tuple(entry.shape[i] for i in order),
+                                            "i32" if _is_int(entry.dtype) else "f32")
+        return made
+
+    def _starts_of(self, key: Key, entry: Entry) -> float:
+        parameters = {name: parameter for parameter, name in self.update.names.items()}
+        return float(self.update._now(key, entry, self.update.source.state, parameters))
+
+    def _converted(self, paths: Sequence[Path], given: Sequence[Value], table: Sequence[Tree]) -> list[Value]:
+        """The new parameters and entries."""
+        made = [_Nodes(self.graph, self.update.kind, lambda i: self.number(table[i])).results(path.graph, given)
+                for path in paths]
+        return self._selected([path.decisions for path in paths], made, 0)
+
+    def _selected(self, decisions: Sequence[Sequence[bool]], made: Sequence[list[Value]],
+                  depth: int) -> list[Value]:
+        """The results of the way that the conditions say, of ways that are the same up to a depth."""
+        if len(decisions) == 1:
+            return made[0][:len(made[0]) - len(decisions[0])]
+        condition = made[0][len(made[0]) - len(decisions[0]) + depth]
+        sides = []
+        for way in (True, False):
+            chosen = [i for i, d in enumerate(decisions) if d[depth] == way]
+            sides.append(self._selected([decisions[i] for i in chosen], [made[i] for i in chosen], depth + 1))
+        return [a if a is b else e.select(condition, a, e.cast(b, a.dtype)) for a, b in zip(*sides)]
+
+    # Expressions of hyper-parameters
+
+    def number(self, tree: Tree) -> Value:
+        """The value of an expression. Where it has the learning rate it is computed in the plan, which `mtrun` may
+        give another one."""
+        found = self.numbers.get(tree)
+        if found is None:
+            found = self.numbers[tree] = self._number(tree)
+        return found
+
+    def _number(self, tree: Tree) -> Value:
+        if isinstance(tree, (int, float)):
+            return self.graph.constant(np.float32(tree))
+        rates = {name for name in names_in(tree) if name.rpartition("/")[2] == RATE}
+        if rates and isinstance(tree, tuple):
+            if tree[0] in _BINARY:
+                return e.binary(_BINARY[tree[0]], self.number(tree[1]), self.number(tree[2]))
+            if tree[0] in _UNARY:
+                return e.unary(_UNARY[tree[0]], self.number(tree[1]))
+        if not names_in(tree):
+            return self.graph.constant(np.float32(evaluate(tree, {})))
+        name = f"{PREFIX}/{_formula(tree)}"
+        if len(name) > LONGEST:
+            name = f"{PREFIX}/number{len(self.expressions)}"
+        words = "frozen"
+        if isinstance(tree, str) and tree in rates and len(self.update.groups.used) == 1:
+            name, words = f"{PREFIX}/learning_rate", "frozen role(learning_rate)"
+        self.expressions[name] = tree
+        return self.graph.slot(name, (), "f32", words)
+
+
+class _NotAlike(Exception):
+    """Numbers that were to share a variable differ."""
+
+
+def _formula(tree: Tree) -> str:
+    if isinstance(tree, tuple):
+        parts = [_formula(part) for part in tree[1:]]
+        if tree[0] in _SIGNS:
+            return f"({f' {_SIGNS[tree[0]]} '.join(parts)})"
+        return f"{tree[0]}({', '.join(parts)})"
+    return tree if isinstance(tree, str) else f"{tree:g}"
+
+
+class _Nodes(Converter):
+    """Converts the nodes of a trace of an optimizer."""
+
+    def __init__(self, graph: Graph, kind: str, number: Callable[[int], Value]) -> None:  # pylint: disable=W0231
+        self.graph = graph
+        self._kind = kind
+        self._number = number
+        self._values = {}
+        self._streams = 0
+        self._node = None
+        self._table: Any = None
+
+    def results(self, module: Any, given: Sequence[Value]) -> list[Value]:
+        """What the trace makes of these operands."""
+        nodes = list(module.graph.nodes)
+        places = [node for node in nodes if node.op == "placeholder"]
+        *operands, self._table = places
+        self._values.update(zip(operands, given))
+        (output,) = [node for node in nodes if node.op == "output"]
+        wanted = _nodes.needed(output.all_input_nodes)
+        for node in nodes:
+            if node.op in ("call_function", "get_attr") and node in wanted:
+                self._node = node
+                try:
+                    self._values[node] = self._of(node, module)
+                except Refused as problem:
+                    raise ModelError(f"{self._kind}: {_nodes.name_of(node.target)}: {problem}") from None
+        return [self.value(self._values[node]) for node in output.args[0]]
+
+    def layer(self) -> str:
+        return PREFIX
+
+    def stream(self) -> str:
+        raise Refused("random numbers in an update")
+
+    def _of(self, node: Any, module: Any) -> Any:
+        if node.op == "get_attr":
+            return self._lift_constant(getattr(module, node.target))
+        name = _nodes.name_of(node.target)
+        if name == "select" and node.args[0] is self._table:
+            return self._number(int(node.args[2]))
+        if name in ("_local_scalar_dense", "lift_fresh_copy", "clone", "detach", "alias"):
+            return self._values[node.args[0]]
+        if name == "copy":
+            target, source = (self.value(self._values[argument]) for argument in node.args[:2])
+            return layout.broadcast(e.cast(source, target.dtype), target.shape)
+        if name in ("rsub", "sub") and (found := self._one_minus_exp(node, name)) is not None:
+            return found
+        if name in ("full", "full_like") and isinstance(fill := node.args[1], torch.fx.Node):
+            return layout.broadcast(e.cast(self.value(self._values[fill]), _nodes.dtype_of(node.meta["val"].dtype)),
+                                    _nodes.shape_of(node.meta["val"]))
+        val = node.meta.get("val")
+        if isinstance(val, torch.Tensor) and val.dtype in (torch.bfloat16, torch.float16):
+            with val.fake_mode:
+                node.meta["val"] = val.float()  # a plan computes in float32
+            if name == "_to_copy":
+                return self.value(self._values[node.args[0]])
+        return self._convert_node(node)
+
+    def _lift_constant(self, tensor: Any) -> Value:
+        return self.graph.constant(tensor.detach().cpu().double().numpy() if tensor.dtype.is_floating_point
+                                   else tensor.detach().cpu().numpy())
+
+    def _one_minus_exp(self, node: Any, name: str) -> Optional[Value]:
+        """1 - e^x, which is exact for a small x as -expm1(x)."""
+        one, power = node.args[:2] if name == "sub" else node.args[1::-1]
+        if one != 1 or node.kwargs or not isinstance(power, torch.fx.Node) or power.target is not aten.exp.default:
+            return None
+        return e.unary("neg", e.unary("expm1", self.value(self._values[power.args[0]])))
