@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/CpuDeviceGroup.h"
 #include "runtime/device/AvailableMemory.h"
+#include "runtime/device/ProcessGroup.h"
+#include "runtime/plan/Check.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -53,6 +55,15 @@ CpuDeviceGroup::~CpuDeviceGroup() {
 
 Status CpuDeviceGroup::start(const GroupOptions &options) {
   counts_.resize(static_cast<size_t>(options.devices) * static_cast<size_t>(options.threads));
+  processGroup_ = options.processGroup;
+  if (options.transport) {
+    HostCommunicator::Watch watch;
+    watch.timeout = processGroup_->timeout();
+    watch.check = [group = processGroup_] { return group->check(); };
+    watch.lose = [group = processGroup_](std::string message) { return group->lose(std::move(message)); };
+    watch.title = [group = processGroup_](int process) { return group->title(process); };
+    communicator_ = std::make_unique<HostCommunicator>(*options.transport, std::move(watch));
+  }
   return pool_.start(options.devices, options.threads, options.pin, options.spin, options.log);
 }
 
@@ -91,12 +102,29 @@ Status CpuDeviceGroup::allocate(int device, uint64_t bytes, void **memory) {
   return {};
 }
 
-uint64_t CpuDeviceGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
-  return static_cast<uint64_t>(pool_.threads()) * scratchBytes_;
+void CpuDeviceGroup::measureStaging(const Plan &plan) {
+  for (const mt::plan::Program *program : Each(plan.tables().programs()))
+    for (const mt::plan::Step *step : Each(program->steps()))
+      if (communicator_ && step->kernel() < 0)
+        stagingElements_ =
+            std::max(stagingElements_,
+                     HostCommunicator::stagingElements(static_cast<int64_t>(step->partial_bytes() / sizeof(float)),
+                                                       processGroup_->processes()));
 }
 
-// All programs share the scratch memory. Each thread writes its own first, so that the pages are near it.
+uint64_t CpuDeviceGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
+  return static_cast<uint64_t>(pool_.threads()) * scratchBytes_ +
+         static_cast<uint64_t>(stagingElements_) * sizeof(float);
+}
+
+// All programs share the memory. Each thread writes its own scratch memory first, so that the pages are near it.
 Status CpuDeviceGroup::prepare(BoundProgram &program) {
+  if (stagingElements_ > 0 && !staging_) {
+    void *memory = nullptr;
+    if (Status status = allocate(0, static_cast<uint64_t>(stagingElements_) * sizeof(float), &memory); !status.ok())
+      return status;
+    staging_ = static_cast<float *>(memory);
+  }
   if (scratchBytes_ == 0 || !scratch_.empty())
     return {};
   uint64_t bytes = static_cast<uint64_t>(pool_.threads()) * scratchBytes_;
@@ -135,6 +163,10 @@ void CpuDeviceGroup::copyOut(int device, void *to, const void *from, uint64_t by
 
 void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments> runs) {
   const StepArguments &arguments = runs[0];
+  if (!health_.ok())
+    return;
+  if (processGroup_)
+    processGroup_->begin();
   for (DeviceProgram &device : program.devices) {
     device.params.rows = std::clamp<int64_t>(arguments.n - device.firstRow, 0, device.maxRows);
     device.params.first_row = device.firstRow;
@@ -142,6 +174,7 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
     device.params.count = 0;
     device.params.seed = arguments.seed;
     pointToRows(device, arguments, device.firstRow);
+    rows_ += program.signature.empty() ? 0 : device.params.rows; // `init` has no samples
   }
   struct Walk {
     CpuDeviceGroup *group;
@@ -157,14 +190,42 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
         },
         &walk);
     program.tracer->endRun();
-    return;
+  } else {
+    pool_.run(
+        [](void *context, const Worker &worker) {
+          auto &walk = *static_cast<Walk *>(context);
+          walk.group->walk<false>(*walk.program, *walk.arguments, worker, nullptr);
+        },
+        &walk);
   }
-  pool_.run(
-      [](void *context, const Worker &worker) {
-        auto &walk = *static_cast<Walk *>(context);
-        walk.group->walk<false>(*walk.program, *walk.arguments, worker, nullptr);
-      },
-      &walk);
+  if (processGroup_ && health_.ok())
+    processGroup_->end();
+}
+
+// The process's own partial sum is complete, so only the exchange is left. One thread runs it: libraries of MPI may
+// refuse calls of several threads.
+uint64_t CpuDeviceGroup::allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker,
+                                   TrackedStep tracked) {
+  if (!communicator_)
+    return collectives_.allReduce(program, index, active, worker, tracked);
+  pool_.waitForAll();
+  tracked.mark(SpanKind::Wait);
+  uint64_t received = 0;
+  if (worker.index == 0 && health_.ok()) {
+    const ReduceTree &tree = *program.tree;
+    const BoundAllReduce &reduce = program.allReduces[index];
+    uint64_t before = communicator_->received();
+    auto add = [&](const float *a, const float *b, float *out, int64_t elements) {
+      addPartials(tree, a, b, out, elements, 0, (elements + tree.elementsPerTile - 1) / tree.elementsPerTile);
+    };
+    health_ = communicator_->allReduce({reduce.elements, active, reduce.partials[0], reduce.results[0], staging_},
+                                       tree.sums[static_cast<size_t>(active)], add);
+    received = communicator_->received() - before;
+  }
+  tracked.mark(SpanKind::Transfer);
+  pool_.waitForAll();
+  tracked.mark(SpanKind::Wait);
+  return received;
 }
 
 void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
@@ -188,9 +249,7 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   DeviceProgram &device = program.devices[worker.device];
   mt_kernel_params params = device.params; // a copy, because `count` and `scratch` differ per worker
   params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
-  int active = 0; // number of devices with valid rows
-  for (const DeviceProgram &other : program.devices)
-    active += other.firstRow < arguments.n;
+  int active = program.activeDevices(arguments.n);
   counts_[worker.index].received = 0;
   Track *track = traced ? &tracer->track(static_cast<size_t>(worker.index)) : nullptr;
   if constexpr (traced)
@@ -202,8 +261,7 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   };
   auto run = [&](const BoundStep &step) {
     if (!step.kernel) {
-      counts_[worker.index].received +=
-          collectives_.allReduce(program, step.allReduce, active, worker, {track, step.index});
+      counts_[worker.index].received += allReduce(program, step.allReduce, active, worker, {track, step.index});
     } else if (!step.usesRows || params.rows > 0) {
       launch(step, params, worker);
       if constexpr (traced)

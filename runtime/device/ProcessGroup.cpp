@@ -26,7 +26,7 @@ Status ProcessGroup::open(const ProcessGroupOptions &options, std::unique_ptr<Pr
 
 ProcessGroup::~ProcessGroup() {
   for (Connection &connection : connections_) {
-    if (lost_.ok())
+    if (lost_.ok() && !left_)
       (void)send(connection, 'e', std::to_string(done_));
     if (connection.socket >= 0)
       ::close(connection.socket);
@@ -168,6 +168,55 @@ Status ProcessGroup::broadcast(std::string &bytes) {
   }
   end();
   return {};
+}
+
+Status ProcessGroup::gather(const std::string &own, std::vector<std::string> &all) {
+  begin();
+  if (Status status = check(); !status.ok())
+    return status;
+  all.clear();
+  if (options_.process != 0) {
+    if (Status status = send(connections_[0], 's', own); !status.ok())
+      return lose(status.message());
+    end();
+    return {};
+  }
+  all.resize(static_cast<size_t>(options_.processes));
+  all[0] = own;
+  for (Connection &connection : connections_)
+    if (Status status = waitForBroadcast(connection, all[static_cast<size_t>(connection.process)]); !status.ok())
+      return status;
+  end();
+  return {};
+}
+
+// Waits until a process has ended after the same work.
+bool ProcessGroup::waitForEnd(Connection &from) {
+  auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(std::min(options_.timeout, 1e6)));
+  while (!from.ended && lost_.ok() && from.socket >= 0 && Clock::now() < deadline)
+    receive(from, millisecondsTo(deadline));
+  return from.ended && from.after == done_ && lost_.ok();
+}
+
+// Process 0 answers when all others have ended.
+bool ProcessGroup::leave() {
+  if (!lost_.ok() || left_)
+    return false;
+  left_ = true;
+  bool all = true;
+  std::string work = std::to_string(done_);
+  if (options_.process != 0)
+    return send(connections_[0], 'e', work).ok() && waitForEnd(connections_[0]);
+  for (Connection &connection : connections_)
+    all = all && waitForEnd(connection);
+  for (Connection &connection : connections_)
+    if (connection.socket >= 0) {
+      bool sent = all ? send(connection, 'e', work).ok()
+                      : send(connection, 'x', std::to_string(MT_LOST) + "another process was lost").ok();
+      all = all && sent;
+    }
+  return all;
 }
 
 Status ProcessGroup::agree(const std::string &lines, bool force, const std::function<void(const std::string &)> &warn) {

@@ -42,6 +42,12 @@ public:
 
   // Broadcasts `bytes` from process 0. Collective: all processes must call it the same number of times. MT_LOST.
   Status broadcast(std::string &bytes);
+  // Collects a text of each process in process 0: `all` receives them by process there, and nothing elsewhere.
+  // Collective: all processes must call it the same number of times. MT_LOST.
+  Status gather(const std::string &own, std::vector<std::string> &all);
+  // Ends the group in all processes: waits until each has called it after the same pieces of work. Returns false if a
+  // process is lost, has ended with an error, or does not call it before the timeout. Nothing may follow.
+  bool leave();
   // Compares lines "WHAT: VALUE" in all processes. Collective: all processes must call it the same number of times.
   // MT_INVALID in all processes if a process has other lines; with `force` in process 0 the difference is only passed
   // to `warn`. MT_LOST.
@@ -92,6 +98,7 @@ private:
   // Handles messages that arrive within `milliseconds`.
   void receive(Connection &from, int milliseconds);
   Status waitForBroadcast(Connection &from, std::string &bytes);
+  bool waitForEnd(Connection &from);
   void take(Connection &from, const Message &message);
   Status missing() const;
   std::string patience() const; // a text such as "600 seconds"
@@ -102,6 +109,7 @@ private:
   uint64_t refused_ = 0;                // number of connections that did not know the secret
   Status lost_;
   uint64_t begun_ = 0, done_ = 0;
+  bool left_ = false; // the others know that this process has ended
 };
 
 } // namespace mtrun

@@ -25,9 +25,13 @@ static int quotaOf(const char *path) {
   return limited ? static_cast<int>(std::clamp((quota + period / 2) / period, 1L, 1024L)) : 0;
 }
 
-int usableCpus() {
+int allowedCpus() {
   cpu_set_t set;
-  int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int usableCpus() {
+  int cpus = allowedCpus();
   int quota = quotaOf("/sys/fs/cgroup/cpu.max");
   return std::max(1, quota ? std::min(cpus, quota) : cpus);
 }
