@@ -15,9 +15,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t pieceElements = 1 << 20;                // 4 MiB
-constexpr int eagerTests = 300;                           // tests before this thread lets others run
+constexpr int eagerTests = 50;                            // tests before this thread lets others run
 constexpr auto lookAround = std::chrono::milliseconds(2); // interval between checks of the other processes
-constexpr auto restless = std::chrono::milliseconds(1);   // waiting time before this thread sleeps between tests
+constexpr auto restless = std::chrono::microseconds(100); // waiting time before this thread sleeps between tests
 constexpr auto nap = std::chrono::microseconds(20);
 
 // Waits a little more from test to test, and checks at intervals whether waiting is of use.

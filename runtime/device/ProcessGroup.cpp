@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Messages between connected processes: 's': broadcast bytes; 'e': normal end, with the number of completed pieces of
-// work; 'x': the run ends with an error: a digit for its code, and its text. Rendezvous.cpp connects the processes.
+// work; 'a': all processes have ended normally; 'x': the run ends with an error: a digit for its code, and its text.
+// Rendezvous.cpp connects the processes.
 #include "runtime/device/ProcessGroup.h"
 
 #include "runtime/device/Socket.h"
@@ -77,6 +78,9 @@ void ProcessGroup::take(Connection &from, const Message &message) {
   case 'e':
     from.ended = true;
     std::from_chars(bytes.data(), bytes.data() + bytes.size(), from.after);
+    break;
+  case 'a':
+    from.allEnded = true;
     break;
   case 'x':
     if (lost_.ok() && !bytes.empty()) {
@@ -190,29 +194,28 @@ Status ProcessGroup::gather(const std::string &own, std::vector<std::string> &al
   return {};
 }
 
-// Waits until a process has ended after the same work.
-bool ProcessGroup::waitForEnd(Connection &from) {
+bool ProcessGroup::waitFor(Connection &from, const bool &happened) {
   auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                      std::chrono::duration<double>(std::min(options_.timeout, 1e6)));
-  while (!from.ended && lost_.ok() && from.socket >= 0 && Clock::now() < deadline)
+  while (!happened && lost_.ok() && from.socket >= 0 && Clock::now() < deadline)
     receive(from, millisecondsTo(deadline));
-  return from.ended && from.after == done_ && lost_.ok();
+  return happened && lost_.ok();
 }
 
-// Process 0 answers when all others have ended.
 bool ProcessGroup::leave() {
   if (!lost_.ok() || left_)
     return false;
   left_ = true;
   bool all = true;
-  std::string work = std::to_string(done_);
-  if (options_.process != 0)
-    return send(connections_[0], 'e', work).ok() && waitForEnd(connections_[0]);
   for (Connection &connection : connections_)
-    all = all && waitForEnd(connection);
+    all = send(connection, 'e', std::to_string(done_)).ok() && all;
+  if (options_.process != 0)
+    return all && waitFor(connections_[0], connections_[0].allEnded);
+  for (Connection &connection : connections_)
+    all = all && waitFor(connection, connection.ended) && connection.after == done_;
   for (Connection &connection : connections_)
     if (connection.socket >= 0) {
-      bool sent = all ? send(connection, 'e', work).ok()
+      bool sent = all ? send(connection, 'a', "").ok()
                       : send(connection, 'x', std::to_string(MT_LOST) + "another process was lost").ok();
       all = all && sent;
     }

@@ -75,6 +75,7 @@ private:
     bool answered = false;           // the name of process 0 has arrived: all processes are connected
     bool ended = false;              // the process ended normally after `after` pieces of work
     uint64_t after = 0;
+    bool allEnded = false; // from process 0: all processes have ended normally after the same work
   };
   // In process 0: a connection that has not identified itself.
   struct Stranger {
@@ -98,7 +99,8 @@ private:
   // Handles messages that arrive within `milliseconds`.
   void receive(Connection &from, int milliseconds);
   Status waitForBroadcast(Connection &from, std::string &bytes);
-  bool waitForEnd(Connection &from);
+  // Handles messages until `happened`, a field of the connection, is true. Returns false after a loss or the timeout.
+  bool waitFor(Connection &from, const bool &happened);
   void take(Connection &from, const Message &message);
   Status missing() const;
   std::string patience() const; // a text such as "600 seconds"

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 #include <set>
 #include <unistd.h>
 
@@ -19,8 +20,9 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
+// While an exception ends this process alone, it does not wait for the others, which notice its end.
 SessionDevices::~SessionDevices() {
-  if (transport && processGroup)
+  if (transport && processGroup && std::uncaught_exceptions() == 0)
     endMpiAtExit(processGroup->leave());
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/support/device_spec.h"
 #include "runtime/support/launcher.h"
 #include "tools/commandline/CommandLine.h"
+#include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Run.h"
 
 #include <algorithm>
@@ -100,7 +101,24 @@ void takeRank(const mtrun::Launcher &by, bool onGpus, Arguments &arguments) {
     session.local_process = 0;
 }
 
+bool isGuarded = false;
+
+void tellOfEnd() {
+  if (!isGuarded)
+    return;
+  reportError(MT_NO_DEVICE, "the library of MPI ended this process, which a library of another version than the "
+                            "launcher's does; MTRUN_MPI names another file");
+  _exit(MT_NO_DEVICE);
+}
+
 } // namespace
+
+MpiGuard::MpiGuard() {
+  isGuarded = true;
+  std::atexit(tellOfEnd);
+}
+
+MpiGuard::~MpiGuard() { isGuarded = false; }
 
 std::vector<int> distinctGpus(const std::string &devices) {
   mtrun::DeviceSpec spec;

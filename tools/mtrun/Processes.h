@@ -21,6 +21,14 @@ inline constexpr const char *secretVariable = "MTC_SECRET";
 // Throws Failure.
 std::optional<int> distribute(Arguments &arguments, char **argv);
 
+// While it lives, exit() reports that the library of MPI has ended this process: MPI_Init does that if it cannot work
+// with the launcher, and nothing else calls exit().
+class MpiGuard {
+public:
+  MpiGuard();
+  ~MpiGuard();
+};
+
 // Returns the GPUs of a device list; empty if it has no GPUs or several devices on one GPU.
 std::vector<int> distinctGpus(const std::string &devices);
 

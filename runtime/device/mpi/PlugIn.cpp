@@ -93,7 +93,8 @@ void version(char *text, size_t room) {
   (void)MPI_Get_library_version(message, &size);
   std::strncpy(text, message, room - 1);
   text[room - 1] = '\0';
-  text[std::strcspn(text, "\n")] = '\0'; // MPICH's text has several lines
+  text[std::strcspn(text, ",\n")] = '\0'; // what follows tells how the library was built
+  std::replace(text, text + std::strlen(text), '\t', ' ');
 }
 
 } // namespace

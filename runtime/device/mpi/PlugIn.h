@@ -28,7 +28,7 @@ typedef struct mtrun_mpi_functions {
   /* Ends MPI, if start() has started it. All processes must call it. */
   void (*finish)(void);
   void (*describe)(int error, char *text, size_t room);
-  void (*version)(char *text, size_t room); /* the library, on one line */
+  void (*version)(char *text, size_t room); /* the library and its version */
 } mtrun_mpi_functions;
 
 MT_API const mtrun_mpi_functions *mtrun_mpi_plug_in(void);
