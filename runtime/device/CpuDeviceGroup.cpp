@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/CpuDeviceGroup.h"
 #include "runtime/device/AvailableMemory.h"
-#include "runtime/device/ProcessGroup.h"
-#include "runtime/plan/Check.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -55,15 +53,8 @@ CpuDeviceGroup::~CpuDeviceGroup() {
 
 Status CpuDeviceGroup::start(const GroupOptions &options) {
   counts_.resize(static_cast<size_t>(options.devices) * static_cast<size_t>(options.threads));
-  processGroup_ = options.processGroup;
-  if (options.transport) {
-    HostCommunicator::Watch watch;
-    watch.timeout = processGroup_->timeout();
-    watch.check = [group = processGroup_] { return group->check(); };
-    watch.lose = [group = processGroup_](std::string message) { return group->lose(std::move(message)); };
-    watch.title = [group = processGroup_](int process) { return group->title(process); };
-    communicator_ = std::make_unique<HostCommunicator>(*options.transport, std::move(watch));
-  }
+  if (options.transport)
+    exchange_ = std::make_unique<ProcessExchange>(*options.transport, *options.processGroup);
   return pool_.start(options.devices, options.threads, options.pin, options.spin, options.log);
 }
 
@@ -102,29 +93,26 @@ Status CpuDeviceGroup::allocate(int device, uint64_t bytes, void **memory) {
   return {};
 }
 
-void CpuDeviceGroup::measureStaging(const Plan &plan) {
-  for (const mt::plan::Program *program : Each(plan.tables().programs()))
-    for (const mt::plan::Step *step : Each(program->steps()))
-      if (communicator_ && step->kernel() < 0)
-        stagingElements_ =
-            std::max(stagingElements_,
-                     HostCommunicator::stagingElements(static_cast<int64_t>(step->partial_bytes() / sizeof(float)),
-                                                       processGroup_->processes()));
+void CpuDeviceGroup::measureExchanges(const Plan &plan) {
+  if (exchange_)
+    exchange_->measure(plan);
 }
 
 uint64_t CpuDeviceGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
-  return static_cast<uint64_t>(pool_.threads()) * scratchBytes_ +
-         static_cast<uint64_t>(stagingElements_) * sizeof(float);
+  return static_cast<uint64_t>(pool_.threads()) * scratchBytes_ + (exchange_ ? exchange_->stagingBytes() : 0);
 }
 
 // All programs share the memory. Each thread writes its own scratch memory first, so that the pages are near it.
 Status CpuDeviceGroup::prepare(BoundProgram &program) {
-  if (stagingElements_ > 0 && !staging_) {
+  if (exchange_ && !exchange_->hasStaging()) {
     void *memory = nullptr;
-    if (Status status = allocate(0, static_cast<uint64_t>(stagingElements_) * sizeof(float), &memory); !status.ok())
+    if (Status status = allocate(0, exchange_->stagingBytes(), &memory); !status.ok())
       return status;
-    staging_ = static_cast<float *>(memory);
+    exchange_->setStaging(memory);
   }
+  if (exchange_)
+    if (Status status = exchange_->prepare(program); !status.ok())
+      return status;
   if (scratchBytes_ == 0 || !scratch_.empty())
     return {};
   uint64_t bytes = static_cast<uint64_t>(pool_.threads()) * scratchBytes_;
@@ -165,8 +153,8 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
   const StepArguments &arguments = runs[0];
   if (!health_.ok())
     return;
-  if (processGroup_)
-    processGroup_->begin();
+  if (exchange_)
+    exchange_->begin(program, arguments.n);
   for (DeviceProgram &device : program.devices) {
     device.params.rows = std::clamp<int64_t>(arguments.n - device.firstRow, 0, device.maxRows);
     device.params.first_row = device.firstRow;
@@ -198,34 +186,39 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
         },
         &walk);
   }
-  if (processGroup_ && health_.ok())
-    processGroup_->end();
+  if (exchange_) {
+    health_ = exchange_->finish();
+    counts_[0].received = exchange_->receivedInRun();
+  }
 }
 
-// The process's own partial sum is complete, so only the exchange is left. One thread runs it: libraries of MPI may
-// refuse calls of several threads.
-uint64_t CpuDeviceGroup::allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker,
-                                   TrackedStep tracked) {
-  if (!communicator_)
-    return collectives_.allReduce(program, index, active, worker, tracked);
+// The process's own partial sum is complete, so only the exchange is left. One thread at a time runs it: libraries of
+// MPI may refuse calls of several threads.
+void CpuDeviceGroup::allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker,
+                               TrackedStep tracked) {
+  if (!exchange_) {
+    counts_[worker.index].received += collectives_.allReduce(program, index, active, worker, tracked);
+    return;
+  }
   pool_.waitForAll();
   tracked.mark(SpanKind::Wait);
-  uint64_t received = 0;
-  if (worker.index == 0 && health_.ok()) {
-    const ReduceTree &tree = *program.tree;
-    const BoundAllReduce &reduce = program.allReduces[index];
-    uint64_t before = communicator_->received();
-    auto add = [&](const float *a, const float *b, float *out, int64_t elements) {
-      addPartials(tree, a, b, out, elements, 0, (elements + tree.elementsPerTile - 1) / tree.elementsPerTile);
-    };
-    health_ = communicator_->allReduce({reduce.elements, active, reduce.partials[0], reduce.results[0], staging_},
-                                       tree.sums[static_cast<size_t>(active)], add);
-    received = communicator_->received() - before;
-  }
+  if (worker.index == 0)
+    exchange_->run(index);
   tracked.mark(SpanKind::Transfer);
   pool_.waitForAll();
   tracked.mark(SpanKind::Wait);
-  return received;
+}
+
+// The next step has a barrier if it needs the result.
+void CpuDeviceGroup::beginAllReduce(const OrderedStep &step, uint32_t index, const Worker &worker,
+                                    TrackedStep tracked) {
+  pool_.waitForAll();
+  tracked.mark(SpanKind::Wait);
+  if (worker.index == 0 && step.inPlace)
+    exchange_->run(index);
+  else if (worker.index == 0)
+    exchange_->post(index);
+  tracked.mark(SpanKind::Transfer);
 }
 
 void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
@@ -261,13 +254,27 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   };
   auto run = [&](const BoundStep &step) {
     if (!step.kernel) {
-      counts_[worker.index].received += allReduce(program, step.allReduce, active, worker, {track, step.index});
+      allReduce(program, step.allReduce, active, worker, {track, step.index});
     } else if (!step.usesRows || params.rows > 0) {
       launch(step, params, worker);
       if constexpr (traced)
         track->mark(SpanKind::Kernel, step.index);
     }
   };
+  if (device.phases.empty() && exchange_) {
+    for (const OrderedStep &ordered : ProcessExchange::order(program)) {
+      const BoundStep &step = device.steps[ordered.step];
+      if (ordered.needs > 0 && worker.index == 0)
+        exchange_->wait(ordered.needs);
+      if (ordered.waits)
+        wait(step);
+      if (step.kernel)
+        run(step);
+      else
+        beginAllReduce(ordered, step.allReduce, worker, {track, step.index});
+    }
+    return;
+  }
   if (device.phases.empty()) {
     for (const BoundStep &step : device.steps) {
       if (step.waits)
