@@ -35,5 +35,6 @@ exec ip netns exec $name-\${host##*.} bash -c "\$*"
 END
 chmod +x "$work/agent"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-ip netns exec "$name-1" mpirun.openmpi --mca plm_rsh_agent "$work/agent" --mca btl tcp,self \
+ip netns exec "$name-1" mpirun.openmpi --mca plm_rsh_agent "$work/agent" --mca plm_rsh_no_tree_spawn 1 \
+  --mca routed direct --mca btl tcp,self \
   --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --bind-to none --host "$addresses" "$@"
