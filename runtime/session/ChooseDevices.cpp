@@ -69,10 +69,13 @@ static Status ownDevice(const mtrun_options &options, DeviceSpec &spec) {
 using Log = std::function<void(int level, const std::string &message)>;
 
 // Processes of CPU devices exchange messages through MPI, by which they also agree where they connect.
-static Status chooseTransport(const mtrun_options &options, const Log &log, ProcessGroupOptions &groupOptions,
-                              std::unique_ptr<Transport> &transport) {
+static Status chooseTransport(const mtrun_options &options, int threads, const Log &log,
+                              ProcessGroupOptions &groupOptions, std::unique_ptr<Transport> &transport) {
   if (Status status = openMpi(options.process, options.processes, log, transport); !status.ok())
     return status;
+  if (int cpus = allowedCpus(); log && threads > cpus)
+    log(1, "process " + std::to_string(options.process) + " has " + std::to_string(threads) + " threads for " +
+               std::to_string(cpus) + (cpus == 1 ? " CPU" : " CPUs"));
   if (groupOptions.rendezvous == "mpi:")
     groupOptions.rendezvous.clear();
   return shareAddress(*transport, groupOptions.timeout, groupOptions.rendezvous, groupOptions.secret);
@@ -90,7 +93,8 @@ static Status chooseProcesses(const Plan &plan, const mtrun_options &options, co
     groupOptions.timeout = options.timeout;
   bool onGpus = chosen.spec.onGpus();
   if (!onGpus)
-    if (Status status = chooseTransport(options, log, groupOptions, chosen.transport); !status.ok())
+    if (Status status = chooseTransport(options, chosen.spec.threads, log, groupOptions, chosen.transport);
+        !status.ok())
       return status;
   groupOptions.name = chosen.spec.kind + (onGpus ? ":" + std::to_string(chosen.spec.gpus[0])
                                                  : ":1x" + std::to_string(chosen.spec.threads));
