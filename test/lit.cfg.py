@@ -47,6 +47,15 @@ if not config.sanitize:
 for tool in ("doxygen", "abidiff", "chromium"):
     if shutil.which(tool):
         config.available_features.add(tool)
+# A launcher of MPI, and the plug-in that was built with its headers.
+for family in ("openmpi", "mpich"):
+    plug_in = os.path.join(config.binary_dir, "lib", f"libmtrun_mpi_{family}.so")
+    if shutil.which("mpirun." + family) and os.path.exists(plug_in):
+        config.available_features.add(family)
+# Root may make network namespaces, which are hosts of a test.
+if shutil.which("ip") and subprocess.run(["ip", "netns", "add", "mtc-lit"], capture_output=True).returncode == 0:
+    subprocess.run(["ip", "netns", "del", "mtc-lit"], check=True)
+    config.available_features.add("network-namespaces")
 # Where a user may mount a small file system for a moment.
 if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
     config.available_features.add("mount")

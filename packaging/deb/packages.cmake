@@ -71,6 +71,12 @@ mtc_package(libmtrun-cuda0 libs BINARIES DEPENDS libmtrun0 RECOMMENDS libcuda1 D
   "runtime of the MTC training compiler - NVIDIA GPUs"
   "libmtrun opens this library when a run asks for GPUs. It opens the driver of"
   "NVIDIA, and cuBLASLt, cuDNN and NCCL where they are installed.")
+if(TARGET libmtrun-mpi-openmpi OR TARGET libmtrun-mpi-mpich)
+  mtc_package(libmtrun-mpi0 libs BINARIES DEPENDS libmtrun0 SUGGESTS "openmpi-bin | mpich" DESCRIPTION
+    "runtime of the MTC training compiler - CPUs of several processes"
+    "libmtrun opens these libraries when mpirun or srun has started several"
+    "processes with CPU devices. They open the launcher's Open MPI or MPICH.")
+endif()
 mtc_package(mtrun science BINARIES DEPENDS libmtrun0 SUGGESTS mtc libmtrun-cuda0 DESCRIPTION
   "trains plans of the MTC training compiler"
   "mtrun trains a plan on whole data sets, evaluates it, predicts with it, writes"

@@ -66,7 +66,7 @@ typedef struct mtrun_options {
    * the host. */
   int32_t local_process;
   /** Where process 0 waits for the others: "unix:NAME" (one host), "tcp:HOST:PORT", or in process 0 "fd:N", a socket
-   * that listens already. */
+   * that listens already. NULL or "mpi:" for CPU devices: process 0 selects an address, and sends it through MPI. */
   const char *rendezvous;
   /** A secret of the processes of a session, 16 bytes or more. Process 0 refuses whoever cannot prove that he knows it.
    * "tcp:" needs it. NULL: none, which is enough for "unix:", where processes of other users are refused. See
@@ -214,6 +214,19 @@ typedef struct mtrun_session_info {
   /** GPUs: bytes of their memory that became used since the session began, by any process; 0: unknown. */
   int64_t taken_bytes;
 } mtrun_session_info;
+
+/** What a process of a session has done since it was created. */
+typedef struct mtrun_activity {
+  int32_t shards;         /**< Shards of each step that it computes. */
+  int64_t rows;           /**< Rows that it computed, of all programs; on GPUs 0: unknown. */
+  int64_t received_bytes; /**< Bytes of all-reduces that it received; on GPUs 0: unknown. */
+} mtrun_activity;
+
+/** Collects the activity of all processes. Each process of the session must call it, after the same steps.
+ * @param session     the session
+ * @param activities  one entry per process, which are filled in process 0
+ * @return NULL or MT_LOST */
+MT_API mt_status *mtrun_session_activities(mtrun_session *session, mtrun_activity *activities);
 
 /** Fills `info`. */
 MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info);

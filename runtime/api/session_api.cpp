@@ -75,6 +75,12 @@ Status run(mtrun_session *session, const char *name, const void *const *tensors,
 
 } // namespace
 
+mt_status *mtrun_session_activities(mtrun_session *session, mtrun_activity *activities) {
+  return guarded([&]() -> Status {
+    return session->session->gatherActivities({activities, static_cast<size_t>(session->session->processes())});
+  });
+}
+
 mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session) {
   return guarded([&]() -> Status {
     *session = nullptr;

@@ -28,15 +28,15 @@ int appendSums(const std::vector<int> &shards, const std::vector<int> &firstShar
   return device;
 }
 
-void add(const ReduceTree &tree, const float *a, const float *b, float *out, int64_t elements, int64_t tileBegin,
-         int64_t tileEnd) {
+} // namespace
+
+void addPartials(const ReduceTree &tree, const float *a, const float *b, float *out, int64_t elements,
+                 int64_t tileBegin, int64_t tileEnd) {
   mt_kernel_params params = {};
   params.count = elements;
   void *buffers[] = {const_cast<float *>(a), const_cast<float *>(b), out};
   reinterpret_cast<mt_kernel_fn>(tree.sum)(&params, buffers, tileBegin, tileEnd);
 }
-
-} // namespace
 
 int64_t chunkBegin(int64_t elements, int index, int chunks) {
   return index == chunks ? elements : elements * index / chunks / chunkElements * chunkElements;
@@ -92,7 +92,8 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
     const std::vector<TreeSum> &sums = tree.sums[active];
     int64_t tiles = (size + tree.elementsPerTile - 1) / tree.elementsPerTile;
     for (const TreeSum &sum : sums)
-      add(tree, node(sum.left), node(sum.right), &sum == &sums.back() ? result : node(sum.left), size, 0, tiles);
+      addPartials(tree, node(sum.left), node(sum.right), &sum == &sums.back() ? result : node(sum.left), size, 0,
+                  tiles);
     if (sums.empty())
       std::memcpy(result, node(0), bytes);
     tracked.mark(SpanKind::Sum);
@@ -139,7 +140,7 @@ void LocalCollectives::addMicroBatch(const BoundProgram &program, uint32_t index
       continue;
     bool isLast = last ? bits == 1 : !(bits & 2);
     float *out = isLast ? goal : partial;
-    add(*program.tree, sums[level] + first, sum, out, size, 0, tiles);
+    addPartials(*program.tree, sums[level] + first, sum, out, size, 0, tiles);
     sum = out;
   }
   if (sum != goal && size > 0)

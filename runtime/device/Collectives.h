@@ -15,6 +15,11 @@ std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &shards);
 // Returns the begin of chunk `index` if `chunks` devices share `elements` floats; the end for index `chunks`.
 int64_t chunkBegin(int64_t elements, int index, int chunks);
 
+// Adds two vectors in host memory by the plan's kernel: tiles [tileBegin, tileEnd) of `elements` floats. `out` may be
+// `a`.
+void addPartials(const ReduceTree &tree, const float *a, const float *b, float *out, int64_t elements,
+                 int64_t tileBegin, int64_t tileEnd);
+
 // All-reduces of devices in one process by copies between devices. Each device owns a chunk: it copies the other
 // devices' partial sums of the chunk, adds them, and then copies the other chunks of the result.
 class LocalCollectives {

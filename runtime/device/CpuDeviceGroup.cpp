@@ -53,6 +53,8 @@ CpuDeviceGroup::~CpuDeviceGroup() {
 
 Status CpuDeviceGroup::start(const GroupOptions &options) {
   counts_.resize(static_cast<size_t>(options.devices) * static_cast<size_t>(options.threads));
+  if (options.transport)
+    exchange_ = std::make_unique<ProcessExchange>(*options.transport, *options.processGroup);
   return pool_.start(options.devices, options.threads, options.pin, options.spin, options.log);
 }
 
@@ -91,12 +93,26 @@ Status CpuDeviceGroup::allocate(int device, uint64_t bytes, void **memory) {
   return {};
 }
 
-uint64_t CpuDeviceGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
-  return static_cast<uint64_t>(pool_.threads()) * scratchBytes_;
+void CpuDeviceGroup::measureExchanges(const Plan &plan) {
+  if (exchange_)
+    exchange_->measure(plan);
 }
 
-// All programs share the scratch memory. Each thread writes its own first, so that the pages are near it.
+uint64_t CpuDeviceGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
+  return static_cast<uint64_t>(pool_.threads()) * scratchBytes_ + (exchange_ ? exchange_->stagingBytes() : 0);
+}
+
+// All programs share the memory. Each thread writes its own scratch memory first, so that the pages are near it.
 Status CpuDeviceGroup::prepare(BoundProgram &program) {
+  if (exchange_ && !exchange_->hasStaging()) {
+    void *memory = nullptr;
+    if (Status status = allocate(0, exchange_->stagingBytes(), &memory); !status.ok())
+      return status;
+    exchange_->setStaging(memory);
+  }
+  if (exchange_)
+    if (Status status = exchange_->prepare(program); !status.ok())
+      return status;
   if (scratchBytes_ == 0 || !scratch_.empty())
     return {};
   uint64_t bytes = static_cast<uint64_t>(pool_.threads()) * scratchBytes_;
@@ -135,6 +151,10 @@ void CpuDeviceGroup::copyOut(int device, void *to, const void *from, uint64_t by
 
 void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments> runs) {
   const StepArguments &arguments = runs[0];
+  if (!health_.ok())
+    return;
+  if (exchange_)
+    exchange_->begin(program, arguments.n);
   for (DeviceProgram &device : program.devices) {
     device.params.rows = std::clamp<int64_t>(arguments.n - device.firstRow, 0, device.maxRows);
     device.params.first_row = device.firstRow;
@@ -142,6 +162,7 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
     device.params.count = 0;
     device.params.seed = arguments.seed;
     pointToRows(device, arguments, device.firstRow);
+    rows_ += program.signature.empty() ? 0 : device.params.rows; // `init` has no samples
   }
   struct Walk {
     CpuDeviceGroup *group;
@@ -157,14 +178,47 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
         },
         &walk);
     program.tracer->endRun();
+  } else {
+    pool_.run(
+        [](void *context, const Worker &worker) {
+          auto &walk = *static_cast<Walk *>(context);
+          walk.group->walk<false>(*walk.program, *walk.arguments, worker, nullptr);
+        },
+        &walk);
+  }
+  if (exchange_) {
+    health_ = exchange_->finish();
+    counts_[0].received = exchange_->receivedInRun();
+  }
+}
+
+// The process's own partial sum is complete, so only the exchange is left. One thread at a time runs it: libraries of
+// MPI may refuse calls of several threads.
+void CpuDeviceGroup::allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker,
+                               TrackedStep tracked) {
+  if (!exchange_) {
+    counts_[worker.index].received += collectives_.allReduce(program, index, active, worker, tracked);
     return;
   }
-  pool_.run(
-      [](void *context, const Worker &worker) {
-        auto &walk = *static_cast<Walk *>(context);
-        walk.group->walk<false>(*walk.program, *walk.arguments, worker, nullptr);
-      },
-      &walk);
+  pool_.waitForAll();
+  tracked.mark(SpanKind::Wait);
+  if (worker.index == 0)
+    exchange_->run(index);
+  tracked.mark(SpanKind::Transfer);
+  pool_.waitForAll();
+  tracked.mark(SpanKind::Wait);
+}
+
+// The next step has a barrier if it needs the result.
+void CpuDeviceGroup::beginAllReduce(const OrderedStep &step, uint32_t index, const Worker &worker,
+                                    TrackedStep tracked) {
+  pool_.waitForAll();
+  tracked.mark(SpanKind::Wait);
+  if (worker.index == 0 && step.inPlace)
+    exchange_->run(index);
+  else if (worker.index == 0)
+    exchange_->post(index);
+  tracked.mark(SpanKind::Transfer);
 }
 
 void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
@@ -188,9 +242,7 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   DeviceProgram &device = program.devices[worker.device];
   mt_kernel_params params = device.params; // a copy, because `count` and `scratch` differ per worker
   params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
-  int active = 0; // number of devices with valid rows
-  for (const DeviceProgram &other : program.devices)
-    active += other.firstRow < arguments.n;
+  int active = program.activeDevices(arguments.n);
   counts_[worker.index].received = 0;
   Track *track = traced ? &tracer->track(static_cast<size_t>(worker.index)) : nullptr;
   if constexpr (traced)
@@ -202,14 +254,27 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   };
   auto run = [&](const BoundStep &step) {
     if (!step.kernel) {
-      counts_[worker.index].received +=
-          collectives_.allReduce(program, step.allReduce, active, worker, {track, step.index});
+      allReduce(program, step.allReduce, active, worker, {track, step.index});
     } else if (!step.usesRows || params.rows > 0) {
       launch(step, params, worker);
       if constexpr (traced)
         track->mark(SpanKind::Kernel, step.index);
     }
   };
+  if (device.phases.empty() && exchange_) {
+    for (const OrderedStep &ordered : ProcessExchange::order(program)) {
+      const BoundStep &step = device.steps[ordered.step];
+      if (ordered.needs > 0 && worker.index == 0)
+        exchange_->wait(ordered.needs);
+      if (ordered.waits)
+        wait(step);
+      if (step.kernel)
+        run(step);
+      else
+        beginAllReduce(ordered, step.allReduce, worker, {track, step.index});
+    }
+    return;
+  }
   if (device.phases.empty()) {
     for (const BoundStep &step : device.steps) {
       if (step.waits)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The common part of the CPU device and the null device: memory of this process, and a thread pool that runs bound
-// programs.
+// programs. In a session of several processes the group has one device, and exchanges partial sums with the others.
 #pragma once
 
 #include "runtime/device/Collectives.h"
 #include "runtime/device/DeviceGroup.h"
+#include "runtime/device/ProcessExchange.h"
 #include "runtime/device/ThreadPool.h"
 
 #include <utility>
@@ -33,9 +34,13 @@ public:
   void begin(BoundProgram &program, std::span<const StepArguments> runs) override;
   uint64_t launches() const override;
   uint64_t collectiveBytes() const override;
+  Activity activity() const override { return {rows_, exchange_ ? exchange_->received() : 0}; }
   void corruptPartial(int collective, int device) override;
 
 protected:
+  // Must be called by loadCode().
+  void measureExchanges(const Plan &plan);
+
   // Scratch bytes per thread: the maximum over the kernels of the loaded code.
   uint64_t scratchBytes_ = 0;
 
@@ -50,12 +55,18 @@ private:
   template <bool traced>
   void walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer);
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
+  // All workers call it after their partial sums are complete.
+  void allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker, TrackedStep tracked);
+  // Likewise for an all-reduce between processes that may still run on return.
+  void beginAllReduce(const OrderedStep &step, uint32_t index, const Worker &worker, TrackedStep tracked);
 
   ThreadPool pool_;
   LocalCollectives collectives_{pool_};
   std::vector<Counts> counts_;       // by worker
   std::vector<std::byte *> scratch_; // by worker; empty: no kernel uses scratch
   std::vector<std::pair<void *, size_t>> mappings_;
+  std::unique_ptr<ProcessExchange> exchange_; // null: one process
+  int64_t rows_ = 0;                          // rows computed so far
 };
 
 } // namespace mtrun

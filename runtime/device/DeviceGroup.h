@@ -21,6 +21,7 @@
 namespace mtrun {
 
 class ProcessGroup;
+class Transport;
 
 // Whether kernels run as calls of a vendor's libraries (docs/libraries.md). Auto: if the libraries are installed and a
 // call is likely faster, or the tuning file selects it. Require: for every kernel that has a call. Tune: as Require, if
@@ -32,8 +33,10 @@ struct GroupOptions {
   int threads = 1;                         // per device
   std::vector<int> gpus;                   // cuda: GPU number of each device
   LibraryUse libraries = LibraryUse::Auto; // cuda
-  // cuda: the process group if the session has a process per device; null: all devices are in this process.
+  // The process group if the session has a process per device; null: all devices are in this process.
   ProcessGroup *processGroup = nullptr;
+  // The transport between the processes of CPU devices; null if there is one process.
+  Transport *transport = nullptr;
   std::string tuning;                                             // cuda: path of a tuning file; "" for none
   bool pin = true;                                                // pin worker threads, if there are enough CPUs
   bool spin = true;                                               // spin before sleeping, if there are enough CPUs
@@ -115,6 +118,13 @@ public:
   virtual uint64_t launches() const = 0;
   // Returns the bytes that devices received from each other in the last run.
   virtual uint64_t collectiveBytes() const = 0;
+  // The rows that the devices of this process have computed so far, and the bytes that they have received from other
+  // processes. Zeros: unknown.
+  struct Activity {
+    int64_t rows = 0;
+    uint64_t received = 0;
+  };
+  virtual Activity activity() const { return {}; }
   // Measures the algorithms of each kernel of `program`, which must have run before, and writes a tuning file. Calls
   // `line` for each kernel. MT_INVALID: the devices are not GPUs. The variables are invalid afterwards.
   virtual Status tune(BoundProgram &program, const std::string &path, int repeats,

@@ -39,6 +39,7 @@ public:
         return {MT_CORRUPT, std::string("target ") + target_ + ": expected a function " + kernel.name()->str() +
                                 " in its code, found none"};
     }
+    measureExchanges(plan);
     return {};
   }
 
@@ -57,6 +58,7 @@ public:
   const char *kind() const override { return "null"; }
   Status loadCode(const Plan &plan, const char *target) override {
     target_ = "null";
+    measureExchanges(plan);
     return {};
   }
   const char *target() const override { return target_; }

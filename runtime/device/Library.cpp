@@ -6,10 +6,10 @@
 
 namespace mtrun {
 
-void *openFirst(const std::vector<std::string> &places, std::string &place, std::string &reasons) {
+void *openFirst(const std::vector<std::string> &places, std::string &place, std::string &reasons, bool global) {
   for (const std::string &candidate : places) {
     place = candidate;
-    if (void *library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL))
+    if (void *library = dlopen(candidate.c_str(), RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL)))
       return library;
     const char *reason = dlerror();
     reasons += std::string(reasons.empty() ? "" : "; ") + (reason ? reason : candidate.c_str());

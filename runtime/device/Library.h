@@ -15,7 +15,8 @@ void *openLibrary(const std::string &name, std::string &place, std::string &reas
 // Returns the paths for a library of another vendor: the path in the environment variable `variable` if set, else
 // `names`.
 std::vector<std::string> placesNamed(const char *variable, std::vector<std::string> names);
-// Opens the first of `places` that can be opened; results as for openLibrary().
-void *openFirst(const std::vector<std::string> &places, std::string &place, std::string &reasons);
+// Opens the first of `places` that can be opened; results as for openLibrary(). `global`: libraries that are opened
+// later find its symbols.
+void *openFirst(const std::vector<std::string> &places, std::string &place, std::string &reasons, bool global = false);
 
 } // namespace mtrun

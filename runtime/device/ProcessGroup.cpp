@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Messages between connected processes: 's': broadcast bytes; 'e': normal end, with the number of completed pieces of
-// work; 'x': the run ends with an error: a digit for its code, and its text. Rendezvous.cpp connects the processes.
+// work; 'a': all processes have ended normally; 'x': the run ends with an error: a digit for its code, and its text.
+// Rendezvous.cpp connects the processes.
 #include "runtime/device/ProcessGroup.h"
 
 #include "runtime/device/Socket.h"
@@ -26,7 +27,7 @@ Status ProcessGroup::open(const ProcessGroupOptions &options, std::unique_ptr<Pr
 
 ProcessGroup::~ProcessGroup() {
   for (Connection &connection : connections_) {
-    if (lost_.ok())
+    if (lost_.ok() && !left_)
       (void)send(connection, 'e', std::to_string(done_));
     if (connection.socket >= 0)
       ::close(connection.socket);
@@ -77,6 +78,9 @@ void ProcessGroup::take(Connection &from, const Message &message) {
   case 'e':
     from.ended = true;
     std::from_chars(bytes.data(), bytes.data() + bytes.size(), from.after);
+    break;
+  case 'a':
+    from.allEnded = true;
     break;
   case 'x':
     if (lost_.ok() && !bytes.empty()) {
@@ -168,6 +172,54 @@ Status ProcessGroup::broadcast(std::string &bytes) {
   }
   end();
   return {};
+}
+
+Status ProcessGroup::gather(const std::string &own, std::vector<std::string> &all) {
+  begin();
+  if (Status status = check(); !status.ok())
+    return status;
+  all.clear();
+  if (options_.process != 0) {
+    if (Status status = send(connections_[0], 's', own); !status.ok())
+      return lose(status.message());
+    end();
+    return {};
+  }
+  all.resize(static_cast<size_t>(options_.processes));
+  all[0] = own;
+  for (Connection &connection : connections_)
+    if (Status status = waitForBroadcast(connection, all[static_cast<size_t>(connection.process)]); !status.ok())
+      return status;
+  end();
+  return {};
+}
+
+bool ProcessGroup::waitFor(Connection &from, const bool &happened) {
+  auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(std::min(options_.timeout, 1e6)));
+  while (!happened && lost_.ok() && from.socket >= 0 && Clock::now() < deadline)
+    receive(from, millisecondsTo(deadline));
+  return happened && lost_.ok();
+}
+
+bool ProcessGroup::leave() {
+  if (!lost_.ok() || left_)
+    return false;
+  left_ = true;
+  bool all = true;
+  for (Connection &connection : connections_)
+    all = send(connection, 'e', std::to_string(done_)).ok() && all;
+  if (options_.process != 0)
+    return all && waitFor(connections_[0], connections_[0].allEnded);
+  for (Connection &connection : connections_)
+    all = all && waitFor(connection, connection.ended) && connection.after == done_;
+  for (Connection &connection : connections_)
+    if (connection.socket >= 0) {
+      bool sent = all ? send(connection, 'a', "").ok()
+                      : send(connection, 'x', std::to_string(MT_LOST) + "another process was lost").ok();
+      all = all && sent;
+    }
+  return all;
 }
 
 Status ProcessGroup::agree(const std::string &lines, bool force, const std::function<void(const std::string &)> &warn) {

@@ -42,6 +42,12 @@ public:
 
   // Broadcasts `bytes` from process 0. Collective: all processes must call it the same number of times. MT_LOST.
   Status broadcast(std::string &bytes);
+  // Collects a text of each process in process 0: `all` receives them by process there, and nothing elsewhere.
+  // Collective: all processes must call it the same number of times. MT_LOST.
+  Status gather(const std::string &own, std::vector<std::string> &all);
+  // Ends the group in all processes: waits until each has called it after the same pieces of work. Returns false if a
+  // process is lost, has ended with an error, or does not call it before the timeout. Nothing may follow.
+  bool leave();
   // Compares lines "WHAT: VALUE" in all processes. Collective: all processes must call it the same number of times.
   // MT_INVALID in all processes if a process has other lines; with `force` in process 0 the difference is only passed
   // to `warn`. MT_LOST.
@@ -69,6 +75,7 @@ private:
     bool answered = false;           // the name of process 0 has arrived: all processes are connected
     bool ended = false;              // the process ended normally after `after` pieces of work
     uint64_t after = 0;
+    bool allEnded = false; // from process 0: all processes have ended normally after the same work
   };
   // In process 0: a connection that has not identified itself.
   struct Stranger {
@@ -92,6 +99,8 @@ private:
   // Handles messages that arrive within `milliseconds`.
   void receive(Connection &from, int milliseconds);
   Status waitForBroadcast(Connection &from, std::string &bytes);
+  // Handles messages until `happened`, a field of the connection, is true. Returns false after a loss or the timeout.
+  bool waitFor(Connection &from, const bool &happened);
   void take(Connection &from, const Message &message);
   Status missing() const;
   std::string patience() const; // a text such as "600 seconds"
@@ -102,6 +111,7 @@ private:
   uint64_t refused_ = 0;                // number of connections that did not know the secret
   Status lost_;
   uint64_t begun_ = 0, done_ = 0;
+  bool left_ = false; // the others know that this process has ended
 };
 
 } // namespace mtrun

@@ -48,6 +48,8 @@ std::vector<int> allowedCpus() {
 
 } // namespace
 
+void useDefaultFloats() { setFloatControl(defaultControl); }
+
 Status ThreadPool::start(int devices, int threads, bool pin, bool spin,
                          const std::function<void(int, const std::string &)> &log) {
   devices_ = devices;

@@ -21,6 +21,9 @@ struct Worker {
   int index;  // device * T + thread
 };
 
+// In the calling thread floating point rounds to nearest, keeps denormals and masks exceptions, as in all workers.
+void useDefaultFloats();
+
 class ThreadPool {
 public:
   using Job = void (*)(void *context, const Worker &worker);

@@ -2,6 +2,8 @@
 #include "runtime/session/ChooseDevices.h"
 
 #include "runtime/device/Collectives.h"
+#include "runtime/device/SharedAddress.h"
+#include "runtime/device/mpi/MpiTransport.h"
 #include "runtime/plan/Check.h"
 #include "runtime/session/DefaultDevices.h"
 #include "runtime/support/hash_text.h"
@@ -10,6 +12,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 #include <set>
 #include <unistd.h>
 
@@ -17,15 +20,39 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-// Selects the GPU of this process: the entry of the device list at the local rank.
-static Status ownGpu(const mtrun_options &options, DeviceSpec &spec) {
-  if (!spec.onGpus())
-    return {MT_INVALID, "expected GPUs for a session of " + std::to_string(options.processes) +
-                            " processes, found devices of kind " + spec.kind};
-  if (options.process < 0 || options.process >= options.processes || !options.rendezvous)
+// While an exception ends this process alone, it does not wait for the others, which notice its end.
+SessionDevices::~SessionDevices() {
+  if (transport && processGroup && std::uncaught_exceptions() == 0)
+    endMpiAtExit(processGroup->leave());
+}
+
+// Checks the CPU device of this process: it has all of the process's threads.
+static Status ownThreads(const mtrun_options &options, DeviceSpec &spec) {
+  std::string threads = std::to_string(spec.devices * spec.threads);
+  if (spec.devices > 1)
+    return {MT_INVALID, "expected one device of each of " + std::to_string(options.processes) + " processes, as " +
+                            spec.kind + ":1x" + threads + " for " + threads + " threads, found " + spec.kind + ":" +
+                            std::to_string(spec.devices)};
+  spec.devices = options.processes;
+  int allowed = allowedCpus();
+  if (spec.threads <= allowed || allowed >= sysconf(_SC_NPROCESSORS_ONLN))
+    return {};
+  return {MT_INVALID, "expected " + threads + " CPUs for the threads of process " + std::to_string(options.process) +
+                          ", found " + std::to_string(allowed) +
+                          " to which its launcher binds it; mpirun --bind-to none binds it to none, mpirun --map-by "
+                          "slot:PE=" +
+                          threads + " or srun --cpus-per-task " + threads + " to " + threads};
+}
+
+// Selects the device of this process: the entry of the device list at the local rank, or its CPU device.
+static Status ownDevice(const mtrun_options &options, DeviceSpec &spec) {
+  bool rendezvous = options.rendezvous || !spec.onGpus();
+  if (options.process < 0 || options.process >= options.processes || !rendezvous)
     return {MT_INVALID, "expected a process below " + std::to_string(options.processes) +
                             " and a rendezvous address, found " + std::to_string(options.process) + " and " +
                             (options.rendezvous ? options.rendezvous : "NULL")};
+  if (!spec.onGpus())
+    return ownThreads(options, spec);
   std::set<int> gpus(spec.gpus.begin(), spec.gpus.end());
   if (gpus.size() < spec.gpus.size())
     return {MT_INVALID, "expected a GPU of its own for each process, found one twice; several devices on a GPU are one "
@@ -39,21 +66,42 @@ static Status ownGpu(const mtrun_options &options, DeviceSpec &spec) {
   return {};
 }
 
-static Status chooseProcesses(const Plan &plan, const mtrun_options &options, SessionDevices &chosen) {
+using Log = std::function<void(int level, const std::string &message)>;
+
+// Processes of CPU devices exchange messages through MPI, by which they also agree where they connect.
+static Status chooseTransport(const mtrun_options &options, int threads, const Log &log,
+                              ProcessGroupOptions &groupOptions, std::unique_ptr<Transport> &transport) {
+  if (Status status = openMpi(options.process, options.processes, log, transport); !status.ok())
+    return status;
+  if (int cpus = allowedCpus(); log && threads > cpus)
+    log(1, "process " + std::to_string(options.process) + " has " + std::to_string(threads) + " threads for " +
+               std::to_string(cpus) + (cpus == 1 ? " CPU" : " CPUs"));
+  if (groupOptions.rendezvous == "mpi:")
+    groupOptions.rendezvous.clear();
+  return shareAddress(*transport, groupOptions.timeout, groupOptions.rendezvous, groupOptions.secret);
+}
+
+static Status chooseProcesses(const Plan &plan, const mtrun_options &options, const Log &log, SessionDevices &chosen) {
   if (options.processes <= 1)
     return {};
   ProcessGroupOptions groupOptions;
   groupOptions.process = options.process;
   groupOptions.processes = options.processes;
-  groupOptions.rendezvous = options.rendezvous;
+  groupOptions.rendezvous = options.rendezvous ? options.rendezvous : "";
   groupOptions.secret = options.secret ? options.secret : "";
-  groupOptions.name = chosen.spec.kind + ":" + std::to_string(chosen.spec.gpus[0]);
+  if (options.timeout > 0)
+    groupOptions.timeout = options.timeout;
+  bool onGpus = chosen.spec.onGpus();
+  if (!onGpus)
+    if (Status status = chooseTransport(options, chosen.spec.threads, log, groupOptions, chosen.transport);
+        !status.ok())
+      return status;
+  groupOptions.name = chosen.spec.kind + (onGpus ? ":" + std::to_string(chosen.spec.gpus[0])
+                                                 : ":1x" + std::to_string(chosen.spec.threads));
   char host[256] = "";
   if (!groupOptions.rendezvous.starts_with("unix:") && !groupOptions.rendezvous.starts_with("fd:") &&
       gethostname(host, sizeof host - 1) == 0)
     groupOptions.name += std::string(" of ") + host;
-  if (options.timeout > 0)
-    groupOptions.timeout = options.timeout;
   groupOptions.agreement =
       "plan: " + hashText(plan.hash()) + "\nseed: " + std::to_string(options.seed) + "\nversion: " MT_VERSION;
   chosen.layout.first = options.process;
@@ -91,8 +139,7 @@ static Status cutBatch(const Plan &plan, const mtrun_options &options, SessionDe
   return {};
 }
 
-Status chooseDevices(const Plan &plan, const mtrun_options &options,
-                     std::function<void(int level, const std::string &message)> log, SessionDevices &chosen) {
+Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, SessionDevices &chosen) {
   constexpr int64_t maxSteps = 1024;
   if (options.steps_per_launch < 0 || options.steps_per_launch > maxSteps)
     return {MT_INVALID, "expected 1 to " + std::to_string(maxSteps) + " steps per launch, found " +
@@ -110,7 +157,7 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options,
         !status.ok())
       return status;
   if (options.processes > 1)
-    if (Status status = ownGpu(options, chosen.spec); !status.ok())
+    if (Status status = ownDevice(options, chosen.spec); !status.ok())
       return status;
   uint32_t devices = static_cast<uint32_t>(chosen.spec.devices);
   if (uint32_t most = plan.shards(); devices > most) {
@@ -128,16 +175,17 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options,
   // Devices that share memory form one thread pool for all shards: one thread reads each weight and writes each
   // gradient, once, and the work is balanced for any number of devices. Only devices with private variables split the
   // reduction tree.
-  bool sharesVariables = options.private_variables == 0 && !chosen.spec.onGpus();
+  bool sharesVariables = options.private_variables == 0 && !chosen.spec.onGpus() && options.processes <= 1;
   chosen.layout.shards = splitShards(static_cast<int>(plan.shards()), sharesVariables ? 1 : chosen.spec.devices);
   if (Status status = cutBatch(plan, options, chosen); !status.ok())
     return status;
 
-  if (Status status = chooseProcesses(plan, options, chosen); !status.ok())
+  if (Status status = chooseProcesses(plan, options, log, chosen); !status.ok())
     return status;
   GroupOptions groupOptions;
   groupOptions.processGroup = chosen.processGroup.get();
-  groupOptions.devices = sharesVariables ? 1 : chosen.spec.devices;
+  groupOptions.transport = chosen.transport.get();
+  groupOptions.devices = sharesVariables || chosen.transport ? 1 : chosen.spec.devices;
   groupOptions.threads = sharesVariables ? chosen.spec.devices * chosen.spec.threads : chosen.spec.threads;
   groupOptions.gpus = chosen.spec.gpus;
   if (Status status = parseLibraries(options.libraries, groupOptions.libraries); !status.ok())

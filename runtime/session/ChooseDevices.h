@@ -6,6 +6,7 @@
 #include "runtime/abi/mtrun.h"
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/device/ProcessGroup.h"
+#include "runtime/device/Transport.h"
 #include "runtime/session/Memory.h"
 #include "runtime/support/device_spec.h"
 
@@ -16,7 +17,10 @@
 namespace mtrun {
 
 struct SessionDevices {
+  ~SessionDevices(); // waits for the other processes of CPU devices, so that all can end MPI
+
   DeviceSpec spec;
+  std::unique_ptr<Transport> transport;       // null: one process, or GPUs
   std::unique_ptr<ProcessGroup> processGroup; // null: one process
   std::unique_ptr<DeviceGroup> group;
   DeviceLayout layout;

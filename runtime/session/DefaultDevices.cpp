@@ -4,10 +4,13 @@
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/plan/Check.h"
 #include "runtime/support/device_spec.h"
+#include "runtime/support/launcher.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <sched.h>
+#include <unistd.h>
 
 namespace mtrun {
 
@@ -25,9 +28,13 @@ static int quotaOf(const char *path) {
   return limited ? static_cast<int>(std::clamp((quota + period / 2) / period, 1L, 1024L)) : 0;
 }
 
-int usableCpus() {
+int allowedCpus() {
   cpu_set_t set;
-  int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int usableCpus() {
+  int cpus = allowedCpus();
   int quota = quotaOf("/sys/fs/cgroup/cpu.max");
   return std::max(1, quota ? std::min(cpus, quota) : cpus);
 }
@@ -108,12 +115,23 @@ static bool hasCode(const Plan &plan, std::string_view kind) {
   return false;
 }
 
+// Returns the CPUs for this process: its share if a launcher has started several on this host and bound none of them.
+static int ownCpus() {
+  int cpus = usableCpus();
+  const Launcher *launcher = nullptr;
+  std::optional<int> here;
+  if (isIndependent() || !findLauncher(launcher).ok() || !launcher || !launcher->mpi || !launcher->localSize ||
+      !environmentNumber(launcher->localSize, here).ok() || allowedCpus() < sysconf(_SC_NPROCESSORS_ONLN))
+    return cpus;
+  return std::max(1, cpus / std::max(1, here.value_or(1)));
+}
+
 std::string defaultDevices(const Plan &plan) {
   std::vector<std::string> gpus;
   for (const DeviceKind &kind : deviceKinds)
     if (kind.gpu && hasCode(plan, kind.name) && listDevices(gpus).ok() && !gpus.empty())
       return firstGpus(kind, std::min<int64_t>(static_cast<int64_t>(gpus.size()), plan.shards()));
-  int threads = usefulThreads(plan, std::min(usableCpus(), 1024));
+  int threads = usefulThreads(plan, std::min(ownCpus(), 1024));
   return threads == 1 ? "cpu:1" : "cpu:1x" + std::to_string(threads);
 }
 

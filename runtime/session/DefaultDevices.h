@@ -9,7 +9,9 @@
 
 namespace mtrun {
 
-// Returns the number of CPUs in the affinity mask of the process, limited by the quota of its control group.
+// Returns the number of CPUs in the affinity mask of the process. usableCpus() also applies the quota of its control
+// group.
+int allowedCpus();
 int usableCpus();
 
 // Returns the number of threads, at most `cpus`, that runs a step of the plan in about the minimum time. More threads

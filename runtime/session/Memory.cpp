@@ -16,6 +16,8 @@ std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group
     auto variant = static_cast<uint32_t>(std::countr_zero(shards));
     DeviceMemory memory =
         deviceMemory(plan.tables(), variant, devices, plan.shards() / static_cast<uint64_t>(layout.passShards));
+    if (group.hostMemory() && devices > static_cast<uint64_t>(group.devices()))
+      memory.staging = 0; // preparedBytes() has what is received from other processes
     sharedBytes = memory.shared;
     stagingBytes = memory.staging;
     arenaBytes.push_back(memory.arena);

@@ -2,11 +2,13 @@
 #include "runtime/session/Session.h"
 
 #include "runtime/plan/Check.h"
+#include "runtime/session/Activities.h"
 #include "runtime/session/Bind.h"
 #include "runtime/session/ChooseDevices.h"
 #include "runtime/session/LengthChoice.h"
 #include "runtime/session/Memory.h"
 #include "runtime/session/Metric.h"
+#include "runtime/session/StartTimes.h"
 #include "runtime/session/StartTracer.h"
 #include "runtime/session/UnitWeights.h"
 
@@ -89,24 +91,6 @@ Status Session::State::choose(std::string_view program, Executable *&executable,
   step.tensors = chosen.tensors;
   return {};
 }
-
-namespace {
-
-// Measures the duration of each part of a session's start.
-struct StartTimes {
-  int64_t last = nanoseconds();
-  std::string text;
-
-  void add(const char *part) {
-    int64_t now = nanoseconds();
-    char line[80];
-    snprintf(line, sizeof line, "%s%s %.1f ms", text.empty() ? "" : ", ", part, static_cast<double>(now - last) / 1e6);
-    text += line;
-    last = now;
-  }
-};
-
-} // namespace
 
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::~Session() = default;
@@ -357,6 +341,10 @@ Status Session::broadcast(std::string &bytes) {
   if (!health().ok() || !state_->processGroup)
     return health();
   return state_->processGroup->broadcast(bytes);
+}
+
+Status Session::gatherActivities(std::span<mtrun_activity> activities) {
+  return mtrun::gatherActivities(*state_->group, state_->processGroup.get(), shards(process()), activities);
 }
 
 mtrun_session_info Session::info() const {

@@ -88,6 +88,8 @@ public:
   int processes() const;
   // Broadcasts `bytes` from process 0. Collective: all processes must call it the same number of times. MT_LOST.
   Status broadcast(std::string &bytes);
+  // Collects the activity of all processes in process 0. Collective. MT_LOST.
+  Status gatherActivities(std::span<mtrun_activity> activities);
 
   mtrun_session_info info() const;
   // Returns the number of shards of a device; 0 if the device does not exist.

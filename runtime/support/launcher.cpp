@@ -8,16 +8,17 @@ namespace mtrun {
 
 // MPICH, Intel MPI and related implementations set PMI_RANK.
 constexpr Launcher launchers[] = {
-    {"mtrun", "MTRUN_RANK", "MTRUN_SIZE", "MTRUN_LOCAL_RANK", "MTRUN_SIZE"},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"mtrun", "MTRUN_RANK", "MTRUN_SIZE", "MTRUN_LOCAL_RANK", "MTRUN_SIZE", false},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", false},
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+     "OMPI_COMM_WORLD_LOCAL_SIZE", true},
+    {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", true},
     {"mpirun of MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
-     "MV2_COMM_WORLD_LOCAL_SIZE"},
-    {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE"},
-    {"flux run", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", nullptr},
-    {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr},
+     "MV2_COMM_WORLD_LOCAL_SIZE", false},
+    {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE",
+     false},
+    {"flux run", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", nullptr, false},
+    {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, true},
 };
 
 const char *environmentVariable(const char *name) {
@@ -57,8 +58,13 @@ Status findLauncher(const Launcher *&launcher) {
   return {};
 }
 
+bool isIndependent() {
+  const char *own = environmentVariable(processesVariable);
+  return own && std::string_view(own) == "1";
+}
+
 Status expectNoLauncher(std::string_view what, std::string_view independent) {
-  if (const char *own = environmentVariable(processesVariable); own && std::string_view(own) == "1")
+  if (isIndependent())
     return {};
   const Launcher *launcher = nullptr;
   if (Status status = findLauncher(launcher); !status.ok() || !launcher)
@@ -66,7 +72,8 @@ Status expectNoLauncher(std::string_view what, std::string_view independent) {
   return {MT_INVALID, "expected one process for " + std::string(what) + ", found " +
                           std::string(environmentVariable(launcher->size)) + " that " + std::string(launcher->name) +
                           " started, each of which would do all of the work; start one, with --devices cpu:1xN for N "
-                          "CPUs (srun: --ntasks 1 --cpus-per-task N); " +
+                          "CPUs (srun: --ntasks 1 --cpus-per-task N), or several of mtrun train, evaluate or benchmark "
+                          "with mpirun; " +
                           std::string(independent) + " makes each an independent run"};
 }
 

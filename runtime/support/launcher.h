@@ -16,6 +16,7 @@ namespace mtrun {
 struct Launcher {
   std::string_view name;
   const char *rank, *size, *local, *localSize;
+  bool mpi; // its processes can exchange messages through a library of MPI
 };
 
 // The environment variable that a user sets to "1" if the processes of a launcher are independent runs.
@@ -29,6 +30,9 @@ Status environmentNumber(const char *name, std::optional<int> &value);
 // Finds the launcher that started this process as one of several; null if there is none. MT_INVALID: one of its
 // variables is not a number.
 Status findLauncher(const Launcher *&launcher);
+
+// Returns true if the user says so.
+bool isIndependent();
 
 // MT_INVALID: a launcher started several processes, and each would do all of the work of `what`. `independent` is the
 // option that allows it, for the message.

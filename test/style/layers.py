@@ -22,7 +22,7 @@ ORDER = [("abi", "support"), ("plan",), ("device",), ("session",), ("data", "tra
 LEVEL = {folder: level for level, folders in enumerate(ORDER) for folder in folders}
 BACKWARD = {}  # file: (header, why it may)
 CALL = re.compile(r"\b(mtrun_[a-z_]+)\(")
-PLUG_INS = ("mtrun_images_", "mtrun_cuda_")  # the C interfaces of libraries that the runtime opens itself
+PLUG_INS = ("mtrun_images_", "mtrun_cuda_", "mtrun_mpi_")  # the C interfaces of libraries that the runtime opens itself
 problems = []
 for folder, prefixes in FORBIDDEN.items():
     for p in files(folder):

@@ -87,9 +87,10 @@ static void addTrace(CLI::App *sub, Arguments &a) {
 
 static void addDeviceOptions(CLI::App *sub, Arguments &a) {
   group(sub, "Devices");
-  addCount(sub, "--processes", a.session.processes, 0,
-           "1: all GPUs in one process; 0: a process each, those that mpirun, srun or torchrun started (on several "
-           "hosts with a secret in MTC_SECRET), or else mtrun's own");
+  addCount(
+      sub, "--processes", a.session.processes, 0,
+      "1: all devices in one process; 0: a process per GPU, those that mpirun, srun or torchrun started (on several "
+      "hosts with a secret in MTC_SECRET), or else mtrun's own; for CPU devices those of mpirun or srun");
   addOptions(sub, a, "Processes", "Devices");
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/support/device_spec.h"
 #include "runtime/support/launcher.h"
 #include "tools/commandline/CommandLine.h"
+#include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Run.h"
 
 #include <algorithm>
@@ -47,7 +48,10 @@ std::string startOf() {
   return std::to_string(getppid());
 }
 
-std::string rendezvousOf(const mtrun::Launcher &launcher, int size) {
+// CPU devices have MPI, by which the processes find each other without an address.
+std::string rendezvousOf(const mtrun::Launcher &launcher, int size, bool onGpus) {
+  if (!onGpus && !variable("MASTER_ADDR"))
+    return "mpi:";
   if (const char *own = variable("MTRUN_MEETING"))
     return own;
   const char *host = variable("MASTER_ADDR");
@@ -78,7 +82,43 @@ void stayWithParent() {
     _exit(MT_LOST);
 }
 
+// Sets this process's place among the processes of a launcher.
+void takeRank(const mtrun::Launcher &by, bool onGpus, Arguments &arguments) {
+  mtrun_options &session = arguments.session;
+  int size = number(by.size);
+  session.process = number(by.rank);
+  session.local_process = number(by.local) >= 0 ? number(by.local) : session.process;
+  if (session.process >= size || (session.processes && session.processes != size))
+    throw Failure{MT_INVALID, "expected process " + std::to_string(session.process) + " of " +
+                                  std::to_string(session.processes ? session.processes : size) + ", found " +
+                                  std::to_string(size) + " that " + std::string(by.name) + " started"};
+  session.rendezvous = commandline::keep(rendezvousOf(by, size, onGpus));
+  if (const char *secret = variable(secretVariable))
+    session.secret = commandline::keep(secret);
+  session.processes = size;
+  // If a launcher makes only one GPU visible to this process, it is the first GPU.
+  if (distinctGpus(arguments.devices).size() == 1)
+    session.local_process = 0;
+}
+
+bool isGuarded = false;
+
+void tellOfEnd() {
+  if (!isGuarded)
+    return;
+  reportError(MT_NO_DEVICE, "the library of MPI ended this process, which a library of another version than the "
+                            "launcher's does; MTRUN_MPI names another file");
+  _exit(MT_NO_DEVICE);
+}
+
 } // namespace
+
+MpiGuard::MpiGuard() {
+  isGuarded = true;
+  std::atexit(tellOfEnd);
+}
+
+MpiGuard::~MpiGuard() { isGuarded = false; }
 
 std::vector<int> distinctGpus(const std::string &devices) {
   mtrun::DeviceSpec spec;
@@ -93,27 +133,17 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
   mtrun_options &session = arguments.session;
   const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);
   bool onGpus = kind && kind->gpu;
-  const mtrun::Launcher *by = onGpus && session.processes != 1 ? launcher() : nullptr;
+  const mtrun::Launcher *by = kind && session.processes != 1 ? launcher() : nullptr;
+  if (by && !onGpus && (!by->mpi || mtrun::isIndependent())) {
+    expect(mtrun::expectNoLauncher("devices of kind " + std::string(kind->name), "--processes 1"));
+    by = nullptr;
+  }
   if (by) {
-    stayWithParent();
-    int size = number(by->size);
-    session.process = number(by->rank);
-    session.local_process = number(by->local) >= 0 ? number(by->local) : session.process;
-    if (session.process >= size || (session.processes && session.processes != size))
-      throw Failure{MT_INVALID, "expected process " + std::to_string(session.process) + " of " +
-                                    std::to_string(session.processes ? session.processes : size) + ", found " +
-                                    std::to_string(size) + " that " + std::string(by->name) + " started"};
-    session.rendezvous = commandline::keep(rendezvousOf(*by, size));
-    if (const char *secret = variable(secretVariable))
-      session.secret = commandline::keep(secret);
-    session.processes = size;
-    // If a launcher makes only one GPU visible to this process, it is the first GPU.
-    if (distinctGpus(arguments.devices).size() == 1)
-      session.local_process = 0;
+    if (onGpus)
+      stayWithParent();
+    takeRank(*by, onGpus, arguments);
     return std::nullopt;
   }
-  if (session.processes == 0 && kind && !onGpus)
-    expect(mtrun::expectNoLauncher("devices of kind " + std::string(kind->name), "--processes 1"));
   std::vector<int> gpus = distinctGpus(arguments.devices);
   auto count = static_cast<int64_t>(gpus.size());
   if (session.processes > 1 && session.processes != count)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs with a process per GPU: detects the launcher and this process's rank, or starts the processes.
+// Runs with a process per device: detects the launcher and this process's rank, or starts a process per GPU.
 #pragma once
 
 #include "tools/mtrun/Arguments.h"
@@ -16,9 +16,18 @@ namespace mtrun_tool {
 inline constexpr const char *secretVariable = "MTC_SECRET";
 
 // Sets the fields of mtrun_options in `arguments` from the launcher that started this process (mpirun, srun, torchrun
-// or mtrun). Without a launcher and with several GPUs it starts a process per GPU, waits, and returns the exit code.
+// or mtrun; for CPU devices one with MPI). Without a launcher and with several GPUs it starts a process per GPU, waits,
+// and returns the exit code.
 // Throws Failure.
 std::optional<int> distribute(Arguments &arguments, char **argv);
+
+// While it lives, exit() reports that the library of MPI has ended this process: MPI_Init does that if it cannot work
+// with the launcher, and nothing else calls exit().
+class MpiGuard {
+public:
+  MpiGuard();
+  ~MpiGuard();
+};
 
 // Returns the GPUs of a device list; empty if it has no GPUs or several devices on one GPU.
 std::vector<int> distinctGpus(const std::string &devices);

@@ -14,6 +14,8 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace mtrun_tool {
 
@@ -177,6 +179,23 @@ static std::unique_ptr<EventLog> makeEvents(const Run &run, const Arguments &arg
   return events;
 }
 
+// Returns a line of JSON: the shards and rows that each process computed, and the bytes that it received. "" if there
+// is one process, or on GPUs. All processes must call it.
+static std::string describeProcesses(const Run &run) {
+  mtrun_session_info info;
+  mtrun_session_get_info(run.session.get(), &info);
+  std::vector<mtrun_activity> activities(static_cast<size_t>(info.processes));
+  if (info.processes > 1)
+    check(mtrun_session_activities(run.session.get(), activities.data()));
+  std::string text;
+  for (size_t process = 0; process < activities.size() && activities[0].rows > 0 && info.processes > 1; ++process)
+    text += (process ? ", " : "{\"processes\": [") + std::string("{\"process\": ") + std::to_string(process) +
+            ", \"shards\": " + std::to_string(activities[process].shards) +
+            ", \"rows\": " + std::to_string(activities[process].rows) +
+            ", \"received_bytes\": " + std::to_string(activities[process].received_bytes) + "}";
+  return text.empty() ? "" : text + "]}\n";
+}
+
 // Saves the variables even if the last checkpoint could not be written, because training is complete.
 static int fit(const Run &run, const Arguments &arguments, const Outputs &outputs, mtrun_dataset *data,
                mtrun_loop_options &options, Report &report) try {
@@ -187,6 +206,9 @@ static int fit(const Run &run, const Arguments &arguments, const Outputs &output
                                                                mt_status_free);
   if (result.total_step < 0)
     check(status.release());
+  std::string processes = describeProcesses(run);
+  if (arguments.json && arguments.session.process == 0)
+    print(processes);
   int code = finish(run, arguments, outputs, result);
   check(status.release());
   report.end(result);

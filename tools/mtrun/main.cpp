@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 
 using namespace mtrun_tool;
 
@@ -46,6 +47,9 @@ static int run(const std::string &name, Arguments &arguments, char **argv) {
     if (name == "train" || name == "evaluate" || name == "benchmark")
       if (std::optional<int> code = distribute(arguments, argv))
         return *code;
+    std::optional<MpiGuard> guard;
+    if (arguments.session.processes > 1)
+      guard.emplace();
     int code = commandOf(name)(arguments);
     if (code == MT_OK && outputError() != 0)
       return reportError(MT_IO, std::string("cannot write standard output: ") + strerror(outputError()));

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The order of a program's steps if a thread of its own runs the all-reduces between processes: launches that do not
+// access the memory of an all-reduce run meanwhile, and updates of variables that need it are deferred. The order
+// depends only on the memory ranges that the steps access.
+#pragma once
+
+#include "runtime/device/BoundProgram.h"
+#include "runtime/support/overlap.h"
+
+#include <functional>
+#include <vector>
+
+namespace mtrun {
+
+struct OrderedStep {
+  uint32_t step;  // index into DeviceProgram::steps
+  bool waits;     // a barrier of all threads comes first
+  uint32_t needs; // number of all-reduces of the other thread that must have ended
+  bool inPlace;   // for an all-reduce: the next step needs it, so the other thread does not run it
+};
+
+// `rangesOf` returns the memory that a step accesses: buffers of a launch, or partial sum and result of an all-reduce.
+std::vector<OrderedStep> overlapExchanges(const DeviceProgram &program,
+                                          const std::function<std::vector<Range>(const BoundStep &step)> &rangesOf);
+
+} // namespace mtrun

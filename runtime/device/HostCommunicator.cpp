@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/HostCommunicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <sched.h>
+#include <set>
+#include <thread>
+
+namespace mtrun {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t pieceElements = 1 << 20;                // 4 MiB
+constexpr int eagerTests = 50;                            // tests before this thread lets others run
+constexpr auto lookAround = std::chrono::milliseconds(2); // interval between checks of the other processes
+constexpr auto restless = std::chrono::microseconds(100); // waiting time before this thread sleeps between tests
+constexpr auto nap = std::chrono::microseconds(20);
+
+// Waits a little more from test to test, and checks at intervals whether waiting is of use.
+class Patience {
+public:
+  explicit Patience(double timeout)
+      : limit_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(timeout, 1e6)))) {}
+
+  void progress() { tests_ = 0; }
+  // Returns true if it is time to look at the other processes.
+  bool wait() {
+    if (++tests_ < eagerTests)
+      return false;
+    auto now = Clock::now();
+    if (tests_ == eagerTests) {
+      since_ = look_ = now;
+      look_ += lookAround;
+    }
+    if (now - since_ < restless)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(nap);
+    if (now < look_)
+      return false;
+    look_ = now + lookAround;
+    return true;
+  }
+  bool ended() const { return Clock::now() - since_ >= limit_; }
+
+private:
+  Clock::duration limit_;
+  int tests_ = 0;
+  Clock::time_point since_, look_;
+};
+
+size_t bytesOf(int64_t elements) { return static_cast<size_t>(elements) * sizeof(float); }
+
+int64_t piecesIn(int64_t elements) { return (elements + pieceElements - 1) / pieceElements; }
+
+int64_t lastPiece(int64_t elements) { return elements - (piecesIn(elements) - 1) * pieceElements; }
+
+// Returns the floats of staging of a piece of a vector.
+int64_t slotOf(int64_t elements, int processes) {
+  auto stagingOf = [&](int64_t piece) {
+    return exchangeStaging(chooseKind(bytesOf(piece), processes), processes, piece);
+  };
+  return std::max(stagingOf(std::min(elements, pieceElements)), stagingOf(lastPiece(elements)));
+}
+
+} // namespace
+
+int64_t HostCommunicator::stagingElements(int64_t elements, int processes) {
+  return elements == 0 ? 0 : std::min(piecesIn(elements), maxRunning) * slotOf(elements, processes);
+}
+
+const HostCommunicator::Pieces &HostCommunicator::piecesOf(const Reduction &reduction,
+                                                           const std::vector<TreeSum> &sums) {
+  auto [at, isNew] = pieces_.try_emplace({reduction.elements, reduction.active});
+  Pieces &pieces = at->second;
+  if (!isNew || reduction.elements == 0)
+    return pieces;
+  int processes = transport_.processes();
+  auto roundsOf = [&](int64_t elements) {
+    ExchangeKind kind = chooseKind(bytesOf(elements), processes);
+    return exchangeRounds({kind, processes, transport_.process(), reduction.active, elements}, sums);
+  };
+  pieces.count = piecesIn(reduction.elements);
+  pieces.slot = slotOf(reduction.elements, processes);
+  if (pieces.count > 1)
+    pieces.full = roundsOf(pieceElements);
+  pieces.last = roundsOf(lastPiece(reduction.elements));
+  return pieces;
+}
+
+Status HostCommunicator::startRound(Running &running) {
+  const ExchangeRound &round = (*running.rounds)[running.round];
+  running.pending.clear();
+  auto begin = [&](const ExchangeMessage &message, bool sends) {
+    size_t bytes = bytesOf(message.elements);
+    Pending pending = {0, message.peer, sends ? 0 : bytes};
+    Status status =
+        sends ? transport_.send(message.peer, running.tag, running.at(message.place), bytes, pending.request)
+              : transport_.receive(message.peer, running.tag, running.at(message.place), bytes, pending.request);
+    if (status.ok())
+      running.pending.push_back(pending);
+    return status;
+  };
+  for (const ExchangeMessage &message : round.receives)
+    if (Status status = begin(message, false); !status.ok())
+      return status;
+  for (const ExchangeMessage &message : round.sends)
+    if (Status status = begin(message, true); !status.ok())
+      return status;
+  return {};
+}
+
+Status HostCommunicator::testMessages(Running &running, bool &progress) {
+  for (size_t i = 0; i < running.pending.size();) {
+    bool done = false;
+    if (Status status = transport_.test(running.pending[i].request, done); !status.ok())
+      return status;
+    if (!done) {
+      ++i;
+      continue;
+    }
+    received_ += running.pending[i].bytes;
+    running.pending[i] = running.pending.back();
+    running.pending.pop_back();
+    progress = true;
+  }
+  return {};
+}
+
+Status HostCommunicator::advance(Running &running, const Add &add, bool &progress) {
+  while (running.round < running.rounds->size()) {
+    if (Status status = testMessages(running, progress); !status.ok() || !running.pending.empty())
+      return status;
+    const ExchangeRound &round = (*running.rounds)[running.round];
+    for (const ExchangeSum &sum : round.sums)
+      add(running.at(sum.left), running.at(sum.right), running.at(sum.out), sum.elements);
+    for (const ExchangeCopy &copy : round.copies)
+      std::memcpy(running.at(copy.to), running.at(copy.from), bytesOf(copy.elements));
+    progress = true;
+    if (++running.round < running.rounds->size())
+      if (Status status = startRound(running); !status.ok())
+        return status;
+  }
+  running.rounds = nullptr;
+  return {};
+}
+
+Status HostCommunicator::run(const Reduction &reduction, const Pieces &pieces, const Add &add) {
+  Patience patience(watch_.timeout);
+  for (int64_t next = 0, left = pieces.count; left > 0;) {
+    bool progress = false;
+    for (int64_t slot = 0; slot < maxRunning; ++slot) {
+      Running &running = running_[slot];
+      if (!running.rounds && next < pieces.count) {
+        running.rounds = &pieces.rounds(next);
+        running.round = 0;
+        running.tag = tag_;
+        running.partial = reduction.partial + next * pieceElements;
+        running.result = reduction.result + next * pieceElements;
+        running.staging = reduction.staging + slot * pieces.slot;
+        tag_ = tag_ == Transport::maxTag ? 0 : tag_ + 1;
+        ++next;
+        if (!running.rounds->empty())
+          if (Status status = startRound(running); !status.ok())
+            return status;
+      }
+      if (!running.rounds)
+        continue;
+      if (Status status = advance(running, add, progress); !status.ok())
+        return status;
+      left -= !running.rounds;
+    }
+    if (progress) {
+      patience.progress();
+      continue;
+    }
+    if (left == 0 || !patience.wait())
+      continue;
+    if (watch_.check)
+      if (Status status = watch_.check(); !status.ok())
+        return status;
+    if (patience.ended())
+      return silent();
+  }
+  return {};
+}
+
+std::string HostCommunicator::title(int process) const {
+  return watch_.title ? watch_.title(process) : "process " + std::to_string(process);
+}
+
+// Names the processes whose messages this process waits for; if there are none, the processes that take none.
+Status HostCommunicator::silent() const {
+  std::set<int> senders, takers;
+  for (const Running &running : running_)
+    for (const Pending &pending : running.pending)
+      (pending.bytes ? senders : takers).insert(pending.peer);
+  std::string names;
+  for (int process : senders.empty() ? takers : senders)
+    names += (names.empty() ? "" : ", ") + title(process);
+  char seconds[40];
+  std::snprintf(seconds, sizeof seconds, " nothing for %g seconds", watch_.timeout);
+  return {MT_LOST, names + (senders.empty() ? " received" : " sent") + seconds};
+}
+
+Status HostCommunicator::fail(Status why) {
+  transport_.abandon();
+  for (Running &running : running_)
+    running = {};
+  lost_ = std::move(why);
+  if (watch_.lose)
+    lost_ = watch_.lose(lost_.message());
+  return lost_;
+}
+
+Status HostCommunicator::allReduce(const Reduction &reduction, const std::vector<TreeSum> &sums, const Add &add) {
+  if (!lost_.ok())
+    return lost_;
+  Status status = run(reduction, piecesOf(reduction, sums), add);
+  return status.ok() ? status : fail(std::move(status));
+}
+
+} // namespace mtrun

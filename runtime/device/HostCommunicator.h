@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All-reduces between processes whose devices have host memory: runs the rounds of Exchange.h over a transport. A large
+// all-reduce is a sequence of pieces, several of which are in flight at once, so that messages of some pieces overlap
+// with sums of others.
+#pragma once
+
+#include "runtime/device/Exchange.h"
+#include "runtime/device/Transport.h"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtrun {
+
+class HostCommunicator {
+public:
+  // How the communicator notices that it waits in vain.
+  struct Watch {
+    double timeout = 600;                            // seconds without any message
+    std::function<Status()> check;                   // fails if a process is lost; may be empty
+    std::function<Status(std::string message)> lose; // informs the other processes of a failure; may be empty
+    std::function<std::string(int process)> title;   // names a process for messages; may be empty
+  };
+  // One all-reduce. partial and result do not overlap; partial may be overwritten.
+  struct Reduction {
+    int64_t elements;
+    int active; // the number of processes with valid rows, at least 1
+    float *partial, *result, *staging;
+  };
+  // out[i] = a[i] + b[i]; `out` may be `a`.
+  using Add = std::function<void(const float *a, const float *b, float *out, int64_t elements)>;
+
+  HostCommunicator(Transport &transport, Watch watch) : transport_(transport), watch_(std::move(watch)) {}
+
+  // Returns the floats of staging memory for an all-reduce of `elements`.
+  static int64_t stagingElements(int64_t elements, int processes);
+
+  // Begins and ends one all-reduce. All processes call it for the same all-reduces in the same order, with the same
+  // `active`. `sums`: entry `active` of treeSums(). `add` may run while other messages are in flight. The first failure
+  // is final: MT_LOST.
+  Status allReduce(const Reduction &reduction, const std::vector<TreeSum> &sums, const Add &add);
+
+  // Returns the bytes of all messages received so far.
+  uint64_t received() const { return received_; }
+
+private:
+  // The exchanges of one all-reduce. All pieces of the vector but the last have equal sizes, and so equal rounds.
+  struct Pieces {
+    int64_t count = 0, slot = 0; // slot: floats of staging of a piece in flight
+    std::vector<ExchangeRound> full, last;
+    const std::vector<ExchangeRound> &rounds(int64_t piece) const { return piece + 1 < count ? full : last; }
+  };
+  struct Pending {
+    int request, peer;
+    uint64_t bytes; // of a message to receive; 0: a message that is sent
+  };
+  // A piece in flight.
+  struct Running {
+    const std::vector<ExchangeRound> *rounds = nullptr; // null: none
+    size_t round = 0;
+    int tag = 0;
+    float *partial = nullptr, *result = nullptr, *staging = nullptr;
+    std::vector<Pending> pending;
+
+    float *at(const ExchangePlace &place) const {
+      return (place.memory == ExchangeMemory::Partial  ? partial
+              : place.memory == ExchangeMemory::Result ? result
+                                                       : staging) +
+             place.offset;
+    }
+  };
+  struct Key {
+    int64_t elements;
+    int active;
+    auto operator<=>(const Key &) const = default;
+  };
+
+  const Pieces &piecesOf(const Reduction &reduction, const std::vector<TreeSum> &sums);
+  Status run(const Reduction &reduction, const Pieces &pieces, const Add &add);
+  Status startRound(Running &running);
+  // Tests the messages of a piece, and goes on to its next round. Sets `progress` if a message or the piece has ended.
+  Status advance(Running &running, const Add &add, bool &progress);
+  Status testMessages(Running &running, bool &progress);
+  Status silent() const;
+  Status fail(Status why);
+  std::string title(int process) const;
+
+  Transport &transport_;
+  Watch watch_;
+  std::map<Key, Pieces> pieces_;
+  static constexpr int64_t maxRunning = 4; // pieces in flight
+  Running running_[maxRunning];
+  int tag_ = 0;
+  uint64_t received_ = 0;
+  Status lost_;
+};
+
+} // namespace mtrun

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The all-reduces of a CPU device in a session of several processes: their order among the launches, the thread that
+// runs them meanwhile, and memory for what is received.
+#pragma once
+
+#include "runtime/device/ExchangeOrder.h"
+#include "runtime/device/ExchangeThread.h"
+#include "runtime/device/HostCommunicator.h"
+#include "runtime/device/ProcessGroup.h"
+#include "runtime/plan/Plan.h"
+
+#include <memory>
+#include <vector>
+
+namespace mtrun {
+
+class ProcessExchange {
+public:
+  ProcessExchange(Transport &transport, ProcessGroup &group);
+
+  // Computes the memory for the all-reduces of a plan.
+  void measure(const Plan &plan);
+  uint64_t stagingBytes() const { return static_cast<uint64_t>(stagingElements_) * sizeof(float); }
+  void setStaging(void *memory) { staging_ = static_cast<float *>(memory); }
+  bool hasStaging() const { return staging_ != nullptr; }
+
+  // Orders the program's steps, and starts the thread if a step can run during an all-reduce.
+  Status prepare(BoundProgram &program);
+  // Returns the order of a prepared program; empty for a program in micro-batches, which runs in the plan's order.
+  static const std::vector<OrderedStep> &order(const BoundProgram &program);
+
+  // Begins a run of a program. One thread calls these functions during the run.
+  void begin(const BoundProgram &program, int64_t samples);
+  void post(uint32_t allReduce) { thread_.post(allReduce); }
+  void wait(uint32_t posted) { thread_.wait(posted); }
+  // Runs an all-reduce in the calling thread, after all that were posted have ended.
+  void run(uint32_t allReduce);
+  // Ends a run. Returns the first failure of this or an earlier run.
+  const Status &finish();
+
+  uint64_t received() const { return communicator_.received(); }
+  uint64_t receivedInRun() const { return communicator_.received() - receivedBefore_; }
+
+private:
+  ProcessGroup &group_;
+  HostCommunicator communicator_;
+  int64_t stagingElements_ = 0; // of the largest all-reduce
+  float *staging_ = nullptr;
+  const BoundProgram *program_ = nullptr; // of the run
+  int active_ = 0;
+  uint64_t receivedBefore_ = 0;
+  Status status_; // written by the thread that runs all-reduces
+  bool threadStarted_ = false;
+  ExchangeThread thread_; // ends before the other members
+};
+
+} // namespace mtrun

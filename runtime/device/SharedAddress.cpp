@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every process sends process 0 a text that is the same for processes of one host. Process 0 answers with lines: the
+// secret, and its addresses. Each process uses the first address that it can reach.
+#include "runtime/device/SharedAddress.h"
+
+#include "runtime/device/Secret.h"
+#include "runtime/device/Socket.h"
+#include "runtime/support/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace mtrun {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr size_t secretBytes = 16;
+constexpr int reachMilliseconds = 5000;
+// All messages have one size.
+using Text = std::array<char, 4096>;
+
+Text textOf(const std::string &string) {
+  Text text = {};
+  std::memcpy(text.data(), string.data(), std::min(string.size(), text.size() - 1));
+  return text;
+}
+
+std::string stringOf(const Text &text) { return {text.data(), strnlen(text.data(), text.size())}; }
+
+std::string hexadecimal(const std::string &bytes) {
+  std::string text;
+  for (char byte : bytes) {
+    char digits[3];
+    snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(byte));
+    text += digits;
+  }
+  return text;
+}
+
+// Returns a text that processes have in common if they can connect by names of Linux's abstract sockets: the boot of
+// the host, and its network namespace.
+std::string hostText() {
+  char boot[64] = "", network[64] = "";
+  if (FILE *file = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
+    (void)std::fread(boot, 1, sizeof boot - 1, file);
+    std::fclose(file);
+  }
+  (void)readlink("/proc/self/ns/net", network, sizeof network - 1);
+  return std::string(boot) + network;
+}
+
+// Returns the numeric addresses of this host that other hosts may reach.
+std::vector<std::string> hostAddresses() {
+  std::vector<std::string> addresses;
+  ifaddrs *interfaces = nullptr;
+  if (getifaddrs(&interfaces) != 0)
+    return addresses;
+  for (ifaddrs *each = interfaces; each; each = each->ifa_next) {
+    int family = each->ifa_addr ? each->ifa_addr->sa_family : AF_UNSPEC;
+    if (family != AF_INET && family != AF_INET6)
+      continue;
+    const auto *six = reinterpret_cast<const sockaddr_in6 *>(each->ifa_addr);
+    const auto *four = reinterpret_cast<const sockaddr_in *>(each->ifa_addr);
+    if (family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) || IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr)
+                           : ntohl(four->sin_addr.s_addr) >> 24 == 127)
+      continue;
+    char name[NI_MAXHOST];
+    if (getnameinfo(each->ifa_addr, family == AF_INET ? sizeof *four : sizeof *six, name, sizeof name, nullptr, 0,
+                    NI_NUMERICHOST) == 0)
+      addresses.push_back(family == AF_INET ? name : "[" + std::string(name) + "]");
+  }
+  freeifaddrs(interfaces);
+  return addresses;
+}
+
+class Sharing {
+public:
+  Sharing(Transport &transport, double timeout)
+      : transport_(transport), timeout_(timeout),
+        deadline_(Clock::now() +
+                  std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(timeout, 1e6)))) {}
+
+  Status send(int peer, const std::string &string) {
+    Text text = textOf(string);
+    int request = 0;
+    if (Status status = transport_.send(peer, 0, text.data(), text.size(), request); !status.ok())
+      return status;
+    return wait(peer, request, " received nothing");
+  }
+
+  Status receive(int peer, std::string &string) {
+    Text text = {};
+    int request = 0;
+    if (Status status = transport_.receive(peer, 0, text.data(), text.size(), request); !status.ok())
+      return status;
+    Status status = wait(peer, request, " sent nothing");
+    string = stringOf(text);
+    return status;
+  }
+
+private:
+  Status wait(int peer, int request, const char *problem) {
+    for (bool done = false;;) {
+      if (Status status = transport_.test(request, done); !status.ok() || done)
+        return status;
+      if (Clock::now() >= deadline_) {
+        transport_.abandon();
+        char seconds[40];
+        snprintf(seconds, sizeof seconds, " for %g seconds", timeout_);
+        return {MT_LOST, "process " + std::to_string(peer) + problem + seconds};
+      }
+      std::this_thread::sleep_for(20us);
+    }
+  }
+
+  Transport &transport_;
+  double timeout_;
+  Clock::time_point deadline_;
+};
+
+// Listens at all addresses of this host, at a port that the system chooses.
+Status listenAnywhere(std::string &rendezvous, std::string &places) {
+  int socket = -1;
+  if (Status six = listenAt("tcp:[::]:0", socket); !six.ok())
+    if (Status four = listenAt("tcp:0.0.0.0:0", socket); !four.ok())
+      return four;
+  sockaddr_storage storage = {};
+  socklen_t size = sizeof storage;
+  if (getsockname(socket, reinterpret_cast<sockaddr *>(&storage), &size) != 0)
+    return {MT_IO, std::string("cannot find the port of a socket: ") + std::strerror(errno)};
+  in_port_t port = storage.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6 *>(&storage)->sin6_port
+                                                 : reinterpret_cast<sockaddr_in *>(&storage)->sin_port;
+  for (const std::string &address : hostAddresses())
+    places += "tcp:" + address + ":" + std::to_string(ntohs(port)) + "\n";
+  rendezvous = "fd:" + std::to_string(socket);
+  return {};
+}
+
+// Selects the first address that accepts a connection. Process 0 ignores connections that end without a greeting.
+Status firstReached(const std::string &places, std::string &rendezvous) {
+  std::string tried;
+  for (size_t begin = 0; begin < places.size();) {
+    size_t end = std::min(places.find('\n', begin), places.size());
+    std::string place = places.substr(begin, end - begin);
+    begin = end + 1;
+    int socket = -1;
+    if (place.starts_with("unix:") || (connectTo(place, reachMilliseconds, socket).ok() && socket >= 0)) {
+      if (socket >= 0)
+        close(socket);
+      rendezvous = place;
+      return {};
+    }
+    tried += (tried.empty() ? "" : ", ") + printable(place);
+  }
+  return {MT_LOST, "cannot reach process 0 at any of its addresses: " + (tried.empty() ? "none" : tried)};
+}
+
+Status answer(Sharing &sharing, int processes, std::string &rendezvous, std::string &secret) {
+  std::string own = hostText(), random, places;
+  bool oneHost = true;
+  for (int peer = 1; peer < processes; ++peer) {
+    std::string theirs;
+    if (Status status = sharing.receive(peer, theirs); !status.ok())
+      return status;
+    oneHost = oneHost && theirs == own;
+  }
+  if (Status status = randomBytes(2 * secretBytes, random); !status.ok())
+    return status;
+  if (secret.empty())
+    secret = hexadecimal(random.substr(0, secretBytes));
+  if (!rendezvous.empty()) {
+    places = rendezvous + "\n";
+  } else if (oneHost) {
+    rendezvous = "unix:mtrun-" + std::to_string(getuid()) + "-" + hexadecimal(random.substr(secretBytes));
+    places = rendezvous + "\n";
+  } else if (Status status = listenAnywhere(rendezvous, places); !status.ok()) {
+    return status;
+  }
+  for (int peer = 1; peer < processes; ++peer)
+    if (Status status = sharing.send(peer, secret + "\n" + places); !status.ok())
+      return status;
+  return {};
+}
+
+} // namespace
+
+Status shareAddress(Transport &transport, double timeout, std::string &rendezvous, std::string &secret) {
+  Sharing sharing(transport, timeout);
+  if (transport.process() == 0)
+    return answer(sharing, transport.processes(), rendezvous, secret);
+  if (Status status = sharing.send(0, hostText()); !status.ok())
+    return status;
+  std::string text;
+  if (Status status = sharing.receive(0, text); !status.ok())
+    return status;
+  size_t end = std::min(text.find('\n'), text.size());
+  secret = text.substr(0, end);
+  std::string places = text.substr(std::min(end + 1, text.size()));
+  return rendezvous.empty() ? firstReached(places, rendezvous) : Status();
+}
+
+} // namespace mtrun

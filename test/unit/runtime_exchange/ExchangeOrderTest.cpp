@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/ExchangeOrder.h"
+#include "runtime/device/ExchangeThread.h"
+
+#include <atomic>
+#include <gtest/gtest.h>
+#include <string>
+
+namespace mtrun {
+namespace {
+
+// A program whose steps access pieces of memory that have letters: A to Z, of one byte each.
+class Steps {
+public:
+  Steps &launch(const std::string &memory, bool waits = false) { return add(memory, waits, false); }
+  Steps &update(const std::string &memory, bool waits = false) { return add(memory, waits, true); }
+  Steps &allReduce(const std::string &memory) {
+    add(memory, false, false);
+    program_.steps.back().kernel = nullptr;
+    return *this;
+  }
+
+  // Returns the order as text: the number of a step, "|" before it for a barrier, "<N" for all-reduces of the other
+  // thread that must have ended, "!" for an all-reduce in place.
+  std::string order() {
+    std::string text;
+    auto rangesOf = [&](const BoundStep &step) {
+      std::vector<Range> ranges;
+      for (char letter : memory_[step.index])
+        ranges.push_back({static_cast<uint64_t>(letter), static_cast<uint64_t>(letter) + 1});
+      return ranges;
+    };
+    for (const OrderedStep &step : overlapExchanges(program_, rangesOf))
+      text += (text.empty() ? "" : " ") + std::string(step.waits ? "|" : "") + std::to_string(step.step) +
+              (step.needs ? "<" + std::to_string(step.needs) : "") + (step.inPlace ? "!" : "");
+    return text;
+  }
+
+private:
+  Steps &add(const std::string &memory, bool waits, bool isUpdate) {
+    BoundStep step = {};
+    step.kernel = this;
+    step.waits = waits;
+    step.isUpdate = isUpdate;
+    step.index = static_cast<uint32_t>(memory_.size());
+    program_.steps.push_back(step);
+    memory_.push_back(memory);
+    return *this;
+  }
+
+  DeviceProgram program_;
+  std::vector<std::string> memory_;
+};
+
+TEST(ExchangeOrderTest, LaunchesThatNeedNothingRunMeanwhile) {
+  EXPECT_EQ(Steps().launch("A").allReduce("AR").launch("B").launch("C").launch("RB").order(), "0 1 2 3 |4<1");
+}
+
+TEST(ExchangeOrderTest, AnAllReduceThatTheNextStepNeedsIsInPlace) {
+  EXPECT_EQ(Steps().launch("A").allReduce("AR").launch("R").launch("B").order(), "0 1! |2 3");
+  EXPECT_EQ(Steps().allReduce("AR").order(), "0!");
+  // The next step needs an earlier one only.
+  EXPECT_EQ(Steps().allReduce("AR").allReduce("BS").launch("R").launch("S").order(), "0 1 |2<1 |3<2");
+  EXPECT_EQ(Steps().allReduce("AR").allReduce("BS").launch("S").order(), "0 1<1! |2<1");
+}
+
+TEST(ExchangeOrderTest, UpdatesAreDeferred) {
+  EXPECT_EQ(Steps().allReduce("AR").update("RV").launch("B").allReduce("BS").update("SW").order(), "0 2 3 |1<1 |4<2");
+  // An update without an all-reduce runs at once.
+  EXPECT_EQ(Steps().update("V").allReduce("AR").launch("B").order(), "0 1 2");
+}
+
+// A launch that reads a variable follows its update, and launches after it need its barrier.
+TEST(ExchangeOrderTest, MemoryOfADeferredUpdateKeepsItsOrder) {
+  EXPECT_EQ(Steps().allReduce("AR").update("RV").launch("B").launch("V").launch("C").order(), "0 2 |1<1 |3<1 4");
+  // An all-reduce that writes where the update reads.
+  EXPECT_EQ(Steps().allReduce("AR").update("RV").launch("B").allReduce("BR").order(), "0 2 |1<1 |3<1!");
+}
+
+// The barrier before a deferred step also ordered the launches around it.
+TEST(ExchangeOrderTest, ADeferredStepLeavesItsBarrier) {
+  EXPECT_EQ(Steps().launch("B").allReduce("AR").update("RV", true).launch("B").order(), "0 1 |3 |2<1");
+}
+
+TEST(ExchangeThreadTest, RunsWhatIsPostedInOrder) {
+  std::vector<uint32_t> ran;
+  ExchangeThread thread;
+  ASSERT_TRUE(thread.start([&](uint32_t number) { ran.push_back(number); }, 8).ok());
+  for (int run = 0; run < 100; ++run) {
+    thread.reset();
+    ran.clear();
+    thread.post(3);
+    thread.post(1);
+    thread.wait(1);
+    thread.post(2);
+    thread.wait(3);
+    ASSERT_EQ(ran, std::vector<uint32_t>({3, 1, 2}));
+  }
+}
+
+TEST(ExchangeThreadTest, EndsWithoutWork) {
+  ExchangeThread never, idle;
+  never.wait(0);
+  EXPECT_TRUE(idle.start([](uint32_t) {}, 1).ok());
+}
+
+} // namespace
+} // namespace mtrun

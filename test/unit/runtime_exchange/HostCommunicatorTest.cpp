@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/HostCommunicator.h"
+#include "runtime/device/Collectives.h"
+#include "runtime/support/subtrees.h"
+#include "test/unit/runtime_exchange/SimulatedTransport.h"
+
+#include <atomic>
+#include <bit>
+#include <gtest/gtest.h>
+
+namespace mtrun::test {
+namespace {
+
+using Vector = std::vector<float>;
+
+void addFloats(const float *a, const float *b, float *out, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i)
+    out[i] = a[i] + b[i];
+}
+
+Vector partialOf(int process, int64_t elements, int turn) {
+  Vector partial(static_cast<size_t>(elements));
+  for (size_t i = 0; i < partial.size(); ++i)
+    partial[i] = 1.0f / static_cast<float>(i % 1000 + 3 * static_cast<size_t>(process) + 1 + static_cast<size_t>(turn));
+  return partial;
+}
+
+Vector expectedOf(int64_t elements, int turn, int processes, const std::vector<TreeSum> &sums) {
+  std::vector<Vector> nodes;
+  for (int process = 0; process < processes; ++process)
+    nodes.push_back(partialOf(process, elements, turn));
+  for (const TreeSum &sum : sums)
+    addFloats(nodes[static_cast<size_t>(sum.left)].data(), nodes[static_cast<size_t>(sum.right)].data(),
+              nodes[static_cast<size_t>(sum.left)].data(), elements);
+  return nodes[0];
+}
+
+// All-reduces one after another, as in steps of a program: small, middle and large, with full and short batches.
+void checkSequence(int processes, const std::vector<int64_t> &sizes) {
+  int shards = static_cast<int>(std::bit_ceil(static_cast<unsigned>(processes)));
+  auto tree = treeSums(splitShards(shards, processes));
+  std::atomic<int> wrong = 0;
+  inProcesses(processes, [&](SimulatedTransport &transport) {
+    HostCommunicator communicator(transport, {});
+    for (int turn = 0; turn < 3; ++turn)
+      for (int64_t elements : sizes) {
+        int active = turn == 1 ? std::max(1, processes - 1) : processes;
+        Vector partial = partialOf(transport.process(), elements, turn), result(partial.size() + 1, -1);
+        Vector staging(static_cast<size_t>(HostCommunicator::stagingElements(elements, processes)) + 1, 7);
+        auto &sums = tree[static_cast<size_t>(active)];
+        Status status =
+            communicator.allReduce({elements, active, partial.data(), result.data(), staging.data()}, sums, addFloats);
+        Vector expected = expectedOf(elements, turn, processes, sums);
+        expected.push_back(-1);
+        wrong += !status.ok() || result != expected || staging.back() != 7;
+      }
+    wrong += processes > 1 && communicator.received() == 0;
+  });
+  EXPECT_EQ(wrong, 0) << processes << " processes";
+}
+
+TEST(HostCommunicatorTest, AddsInTreeOrder) {
+  for (int processes : {1, 2, 3, 4, 5, 8})
+    checkSequence(processes, {0, 1, 100, 4096, 5000, 70000});
+}
+
+// More pieces than are in flight at once, the last of which is short.
+TEST(HostCommunicatorTest, CutsLargeVectors) {
+  checkSequence(2, {(5 << 20) + 3, 5});
+  checkSequence(3, {(1 << 20) + 1, 70000});
+}
+
+TEST(HostCommunicatorTest, CountsReceivedBytes) {
+  inProcesses(4, [&](SimulatedTransport &transport) {
+    HostCommunicator communicator(transport, {});
+    int64_t elements = 1 << 20;
+    Vector partial(static_cast<size_t>(elements)), result(partial.size());
+    Vector staging(static_cast<size_t>(HostCommunicator::stagingElements(elements, 4)));
+    auto sums = treeSums({1, 1, 1, 1})[4];
+    EXPECT_TRUE(
+        communicator.allReduce({elements, 4, partial.data(), result.data(), staging.data()}, sums, addFloats).ok());
+    EXPECT_EQ(communicator.received(), 2 * 3 * static_cast<uint64_t>(elements)); // 2 (P - 1) / P of the bytes
+  });
+}
+
+// A process that sends nothing is named by the others; what they return from then on is the first failure.
+TEST(HostCommunicatorTest, NamesASilentProcess) {
+  inProcesses(2, [&](SimulatedTransport &transport) {
+    transport.answers = transport.process() == 0;
+    std::string lost;
+    HostCommunicator::Watch watch;
+    watch.timeout = 0.05;
+    watch.lose = [&](std::string message) {
+      lost = message;
+      return Status(MT_LOST, message);
+    };
+    watch.title = [](int process) { return "host " + std::to_string(process); };
+    HostCommunicator communicator(transport, watch);
+    float partial = 1, result = 0, staging[16];
+    auto sums = treeSums({1, 1})[2];
+    for (int turn = 0; turn < 2; ++turn) {
+      Status status = communicator.allReduce({1, 2, &partial, &result, staging}, sums, addFloats);
+      EXPECT_EQ(status.code(), MT_LOST);
+      if (transport.process() == 0)
+        EXPECT_EQ(status.message(), "host 1 sent nothing for 0.05 seconds");
+    }
+    EXPECT_FALSE(lost.empty());
+  });
+}
+
+// While it waits, a process notices that another is lost.
+TEST(HostCommunicatorTest, EndsWhenAProcessIsLost) {
+  inProcesses(2, [&](SimulatedTransport &transport) {
+    if (transport.process() == 1)
+      return;
+    HostCommunicator::Watch watch;
+    int checks = 0;
+    watch.check = [&] { return ++checks < 3 ? Status() : Status(MT_LOST, "process 1 was lost"); };
+    HostCommunicator communicator(transport, watch);
+    float partial = 1, result = 0, staging[16];
+    Status status = communicator.allReduce({1, 2, &partial, &result, staging}, treeSums({1, 1})[2], addFloats);
+    EXPECT_EQ(status.message(), "process 1 was lost");
+    EXPECT_EQ(checks, 3);
+  });
+}
+
+// Processes that disagree about the size of an all-reduce fail.
+TEST(HostCommunicatorTest, RefusesAnotherSize) {
+  std::atomic<int> failed = 0;
+  inProcesses(2, [&](SimulatedTransport &transport) {
+    HostCommunicator::Watch watch;
+    watch.timeout = 5;
+    HostCommunicator communicator(transport, watch);
+    int64_t elements = transport.process() == 0 ? 20 : 10;
+    Vector partial(20), result(20), staging(32);
+    failed +=
+        !communicator
+             .allReduce({elements, 2, partial.data(), result.data(), staging.data()}, treeSums({1, 1})[2], addFloats)
+             .ok();
+  });
+  EXPECT_EQ(failed, 2);
+}
+
+} // namespace
+} // namespace mtrun::test
