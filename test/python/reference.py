@@ -23,10 +23,10 @@ import mtc.torch  # noqa: E402
 FUNCTIONS = ["fit", "evaluate", "predict", "compile", "compile_text", "load", "summary", "import_model", "stages",
              "lower", "data_sources", "describe_data", "benchmark_data", "devices", "versions",
              "keras.install", "keras.uninstall",
-             "jax.compile", *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad")),
+             "jax.compile", "jax.step", *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad")),
              "torch.compile"]
 CLASSES = ["Plan", "Session", "Variables", "TensorInfo", "Node", "Dataset", "FitResult", "Progress", "StepResult",
-           "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step", "torch.Step"]
+           "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step", "jax.WholeStep", "jax.DeviceArray", "torch.Step"]
 ERRORS = ["Error", "ModelError", "DataError", "CorruptError", "OutOfMemoryError", "DeviceError", "NoDeviceError",
           "DeviceLost", "FileError", "ClosedError", "ModelWarning", "FallbackWarning",
           "VersionWarning"]

@@ -6,6 +6,8 @@
     step.fit((x, y), epochs=3)
     params = step.params
 
+`mtc.jax.step` takes a whole training step in the same way, with its gradients and updates.
+
 The function is traced by JAX; training needs neither JAX nor Python code of the model.
 """
 
@@ -32,12 +34,14 @@ from mtc.jax._optimizers import sgd as sgd
 from mtc.jax._program import Program, finish_text, trace
 from mtc.jax._step import Step as Step
 from mtc.jax._updates import of_update
-from mtc.jax._whole import Step as WholeStep
+from mtc.jax._whole import DeviceArray as DeviceArray
+from mtc.jax._whole import WholeStep as WholeStep
 from mtc.jax._whole import step as step
 
 warn_if_newer("jax")
 
-__all__ = ["Optimizer", "Step", "WholeStep", "adagrad", "adam", "adamw", "compile", "lion", "rmsprop", "sgd", "step"]
+__all__ = ["DeviceArray", "Optimizer", "Step", "WholeStep", "adagrad", "adam", "adamw", "compile", "lion", "rmsprop", "sgd",
+           "step"]
 
 
 def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, optimizer: Any, batch_size: int = 32,

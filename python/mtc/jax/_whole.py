@@ -40,7 +40,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
     DataError to read it, if it was not read before, or to give it to the step.
     """
 
-    def __init__(self, step: Step, name: str, like: Any, number: int) -> None:
+    def __init__(self, step: WholeStep, name: str, like: Any, number: int) -> None:
         self._step = step
         self._name = name
         self._number = number
@@ -58,7 +58,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
         """The number of its elements."""
         return int(np.prod(self.shape))
 
-    def is_current(self, step: Step) -> bool:
+    def is_current(self, step: WholeStep) -> bool:
         """Whether the step has its value now."""
         return step is self._step and self._number == step._calls
 
@@ -103,7 +103,7 @@ class _Traced:
     constant: dict[str, Any]  # arrays of the metrics that are known
 
 
-class Step:
+class WholeStep:
     """A compiled step. Call it as the function: state, metrics = step(state, batch).
 
     Attributes:
@@ -166,7 +166,7 @@ class Step:
         """Ends the session."""
         self.session.close()
 
-    def __enter__(self) -> Step:
+    def __enter__(self) -> WholeStep:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -194,13 +194,13 @@ class Step:
                 self.session.variables[name] = _stored(array)
 
     def __repr__(self) -> str:
-        return f"<mtc.jax.Step of {self.plan.model}: batch {self.plan.batch_size}, {self.session.devices}>"
+        return f"<mtc.jax.WholeStep of {self.plan.model}: batch {self.plan.batch_size}, {self.session.devices}>"
 
 
 def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_size: int = 0,
          predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None, name: str = "",
          check: bool = True, verbose: Union[int, str] = "auto", target: Optional[str] = None,
-         precision: Optional[str] = None, shards: int = 0, seed: int = 0, mode: str = "exact", **options: Any) -> Step:
+         precision: Optional[str] = None, shards: int = 0, seed: int = 0, mode: str = "exact", **options: Any) -> WholeStep:
     """Compiles a whole training step of JAX.
 
     Args:
@@ -222,7 +222,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
         options: as of `mtc.compile`.
 
     Returns:
-        A `Step`: state, metrics = step(state, batch).
+        A `WholeStep`: state, metrics = step(state, batch).
 
     Raises:
         ModelError: something cannot be taken, a line for each with the place in the code; or the check failed.
@@ -248,11 +248,11 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
         if traced.keys:
             return "not checked, as it draws random numbers"
         plan = made(_options.fields(len(batch.arrays[0]), None, None, 0, seed, mode, {"cpu": "native"}))
-        with Step(plan, text, whole, batch, traced, "cpu:1") as own:
+        with WholeStep(plan, text, whole, batch, traced, "cpu:1") as own:
             return _compare(own, function, state, example_batch)
 
     plan = _compile.while_checking(lambda: made(settings), compare, verbose) if check else made(settings)
-    return Step(plan, text, whole, batch, traced, devices)
+    return WholeStep(plan, text, whole, batch, traced, devices)
 
 
 def _stored(array: Any) -> Array:
@@ -370,7 +370,7 @@ def _add_predictions(graph: Graph, reader: Reader, predict: Callable[..., Any], 
         graph.output(name, value)
 
 
-def _compare(own: Step, function: Callable[..., Any], state: Any, batch: Any) -> str:
+def _compare(own: WholeStep, function: Callable[..., Any], state: Any, batch: Any) -> str:
     """Two steps by JAX and by MTC, each from the same state."""
     worst = 0.0
     whole = jax.jit(function)
