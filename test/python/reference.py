@@ -23,7 +23,8 @@ import mtc.torch  # noqa: E402
 FUNCTIONS = ["fit", "evaluate", "predict", "compile", "compile_text", "load", "summary", "import_model", "stages",
              "lower", "data_sources", "describe_data", "benchmark_data", "devices", "versions",
              "keras.install", "keras.uninstall",
-             "jax.compile", "jax.step", *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad")),
+             "jax.compile", "jax.step",
+             *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad")),
              "torch.compile"]
 CLASSES = ["Plan", "Session", "Variables", "TensorInfo", "Node", "Dataset", "FitResult", "Progress", "StepResult",
            "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step", "jax.WholeStep", "jax.DeviceArray", "torch.Step"]

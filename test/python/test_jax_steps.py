@@ -267,9 +267,11 @@ def returning(value):
 @pytest.mark.parametrize("function, state, words", [
     (returning(lambda p, b: p), {"w": np.ones(4, "f4")}, r"expected a function that gives \(state, metrics\)"),
     (returning(lambda p, b: (p, b["x"].mean())), {"w": np.ones(4, "f4")}, "expected a step that changes its state"),
-    (returning(lambda p, b: ({"w": p["w"][:2]}, 0.0)), {"w": np.ones(4, "f4")}, r"w: expected a new state of float32\[4\]"),
+    (returning(lambda p, b: ({"w": p["w"][:2]}, 0.0)), {"w": np.ones(4, "f4")},
+     r"w: expected a new state of float32\[4\]"),
     (returning(lambda p, b: ([p["w"]], 0.0)), {"w": np.ones(4, "f4")}, "a new state of the structure"),
-    (returning(lambda p, b: ({"w": p["w"] + b["x"].sum()}, b["x"])), {"w": np.ones(4, "f4")}, "metrics that are numbers"),
+    (returning(lambda p, b: ({"w": p["w"] + b["x"].sum()}, b["x"])), {"w": np.ones(4, "f4")},
+     "metrics that are numbers"),
     (returning(lambda p, b: ({"w": p["w"] + 1}, 0.0)), {"w": np.ones(4, "f2")}, "state/w: expected a state of float32"),
 ], ids=["state alone", "unchanged", "shape", "structure", "metrics", "float16"])
 def test_functions_that_are_refused(function, state, words):

@@ -428,8 +428,8 @@ def test_optimizers_are_traced(name):
     ours, theirs = make(), make()
     found, wanted = mtc.fit(ours, x, y, **options, **HERE).history, theirs.fit(x, y, **options).history
     np.testing.assert_allclose(found["loss"], wanted["loss"], rtol=1e-4)
-    for mine, other in zip([*ours.variables, *ours.optimizer.variables], [*theirs.variables, *theirs.optimizer.variables],
-                           strict=True):
+    both = ([*m.variables, *m.optimizer.variables] for m in (ours, theirs))
+    for mine, other in zip(*both, strict=True):
         np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=1e-3, atol=1e-4, err_msg=mine.path)
     ours.fit(x, y, **options)
     theirs.fit(x, y, **options)

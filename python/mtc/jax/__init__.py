@@ -40,8 +40,8 @@ from mtc.jax._whole import step as step
 
 warn_if_newer("jax")
 
-__all__ = ["DeviceArray", "Optimizer", "Step", "WholeStep", "adagrad", "adam", "adamw", "compile", "lion", "rmsprop", "sgd",
-           "step"]
+__all__ = ["DeviceArray", "Optimizer", "Step", "WholeStep", "adagrad", "adam", "adamw", "compile", "lion", "rmsprop",
+           "sgd", "step"]
 
 
 def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, optimizer: Any, batch_size: int = 32,

@@ -200,7 +200,8 @@ class WholeStep:
 def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_size: int = 0,
          predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None, name: str = "",
          check: bool = True, verbose: Union[int, str] = "auto", target: Optional[str] = None,
-         precision: Optional[str] = None, shards: int = 0, seed: int = 0, mode: str = "exact", **options: Any) -> WholeStep:
+         precision: Optional[str] = None, shards: int = 0,
+         seed: int = 0, mode: str = "exact", **options: Any) -> WholeStep:
     """Compiles a whole training step of JAX.
 
     Args:

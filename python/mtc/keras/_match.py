@@ -90,19 +90,32 @@ def _is_scalar(info: TensorInfo) -> bool:
     return info.shape == () and info.kind != "trainable"
 
 
+def state_names(variables: Iterable[Any]) -> list[str]:
+    """Names for the variables of an optimizer whose step is traced: the ends of their paths, each once."""
+    names: list[str] = []
+    for variable in variables:
+        name = str(variable.path.rpartition("/")[2])
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names
+
+
 def _match_optimizer(optimizer: Any, infos: list[TensorInfo],
                      flat: list[tuple[str, str]]) -> list[tuple[Any, TensorInfo]]:
     """`flat`: what names of a variable's slots begin with, in Keras and in the plan."""
     tails = {info.name.partition("/")[2]: info for info in infos}
     by_tail = _ByName((info.name.partition("/")[2], info) for info in infos)
     pairs = []
-    for variable in optimizer.variables:
+    for variable, own in zip(optimizer.variables, state_names(optimizer.variables)):
         name = variable.path.rpartition("/")[2] if "/" in variable.path else variable.path
         info = None
         if "u_product" in tails and re.fullmatch(r"variable(_\d+)?", variable.path):  # Nadam's has no name
             info = by_tail.take("u_product")
-        elif name in ("iteration", "learning_rate") or name in tails:
+        elif name in ("iteration", "learning_rate"):
             info = by_tail.take(name)
+        elif own in tails:
+            info = by_tail.take(own)
         else:
             starts = [(mine, theirs) for mine, theirs in flat if name.startswith(mine)]
             # The longest name that begins it; of equal ones the first whose slot is not taken.

@@ -55,8 +55,8 @@ def refuse_own(model: Any, method: str) -> None:
 
 
 def value_of(variable: Any) -> Array:
-    """A copy of a variable's elements."""
-    value = variable.value
+    """A copy of the elements of a variable, or of what the back end computed."""
+    value = getattr(variable, "value", variable)
     if hasattr(value, "read_value"):  # of TensorFlow, where a strategy may have several copies
         value = value.read_value()
     array: Array = keras().ops.convert_to_numpy(value)

@@ -12,7 +12,7 @@ from mtc._tensors import Array
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._tree import Tree
 from mtc.jax._update import PREFIX, Update
-from mtc.keras import _model
+from mtc.keras import _match, _model
 
 # The op of each class, and the numbers and flags that are its own.
 KINDS = {
@@ -61,12 +61,7 @@ def again(model: Any, params: Tree) -> Update:
 
 def _update(optimizer: Any, params: Tree) -> Update:
     variables = list(optimizer.variables)
-    names: list[str] = []
-    for variable in variables:
-        name = f"{PREFIX}/{variable.path.rpartition('/')[2]}"
-        while name in names:
-            name += "_"
-        names.append(name)
+    names = [f"{PREFIX}/{name}" for name in _match.state_names(variables)]
     arrays = [np.asarray(_model.value_of(v)) for v in variables]
     arrays = [a.astype(np.int32) if a.dtype.kind in "iu" else a for a in arrays]
     words = {f"{PREFIX}/iteration": "frozen role(iteration)"}
