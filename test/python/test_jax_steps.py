@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """mtc.jax.step: whole steps, with their gradients and updates in them, against JAX."""
 
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -286,3 +289,46 @@ def test_a_fault_is_found(monkeypatch):
         self, name, _whole.e.binary("mul", value, 1.01) if name.endswith("b2") else value))
     with pytest.raises(mtc.ModelError, match="the step differs from JAX: after [12] of 2 steps"):
         mtc.jax.step(*CASES["written_out"](), verbose=0)
+
+
+SCRIPT = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+rng = np.random.default_rng(0)
+mesh = Mesh(np.array(jax.devices()[:1]), axis_names=("batch",))
+split, replicated = NamedSharding(mesh, P("batch")), NamedSharding(mesh, P())
+params = jax.device_put({"w": rng.standard_normal((4, 3)).astype("f4")}, replicated)
+gradients = jax.value_and_grad(lambda p, x, y: jnp.mean((x @ p["w"] - y) ** 2))
+
+@jax.jit
+def train_step(p, x, y):
+    loss, gradient = gradients(p, x, y)
+    return loss, jax.tree.map(lambda a, g: a - 0.1 * g, p, gradient)
+
+@jax.jit
+def moving(p, x):
+    return jnp.sum(jnp.sort(x @ p["w"], 0)[:3]), p
+
+for rows in (8, 8, 8, 3):
+    x, y = rng.standard_normal((rows, 4)).astype("f4"), rng.standard_normal((rows, 3)).astype("f4")
+    loss, params = train_step(params, jax.device_put(x, split), y)
+    value, _ = moving(params, jax.device_put(x, split))
+    print(f"{float(loss):.4f} {float(value):.4f} {sys.argv[1:]}")
+print(f"{float(jnp.sum(jnp.asarray(params['w']))):.4f} {np.asarray(params['w']).sum():.4f}")
+"""
+
+
+def test_a_script_runs_with_its_steps_in_plans(tmp_path):
+    """What is sharded over the batch runs through MTC from the second call on; the rest stays on JAX."""
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    plain, ours = (subprocess.run([sys.executable, *words, path, "--epochs", "3"], capture_output=True, text=True,
+                                  check=True) for words in ([], ["-m", "mtc.jax", "--devices", "cpu:2"]))
+    assert ours.stdout == plain.stdout
+    lines = ours.stderr.splitlines()
+    assert "mtc.jax: train_step: 3 calls through MTC on cpu:2, the first 1 by JAX" in lines
+    assert any(line.startswith("mtc.jax: moving: 4 calls by JAX: ") and "train.py:" in line for line in lines)
+    missing = subprocess.run([sys.executable, "-m", "mtc.jax", tmp_path / "none.py"], capture_output=True, text=True)
+    assert missing.returncode == 2 and "no such file" in missing.stderr

@@ -132,3 +132,13 @@ def taken_whole(function: Callable[..., Any]) -> Iterator[None]:
         _taken.pop()
         for scope, name, value in undo:
             scope[name] = value
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Within it, `jax.grad` and `jax.value_and_grad` are these, which are JAX' own outside of traces of steps."""
+    jax.grad, jax.value_and_grad = grad, value_and_grad
+    try:
+        yield
+    finally:
+        jax.grad, jax.value_and_grad = _grad, _value_and_grad

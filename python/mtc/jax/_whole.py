@@ -28,6 +28,8 @@ from mtc.jax._update import arrays_of
 
 _dtypes: Any = importlib.import_module("jax.dtypes")
 
+_jit = jax.jit
+
 TOLERANCE = 1e-4
 STATE = "state"
 Spec: Any = jax.ShapeDtypeStruct
@@ -343,7 +345,7 @@ def _jaxpr(function: Callable[..., Any], state: Tree, batch: Tree, specs: Sequen
         return [*new.arrays, *metrics.arrays]
 
     try:
-        with _derivative.taken_whole(function):
+        with _derivative.taken_whole(getattr(function, "inner", function)):
             closed = jax.make_jaxpr(flat)(*_specs(state), *specs)
     except ModelError:
         raise
@@ -374,7 +376,7 @@ def _add_predictions(graph: Graph, reader: Reader, predict: Callable[..., Any], 
 def _compare(own: WholeStep, function: Callable[..., Any], state: Any, batch: Any) -> str:
     """Two steps by JAX and by MTC, each from the same state."""
     worst = 0.0
-    whole = jax.jit(function)
+    whole = _jit(function)
     for count in (1, 2):
         wanted, metrics = whole(state, batch)
         found, shown = own(jax.tree.map(np.asarray, state), batch, allow_nan=True)
