@@ -137,8 +137,9 @@ def taken_whole(function: Callable[..., Any]) -> Iterator[None]:
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
     """Within it, `jax.grad` and `jax.value_and_grad` are these, which are JAX' own outside of traces of steps."""
-    jax.grad, jax.value_and_grad = grad, value_and_grad
+    module: Any = jax
+    module.grad, module.value_and_grad = grad, value_and_grad
     try:
         yield
     finally:
-        jax.grad, jax.value_and_grad = _grad, _value_and_grad
+        module.grad, module.value_and_grad = _grad, _value_and_grad

@@ -37,6 +37,9 @@ class Function:
         self._step: Optional[_whole.WholeStep] = None
         self._split: list[int] = []  # numbers of the arguments that are split
         self._rest: list[int] = []
+        self._places: dict[int, str] = {}  # number of a result -> the part of the state that it is
+        self._tuple = False
+        self._parts = 0
         self.on_jax = 0
         self.in_plan = 0
         self.reason = ""
@@ -91,7 +94,8 @@ class Function:
             args = [batch[f"argument{i}"] if i in self._split else state[str(i)] for i in range(len(example))]
             result = self._function(*args)
             parts = list(result) if isinstance(result, tuple) else [result]
-            new, self._places = dict(state), {}
+            new = dict(state)
+            self._places = {}
             for number, part in enumerate(parts):
                 for key, old in state.items():
                     if key not in self._places.values() and _alike(part, old):
@@ -145,9 +149,11 @@ def _is_sharded(array: Any) -> bool:
 
 def _alike(a: Any, b: Any) -> bool:
     """Whether two trees have the same structure, shapes and types."""
-    (x, first), (y, second) = jax.tree.flatten(a), jax.tree.flatten(b)
+    x, y = jax.tree.leaves(a), jax.tree.leaves(b)
+    first: Any = jax.tree.structure(a)
+    second: Any = jax.tree.structure(b)
     types = jax.numpy.result_type
-    same = first == second and all(np.shape(i) == np.shape(j) and types(i) == types(j) for i, j in zip(x, y))
+    same = bool(first == second) and all(np.shape(i) == np.shape(j) and types(i) == types(j) for i, j in zip(x, y))
     return bool(same and any(np.ndim(i) for i in x))
 
 
