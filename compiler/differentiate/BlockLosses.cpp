@@ -56,11 +56,24 @@ struct BlockLosses : impl::BlockLossesBase<BlockLosses> {
 private:
   // Calls `body` for all logits that only losses and accuracies read.
   void forLogits(llvm::function_ref<void(Value, ArrayRef<Operation *>)> body) {
-    for (auto model : getOperation().getOps<mt::ModelOp>())
-      for (auto product : model.getBody().front().getOps<mt::MatmulOp>())
-        if (Value logits = logitsOf(product))
-          if (SmallVector<Operation *> criteria = criteriaOf(logits); !criteria.empty())
-            body(logits, criteria);
+    for (auto model : getOperation().getOps<mt::ModelOp>()) {
+      forLogitsIn(model.getBody().front(), body);
+      if (mt::UpdateOp update = model.findUpdate(); update && !mayDifferentiateTwice(update))
+        forLogitsIn(update.getBody().front(), body);
+    }
+  }
+  static void forLogitsIn(Block &block, llvm::function_ref<void(Value, ArrayRef<Operation *>)> body) {
+    for (auto product : block.getOps<mt::MatmulOp>())
+      if (Value logits = logitsOf(product))
+        if (SmallVector<Operation *> criteria = criteriaOf(logits); !criteria.empty())
+          body(logits, criteria);
+  }
+  // mt-block-logits knows the backward pass of a loss, but not the derivatives of that.
+  static bool mayDifferentiateTwice(mt::UpdateOp update) {
+    llvm::SmallDenseSet<Value> losses;
+    for (auto derivative : update.getBody().front().getOps<mt::DerivativeOp>())
+      losses.insert(derivative.getLoss());
+    return losses.size() > 1;
   }
 
   // Bytes of the logits of the whole batch.

@@ -8,8 +8,11 @@ namespace mtc {
 
 using mt::tensorOf;
 
-// Whether the value is a variable, a variable with padded classes, or the padded zeros that stand for a missing bias.
+// Whether the value is a variable (maybe as an argument of derivatives), a variable with padded classes, or the padded
+// zeros that stand for a missing bias.
 static bool isOfModel(Value value) {
+  while (auto argument = value.getDefiningOp<mt::ArgumentOp>())
+    value = argument.getValue();
   auto pad = value.getDefiningOp<mt::PadOp>();
   Operation *source = pad ? pad.getOperand().getDefiningOp() : value.getDefiningOp();
   return isa_and_nonnull<mt::VariableOp>(source) || (pad && isa_and_nonnull<mt::ConstantOp>(source));
@@ -51,7 +54,7 @@ SmallVector<Operation *> criteriaOf(Value logits) {
     if (isa<mt::OutputOp>(user)) // predict alone computes outputs
       continue;
     bool isLoss = isLossOf(user, logits);
-    if (!isLoss && !isMetricOf(user, logits))
+    if (user->getBlock() != logits.getParentBlock() || (!isLoss && !isMetricOf(user, logits)))
       return {};
     loss |= isLoss;
     criteria.push_back(user);

@@ -16,7 +16,30 @@ logical::AxisPairs pairsOf(ArrayRef<int64_t> left, ArrayRef<int64_t> right) {
   return pairs;
 }
 
+// Whether the result is a sum over the batch whose only reader swaps the free axes of both operands, as JAX writes the
+// gradient of a matrix. Stored in the order of the reader, no kernel has to turn it.
+bool isReadTurned(const Call &call, graph::DotGeneralOp op) {
+  size_t contracted = op.getLhsContracted().size(), left = call.operands[0].rank(), right = call.operands[1].rank();
+  auto reader = op->hasOneUse() ? dyn_cast<graph::TransposeOp>(*op->user_begin()) : graph::TransposeOp();
+  if (!reader || !op.getLhsCommon().empty() || contracted > std::min(left, right) ||
+      llvm::none_of(op.getLhsContracted(), [&](int64_t axis) { return call.operands[0].size(axis).batch; }))
+    return false;
+  auto rows = static_cast<int64_t>(left - contracted), all = rows + static_cast<int64_t>(right - contracted);
+  SmallVector<int64_t> swap = llvm::to_vector(llvm::seq<int64_t>(rows, all));
+  llvm::append_range(swap, llvm::seq<int64_t>(0, rows));
+  return ArrayRef<int64_t>(swap) == reader.getPermutation();
+}
+
 Value lowerDotGeneral(Call &call, graph::DotGeneralOp op) {
+  if (isReadTurned(call, op)) {
+    Value turned = logical::product(call.ops, call.operands[1], call.operands[0],
+                                    pairsOf(op.getRhsContracted(), op.getLhsContracted()));
+    auto all = static_cast<int64_t>(turned.rank());
+    auto columns = static_cast<int64_t>(call.operands[1].rank() - op.getRhsContracted().size());
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(columns, all));
+    llvm::append_range(order, llvm::seq<int64_t>(0, columns));
+    return logical::transpose(turned, order);
+  }
   return logical::product(call.ops, call.operands[0], call.operands[1],
                           pairsOf(op.getLhsContracted(), op.getRhsContracted()),
                           pairsOf(op.getLhsCommon(), op.getRhsCommon()));

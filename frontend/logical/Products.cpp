@@ -57,6 +57,7 @@ public:
     // The products of each sample, and then their sum.
     common.insert(common.begin(), *summed);
     inner.erase(llvm::find_if(inner, [&](const PartPair &pair) { return isBatch(pair.first); }));
+    sumsSamples = true;
     return finish(multiply(first), true);
   }
 
@@ -156,14 +157,20 @@ private:
     SmallVector<Part> left = shared[first];
     if (batch)
       left.insert(left.begin(), *batch);
-    mlir::Value a = operand(first, join({left, rows, summed[first]}), vector ? join(head, {k}) : join(head, {m, k}));
-    bool transposed = isBehind(summed[second], columns);
+    // Of a product whose samples are then added: the form that the gradient of a product with several rows a sample
+    // has.
+    bool turned = sumsSamples && common.size() == 1 && !inner.empty();
+    mlir::Value a = operand(first, turned ? join({left, summed[first], rows}) : join({left, rows, summed[first]}),
+                            vector   ? join(head, {k})
+                            : turned ? join(head, {k, m})
+                                     : join(head, {m, k}));
+    bool transposed = !turned && isBehind(summed[second], columns);
     SmallVector<int64_t> rightHead = whole ? head : SmallVector<int64_t>();
     mlir::Value b = operand(second,
                             transposed ? join({shared[second], columns, summed[second]})
                                        : join({shared[second], summed[second], columns}),
                             transposed ? join(rightHead, {n, k}) : join(rightHead, {k, n}), whole && batch);
-    return unmerged(product(a, b, vector ? join(head, {n}) : join(head, {m, n}), false, transposed),
+    return unmerged(product(a, b, vector ? join(head, {n}) : join(head, {m, n}), turned, transposed),
                     join({lead, rows, columns}));
   }
 
@@ -257,6 +264,7 @@ private:
   SmallVector<Part> free[2];           // in one
   SmallVector<Size> factors;           // contracted, and stored in none
   SmallVector<SmallVector<Part>> logical;
+  bool sumsSamples = false; // the products of all samples are added
 };
 
 } // namespace

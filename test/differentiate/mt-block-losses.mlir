@@ -37,6 +37,59 @@ mt.model @sparse {
 
 // -----
 
+// The losses of a whole step, unless it differentiates several. Logits that mt.update reads too are stored.
+// CHECK-LABEL: mt.model @step
+// CHECK:       mt.sparse_categorical_crossentropy %{{.*}} from_logits : tensor<?x200xf32>
+// CHECK:       mt.sparse_categorical_crossentropy %{{.*}} from_logits {mt.blocks = array<i64: 0, 128>}
+mt.model @step {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %label = mt.target "label" : tensor<?xi32>
+  %w = mt.variable "w" init(zeros) : tensor<4x200xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %0 = mt.matmul %x, %w : tensor<?x4xf32>, tensor<4x200xf32>
+  %l = mt.sparse_categorical_crossentropy %0, %label from_logits : tensor<?x200xf32>, tensor<?xi32>
+  mt.loss "loss", %l : tensor<?xf32>
+  mt.update {
+    %n = mt.batch_size
+    %a = mt.argument %w : tensor<4x200xf32>
+    %1 = mt.matmul %x, %a : tensor<?x4xf32>, tensor<4x200xf32>
+    %2 = mt.sparse_categorical_crossentropy %1, %label from_logits : tensor<?x200xf32>, tensor<?xi32>
+    %3 = mt.reduce sum, %2 over [0] : tensor<?xf32>
+    %g = mt.derivative %3 by %a : tensor<4x200xf32>
+    %hit = mt.sparse_categorical_accuracy %0, %label : tensor<?x200xf32>, tensor<?xi32>
+    %4 = mt.reduce sum, %hit over [0] : tensor<?xf32>
+    mt.result "loss", %3, %n
+    mt.result "hits", %4, %n better higher
+    mt.assign "w", %g : tensor<4x200xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: mt.model @twice
+// CHECK-NOT:   mt.blocks
+mt.model @twice {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %label = mt.target "label" : tensor<?xi32>
+  %w = mt.variable "w" init(zeros) : tensor<4x200xf32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  mt.update {
+    %n = mt.batch_size
+    %a = mt.argument %w : tensor<4x200xf32>
+    %0 = mt.matmul %x, %a : tensor<?x4xf32>, tensor<4x200xf32>
+    %1 = mt.sparse_categorical_crossentropy %0, %label from_logits : tensor<?x200xf32>, tensor<?xi32>
+    %2 = mt.reduce sum, %1 over [0] : tensor<?xf32>
+    %g = mt.derivative %2 by %a : tensor<4x200xf32>
+    %3 = mt.square %g : tensor<4x200xf32>
+    %4 = mt.reduce sum, %3 over [0, 1] : tensor<4x200xf32>
+    %h = mt.derivative %4 by %a : tensor<4x200xf32>
+    mt.result "loss", %4, %n
+    mt.assign "w", %h : tensor<4x200xf32>
+  }
+}
+
+// -----
+
 // Two losses have turns of their own. Of a sample: 400 classes, four blocks of 100, which become 128.
 // CHECK-LABEL: mt.model @dense
 // CHECK:       mt.categorical_crossentropy %{{.*}} from_logits {mt.blocks = array<i64: 0, 128>}

@@ -25,7 +25,7 @@ module attributes {graph.version = 1 : i32} {
     %v8 = graph.broadcast %v7 dims [1, 2] : (!graph.value<[64, 32], f32>) -> !graph.value<[b, 64, 32], f32>
     %v8o = graph.tensor %v8 : !graph.value<[b, 64, 32], f32> -> tensor<?x64x32xf32>
     mt.output "o8", %v8o : tensor<?x64x32xf32>
-    // CHECK: %[[G:.*]] = mt.matmul %{{.*}}, %{{.*}} : tensor<?x64x16xf32>, tensor<?x16x32xf32>
+    // CHECK: %[[G:.*]] = mt.matmul %[[X]], %{{.*}} transpose_a : tensor<?x16x64xf32>, tensor<?x16x32xf32>
     // CHECK: mt.reduce sum, %[[G]] over [0]
     // CHECK: mt.output "o8"
     %v9 = graph.dot_general %v1, %v1 contract [2] x [2] common [0] x [0] : (!graph.value<[b, 16, 64], f32>, !graph.value<[b, 16, 64], f32>) -> !graph.value<[b, 16, 16], f32>
