@@ -282,8 +282,11 @@ def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
         raise ModelError("\n".join(wrong))
     inputs = [graph.input(label, reader.shape(spec.shape), dtype_of(spec.dtype))
               for label, spec in zip(batch.names, specs)]
-    slots = {name: graph.slot(name, array.shape, "i32" if array.dtype == np.bool_ else dtype_of(array.dtype), "frozen")
-             for name, array in zip(state.names, state.arrays) if name not in keys}
+    slots = {}
+    for name, array in zip(state.names, state.arrays):
+        if name not in keys:  # without words it is the model's, as what is trained
+            dtype = "i32" if array.dtype == np.bool_ else dtype_of(array.dtype)
+            slots[name] = graph.slot(name, array.shape, dtype, "" if dtype == "f32" else "frozen")
     given: list[Any] = []
     for name, array in zip(state.names, state.arrays):
         if name in keys:
