@@ -259,11 +259,12 @@ def test_optimizers_are_traced(name):
     step = mtc.jax.compile(loss, params, data, optimizer=optimizer, batch_size=8, check=False, verbose=0,
                            devices="cpu:1")
     state, wanted = optimizer.init(params), params
-    asked = optimizer if name in ("MultiSteps", "sam") else optax.with_extra_args_support(optimizer)
+    takes_loss = name not in ("MultiSteps", "sam")
+    asked = optax.with_extra_args_support(optimizer) if takes_loss else optimizer
     for _ in range(20):
         step.train_on_batch(data)
         value, gradient = jax.value_and_grad(loss)(wanted, data)
-        extra = {} if asked is optimizer else {"value": value, "grad": gradient}
+        extra = {} if not takes_loss else {"value": value, "grad": gradient}
         updates, state = asked.update(gradient, state, wanted, **extra)
         wanted = optax.apply_updates(wanted, updates)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=4e-5), step.params, wanted)
