@@ -63,4 +63,4 @@ for name, layer in LAYERS.items():
     for stage, time in long.items():
         print(f"{name}: {stage}: {few} layers {short[stage]} ms, {many} layers {time} ms")
         # What takes no time worth mentioning is measured badly.
-        assert time < 3 * max(short[stage], 10) * many / few, f"{name}: {stage}: not in proportion"
+        assert time < 4 * max(short[stage], 10) * many / few, f"{name}: {stage}: not in proportion"
