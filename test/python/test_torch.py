@@ -400,20 +400,6 @@ def test_what_is_refused_is_listed_with_its_lines():
     assert text.count("test_torch.py:") == 2 and "torch.special.i0(x)" in text
 
 
-@pytest.mark.parametrize("make, words", [
-    (lambda p: torch.optim.NAdam(p), "NAdam"),
-    (lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, dampening=0.1), "dampening"),
-    (lambda p: torch.optim.Adam(p, maximize=True), "maximize"),
-    (lambda p: torch.optim.AdamW([{"params": [q], "weight_decay": 0.1 * i} for i, q in enumerate(p)]), "weight_decay"),
-    (lambda p: torch.optim.Adam([{"params": [q], "lr": 0.1 * i} for i, q in enumerate(p, 1)]), "one lr"),
-    (lambda p: torch.optim.Adam(list(p)[:1]), "without"),
-], ids=["kind", "dampening", "maximize", "decays", "rates", "missing"])
-def test_optimizers_that_are_refused(make, words):
-    module, example, loss = models.build(models.mlp)
-    with pytest.raises(mtc.ModelError, match=words):
-        mtc.torch.compile(module, example, loss=loss, optimizer=make(module.parameters()))
-
-
 def test_the_example_of_the_page(tmp_path, monkeypatch):
     """The first block of docs/pytorch.md."""
     page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "pytorch.md").read_text()

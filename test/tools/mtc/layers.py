@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """layers.py FEW MANY: each stage up to machine code takes little more for a model of MANY layers than in proportion to
-one of FEW, in time of the CPU: at most three times as long for each layer. Time in the square would be MANY / FEW times
+one of FEW, in time of the CPU: at most four times as long for each layer. Time in the square would be MANY / FEW times
 as long."""
 import re
 import subprocess
