@@ -89,8 +89,7 @@ class Program:
         trees = [self.params.build(params), *([self.state.build(state)] if self.state else []),
                  self.batch.build(batch)]
         tree = Tree.of(self.predict(*trees, **({self.key or "": key} if self.predicts_with_key else {})))
-        names = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in tree.names]
-        return dict(zip(names, tree.arrays))
+        return dict(zip(output_names(tree.names), tree.arrays))
 
 
 def _metrics(aux: Any) -> dict[str, Any]:
@@ -101,6 +100,11 @@ def _metrics(aux: Any) -> dict[str, Any]:
         tree = Tree.of(inner, str(key))
         made.update({name: value for name, value in zip(tree.names, tree.arrays) if value.shape == ()})
     return made
+
+
+def output_names(names: Sequence[str]) -> list[str]:
+    """What a plan calls predictions, by their names in a pytree."""
+    return ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in names]
 
 
 def batch_names(names: list[str]) -> list[str]:
@@ -221,9 +225,9 @@ def _jaxpr(program: Program, batch: list[Any], training: bool) -> tuple[Any, int
         return [loss, *(new or []), *metrics.values()]
 
     key = jax.eval_shape(lambda: jax.random.key(0)) if program.key else None
-    state = _specs(program.state.arrays) if program.state else []
+    state = specs_of(program.state.arrays) if program.state else []
     try:
-        closed = jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch, key)
+        closed = jax.make_jaxpr(flat)(specs_of(program.params.arrays), state, batch, key)
     except ModelError:
         raise
     except Exception as error:  # what JAX cannot trace: branches on values, functions of NumPy
@@ -248,7 +252,8 @@ def _hint(error: Exception) -> str:
     return next((hint for part, hint in _HINTS.items() if part in text), "")
 
 
-def _specs(arrays: Sequence[Any]) -> list[Any]:
+def specs_of(arrays: Sequence[Any]) -> list[Any]:
+    """The shapes and types of arrays."""
     return [Spec(a.shape, a.dtype) for a in arrays]
 
 
@@ -303,9 +308,9 @@ def _predict_jaxpr(program: Program, batch: list[Any]) -> tuple[Any, list[str]]:
         names[:] = list(found)
         return list(found.values())
 
-    state = _specs(program.state.arrays) if program.state else []
+    state = specs_of(program.state.arrays) if program.state else []
     key = jax.eval_shape(lambda: jax.random.key(0)) if program.predicts_with_key else None
-    return jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch, key), names
+    return jax.make_jaxpr(flat)(specs_of(program.params.arrays), state, batch, key), names
 
 
 def _predict_reads(program: Program, batch: list[Any]) -> set[int]:

@@ -87,7 +87,7 @@ class Update:
 
     def weights(self) -> dict[str, Array]:
         """The first values of the variables of the state."""
-        return {name: _stored(array) for name, array in zip(self.state.names, self.state.arrays)}
+        return {name: stored(array) for name, array in zip(self.state.names, self.state.arrays)}
 
     def read(self, variables: MutableMapping[str, Any]) -> Any:
         """The state in the variables of a session, as the optimizer has it, of NumPy arrays."""
@@ -102,7 +102,7 @@ class Update:
         for name, array, first in zip(found.names, found.arrays, self.state.arrays):
             if array.shape != first.shape:
                 raise DataError(f"{name}: expected the shape {list(first.shape)}, found {list(array.shape)}")
-            variables[name] = _stored(array)
+            variables[name] = stored(array)
 
 
 def arrays_of(tree: Any) -> Any:
@@ -110,6 +110,7 @@ def arrays_of(tree: Any) -> Any:
     return jax.tree.map(lambda value: value if hasattr(value, "dtype") else jax.numpy.asarray(value), tree)
 
 
-def _stored(array: Any) -> Array:
+def stored(array: Any) -> Array:
+    """An array as a variable of the plan has it."""
     array = np.asarray(array)
-    return np.asarray(array, np.int32 if array.dtype.kind in "bi" else np.float32)
+    return np.asarray(array, np.int32 if array.dtype.kind in "biu" else np.float32)

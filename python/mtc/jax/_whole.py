@@ -21,10 +21,10 @@ from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc._trace.values import has_batch
 from mtc.jax import _derivative
-from mtc.jax._program import batch_names, symbolic
+from mtc.jax._program import batch_names, output_names, specs_of, symbolic
 from mtc.jax._reader import Keys, Reader, with_way_out
 from mtc.jax._tree import Tree
-from mtc.jax._update import arrays_of
+from mtc.jax._update import arrays_of, stored
 
 _dtypes: Any = importlib.import_module("jax.dtypes")
 
@@ -32,7 +32,6 @@ _jit = jax.jit
 
 TOLERANCE = 1e-4
 STATE = "state"
-Spec: Any = jax.ShapeDtypeStruct
 
 
 class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -193,7 +192,7 @@ class WholeStep:
                 array = np.asarray(array)
                 if np.shape(array) != np.shape(old):
                     raise DataError(f"{name}: expected the shape {list(np.shape(old))}, found {list(np.shape(array))}")
-                self.session.variables[name] = _stored(array)
+                self.session.variables[name] = stored(array)
 
     def __repr__(self) -> str:
         return f"<mtc.jax.WholeStep of {self.plan.model}: batch {self.plan.batch_size}, {self.session.devices}>"
@@ -243,7 +242,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     settings = _options.fields(batch_size or len(batch.arrays[0]), target, precision, shards, seed, mode, options)
 
     def made(fields: Mapping[str, Any]) -> Plan:
-        weights = {name: _stored(array) for name, array in zip(whole.names, whole.arrays)
+        weights = {name: stored(array) for name, array in zip(whole.names, whole.arrays)
                    if name in traced.graph.state}
         return Plan(_compile.plan_of_text(text, title, dict(fields), verbose, weights), any_label=True)
 
@@ -256,11 +255,6 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
 
     plan = _compile.while_checking(lambda: made(settings), compare, verbose) if check else made(settings)
     return WholeStep(plan, text, whole, batch, traced, devices)
-
-
-def _stored(array: Any) -> Array:
-    array = np.asarray(array)
-    return np.asarray(array, np.int32 if array.dtype.kind in "biu" else np.float32)
 
 
 def _is_key(array: Any) -> bool:
@@ -321,10 +315,6 @@ def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
     return _Traced(graph, metrics, keys, constant)
 
 
-def _specs(tree: Tree) -> list[Any]:
-    return [Spec(a.shape, a.dtype) for a in tree.arrays]
-
-
 def _jaxpr(function: Callable[..., Any], state: Tree, batch: Tree, specs: Sequence[Any]) -> tuple[Any, Tree]:
     count = len(state.names)
     found: list[Tree] = []
@@ -349,7 +339,7 @@ def _jaxpr(function: Callable[..., Any], state: Tree, batch: Tree, specs: Sequen
 
     try:
         with _derivative.taken_whole(getattr(function, "inner", function)):
-            closed = jax.make_jaxpr(flat)(*_specs(state), *specs)
+            closed = jax.make_jaxpr(flat)(*specs_of(state.arrays), *specs)
     except ModelError:
         raise
     except Exception as error:  # what JAX cannot trace
@@ -364,10 +354,10 @@ def _add_predictions(graph: Graph, reader: Reader, predict: Callable[..., Any], 
     def flat(*arrays: Any) -> Any:
         count = len(state.names)
         tree = Tree.of(predict(state.build(arrays[:count]), batch.build(arrays[count:])))
-        names[:] = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in tree.names]
+        names[:] = output_names(tree.names)
         return tree.arrays
 
-    made = reader.read(jax.make_jaxpr(flat)(*_specs(state), *specs), given)
+    made = reader.read(jax.make_jaxpr(flat)(*specs_of(state.arrays), *specs), given)
     reader.check()
     for name, result in zip(names, made):
         value = reader.value(result)
@@ -378,7 +368,6 @@ def _add_predictions(graph: Graph, reader: Reader, predict: Callable[..., Any], 
 
 def _compare(own: WholeStep, function: Callable[..., Any], state: Any, batch: Any) -> str:
     """Two steps by JAX and by MTC, each from the same state."""
-    worst = 0.0
     whole = _jit(function)
     for count in (1, 2):
         wanted, metrics = whole(state, batch)
@@ -402,7 +391,6 @@ def _compare(own: WholeStep, function: Callable[..., Any], state: Any, batch: An
                                sorted(wrong.items(), key=lambda item: -item[1])[:10])
             raise ModelError(f"the step differs from JAX: after {count} of 2 steps {len(wrong)} of {len(errors)} "
                              f"arrays, by so many times what rounding allows:\n{listed}")
-        worst = max([worst, *errors.values()])
         state = wanted
     return f"checked against JAX: 2 steps, {len(errors)} arrays of the state and metrics, agree"
 

@@ -70,13 +70,14 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     model = work.convert(size, set())
     # PyTorch's optimizers pass over what the loss does not depend on.
     names = {t: n for n, t in work.parameters.items() if n in model.stored}
+    clipping = _optimizers.clipping(clip_norm, clip_value)
     if isinstance(optimizer, str):
         named = _optimizers.by_name(optimizer)
-        named.attributes.update(_optimizers.clipping(clip_norm, clip_value))
+        named.attributes.update(clipping)
         text, chosen = _text(model, {}, named.text()), cast(Union[Optimizer, Update], named)
     else:
-        chosen = Update(_update.checked(optimizer), {t: n for t, n in names.items() if _update.updates(optimizer, t)},
-                        *_update.clipping(clip_norm, clip_value))
+        updated = {p for group in _update.checked(optimizer).param_groups for p in group["params"]}
+        chosen = Update(optimizer, {t: n for t, n in names.items() if t in updated}, clip_norm, clip_value)
         chosen.add_to(model.graph, model.stored)
         text = _text(model, {}, "")
 

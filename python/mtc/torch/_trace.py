@@ -319,7 +319,7 @@ class Tracer:
                 groups[-1][key] = self._remembered(recorder, (i, key), unit.entries[i, key], remembered[i, key])
         state: dict[Any, Any] = {}
         for name, parameter in parameters.items():
-            old = self.optimizer.state.get(next(p for p, n in self.names.items() if n == name)) or {}
+            old = self.optimizer.state.get(unit.parameters[name]) or {}
             kept = {} if first else {key: value for key, value in old.items()
                                      if value is None or isinstance(value, (bool, str))}
             for key, tensor in remembered.items():

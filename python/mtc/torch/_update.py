@@ -64,30 +64,18 @@ def checked(optimizer: Any) -> Any:
     return optimizer
 
 
-def updates(optimizer: Any, parameter: Any) -> bool:
-    """Whether a parameter is one of an optimizer's."""
-    return any(p is parameter for group in optimizer.param_groups for p in group["params"])
-
-
-def clipping(clip_norm: Optional[float], clip_value: Optional[float]) -> tuple[Optional[float], Optional[float]]:
-    """The most that the norm, or an element, of gradients may be."""
-    if clip_norm is not None and clip_value is not None:
-        raise ModelError("expected clip_norm or clip_value, found both")
-    return clip_norm, clip_value
-
-
 class Update:
     """The update of an optimizer of PyTorch.
 
     Attributes:
         source: the optimizer.
         prefix: of the names of its variables.
+        names: parameter -> name, of those that are trained; `parameters`: the other way.
         slots: of its state.
         expressions: those of hyper-parameters that are variables, by name.
     """
 
     prefix = PREFIX
-    clips = False
 
     def __init__(self, optimizer: Any, names: Mapping[Any, str], clip_norm: Optional[float] = None,
                  clip_value: Optional[float] = None) -> None:
@@ -95,6 +83,7 @@ class Update:
         self.source = optimizer
         self.kind = kind_of(optimizer)
         self.names = dict(names)
+        self.parameters = {name: parameter for parameter, name in names.items()}
         self.clipping = (clip_norm, clip_value)
         self._tracer = Tracer(optimizer, names)
         self.groups = Groups(optimizer, self.names, self._tracer.recorder, self._tracer.states)
@@ -128,11 +117,9 @@ class Update:
 
     def start(self) -> Values:
         """The variables of the state, as the optimizer is now."""
-        state = self.source.state
-        parameters = {name: parameter for parameter, name in self.names.items()}
         values: Values = {}
         for slot in self.slots.values():
-            found = [self._now(key, slot.entry, state, parameters) for key in slot.keys]
+            found = [self._now(key, slot.entry) for key in slot.keys]
             if any(not np.array_equal(other, found[0]) for other in found[1:]):
                 raise ModelError(f"{self.kind}: expected one {slot.keys[0][1]} for all parameters, found several, as "
                                  "when parameters join later: call mtc.torch.compile again")
@@ -141,7 +128,9 @@ class Update:
         self._values = {}
         return {**values, **self.follow()}
 
-    def _now(self, key: Key, entry: Entry, state: Mapping[Any, Any], parameters: Mapping[str, Any]) -> Array:
+    def _now(self, key: Key, entry: Entry) -> Array:
+        """What PyTorch has now of what is remembered."""
+        state, parameters = self.source.state, self.parameters
         if key[1] == _STARTED:
             return np.asarray(int(bool(state.get(parameters[key[0]]))))
         holder: Any = (self.source.param_groups[key[0]] if isinstance(key[0], int)
@@ -181,7 +170,6 @@ class Update:
         """Sets the state of PyTorch's optimizer from the variables of a session, which `read` gives by name."""
         if not steps:
             return
-        parameters = {name: parameter for parameter, name in self.names.items()}
         for slot in self.slots.values():
             array = read(slot.name)
             array = np.transpose(array, [slot.order.index(i) for i in range(len(slot.order))])
@@ -189,7 +177,7 @@ class Update:
                 if key[1] == _STARTED:
                     continue
                 holder = (self.source.param_groups[key[0]] if isinstance(key[0], int)
-                          else self.source.state[parameters[key[0]]])
+                          else self.source.state[self.parameters[key[0]]])
                 if slot.entry.number:
                     holder[key[1]] = int(array) if _is_int(slot.entry.dtype) else float(array)
                 else:
@@ -298,7 +286,7 @@ class _Builder:
         found = self.slots.get(name)
         if found is not None:
             if key not in found.keys:
-                if self._starts_of(found.keys[0], found.entry) != self._starts_of(key, entry):
+                if self.update._now(found.keys[0], found.entry) != self.update._now(key, entry):
                     raise _NotAlike
                 found.keys.append(key)
             return found
@@ -309,10 +297,6 @@ class _Builder:
         self.values[name] = self.graph.slot(name, tuple(entry.shape[i] for i in order),
                                             "i32" if _is_int(entry.dtype) else "f32")
         return made
-
-    def _starts_of(self, key: Key, entry: Entry) -> float:
-        parameters = {name: parameter for parameter, name in self.update.names.items()}
-        return float(self.update._now(key, entry, self.update.source.state, parameters))
 
     def _converted(self, paths: Sequence[Path], given: Sequence[Value], table: Sequence[Tree]) -> list[Value]:
         """The new parameters and entries."""
