@@ -37,7 +37,8 @@ public:
     auto update = mt::UpdateOp::create(builder, op.getLoc());
     builder.setInsertionPointToStart(&update.getBody().emplaceBlock());
     buildBody();
-    for (mt::VariableOp variable : trainable) {
+    // A frozen variable may have the marks too.
+    for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
       variable.setNoWeightDecay(false);
       variable->removeAttr(mt::gradientDecayName);
     }

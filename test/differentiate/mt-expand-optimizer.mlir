@@ -4,7 +4,7 @@
 // A short form becomes its variables and an update: clip, state, decay, formula, average.
 mt.model @short {
   %x = mt.input "x" : tensor<?x4xf32>
-  %f = mt.variable "a/f" init(ones) frozen : tensor<4xf32>
+  %f = mt.variable "a/f" init(ones) frozen no_weight_decay {mt.gradient_decay = 0.5 : f32} : tensor<4xf32>
   %w = mt.variable "a/w" init(ones) : tensor<4xf32>
   %b = mt.variable "a/b" init(ones) no_weight_decay {mt.gradient_decay = 0.25 : f32} : tensor<4xf32>
   %0 = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
@@ -13,6 +13,7 @@ mt.model @short {
   mt.loss "loss", %p : tensor<?x4xf32>
   mt.nadam <{learning_rate = 0.5 : f32, weight_decay = 0.125 : f32, clipvalue = 2.0 : f32, ema_momentum = 0.75 : f32}>
 }
+// CHECK:      mt.variable "a/f" init(ones) frozen : tensor<4xf32>
 // CHECK:      %[[W:.*]] = mt.variable "a/w" init(ones) : tensor<4xf32>
 // CHECK:      %[[B:.*]] = mt.variable "a/b" init(ones) : tensor<4xf32>
 // CHECK-NOT:  mt.nadam

@@ -280,7 +280,8 @@ bool compareAt(Operation *op, ArrayRef<Value> gradients, Values values) {
 TEST_F(FiniteDifferences, AgreeWithEveryGradient) {
   int64_t ops = 0;
   for (RegisteredOperationName name : mlir.getRegisteredOperations()) {
-    if (!name.hasInterface<mt::GradientOpInterface>())
+    // mt.argument is inside mt.update only, and its result is its operand.
+    if (!name.hasInterface<mt::GradientOpInterface>() || name.getStringRef() == mt::ArgumentOp::getOperationName())
       continue;
     ++ops;
     int64_t points = 0;

@@ -4,8 +4,10 @@
 //   MTC_RANDOM_GRAPHS=1000 MTC_RANDOM_SEED=1 build/release/test/unit/randomTests
 // MTC_RANDOM_PRINT=1 prints the models that differ. MTC_RANDOM_HASHES=FILE writes a hash of all results per seed there,
 // and looks at compiled code alone: equal files of two commits say that they compute the same bits.
+#include "compiler/Passes.h"
 #include "compiler/Pipeline.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
 #include "test/unit/random/Comparison.h"
 #include "test/unit/random/Faults.h"
 #include "gtest/gtest.h"
@@ -96,10 +98,12 @@ TEST_F(RandomGraphs, HoldEveryOp) {
   // To make a graph is quick: as many as the long run has.
   constexpr int64_t least = 20;
   int64_t smallest = 1 << 20;
+  PassManager expand(&context);
+  expand.addPass(mtc::createExpandOptimizer());
   for (uint32_t seed = 1; seed <= 1000; ++seed) {
     RandomModel model = makeRandomModel(context, seed);
     int64_t ops = 0;
-    model.module->walk([&](Operation *op) {
+    auto count = [&](Operation *op) {
       StringRef name = op->getName().getStringRef();
       ++counts[name];
       ops += isa<mt::InterpretOpInterface>(op);
@@ -108,8 +112,15 @@ TEST_F(RandomGraphs, HoldEveryOp) {
       for (StringAttr attribute : op->getName().getAttributeNames())
         if (auto value = op->getInherentAttr(attribute); value && *value && *value != defaults.get(attribute))
           ++counts[(name + " " + attribute.getValue()).str()];
-    });
+    };
+    model.module->walk(count);
     smallest = std::min(smallest, ops);
+    // The attributes of an optimizer's own variables.
+    ASSERT_TRUE(succeeded(expand.run(*model.module))) << seed;
+    model.module->walk([&](mt::VariableOp variable) {
+      if (variable.getSlot())
+        count(variable);
+    });
   }
   EXPECT_GE(smallest, 20);
   std::pair<int64_t, std::string> rarest(1 << 30, "");
