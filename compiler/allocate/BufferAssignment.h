@@ -69,6 +69,7 @@ private:
   llvm::DenseMap<mlir::Operation *, int64_t> phases; // of kernels
   llvm::DenseSet<mlir::Value> partialSums;           // operands of all-reduces
   llvm::StringSet<> readVariables;
+  llvm::StringSet<> reusedVariables; // by a value that a kernel reads to write them
 };
 
 } // namespace mtc
