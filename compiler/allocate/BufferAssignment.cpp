@@ -162,7 +162,7 @@ bool BufferAssignment::reuseVariable(const PlanEntry &entry, OpResult result) {
   auto found = buffers.find(reader->getResult(0));
   if (found == buffers.end() || found->second.space != Space::variable || readVariables.contains(found->second.ref))
     return false;
-  // Of two operands of the reader, both are live until it runs.
+  // Another operand of the reader is live until the reader runs.
   if (!reusedVariables.insert(found->second.ref).second)
     return false;
   ValueBuffer buffer = found->second;

@@ -21,6 +21,7 @@ from mtc._trace.values import BATCH, Value
 COUNT = 3  # of updates
 TOLERANCE = 1e-3  # of the largest change: frameworks have powers of betas in float64
 ROUNDING = 1e-6  # of the largest element
+FARTHER = 8  # times as far from float64 as the framework's float32 is
 LARGEST = 1e15  # of a gradient: optimizers square it, in float32
 
 
@@ -50,6 +51,13 @@ def error(mine: Array, theirs: Array, change: float) -> float:
     mine, theirs = np.asarray(mine), np.asarray(theirs)
     allowed = TOLERANCE * change + ROUNDING * float(np.abs(theirs).max()) + 1e-30
     return float(np.abs(mine.reshape(theirs.shape) - theirs).max()) / allowed
+
+
+def as_near(mine: Array, theirs: Array, exact: Array) -> bool:
+    """Whether an array is at most 8 times as far from float64's as the framework's float32 is, at its farthest."""
+    exact = np.asarray(exact)
+    distance = float(np.abs(np.asarray(theirs) - exact).max())
+    return float(np.abs(np.asarray(mine).reshape(exact.shape) - exact).max()) <= FARTHER * distance
 
 
 def judge(errors: Mapping[str, float], kind: str, owner: str, count: int) -> None:

@@ -50,6 +50,10 @@ def names_in(tree: Tree) -> set[str]:
     return {tree} if isinstance(tree, str) else set()
 
 
+class TooManyBranches(Refused):
+    """More branches than are traced both ways."""
+
+
 class Guard:
     """A comparison of known numbers that the trace has relied on."""
 
@@ -104,8 +108,8 @@ class Recorder:
         if count == len(self.decisions):
             self.decisions.append(True)
         if count == MOST_BRANCHES:
-            raise Refused(f"more than {MOST_BRANCHES} branches on what it computes in a step, such as a norm: use "
-                          "torch.where, torch.maximum or torch.minimum")
+            raise TooManyBranches(f"more than {MOST_BRANCHES} branches on what it computes in a step, such as a norm: "
+                                  "use torch.where, torch.maximum or torch.minimum")
         self.conditions.append(condition)
         self._outcomes[key] = self.decisions[count]
         return self.decisions[count]
@@ -281,9 +285,13 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
         keywords = dict(kwargs or {})
         tensor = torch.Tensor
         if function is tensor.item:
-            return self._recorder.unknown(args[0])
+            return self._recorder.unknown(args[0].reshape(()))
         if function is tensor.__bool__:
-            return self._recorder.branch(args[0] != 0)
+            return self._recorder.branch(args[0].reshape(()) != 0)
+        if function is torch._foreach_norm:
+            return self._norms(*args, **keywords)
+        if function is torch.cosine_similarity:
+            return _cosine_similarity(*args, **keywords)
         if function in (tensor.__float__, tensor.__int__, tensor.__index__, tensor.tolist, torch.equal, torch.allclose):
             return _refuse_number()
         if keywords.get("out") is not None:
@@ -300,19 +308,26 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
             return made
         if name.rstrip("_") in _PRODUCTS:
             keywords = {key: float(value) if isinstance(value, Scalar) else value for key, value in keywords.items()}
-        args, keywords = _given(list(args)), _given(keywords)
+        numbers = [*args, *keywords.values()]
+        plain, args, keywords = (args, keywords), _given(list(args)), _given(keywords)
         if function in (tensor.lerp, tensor.lerp_, torch.lerp):  # its weight has the type of the others
             args = [a.to(args[0].dtype) if isinstance(a, tensor) and a.ndim == 0 else a for a in args]
             keywords = {key: a.to(args[0].dtype) if isinstance(a, tensor) and a.ndim == 0 else a
                         for key, a in keywords.items()}
         try:
             return function(*args, **keywords)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:
+            if any(isinstance(a, Scalar) and a.tree is not None for a in numbers):
+                # It takes no tensor in the place of a number, such as an epsilon: the trace relies on the number.
+                return function(*(_settled(a) for a in plain[0]), **{k: _settled(a) for k, a in plain[1].items()})
             if "alias annotations" not in str(error) or not name.endswith("_") or name.endswith("__"):
                 raise
             # An operation in place that PyTorch makes of others, such as square_.
             return args[0].copy_(getattr(tensor, name[:-1])(*args, **keywords))
 
+    def _norms(self, tensors: Sequence[Any], order: Any = 2, **_: Any) -> tuple[Any, ...]:
+        """torch._foreach_norm, for which there is no decomposition."""
+        return tuple(torch.linalg.vector_norm(t, order) for t in tensors)
 
     def _with_factor(self, name: str, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """A sum whose factor is a number of the trace, made of other operations; None for what is no such sum."""
@@ -326,6 +341,17 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
         term = tensor_of(factor) * term
         function = getattr(torch.Tensor, ("sub" if plain == "sub" else "add") + ("_" if name.endswith("_") else ""))
         return function(first, term)
+
+
+def _cosine_similarity(a: Any, b: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """As PyTorch's, whose decomposition has operations in place."""
+    least = float(eps)
+    norms = [torch.maximum(torch.linalg.vector_norm(x, dim=dim, keepdim=True), torch.full((), least)) for x in (a, b)]
+    return (a / norms[0] * (b / norms[1])).sum(dim)
+
+
+def _settled(operand: Any) -> Any:
+    return float(operand) if isinstance(operand, Scalar) else operand
 
 
 def _given(operand: Any) -> Any:

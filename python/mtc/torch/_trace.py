@@ -22,7 +22,7 @@ from mtc.torch import _scalars
 from mtc.torch._convert import is_known
 from mtc.torch._framework import torch
 from mtc.torch._nodes import name_of
-from mtc.torch._trial import HOW, NAMES, Trial, same, take_step, twin_of
+from mtc.torch._trial import HOW, NAMES, Trial, is_separable, same, take_step, twin_of
 
 proxy: Any = importlib.import_module("torch.fx.experimental.proxy_tensor")
 
@@ -42,7 +42,7 @@ class Entry:
         dtype: of PyTorch.
         number: whether it is a number of Python.
         start: before the first step: a number, an array, or None: the parameter itself.
-        of_gradient: the first step makes it of the gradient.
+        of_gradient: the first step makes it of the gradient, or of the parameter by a formula.
     """
 
     shape: tuple[int, ...]
@@ -140,22 +140,32 @@ class Tracer:
 
     def trace(self, capturable: bool) -> list[Unit]:
         """The units, with their graphs. `capturable`: of the variant for CUDA graphs."""
+        try:
+            return self._trace_units(capturable)
+        except _scalars.TooManyBranches as error:
+            if is_own(self.optimizer) or not is_separable(self.optimizer, self.names):
+                raise self._refusal(error) from error
+        # Branches of each parameter by itself: one is traced without the others.
+        self.units = self._make_units(alone=True)
+        return self._trace_units(capturable)
+
+    def _trace_units(self, capturable: bool) -> list[Unit]:
         how = {**HOW, "capturable": capturable}
         for unit in self.units:
             try:
                 unit.paths = self._paths(unit, False, how)
-                if any(entry.of_gradient for entry in unit.entries.values()):
+                if self.special & unit.parameters.keys() or any(e.of_gradient for e in unit.entries.values()):
                     unit.first = self._paths(unit, True, how)
-            except ModelError:
+            except (ModelError, _scalars.TooManyBranches):
                 raise
             except Exception as error:
+                if (cause := _cause(error, _scalars.TooManyBranches)) is not None:
+                    raise cause from error
                 raise self._refusal(error) from error
         return self.units
 
     def _refusal(self, error: BaseException) -> ModelError:
-        reason: Optional[BaseException] = error
-        while reason is not None and not isinstance(reason, Refused):
-            reason = reason.__cause__ or reason.__context__
+        reason = _cause(error, Refused)
         text = str(reason or f"{type(error).__name__}: {error}").splitlines()[0]
         frames = []
         trace = (reason or error).__traceback__
@@ -171,15 +181,17 @@ class Tracer:
 
     def _find_entries(self) -> None:
         """Runs two steps of an optimizer of small parameters, and looks at what it remembers."""
-        runs = [self._run(seed) for seed in (0, 1)]
+        runs = [Trial(self.optimizer, self.names, seed=0), Trial(self.optimizer, self.names, seed=1),
+                Trial(self.optimizer, self.names, seed=0, weights=8)]
+        self.special = runs[0].special
+        if others := runs[0].others:
+            raise ModelError(f"{self.kind}: expected a state of parameters, found {others[0]!r} in it: keep it in a "
+                             "group")
         for i, group in enumerate(self.groups):
             self._find_of_group(i, group, runs[0])
             for parameter in group["params"]:
                 if parameter in self.names:
                     self._find_of_parameter(parameter, runs)
-
-    def _run(self, seed: int, full: Any = None) -> Trial:
-        return Trial(self.optimizer, self.names, seed, full)
 
     def _find_of_group(self, number: int, group: Mapping[str, Any], run: Trial) -> None:
         before, first, second = (groups[number] for groups in run.groups)
@@ -211,23 +223,23 @@ class Tracer:
             if key in old and (old[key] is not None or key not in snapshots[0]):
                 self._add(name, key, old[key], old[key], False)
                 continue
-            value, other = snapshots[0][key], snapshots[1][key]
+            value, other, third = (found[key] for found in snapshots)
             if value is None and (later := runs[0].after[name].get(key)) is not None:  # made of the gradient
-                value, other = later, runs[1].after[name][key]
-            of_gradient = not same(value, other)
+                value, other, third = later, runs[1].after[name][key], runs[2].after[name][key]
             small = runs[0].parameters[name]
+            if isinstance(value, torch.Tensor) and value.ndim and same(value, small) and same(other, small):
+                self.entries[name, key] = Entry(tuple(parameter.shape), value.dtype, False, None)
+                continue
+            of_gradient = not same(value, other) or not same(value, third)
             if isinstance(value, torch.Tensor) and not of_gradient:
-                if value.shape == small.shape and value.ndim and same(value, small):
-                    self.entries[name, key] = Entry(tuple(parameter.shape), value.dtype, False, None)
-                    continue
                 alike = value.numel() == 1 or value.numel() > 0 and bool((value == value.reshape(-1)[0]).all())
                 if value.ndim and not (alike and value.shape == small.shape):
-                    whole = whole or self._run(0, parameter)
+                    whole = whole or Trial(self.optimizer, self.names, seed=0, full=parameter)
                     value = whole.first[name][key]
                 elif value.ndim:
                     value = value.reshape(-1)[0].expand(parameter.shape)
             elif isinstance(value, torch.Tensor) and value.ndim:
-                whole = whole or self._run(0, parameter)
+                whole = whole or Trial(self.optimizer, self.names, seed=0, full=parameter)
                 shape = parameter.shape if value.shape == small.shape else whole.after[name][key].shape
                 value = torch.zeros((), dtype=value.dtype).expand(shape)
             self._add(name, key, value, value, of_gradient)
@@ -251,12 +263,13 @@ class Tracer:
 
     # The trace
 
-    def _make_units(self) -> list[Unit]:
+    def _make_units(self, alone: bool = False) -> list[Unit]:
+        """`alone`: of an optimizer that is not PyTorch's, each parameter by itself."""
         members = [(i, p) for i, group in enumerate(self.groups) for p in group["params"] if p in self.names]
         entries = {self.names[p]: {key: e for key, e in self.entries.items() if key[0] == self.names[p]}
                    for _, p in members}
         of_groups = {key: e for key, e in self.entries.items() if isinstance(key[0], int)}
-        if not is_own(self.optimizer):
+        if not alone and not is_own(self.optimizer):
             listed = {self.names[p]: p for _, p in members}
             everything = {**of_groups, **{key: e for own in entries.values() for key, e in own.items()}}
             return [Unit(listed, {self.names[p]: i for i, p in members}, [[name] for name in listed], everything)]
@@ -264,7 +277,7 @@ class Tracer:
         alike: dict[Any, list[tuple[int, Any]]] = {}
         for i, parameter in members:
             own = entries[self.names[parameter]]
-            sign = (i, None if any_shape else tuple(parameter.shape), tuple(
+            sign = (i, self.names[parameter] in self.special, None if any_shape else tuple(parameter.shape), tuple(
                 (k[1], e.shape == parameter.shape if any_shape else e.shape, e.dtype, e.number, e.of_gradient)
                 for k, e in own.items()))
             alike.setdefault(sign, []).append((i, parameter))
@@ -281,8 +294,8 @@ class Tracer:
         for _ in self.recorder.paths():
             found.append(Path(self._trace(unit, first, how), list(self.recorder.decisions)))
             if len(found) > MOST_PATHS:
-                raise Refused(f"more than {MOST_PATHS} ways through branches on what it computes in a step: use "
-                              "torch.where, torch.maximum or torch.minimum")
+                raise _scalars.TooManyBranches(f"more than {MOST_PATHS} ways through branches on what it computes in a "
+                                               "step: use torch.where, torch.maximum or torch.minimum")
         return found
 
     def _trace(self, unit: Unit, first: bool, how: Mapping[str, bool]) -> Any:
@@ -368,6 +381,14 @@ class Tracer:
                      if owner not in (object, torch.optim.Optimizer) for value in vars(owner).values()]
         found = {id(f.__globals__): f.__globals__ for f in functions if hasattr(f, "__globals__")}
         return [scope for scope in found.values() if scope.get("__name__") != "torch.optim.optimizer"]
+
+
+def _cause(error: BaseException, kind: type[BaseException]) -> Optional[BaseException]:
+    """The error of a kind that an error came from; it may be that error."""
+    found: Optional[BaseException] = error
+    while found is not None and not isinstance(found, kind):
+        found = found.__cause__ or found.__context__
+    return found
 
 
 def _attributes(optimizer: Any) -> dict[str, Any]:

@@ -159,6 +159,10 @@ class Update:
         self._values = found
         return changed
 
+    def changes(self, group: int, key: str) -> bool:
+        """Whether a step changes what a group has for a key."""
+        return (group, key) in self._tracer.states
+
     def follow_rate(self, session: Any) -> None:
         """Gives a session the hyper-parameters of now."""
         self.groups.check_state()
@@ -271,7 +275,8 @@ class _Builder:
             if value is tensor:
                 continue
             known = self.results.setdefault(slot.name, value)
-            if known is not value:
+            # A number of a group, which no gradient changes, is the same in each unit.
+            if known is not value and not isinstance(slot.keys[0][0], int):
                 raise _NotAlike
         return {name: value for name, value, old in zip(names, results, given) if value is not old}
 
@@ -370,6 +375,7 @@ class _Nodes(Converter):
         self._values = {}
         self._streams = 0
         self._node = None
+        self.random = True
         self._table: Any = None
 
     def results(self, module: Any, given: Sequence[Value]) -> list[Value]:

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mtc.torch: optimizers whose first step is another one, that branch for each parameter, that compute in bfloat16."""
+
+import numpy as np
+import pytest
+import torch
+from test_torch_optimizers import are_alike, batches, compiled, net, torch_steps
+from torch import nn
+
+import mtc
+import mtc.torch
+
+BOUND = 2e-6
+
+
+class Plain(torch.optim.Optimizer):
+    """A loop over parameters, each with an `update`."""
+
+    more = {}
+
+    def __init__(self, params, lr=0.05):
+        super().__init__(params, {"lr": lr, "eps": 1e-8, **self.more})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self.update(p, p.grad, group, self.state[p])
+
+
+class Scaled(Plain):
+    """Begins by changing the parameter, and remembers a scale of it."""
+
+    def update(self, p, g, group, state):
+        if not state:
+            if p.ndim > 1:
+                p.sub_(p.mean(dim=1, keepdim=True))
+            state["scale"] = p.abs().mean()
+            if state["scale"] == 0.0:
+                state["scale"] = torch.tensor(0.01)
+        p.add_(g * state["scale"], alpha=-group["lr"])
+
+
+class New(Plain):
+    """Steps at once where there is no state, and limits a step by the one before after that."""
+
+    def update(self, p, g, group, state):
+        new = "last" not in state
+        if new:
+            state["last"] = torch.zeros((), dtype=g.dtype)
+        size = g.norm()
+        factor = 1.0 if new else (1.01 * state["last"] / size).clamp(max=1.0)
+        state["last"].copy_(size * factor)
+        p.sub_(group["lr"] * factor * g)
+
+
+class Trusted(Plain):
+    """Branches on a norm of each parameter, by tensors with one axis of one element too."""
+
+    def update(self, p, g, group, state):
+        weight, size = torch._foreach_norm([p, g])
+        if weight.reshape(1) > 0:
+            if size > 0:
+                g = g * (weight / size)
+        p.add_(g, alpha=-group["lr"])
+
+
+class Global(Plain):
+    """Branches on a norm of each parameter, and clips the norm of all of them."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        group = self.param_groups[0]
+        total = torch.stack([p.grad.square().sum() for p in group["params"]]).sum().sqrt()
+        factor = (10.0 / total).clamp(max=1.0)
+        for p in group["params"]:
+            g = p.grad * factor
+            p.add_(g if g.norm() > 1 else 2 * g, alpha=-group["lr"])
+
+
+class Similar(Plain):
+    """PyTorch's functions that take an epsilon as a number."""
+
+    more = {"fill": 0.5}
+
+    def update(self, p, g, group, state):
+        alike = torch.cosine_similarity(p.reshape(1, -1), g.reshape(1, -1), dim=1, eps=group["eps"])
+        p.add_(torch.nan_to_num(g / alike.abs().clamp(min=0.1), nan=group["fill"]), alpha=-group["lr"])
+
+
+class Short(Plain):
+    """Computes in bfloat16, and remembers an average in it."""
+
+    def update(self, p, g, group, state):
+        if not state:
+            state["average"] = torch.zeros_like(p, dtype=torch.bfloat16)
+        state["average"].lerp_(g.bfloat16(), 0.5)
+        p.add_((state["average"] * 1.1).float(), alpha=-group["lr"])
+
+
+class Keyed(Plain):
+    """A count in the state, under a key that is no parameter."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        self.state["count"] = self.state.get("count") or 0
+        self.state["count"] += 1
+        for p in self.param_groups[0]["params"]:
+            p.sub_(p.grad / self.state["count"])
+
+
+class Noisy(Plain):
+    """Starts from random numbers."""
+
+    def update(self, p, g, group, state):
+        if not state:
+            state["noise"] = torch.empty_like(p).normal_(std=0.1)
+        p.sub_(state["noise"] * g)
+
+
+@pytest.mark.parametrize("made", [Scaled, New, Trusted, Similar])
+def test_updates_are_those_of_pytorch(made):
+    module, twin = net(), net()
+    optimizer, theirs = made(list(module.parameters())), made(list(twin.parameters()))
+    step = mtc.torch.compile(module, batches(1)[0], loss=nn.functional.mse_loss, optimizer=optimizer, verbose=0)
+    for batch in batches(6):
+        step.train_on_batch(batch)
+    step.to_module()
+    torch_steps(twin, theirs, batches(6))
+    assert are_alike(module, twin, BOUND)
+    for mine, other in zip(module.parameters(), twin.parameters()):
+        for key, value in theirs.state[other].items():
+            np.testing.assert_allclose(np.asarray(optimizer.state[mine][key]), np.asarray(value), rtol=1e-5)
+
+
+def deep():
+    torch.manual_seed(4)
+    return nn.Sequential(*(layer for _ in range(5) for layer in (nn.Linear(6, 6), nn.Tanh())))
+
+
+def test_each_parameter_may_branch_by_itself():
+    """Ten parameters, two branches each."""
+    module, twin = deep(), deep()
+    for m in (module, twin):
+        nn.init.zeros_(m[4].bias)
+    optimizer, theirs = Trusted(module.parameters()), Trusted(twin.parameters())
+    data = [(torch.randn(8, 6), torch.randn(8, 6)) for _ in range(4)]
+    step = mtc.torch.compile(module, data[0], loss=nn.functional.mse_loss, optimizer=optimizer, verbose=0)
+    for batch in data:
+        step.train_on_batch(batch)
+    torch_steps(twin, theirs, data)
+    assert are_alike(step.to_module(), twin, BOUND)
+
+
+def test_branches_on_parameters_that_depend_on_each_other_are_refused():
+    module = deep()
+    with pytest.raises(mtc.ModelError, match="Global: .*more than 6 branches"):
+        mtc.torch.compile(module, (torch.randn(8, 6), torch.randn(8, 6)), loss=nn.functional.mse_loss,
+                          optimizer=Global(module.parameters()), verbose=0)
+
+
+def test_a_step_in_bfloat16_is_computed_in_float32_and_passes_the_check():
+    module, twin = net(), net()
+    step = mtc.torch.compile(module, batches(1)[0], loss=nn.functional.mse_loss,
+                             optimizer=Short(module.parameters()), verbose=0)
+    theirs = Short(twin.parameters())
+    for batch in batches(4):
+        step.train_on_batch(batch)
+    torch_steps(twin, theirs, batches(4))
+    assert are_alike(step.to_module(), twin, 1e-2)
+
+
+@pytest.mark.parametrize("made, words", [(Keyed, "expected a state of parameters, found 'count' in it"),
+                                         (Noisy, "random numbers in an update")])
+def test_optimizers_that_are_refused(made, words):
+    module = net()
+    with pytest.raises(mtc.ModelError, match=words):
+        compiled(module, made(list(module.parameters())))
