@@ -98,7 +98,7 @@ LogicalResult UpdateOp::verifyRegions() {
   return success();
 }
 
-static LogicalResult verifyGradient(GradientOp op, VariableOp variable) {
+static LogicalResult verifyGradient(GradientOp op, VariableOp variable, bool hasLoss) {
   if (!variable)
     return op.emitOpError("expected the name of a trainable variable, found \"") << op.getName() << "\", which is none";
   if (!variable.isTrainable()) {
@@ -111,7 +111,7 @@ static LogicalResult verifyGradient(GradientOp op, VariableOp variable) {
   if (op.getType() != variable.getType())
     return op.emitOpError("expected ") << variable.getType() << ", the type of \"" << op.getName() << "\", found "
                                        << op.getType();
-  if (op->getParentOfType<ModelOp>().getOps<LossOp>().empty())
+  if (!hasLoss)
     return op.emitOpError("expected an mt.loss, whose gradient this is, found none");
   return success();
 }
@@ -176,9 +176,10 @@ LogicalResult mlir::mt::verifyUpdate(ModelOp model) {
              << (variable.getNoWeightDecay() ? StringRef("no_weight_decay") : StringRef(gradientDecayName));
   }
   llvm::StringMap<Operation *> assigned;
+  bool hasLoss = !model.getOps<LossOp>().empty();
   for (Operation &op : update.getBody().front()) {
     if (auto gradient = dyn_cast<GradientOp>(op);
-        gradient && failed(verifyGradient(gradient, variables.lookup(gradient.getName()))))
+        gradient && failed(verifyGradient(gradient, variables.lookup(gradient.getName()), hasLoss)))
       return failure();
     auto assign = dyn_cast<AssignOp>(op);
     if (!assign)
