@@ -99,6 +99,39 @@ class Short(Plain):
         p.add_((state["average"] * 1.1).float(), alpha=-group["lr"])
 
 
+class Sized(Plain):
+    """A state that begins with a whole number and becomes a tensor."""
+
+    def update(self, p, g, group, state):
+        if not state:
+            state["size"] = 0
+        state["size"] = (p.square().mean() + state["size"]).sqrt()
+        p.sub_(group["lr"] * state["size"] * g)
+
+
+class Late(Plain):
+    """Makes a state in the fifth step."""
+
+    def update(self, p, g, group, state):
+        state["count"] = state.get("count", 0) + 1
+        if state["count"] % 5 == 0:
+            slow = state.setdefault("slow", p.clone())
+            p.lerp_(slow, 0.5)
+            slow.copy_(p)
+        p.add_(g, alpha=-group["lr"])
+
+
+class Wrapper(torch.optim.Optimizer):
+    """Calls another optimizer."""
+
+    def __init__(self, params):
+        self.inner = torch.optim.SGD(params, 0.1)
+        super().__init__(self.inner.param_groups, {})
+
+    def step(self, closure=None):
+        self.inner.step()
+
+
 class Keyed(Plain):
     """A count in the state, under a key that is no parameter."""
 
@@ -119,7 +152,7 @@ class Noisy(Plain):
         p.sub_(state["noise"] * g)
 
 
-@pytest.mark.parametrize("made", [Scaled, New, Trusted, Similar])
+@pytest.mark.parametrize("made", [Scaled, New, Trusted, Similar, Sized])
 def test_updates_are_those_of_pytorch(made):
     module, twin = net(), net()
     optimizer, theirs = made(list(module.parameters())), made(list(twin.parameters()))
@@ -172,7 +205,9 @@ def test_a_step_in_bfloat16_is_computed_in_float32_and_passes_the_check():
 
 
 @pytest.mark.parametrize("made, words", [(Keyed, "expected a state of parameters, found 'count' in it"),
-                                         (Noisy, "random numbers in an update")])
+                                         (Noisy, "random numbers in an update"),
+                                         (Late, "a state that not the first step makes, slow"),
+                                         (Wrapper, "Wrapper, which calls SGD")])
 def test_optimizers_that_are_refused(made, words):
     module = net()
     with pytest.raises(mtc.ModelError, match=words):

@@ -288,8 +288,6 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
             return self._recorder.unknown(args[0].reshape(()))
         if function is tensor.__bool__:
             return self._recorder.branch(args[0].reshape(()) != 0)
-        if function is torch._foreach_norm:
-            return self._norms(*args, **keywords)
         if function is torch.cosine_similarity:
             return _cosine_similarity(*args, **keywords)
         if function in (tensor.__float__, tensor.__int__, tensor.__index__, tensor.tolist, torch.equal, torch.allclose):
@@ -304,6 +302,8 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
             made = args[0].as_tensor()
             return made.to(keywords["dtype"]) if keywords.get("dtype") is not None else made
         name = getattr(function, "__name__", "")
+        if name.startswith("_foreach_"):
+            return self._for_each(name[len("_foreach_"):], types, args, keywords)
         if (made := self._with_factor(name, args, keywords)) is not None:
             return made
         if name.rstrip("_") in _PRODUCTS:
@@ -325,9 +325,20 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
             # An operation in place that PyTorch makes of others, such as square_.
             return args[0].copy_(getattr(tensor, name[:-1])(*args, **keywords))
 
-    def _norms(self, tensors: Sequence[Any], order: Any = 2, **_: Any) -> tuple[Any, ...]:
-        """torch._foreach_norm, for which there is no decomposition."""
-        return tuple(torch.linalg.vector_norm(t, order) for t in tensors)
+    def _for_each(self, name: str, types: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """A function of lists of tensors, as one of tensors for each of them: not all have a decomposition."""
+        first, *rest = args
+        plain = name.rstrip("_")
+        function = {"norm": torch.linalg.vector_norm}.get(plain) or getattr(torch.Tensor, plain)
+        made = []
+        for i, tensor in enumerate(first):
+            own = [a[i] if isinstance(a, (list, tuple)) else a for a in rest]
+            more = {key: a[i] if isinstance(a, (list, tuple)) else a for key, a in keywords.items()}
+            if plain in ("addcmul", "addcdiv") and len(own) == 3:
+                more["value"] = own.pop()
+            result = self.__torch_function__(function, types, (tensor, *own), more)
+            made.append(tensor.copy_(result) if name.endswith("_") else result)
+        return None if name.endswith("_") else tuple(made)
 
     def _with_factor(self, name: str, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """A sum whose factor is a number of the trace, made of other operations; None for what is no such sum."""

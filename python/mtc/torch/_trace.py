@@ -231,6 +231,7 @@ class Tracer:
                 self.entries[name, key] = Entry(tuple(parameter.shape), value.dtype, False, None)
                 continue
             of_gradient = not same(value, other) or not same(value, third)
+            value = _as_later(value, runs[0].after[name].get(key))
             if isinstance(value, torch.Tensor) and not of_gradient:
                 alike = value.numel() == 1 or value.numel() > 0 and bool((value == value.reshape(-1)[0]).all())
                 if value.ndim and not (alike and value.shape == small.shape):
@@ -245,7 +246,7 @@ class Tracer:
             self._add(name, key, value, value, of_gradient)
 
     def _add(self, name: Any, key: str, value: Any, start: Any, of_gradient: bool) -> None:
-        if value is None or isinstance(value, (bool, str)):
+        if _is_setting(value):
             return
         if isinstance(value, torch.Tensor):
             if value.is_complex() or value.layout != torch.strided:
@@ -255,8 +256,6 @@ class Tracer:
             self.entries[name, key] = Entry(tuple(value.shape), value.dtype, False, array, of_gradient)
         elif type(value) in (int, float):
             self.entries[name, key] = Entry((), torch.int64 if isinstance(value, int) else torch.float32, True, start)
-        elif isinstance(value, (list, tuple)) and not value:
-            return
         else:
             raise ModelError(f"{self.kind}: expected a state of tensors and numbers, found {key} of {name}, "
                              f"{type(value).__name__}")
@@ -334,7 +333,7 @@ class Tracer:
         for name, parameter in parameters.items():
             old = self.optimizer.state.get(unit.parameters[name]) or {}
             kept = {} if first else {key: value for key, value in old.items()
-                                     if value is None or isinstance(value, (bool, str))}
+                                     if _is_setting(value)}
             for key, tensor in remembered.items():
                 if key[0] == name and not first:
                     kept[key[1]] = self._remembered(recorder, key, unit.entries[key], tensor)
@@ -349,12 +348,22 @@ class Tracer:
         changed = [key for key, value in _attributes(twin).items() if before.get(key) is not value]
         if changed:
             raise Refused(f"an attribute that a step changes, {changed[0]}: keep it in the state")
+        self._refuse_new([(i, group) for i, group in enumerate(groups)], unit)
+        self._refuse_new([(name, twin.state.get(p) or {}) for name, p in parameters.items()], unit)
         results = list(parameters.values())
         for key in unit.entries:
             made = groups[key[0]][key[1]] if isinstance(key[0], int) else twin.state[parameters[key[0]]].get(key[1])
             made = _scalars.tensor_of(made)
             results.append(made if isinstance(made, torch.Tensor) else torch.as_tensor(made))
         return [*results, *recorder.conditions]
+
+    def _refuse_new(self, holders: Sequence[tuple[Any, Mapping[str, Any]]], unit: Unit) -> None:
+        """Refuses what the first steps do not make, as at every tenth step: it would be lost."""
+        for owner, holder in holders:
+            known = {"params", *(self.groups[owner] if isinstance(owner, int) else ())}
+            for key, value in holder.items():
+                if key not in known and (owner, key) not in unit.entries and not _is_setting(value):
+                    raise Refused(f"a state that not the first step makes, {key}: make it in the first step")
 
     def _remembered(self, recorder: _scalars.Recorder, key: Key, entry: Entry, tensor: Any) -> Any:
         if not entry.number:
@@ -389,6 +398,20 @@ def _cause(error: BaseException, kind: type[BaseException]) -> Optional[BaseExce
     while found is not None and not isinstance(found, kind):
         found = found.__cause__ or found.__context__
     return found
+
+
+def _as_later(value: Any, later: Any) -> Any:
+    """A whole number that begins a state, in the type that it has after a step."""
+    if type(value) is not int:
+        return value
+    if isinstance(later, torch.Tensor) and later.ndim == 0:
+        return torch.tensor(value, dtype=later.dtype)
+    return float(value) if isinstance(later, float) else value
+
+
+def _is_setting(value: Any) -> bool:
+    """Whether a value of a state is a constant of the trace."""
+    return value is None or isinstance(value, (bool, str)) or isinstance(value, (list, tuple)) and not value
 
 
 def _attributes(optimizer: Any) -> dict[str, Any]:

@@ -57,6 +57,10 @@ def checked(optimizer: Any) -> Any:
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ModelError("expected an optimizer of torch.optim.Optimizer, or the name of MTC's, found "
                          f"{type(optimizer).__module__}.{kind_of(optimizer)}")
+    inner = [value for value in vars(optimizer).values() if isinstance(value, torch.optim.Optimizer)]
+    if inner:
+        raise ModelError(f"expected an optimizer that takes its step itself, found {kind_of(optimizer)}, which calls "
+                         f"{kind_of(inner[0])}: write both in one step")
     step = inspect.signature(type(optimizer).step).parameters
     if "closure" in step and step["closure"].default is inspect.Parameter.empty:
         raise ModelError(f"expected an optimizer that takes a step by its gradients, found {kind_of(optimizer)}, which "
