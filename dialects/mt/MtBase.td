@@ -157,6 +157,11 @@ def Mt_Compare : Mt_I32Enum<"Compare", "comparison", [
   I32EnumAttrCase<"gt", 4>, I32EnumAttrCase<"ge", 5>]>;
 def Mt_CompareAttr : Mt_EnumAttr<Mt_Compare, "compare_kind">;
 
+def Mt_ThreefryResult : Mt_I32Enum<"ThreefryResult", "what is made of the two words of Threefry", [
+  I32EnumAttrCase<"first", 0>, I32EnumAttrCase<"second", 1>, I32EnumAttrCase<"both", 2>,
+  I32EnumAttrCase<"uniform", 3>]>;
+def Mt_ThreefryResultAttr : Mt_EnumAttr<Mt_ThreefryResult, "threefry_result">;
+
 def Mt_Reduction : Mt_I32Enum<"Reduction", "reduction", [
   I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]>;
 def Mt_ReductionAttr : Mt_EnumAttr<Mt_Reduction, "reduction">;

@@ -158,6 +158,20 @@ def SelectOp : Mt_Elementwise<"select", [Mt_InferType, DeclareOpInterfaceMethods
   let results = (outs Mt_Number:$result);
   let assemblyFormat = "$condition `,` $lhs `,` $rhs attr-dict `:` type($condition) `,` type($lhs) `,` type($rhs)";
 }
+def ThreefryOp : Mt_Elementwise<"threefry", [Mt_InferType]> {
+  let summary = "random words of a counter and a key of two words, by Threefry 2x32-20; the operands broadcast";
+  let description = [{
+    `mt.threefry uniform, %key0, %key1, %count : tensor<i32>, tensor<i32>, tensor<?x8xi32>`
+
+    The generator is Threefry 2x32-20 (Salmon et al., SC'11), that of `jax.random`. Its counter is (0, count). All
+    operands are words of 32 bits, in i32. The result is the `first` word, the `second` one, or `both`, the exclusive or
+    of the two, in i32; or `uniform`, an f32 in [0, 1): (both >> 9) * 2^-23, with zeros shifted in.
+  }];
+  let arguments = (ins Mt_ThreefryResultAttr:$kind, Mt_Number:$key0, Mt_Number:$key1, Mt_Number:$count);
+  let results = (outs Mt_Number:$result);
+  let assemblyFormat = "`` $kind `,` $key0 `,` $key1 `,` $count attr-dict `:` type($key0) `,` type($key1) `,` "
+                       "type($count)";
+}
 def CastOp : Mt_Elementwise<"cast", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "conversion of elements to another type";
   let description = [{

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Random.h"
 
+#include <bit>
+
 std::array<uint32_t, 4> mlir::mt::philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     uint64_t a = uint64_t{0xD2511F53} * counter[0], b = uint64_t{0xCD9E8D57} * counter[2];
@@ -10,6 +12,23 @@ std::array<uint32_t, 4> mlir::mt::philox(std::array<uint32_t, 4> counter, std::a
     key[1] += 0xBB67AE85;
   }
   return counter;
+}
+
+std::array<uint32_t, 2> mlir::mt::threefry(std::array<uint32_t, 2> counter, std::array<uint32_t, 2> key) {
+  constexpr int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+  std::array<uint32_t, 3> keys{key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDA};
+  auto [a, b] = counter;
+  a += keys[0];
+  b += keys[1];
+  for (uint32_t i = 0; i < 5; ++i) {
+    for (int rotation : rotations[i % 2]) {
+      a += b;
+      b = std::rotl(b, rotation) ^ a;
+    }
+    a += keys[(i + 1) % 3];
+    b += keys[(i + 2) % 3] + i + 1;
+  }
+  return {a, b};
 }
 
 uint32_t mlir::mt::hashStream(std::string_view stream) {

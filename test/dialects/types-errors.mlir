@@ -166,3 +166,11 @@ func.func @pad_integers(%a: tensor<?x4xi32>) {
   %0 = mt.pad %a low = [1] high = [0] value = 0.5 : tensor<?x4xi32>
   return
 }
+
+// -----
+
+func.func @words(%key: tensor<i32>, %count: tensor<4xf32>) {
+  // expected-error@+1 {{expected operands of i32, found 'tensor<4xf32>'}}
+  %0 = mt.threefry both, %key, %key, %count : tensor<i32>, tensor<i32>, tensor<4xf32>
+  return
+}

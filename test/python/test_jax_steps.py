@@ -192,26 +192,6 @@ def test_steps_are_those_of_jax_on_any_number_of_devices(name, tmp_path):
     assert len(found) == 1
 
 
-def test_random_numbers_are_new_in_each_step_and_the_same_on_any_number_of_devices():
-    def train_step(state, batch):
-        p, key = state
-        key, own = jax.random.split(key)
-        loss, gradient = jax.value_and_grad(
-            lambda p: jnp.mean((mlp(p, batch["x"] + jax.random.normal(own, batch["x"].shape)) - batch["y"]) ** 2))(p)
-        return (jax.tree.map(lambda a, g: a - 0.01 * g, p, gradient), key), {"loss": loss}
-
-    state, batch, found = (weights(4, 8, 3), jax.random.key(0)), pairs(), set()
-    for devices in ("cpu:1", "cpu:3"):
-        with mtc.jax.step(train_step, state, batch, devices=devices, verbose=0) as step:
-            losses = []
-            for _ in range(4):  # the state is not given on, so that the weights are the same in each step
-                _, metrics = step(state, batch)
-                losses.append(float(metrics["loss"]))
-            assert len(set(losses)) == 4
-            found.add(tuple(losses))
-    assert len(found) == 1
-
-
 def test_the_state_stays_on_the_devices():
     function, state, batch = CASES["averaged"]()
     with mtc.jax.step(function, state, batch, verbose=0, check=False) as step:

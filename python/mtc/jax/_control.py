@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from typing import Any, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 
 import jax
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from mtc._trace import BATCH, Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
+from mtc.jax import _threefry as threefry
 from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
 from mtc.jax._rules import logic
 from mtc.jax._singular import SINGULAR
@@ -164,6 +165,8 @@ def _row(r: Reader, value: Any, index: int) -> Any:
         return value[index]
     if isinstance(value, Keys):
         return value.at(index)
+    if isinstance(value, threefry.Words):
+        return threefry.Words(_row(r, value.value, index))
     value = r.value(value)
     rest = value.rank - 1
     taken = moves.slice_(value, [index, *[0] * rest], [index + 1, *[None] * rest], [1] * (rest + 1))
@@ -173,6 +176,8 @@ def _row(r: Reader, value: Any, index: int) -> Any:
 def _stack(r: Reader, column: Sequence[Any]) -> Any:
     if all(is_concrete(c) and not is_key(c) for c in column):
         return np.stack(column)
+    if any(isinstance(c, threefry.Words) for c in column):
+        return threefry.Words(_stack(r, [threefry.words_of(r, c).value for c in column]))
     return moves.concat([layout.expand_dims(r.value(c), (0,)) for c in column], 0)
 
 
@@ -221,6 +226,9 @@ class Bits:
     path: str
     shape: Shape
     stage: str = "bits"
+    words: Optional[threefry.Words] = None  # the keys, where the numbers are JAX' own
+    refusal = ("random bits that do not become a number in the way of jax.random.uniform: in place of "
+               "jax.random.randint round such numbers down")
 
 
 def _keys(given: Any) -> Keys:
@@ -234,11 +242,17 @@ def _keys(given: Any) -> Keys:
 
 @rule("random_wrap", "random_unwrap")
 def _wrap(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
-    return _keys(inputs[0])
+    if not r.own_keys:
+        return _keys(inputs[0])
+    if (made := equation.params.get("impl")) is not None and threefry.KIND not in str(made):
+        raise Refused(f"keys of {made}: MTC has jax.random.key(seed, impl=\"threefry2x32\")")
+    return threefry.words_of(r, inputs[0])
 
 
 @rule("random_split")
-def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> Keys:
+def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    if r.own_keys:
+        return threefry.split(r, threefry.words_of(r, inputs[0]), r.shape(equation.params["shape"]))
     return split_keys(equation, _keys(inputs[0]))
 
 
@@ -249,7 +263,9 @@ def split_keys(equation: Any, keys: Keys) -> Keys:
 
 
 @rule("random_fold_in")
-def _fold_in(r: Reader, equation: Any, inputs: Sequence[Any]) -> Keys:
+def _fold_in(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    if r.own_keys:
+        return threefry.fold_in(r, threefry.words_of(r, inputs[0]), inputs[1])
     if not is_concrete(inputs[1]):
         raise Refused("a key made of data")
     return fold_in_keys(_keys(inputs[0]), inputs[1])
@@ -263,6 +279,10 @@ def fold_in_keys(keys: Keys, data: Any) -> Keys:
 
 @rule("random_bits")
 def _bits(r: Reader, equation: Any, inputs: Sequence[Any]) -> Bits:
+    if r.own_keys:
+        if equation.params["bit_width"] != 32:
+            raise Refused(f"random numbers of {equation.params['bit_width']} bits")
+        return Bits("", r.shape(equation.params["shape"]), words=threefry.words_of(r, inputs[0]))
     keys = _keys(inputs[0])
     if equation.params["bit_width"] != 32 or len(keys.paths) != 1:
         raise Refused(f"random numbers of {equation.params['bit_width']} bits from {len(keys.paths)} keys")
@@ -270,7 +290,9 @@ def _bits(r: Reader, equation: Any, inputs: Sequence[Any]) -> Bits:
 
 
 def uniform(r: Reader, bits: Bits) -> Value:
-    """Numbers in [0, 1): a stream of MTC's, or an input where JAX's are given."""
+    """Numbers in [0, 1): JAX' own, a stream of MTC's, or an input where JAX's are given."""
+    if bits.words is not None:
+        return threefry.uniform(r, bits.words, bits.shape)
     known = r.randoms.get(bits)
     if known is None:
         known = r.randoms[bits] = _fixed(r, bits) if r.fixed is not None else r.graph.random(
@@ -306,7 +328,7 @@ def _number(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
         return dataclasses.replace(bits, stage="float")
     if (name, bits.stage) == ("bitcast_convert_type", "float"):
         return dataclasses.replace(bits, stage="one more")
-    raise Refused("random bits that do not become a number in the way of jax.random.uniform")
+    raise Refused(Bits.refusal)
 
 
 def less_one(r: Reader, inputs: Sequence[Any]) -> Union[Value, None]:
@@ -315,7 +337,7 @@ def less_one(r: Reader, inputs: Sequence[Any]) -> Union[Value, None]:
     if not isinstance(bits, Bits):
         return None
     if bits.stage != "one more" or not is_concrete(one) or np.any(np.asarray(one) != 1):
-        raise Refused("random bits that do not become a number in the way of jax.random.uniform")
+        raise Refused(Bits.refusal)
     return uniform(r, bits)
 
 
@@ -327,4 +349,6 @@ def _sub(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("random_seed")
 def _seed(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    if r.own_keys:
+        return threefry.seed(r, inputs[0])
     raise Refused("a key made of data")

@@ -57,12 +57,15 @@ class Reader:
     """Reads jaxprs into one graph, whose batch is the symbol `b` in their shapes.
 
     `fixed`: random numbers are inputs of the graph, and frozen variables where they are the same for all samples; the
-    list gets (name, path of the key, shape).
+    list gets (name, path of the key, shape). `move_keys`: keys are data, this moves them, and the numbers are JAX' own.
     """
 
-    def __init__(self, graph: Graph, fixed: Optional[list[tuple[str, str, Shape]]] = None) -> None:
+    def __init__(self, graph: Graph, fixed: Optional[list[tuple[str, str, Shape]]] = None,
+                 move_keys: Optional[Callable[..., Any]] = None) -> None:
         self.graph = graph
         self.fixed = fixed
+        self.own_keys = move_keys is not None
+        self._move_keys = move_keys
         self.problems: dict[str, None] = {}  # in order
         self.randoms: dict[Any, Value] = {}
         self.columns: dict[int, list[Any]] = {}  # of indices that were put together, by id
@@ -105,6 +108,8 @@ class Reader:
                     made = [concrete(m) for m in (made if equation.primitive.multiple_results else [made])]
                 elif inputs and isinstance(inputs[0], Keys) and name in ON_KEYS:
                     made = [on_keys(equation, inputs)]
+                elif self._move_keys is not None and (moved := self._move_keys(self, equation, inputs)) is not None:
+                    made = [moved]
                 elif name not in RULES:
                     raise Refused("mtc.jax does not have this primitive")
                 else:
@@ -141,7 +146,7 @@ class Reader:
             return given
         if is_concrete(given) and not is_key(given):
             return self.graph.constant(np.asarray(given))
-        raise Refused(f"expected numbers, found {type(given).__name__}")
+        raise Refused(getattr(given, "refusal", f"expected numbers, found {type(given).__name__}"))
 
     def size(self, n: Any) -> Union[int, Batch]:
         """A size of a jaxpr's shape."""

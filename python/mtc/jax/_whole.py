@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import jax
@@ -21,12 +20,11 @@ from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc._trace.values import has_batch
 from mtc.jax import _derivative
+from mtc.jax import _threefry as threefry
 from mtc.jax._program import batch_names, output_names, specs_of, symbolic
-from mtc.jax._reader import Keys, Reader, with_way_out
+from mtc.jax._reader import Reader, is_key, with_way_out
 from mtc.jax._tree import Tree
 from mtc.jax._update import arrays_of, stored
-
-_dtypes: Any = importlib.import_module("jax.dtypes")
 
 _jit = jax.jit
 
@@ -100,7 +98,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
 class _Traced:
     graph: Graph
     metrics: Tree
-    keys: set[str]  # arrays of the state from which MTC draws random numbers
+    keys: set[str]  # arrays of the state that are keys of random numbers
     constant: dict[str, Any]  # arrays of the metrics that are known
 
 
@@ -174,10 +172,19 @@ class WholeStep:
         self.close()
 
     def _now(self) -> Any:
-        return self._state.build([DeviceArray(self, name, array, self._calls) if name in self._stored else array
-                                  for name, array in zip(self._state.names, self._state.arrays)])
+        return self._state.build([self._handle(name, array) for name, array in zip(self._state.names,
+                                                                                   self._state.arrays)])
+
+    def _handle(self, name: str, array: Any) -> Any:
+        if name not in self._stored:
+            return array
+        if is_key(array):  # small, and a type of JAX alone
+            return threefry.from_host(self.session.variables[name], array)
+        return DeviceArray(self, name, array, self._calls)
 
     def _array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        if name in self._traced.keys:
+            return np.asarray(self.session.variables[name], np.int32).view(np.uint32).reshape(shape)
         return np.asarray(self.session.variables[name]).astype(dtype).reshape(shape)
 
     def _write(self, state: Any) -> None:
@@ -189,10 +196,9 @@ class WholeStep:
             if isinstance(array, DeviceArray) and array.is_current(self):
                 continue
             if name in self._stored:
-                array = np.asarray(array)
                 if np.shape(array) != np.shape(old):
                     raise DataError(f"{name}: expected the shape {list(np.shape(old))}, found {list(np.shape(array))}")
-                self.session.variables[name] = stored(array)
+                self.session.variables[name] = _stored(array, name in self._traced.keys)
 
     def __repr__(self) -> str:
         return f"<mtc.jax.WholeStep of {self.plan.model}: batch {self.plan.batch_size}, {self.session.devices}>"
@@ -242,13 +248,11 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     settings = _options.fields(batch_size or len(batch.arrays[0]), target, precision, shards, seed, mode, options)
 
     def made(fields: Mapping[str, Any]) -> Plan:
-        weights = {name: stored(array) for name, array in zip(whole.names, whole.arrays)
+        weights = {name: _stored(array, name in traced.keys) for name, array in zip(whole.names, whole.arrays)
                    if name in traced.graph.state}
         return Plan(_compile.plan_of_text(text, title, dict(fields), verbose, weights), any_label=True)
 
     def compare() -> str:
-        if traced.keys:
-            return "not checked, as it draws random numbers"
         plan = made(_options.fields(len(batch.arrays[0]), None, None, 0, seed, mode, {"cpu": "native"}))
         with WholeStep(plan, text, whole, batch, traced, "cpu:1") as own:
             return _compare(own, function, state, example_batch)
@@ -257,35 +261,41 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     return WholeStep(plan, text, whole, batch, traced, devices)
 
 
-def _is_key(array: Any) -> bool:
-    """Whether it is a key of random numbers, in the type for keys or as two numbers."""
-    return bool(_dtypes.issubdtype(array.dtype, _dtypes.prng_key)) or (
-        array.dtype == np.uint32 and array.shape[-1:] == (2,))
+def _stored(array: Any, is_random: bool) -> Array:
+    return threefry.to_host(array) if is_random else stored(array)
+
+
+def _host(array: Any) -> Any:
+    return array if is_key(array) else np.asarray(array)
 
 
 def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
            predict: Optional[Callable[..., Any]]) -> _Traced:
     graph = Graph(title, with_way_out)
-    reader = Reader(graph)
+    reader = Reader(graph, move_keys=threefry.move)
     specs = symbolic(batch)
-    keys = {name for name, array in zip(state.names, state.arrays) if _is_key(array)}
+    keys = {name for name, array in zip(state.names, state.arrays) if threefry.is_words(array)}
     wrong = [f"{name}: expected a state of float32, int32, bool or keys, found {array.dtype}"
              for name, array in zip(state.names, state.arrays)
              if name not in keys and array.dtype not in (np.float32, np.int32, np.bool_)]
+    for name, array in zip(state.names, state.arrays):
+        if name in keys and (problem := threefry.problem_of(array)):
+            wrong.append(f"{name}: {problem}")
     if wrong:
         raise ModelError("\n".join(wrong))
     inputs = [graph.input(label, reader.shape(spec.shape), dtype_of(spec.dtype))
               for label, spec in zip(batch.names, specs)]
     slots = {}
     for name, array in zip(state.names, state.arrays):
-        if name not in keys:  # without words it is the model's, as what is trained
+        if name in keys:
+            slots[name] = graph.slot(name, threefry.to_host(array).shape, "i32", "frozen")
+        else:  # without words it is the model's, as what is trained
             dtype = "i32" if array.dtype == np.bool_ else dtype_of(array.dtype)
             slots[name] = graph.slot(name, array.shape, dtype, "" if dtype == "f32" else "frozen")
     given: list[Any] = []
     for name, array in zip(state.names, state.arrays):
         if name in keys:
-            shape = array.shape[:-1] if array.dtype == np.uint32 else array.shape
-            given.append(Keys(tuple(f"{name}/{i}" for i in range(int(np.prod(shape)))) if shape else (name,), shape))
+            given.append(threefry.Words(slots[name]))
         else:
             given.append(e.compare("ne", slots[name], 0) if array.dtype == np.bool_ else slots[name])
     closed, metrics = _jaxpr(function, state, batch, specs)
@@ -294,7 +304,9 @@ def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
     constant = {}
     try:
         for name, after in zip(state.names, made):
-            if name not in keys and after is not slots[name]:
+            if name in keys:
+                after = threefry.words_of(reader, after).value
+            if after is not slots[name]:
                 graph.assign(name, e.cast(reader.value(after), slots[name].dtype))
         for name, after in zip(metrics.names, made[len(state.names):]):
             if not isinstance(after, Value):
@@ -371,14 +383,15 @@ def _compare(own: WholeStep, function: Callable[..., Any], state: Any, batch: An
     whole = _jit(function)
     for count in (1, 2):
         wanted, metrics = whole(state, batch)
-        found, shown = own(jax.tree.map(np.asarray, state), batch, allow_nan=True)
-        doubled = _in_double(function, state, batch)
+        found, shown = own(jax.tree.map(_host, state), batch, allow_nan=True)
+        # In float64 JAX draws other random numbers.
+        doubled = {} if own._traced.keys else _in_double(function, state, batch)
         pairs = {**_pairs(found, wanted, STATE), **_pairs(shown, metrics, "metrics")}
         before = dict(zip(own._state.names, jax.tree.leaves(state)))
         errors = {}
         for name, (mine, theirs) in pairs.items():
-            mine, theirs = np.asarray(mine, "f8"), np.asarray(theirs, "f8")
-            change = np.abs(theirs - np.asarray(before[name], "f8")).max() if name in before and theirs.size else 0.0
+            mine, theirs = _numbers(mine), _numbers(theirs)
+            change = np.abs(theirs - _numbers(before[name])).max() if name in before and theirs.size else 0.0
             size = max(float(np.abs(theirs).max()) if theirs.size else 0.0, 1e-30)
             allowed = max(TOLERANCE * max(change, 1e-2 * size), 1e-6 * size)
             if name in doubled:
@@ -393,6 +406,10 @@ def _compare(own: WholeStep, function: Callable[..., Any], state: Any, batch: An
                              f"arrays, by so many times what rounding allows:\n{listed}")
         state = wanted
     return f"checked against JAX: 2 steps, {len(errors)} arrays of the state and metrics, agree"
+
+
+def _numbers(array: Any) -> Array:
+    return np.asarray(jax.random.key_data(array) if is_key(array) else array, "f8")
 
 
 def _pairs(mine: Any, theirs: Any, prefix: str) -> dict[str, tuple[Any, Any]]:

@@ -77,6 +77,7 @@ private:
   Expr reductionStep(const Expr &x);
   Expr compositeStep(const Expr &x);
   Expr sourceStep(const Expr &x);
+  Expr threefryStep(const Expr &x);
   Expr parameterStep(const Expr &x);
   Expr batchStep(const Expr &x);
 

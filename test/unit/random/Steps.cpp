@@ -206,6 +206,8 @@ Expr Generator::compositeStep(const Expr &x) {
 }
 
 Expr Generator::sourceStep(const Expr &x) {
+  if (chance(20))
+    return threefryStep(x);
   switch (below(5)) {
   case 0:
     return mix(x, make<IotaOp>(f32({width(x)}), 0) * (1.0 / width(x)));
@@ -222,6 +224,17 @@ Expr Generator::sourceStep(const Expr &x) {
     return tanh(select(u >= 0.25, x * (1 / 0.75), 0.0) + x * 0.25);
   }
   }
+}
+
+// Random numbers of a key, the same for all samples, or of counters that the samples have.
+Expr Generator::threefryStep(const Expr &x) {
+  auto kind = static_cast<ThreefryResult>(below(4));
+  auto word = [&] { return make<CastOp>(i32({}), (constant({}) * double(1 << 30)).value()).value(); };
+  Expr count = make<IotaOp>(i32({width(x)}), 0);
+  if (chance(50))
+    count = count + make<CastOp>(x.type().clone(builder.getI32Type()), (x * 2.9 + 0.0317).value());
+  Expr numbers = e(ThreefryOp::create(builder, at, kind, word(), word(), count.value()));
+  return mix(x, kind == ThreefryResult::uniform ? numbers : toFloat(numbers) * 0x1p-31);
 }
 
 // Work on variables alone.

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mtc.jax.step: random numbers are those of jax.random, from keys in the state."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from test_jax_steps import mlp, numbers, part, weights
+
+import mtc
+import mtc.jax
+
+STEPS = 12
+
+
+def descent(loss_of, rate=0.05):
+    """A step of gradient descent; `loss_of`: of (weights, batch, key)."""
+    def train_step(state, batch):
+        p, key = state
+        key, own = jax.random.split(key)
+        loss, gradient = jax.value_and_grad(loss_of)(p, batch, own)
+        return (jax.tree.map(lambda a, g: a - rate * g, p, gradient), key), {"loss": loss}
+    return train_step
+
+
+def dropout():
+    def loss_of(p, batch, key):
+        keep = jax.random.bernoulli(key, 0.7, (batch["x"].shape[0], 8))
+        hidden = jnp.where(keep, jnp.tanh(batch["x"] @ p["w1"] + p["b1"]) / 0.7, 0)
+        return jnp.mean((hidden @ p["w2"] + p["b2"] - batch["y"]) ** 2)
+    return descent(loss_of), (weights(4, 8, 3), jax.random.key(0)), {"x": numbers(8, 4), "y": numbers(8, 3)}
+
+
+def variational():
+    """A VAE: two heads of the encoder, a sample, and the divergence."""
+    optimizer = optax.adam(1e-2)
+
+    def loss_of(p, batch, key):
+        mean, spread = jnp.split(mlp(p["encoder"], batch["x"]), 2, -1)
+        sample = mean + jnp.exp(0.5 * spread) * jax.random.normal(key, mean.shape)
+        shown = mlp(p["decoder"], sample)
+        divergence = -0.5 * jnp.sum(1 + spread - mean ** 2 - jnp.exp(spread), -1)
+        return jnp.mean(jnp.sum((shown - batch["x"]) ** 2, -1) + divergence)
+
+    def train_step(state, batch):
+        p, inner, key, count = state
+        loss, gradient = jax.value_and_grad(loss_of)(p, batch, jax.random.fold_in(key, count))
+        updates, inner = optimizer.update(gradient, inner, p)
+        return (optax.apply_updates(p, updates), inner, key, count + 1), {"loss": loss}
+
+    p = {"encoder": weights(5, 8, 4), "decoder": weights(2, 8, 5)}
+    return train_step, (p, optimizer.init(p), jax.random.key(3), jnp.int32(0)), {"x": numbers(8, 5)}
+
+
+def diffusion():
+    """A time and a noise for each sample; the noise is predicted."""
+    def loss_of(p, batch, key):
+        first, second = jax.random.split(key)
+        time = jax.random.uniform(first, (batch["x"].shape[0], 1), minval=0.05, maxval=0.95)
+        noise = jax.random.normal(second, batch["x"].shape)
+        mixed = jnp.sqrt(1 - time) * batch["x"] + jnp.sqrt(time) * noise
+        return jnp.mean((mlp(p, jnp.concatenate([mixed, time], -1)) - noise) ** 2)
+    return descent(loss_of), (weights(5, 8, 4), jax.random.key(5)), {"x": numbers(8, 4)}
+
+
+def raw_keys():
+    """Keys as two numbers of uint32, of which another one is made by addition, as Keras does."""
+    def train_step(state, batch):
+        p, seed = state
+        noise = 0.1 * jax.random.normal(seed, batch["x"].shape)
+        loss, gradient = jax.value_and_grad(lambda p: jnp.mean((mlp(p, batch["x"] + noise) - batch["y"]) ** 2))(p)
+        return ((jax.tree.map(lambda a, g: a - 0.05 * g, p, gradient), seed + jnp.array([0, 1], jnp.uint32)),
+                {"loss": loss})
+    return train_step, (weights(4, 8, 3), jnp.array([7, 2**31 + 5], jnp.uint32)), {
+        "x": numbers(8, 4), "y": numbers(8, 3)}
+
+
+def of_samples():
+    """A key for each sample, a key of constants, keys in a scan, and Gumbel noise."""
+    def loss_of(p, batch, key):
+        own = jax.random.split(key, batch["x"].shape[0])
+        noise = jax.vmap(lambda k: jax.random.uniform(k, (4,)))(own) - 0.5
+        fixed = jax.random.normal(jax.random.key(11), (4,))
+        _, more = jax.lax.scan(lambda c, k: (c, jax.random.gumbel(k, (3,))), 0, jax.random.split(key, 2))
+        out = mlp(p, batch["x"] + noise + 0.1 * fixed) + 0.01 * jnp.sum(more, 0)
+        return jnp.mean((out - batch["y"]) ** 2)
+    return descent(loss_of), (weights(4, 8, 3), jax.random.key(9)), {"x": numbers(8, 4), "y": numbers(8, 3)}
+
+
+CASES = {f.__name__: f for f in (dropout, variational, diffusion, raw_keys, of_samples)}
+
+
+def host(tree):
+    return jax.tree.map(lambda a: np.asarray(jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key)
+                                             else a), tree)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_random_numbers_are_those_of_jax_on_any_number_of_devices(name):
+    function, state, batch = CASES[name]()
+    reference, found, wanted = jax.jit(function), set(), state
+    for devices in ("cpu:1", "cpu:2", "cpu:3", "cpu:8"):
+        with mtc.jax.step(function, state, batch, devices=devices, verbose=0, check=devices == "cpu:1") as step:
+            now = state
+            for count in range(STEPS):
+                given = part(batch, 5) if count % 5 == 4 else batch
+                now, metrics = step(now, given)
+                if devices == "cpu:1":
+                    wanted, shown = reference(wanted, given)
+                    np.testing.assert_allclose(float(metrics["loss"]), float(shown["loss"]), rtol=1e-5)
+            found.add(b"".join(np.asarray(v).tobytes() for v in step.session.variables.values()))
+            if devices == "cpu:1":
+                jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), host(now), host(wanted))
+    assert len(found) == 1
+
+
+def test_the_check_compares_random_steps(monkeypatch):
+    from mtc.jax import _threefry
+    right = _threefry._counts
+    monkeypatch.setattr(_threefry, "_counts", lambda r, shape: _threefry.e.binary("add", right(r, shape), 1))
+    function, state, batch = dropout()
+    with pytest.raises(mtc.ModelError, match="the step differs from JAX"):
+        mtc.jax.step(function, state, batch, verbose=0)
+
+
+def scattered(p, batch, key):
+    return jnp.mean(mlp(p, batch["x"]) * jax.random.uniform(key, (3, batch["x"].shape[0])).T)
+
+
+def whole_numbers(p, batch, key):
+    return jnp.mean(mlp(p, batch["x"]) * jax.random.randint(key, (3,), 0, 5))
+
+
+@pytest.mark.parametrize("loss_of, key, words", [
+    (scattered, jax.random.key(0), "random numbers whose first axis is not the samples"),
+    (whole_numbers, jax.random.key(0), "random bits that do not become a number"),
+    (whole_numbers, jax.random.key(0, impl="rbg"), "impl=.threefry2x32.*found key<rbg>")])
+def test_what_is_refused(loss_of, key, words):
+    with pytest.raises(mtc.ModelError, match=words):
+        mtc.jax.step(descent(loss_of), (weights(4, 8, 3), key), {"x": numbers(8, 4)}, verbose=0)
