@@ -26,7 +26,7 @@ def AddBeforeSplit : Pass<"mt-add-before-split", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def RecognizeActivations : Pass<"mt-recognize-activations", "::mlir::ModuleOp"> {
-  let summary = "Replace formulas of GELU, SiLU and Mish by the operations";
+  let summary = "Replace formulas of GELU, SiLU, Mish and ReLU by the operations";
   let description = [{
     A product of x and a function of x is computed at some numbers x and compared with the operations there, so every
     way to write a function is recognized:
@@ -39,6 +39,7 @@ def RecognizeActivations : Pass<"mt-recognize-activations", "::mlir::ModuleOp"> 
     ```mlir
     %1 = mt.silu %x : tensor<?x8xf32>
     ```
+    In a step that writes out its gradients, max(x, 0) becomes mt.relu, and x > 0 compares its result.
   }];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
