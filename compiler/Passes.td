@@ -305,6 +305,8 @@ def JoinSums : Pass<"mt-join-sums", "::mlir::ModuleOp"> {
 
         %each = mt.matmul %as, %bs transpose_a : tensor<?x3x2xf32>, tensor<?x3x3xf32>
         %sum = mt.reduce sum, %each over [0] : tensor<?x2x3xf32>
+
+    A sum over the batch of differences from the mean of the batch, or of a multiple of them, becomes zeros.
   }];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }

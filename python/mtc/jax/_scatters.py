@@ -9,6 +9,7 @@ import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, products
 from mtc._trace import elementwise as e
+from mtc._trace.values import has_batch
 from mtc.jax._places import CLIP, FILL, filled, is_sample, places
 
 MOST = 256  # of so large integers the sums of 2^16 are exact in f32
@@ -20,7 +21,7 @@ def add(value: Value, indices: Value, updates: Value, numbers: Any, mode: Any,
     mode = mode if mode == CLIP else FILL
     axes, inserted = tuple(numbers.scatter_dims_to_operand_dims), tuple(numbers.inserted_window_dims)
     batching, theirs = list(numbers.operand_batching_dims), list(numbers.scatter_indices_batching_dims)
-    elements = not numbers.update_window_dims and axes == inserted
+    elements = not numbers.update_window_dims and axes == inserted and has_batch(value.shape)
     if elements and len(axes) == 1 and sorted([*batching, *axes]) == list(range(value.rank)):
         ids = layout.squeeze(indices, (indices.rank - 1,))
         return _sum(value, _to_elements(value, ids, updates, axes[0], batching, theirs, mode))
