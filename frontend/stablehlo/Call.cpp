@@ -74,7 +74,8 @@ static logical::Value asStored(Call &call, const logical::Value &value, Type ele
 }
 
 void Call::settle() {
-  for (auto [operand, type] : llvm::zip(results, op.getResultTypes())) {
+  for (auto [index, operand] : llvm::enumerate(llvm::MutableArrayRef(results).take_front(op.getNumResults()))) {
+    Type type = op.getResult(index).getType();
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor)
       throw Refused("expected results that are tensors");
@@ -87,7 +88,9 @@ void Call::settle() {
     bool same =
         operand.known ? operand.known->type == kind : operand.value.element() == logical::elementOf(ops.builder, kind);
     same &= shape.size() == static_cast<size_t>(tensor.getRank());
-    for (size_t i = 0; same && i < shape.size(); ++i)
+    if (batches)
+      same &= shape == batches->shapeOf(op.getResult(index));
+    for (size_t i = 0; same && !batches && i < shape.size(); ++i)
       same = tensor.isDynamicDim(i) || (!shape[i].batch && shape[i].times == tensor.getDimSize(i));
     if (!same) {
       std::string text;
@@ -149,6 +152,23 @@ SmallVector<int64_t> Call::resultSizes() const {
   if (hasOpenResult())
     throw Refused("expected a result of known sizes, found one of any size");
   return SmallVector<int64_t>(resultType().getShape());
+}
+
+logical::Shape Call::resultShape() const {
+  SmallVector<int64_t> sizes = resultSizes();
+  return batches ? batches->shapeOf(op.getResult(0)) : logical::Shape(sizes.begin(), sizes.end());
+}
+
+logical::Shape Call::partSizes(size_t index, ArrayRef<int64_t> sizes) const {
+  logical::Shape parts(sizes.begin(), sizes.end()), all = shape(index);
+  auto type = cast<RankedTensorType>(op.getOperand(index).getType());
+  for (size_t i = 0; batches && i < std::min(parts.size(), all.size()); ++i)
+    if (all[i].batch && sizes[i] != 1) {
+      if (sizes[i] != type.getDimSize(static_cast<unsigned>(i)))
+        throw Refused("a part of the samples of a batch");
+      parts[i] = all[i];
+    }
+  return parts;
 }
 
 Attribute Call::attribute(StringRef name) const { return op.getAttr(name); }
@@ -221,9 +241,9 @@ std::optional<int64_t> numberIn(StringRef text, StringRef key) {
 }
 
 const OpEntry *findOp(StringRef name) {
-  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, shapeOps, updateOps, reductionOps,
-                                                              productOps};
-  if (!name.consume_front("stablehlo.") && !name.consume_front("chlo."))
+  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {
+      elementwiseOps, shapeOps, updateOps, reductionOps, productOps, scatterOps, bitOps};
+  if (!name.consume_front("stablehlo.") && !name.consume_front("chlo.") && !name.consume_front("mhlo."))
     return nullptr;
   for (auto family : families)
     for (const OpEntry &entry : family())

@@ -7,6 +7,7 @@
 
 #include "frontend/logical/Compute.h"
 #include "frontend/logical/Known.h"
+#include "frontend/stablehlo/Batch.h"
 
 #include <map>
 #include <memory>
@@ -59,6 +60,8 @@ public:
   mlir::Operation &op;
   std::vector<Operand> operands;
   std::vector<Operand> results;
+  bool isStep = false; // of a whole training step, in which a mean over the samples is a number as any other
+  const BatchAxes *batches = nullptr; // of a file whose shapes are all numbers; null: open sizes are the batch
 
   // An operand as a value, whatever it is.
   Value value(size_t index);
@@ -68,6 +71,9 @@ public:
   // The type of the only result; its sizes, of which none is open.
   mlir::RankedTensorType resultType() const;
   llvm::SmallVector<int64_t> resultSizes() const;
+  logical::Shape resultShape() const; // of sizes that are known, or the batch
+  // Sizes of parts of an operand as the file has them: all of an axis is the batch where that is it.
+  logical::Shape partSizes(size_t index, llvm::ArrayRef<int64_t> sizes) const;
   bool hasOpenResult() const { return !resultType().hasStaticShape(); }
 
   mlir::Attribute attribute(llvm::StringRef name) const; // null: none
@@ -107,6 +113,12 @@ llvm::ArrayRef<OpEntry> shapeOps();
 llvm::ArrayRef<OpEntry> updateOps();
 llvm::ArrayRef<OpEntry> reductionOps();
 llvm::ArrayRef<OpEntry> productOps();
+llvm::ArrayRef<OpEntry> scatterOps();
+llvm::ArrayRef<OpEntry> bitOps();
+// A reduction that is an argmax; false: it is none.
+bool buildArgmax(Call &call);
+// Whether an "and" of integers takes the sign bit of a float.
+bool isSignBit(const Call &call);
 // Null where the op is not known.
 const OpEntry *findOp(llvm::StringRef name);
 

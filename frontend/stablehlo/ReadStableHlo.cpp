@@ -51,6 +51,17 @@ static LogicalResult makeLoss(OpBuilder &builder, ArrayRef<stablehlo::MeanTerm> 
   return training::buildOptimizer(builder, NameLoc::get(builder.getStringAttr("optimizer")), optimizer);
 }
 
+static LogicalResult makeStep(OpBuilder &builder, ModuleOp file, Location location, const TrainingOptions &options) {
+  if (!options.loss.empty() || !options.metrics.empty() || !options.optimizer.empty() || options.sampleWeights ||
+      options.frozen.any())
+    return emitError(location) << "expected no --loss, --metrics, --optimizer, --sample-weights, --freeze and "
+                                  "--trainable for a step, which has its losses and updates, found one";
+  stablehlo::StepArguments arguments;
+  if (std::string problem = stablehlo::readStepArguments(options, arguments); !problem.empty())
+    return emitError(location) << problem;
+  return stablehlo::Importer(builder, file).runStep(arguments);
+}
+
 OwningOpRef<ModuleOp> readStableHlo(llvm::StringRef text, const std::string &name, int64_t batch,
                                     const TrainingOptions &options, MLIRContext &context,
                                     DiagnosticLines &diagnostics) {
@@ -74,6 +85,12 @@ OwningOpRef<ModuleOp> readStableHlo(llvm::StringRef text, const std::string &nam
   builder.setInsertionPointToStart(module->getBody());
   auto model = mt::ModelOp::create(builder, location, title);
   builder.setInsertionPointToStart(&model.getBody().emplaceBlock());
+  if (options.step) {
+    if (failed(makeStep(builder, *file, location, options)) || failed(checkLimits(*module, batch)) ||
+        failed(verify(*module)))
+      return {};
+    return module;
+  }
   std::vector<training::Output> outputs;
   std::vector<stablehlo::MeanTerm> loss;
   if (failed(stablehlo::Importer(builder, *file).run(outputs, loss)))

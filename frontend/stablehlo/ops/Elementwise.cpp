@@ -192,7 +192,7 @@ void buildMultiply(Call &call) {
 // A sum over the batch divided by the number of samples is a mean.
 bool buildMean(Call &call) {
   const Known *count = call.known(1);
-  if (!count || !count->hasBatch() || count->count() != 1 || !call.operands[0].value)
+  if (call.isStep || !count || !count->hasBatch() || count->count() != 1 || !call.operands[0].value)
     return false;
   const Value &sum = call.operands[0].value;
   auto reduce = sum.stored.getDefiningOp<mt::ReduceOp>();
@@ -243,6 +243,11 @@ void buildLogic(Call &call) {
         logical::computed({call.known(0), call.known(1)}, Known::Type::Boolean,
                           [](ArrayRef<double> values) { return formula(values[0] != 0, values[1] != 0); }));
   Value a = call.value(0), b = call.value(1);
+  if (call.op.getName().stripDialect() == "and" && isSignBit(call)) // the other bits are not there
+    return call.give(call.known(0) || !call.op.getOperand(0).getDefiningOp() ||
+                             call.op.getOperand(0).getDefiningOp()->getName().stripDialect() != "bitcast_convert"
+                         ? b
+                         : a);
   if (!a.isBoolean() || !b.isBoolean())
     throw Refused("bits of integers");
   call.give(logic(call.ops, a, b));

@@ -49,6 +49,8 @@ mt::Reduction kindOf(Call &call) {
 }
 
 void buildReduce(Call &call) {
+  if (buildArgmax(call))
+    return;
   SmallVector<int64_t> axes = call.integers("dimensions");
   mt::Reduction kind = kindOf(call);
   Value value = call.value(0);
@@ -228,7 +230,7 @@ void giveGather(Call &call, ArrayRef<Size> sizes) {
 
 void buildGather(Call &call) {
   SmallVector<int64_t> sizes = call.integers("slice_sizes");
-  giveGather(call, Shape(sizes.begin(), sizes.end()));
+  giveGather(call, call.partSizes(0, sizes));
 }
 void buildDynamicGather(Call &call) { giveGather(call, call.expectKnown(2, "sizes of slices").sizes()); }
 
