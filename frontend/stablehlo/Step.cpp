@@ -37,15 +37,18 @@ LogicalResult Importer::makeStepArguments(const StepArguments &given) {
   if (!given.empty() && given.rbegin()->first >= std::ssize(arguments))
     return entry->emitError("expected arguments 0 to ")
            << std::ssize(arguments) - 1 << " in --state and --split, found " << given.rbegin()->first;
+  std::map<std::string, int> times;
   std::set<std::string> names;
+  for (BlockArgument argument : arguments)
+    ++times[nameOf(argument)];
   for (BlockArgument argument : arguments) {
     auto found = given.find(argument.getArgNumber());
     bool named = found != given.end() && !found->second.name.empty();
     std::string name = named ? found->second.name : nameOf(argument);
-    if (!names.insert(name).second) { // TensorFlow gives all of them one name
+    if (!named && times[name] > 1) // TensorFlow gives all of them one name
       name = "arg" + std::to_string(argument.getArgNumber());
-      names.insert(name);
-    }
+    if (!names.insert(name).second)
+      return entry->emitError("expected one argument of the name '") << name << "', found two";
     Location location = NameLoc::get(builder.getStringAttr(name));
     if (found == given.end())
       return emitError(location) << "expected argument " << argument.getArgNumber() << ", " << argument.getType()
