@@ -150,13 +150,23 @@ def DotGeneralOp : Graph_TypedOp<"dot_general", (ins Graph_Value:$lhs, Graph_Val
   }];
 }
 def ConvolutionOp : Graph_TypedOp<"convolution", (ins Graph_Value:$images, Graph_Value:$kernel, Graph_Ints:$strides,
-    Graph_Ints:$padding, Graph_Ints:$dilation, DefaultValuedAttr<I64Attr, "1">:$groups),
-    "$images `,` $kernel (`strides` $strides^)? (`padding` $padding^)? (`dilation` $dilation^)? "
-    "(`groups` `=` $groups^)?"> {
+    Graph_Ints:$padding, Graph_Ints:$dilation, Graph_Ints:$spread, DefaultValuedAttr<I64Attr, "1">:$groups,
+    DefaultValuedAttr<I64Attr, "1">:$sample_groups),
+    "$images `,` $kernel (`strides` $strides^)? (`padding` $padding^)? (`dilation` $dilation^)? (`spread` $spread^)? "
+    "(`groups` `=` $groups^)? (`sample_groups` `=` $sample_groups^)?"> {
   let summary = "convolution without a flip of images [b, C, spatial...] with a kernel [F, C / groups, spatial...]";
   let description = [{
-    One or two spatial axes. `strides` and `dilation` have a number for each of them, `padding` two: before and after.
-    An empty list: 1, or no padding. Negative padding cuts off.
+    One or two spatial axes. `strides`, `dilation` (of the kernel) and `spread` (of the images, zeros between them) have
+    a number for each of them, `padding` two: before and after. An empty list: 1, or no padding. Negative padding cuts
+    off.
+
+    Which axis is the batch says what it is. Images [C, b, spatial...] with a kernel [F, b, spatial...] are the images
+    of a convolution and the gradient of its outputs. The result [C / sample_groups, F, taps...] is the gradient of its
+    kernel, a sum over the samples: `dilation` is the convolution's strides, `strides` its dilation, `sample_groups` its
+    groups. With a kernel that `graph.reverse` reverses along all spatial axes, or with a `spread`, it is the gradient
+    of the images of a convolution, which has the strides `spread`.
+
+    Errors: the batch as another axis; samples in groups.
   }];
 }
 def TransposedConvolutionOp : Graph_TypedOp<"transposed_convolution", (ins Graph_Value:$images, Graph_Value:$kernel,
@@ -171,6 +181,13 @@ def PoolOp : Graph_TypedOp<"pool", (ins Mt_ReductionAttr:$kind, Graph_Value:$ima
                                     Graph_Ints:$strides, Graph_Ints:$padding),
     "`` $kind `,` $images `window` $window (`strides` $strides^)? (`padding` $padding^)?"> {
   let summary = "sum or max of windows of [b, C, spatial...]; the padding takes no part";
+  let description = "A sum with strides of 1 of what `graph.pad` put zeros between is the gradient of a sum of "
+                    "windows.";
+}
+def PoolGradientOp : Graph_TypedOp<"pool_gradient", (ins Graph_Value:$gradient, Graph_Value:$images,
+    DenseI64ArrayAttr:$window, Graph_Ints:$strides, Graph_Ints:$padding),
+    "$gradient `at` $images `window` $window (`strides` $strides^)? (`padding` $padding^)?"> {
+  let summary = "gradient of `graph.pool max` to its images: of equal elements the first has that of the window";
 }
 
 // ---- Parts

@@ -47,7 +47,7 @@ Value lowerDotGeneral(Call &call, graph::DotGeneralOp op) {
 
 // `padding` has two numbers for each axis: before and after.
 logical::Windows windowsOf(SmallVector<int64_t> taps, ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
-                           ArrayRef<int64_t> dilation, int64_t groups) {
+                           ArrayRef<int64_t> dilation = {}, int64_t groups = 1, ArrayRef<int64_t> spread = {}) {
   logical::Windows windows;
   size_t count = taps.size();
   auto ones = [&](ArrayRef<int64_t> list) {
@@ -56,30 +56,32 @@ logical::Windows windowsOf(SmallVector<int64_t> taps, ArrayRef<int64_t> strides,
   windows.taps = std::move(taps);
   windows.strides = ones(strides);
   windows.dilation = ones(dilation);
+  windows.spread = ones(spread);
   windows.groups = groups;
   SmallVector<int64_t> pairs = padding.empty() ? SmallVector<int64_t>(2 * count, 0) : SmallVector<int64_t>(padding);
   logical::checkCount(windows.strides.size(), count);
   logical::checkCount(windows.dilation.size(), count);
+  logical::checkCount(windows.spread.size(), count);
   logical::checkCount(pairs.size(), 2 * count);
   for (size_t i = 0; i < count; ++i) {
     windows.low.push_back(pairs[2 * i]);
     windows.high.push_back(pairs[2 * i + 1]);
-    if (windows.taps[i] < 1 || windows.strides[i] < 1 || windows.dilation[i] < 1)
-      throw Refused("expected windows, strides and dilations of 1 or more");
+    if (std::min({windows.taps[i], windows.strides[i], windows.dilation[i], windows.spread[i]}) < 1)
+      throw Refused("expected windows, strides, dilations and a spread of 1 or more");
   }
   if (groups < 1)
     throw Refused("expected one group or more, found " + std::to_string(groups));
   return windows;
 }
 
-template <typename Op> logical::Windows windowsOfKernel(const Value &kernel, Op op) {
+template <typename Op> logical::Windows windowsOfKernel(const Value &kernel, Op op, ArrayRef<int64_t> spread = {}) {
   SmallVector<int64_t> taps;
   for (size_t i = 2; i < kernel.rank(); ++i) {
     if (kernel.size(i).batch)
       throw Refused("a convolution by a kernel that differs between samples, " + logical::describe(kernel.shape()));
     taps.push_back(kernel.size(i).times);
   }
-  return windowsOf(taps, op.getStrides(), op.getPadding(), op.getDilation(), op.getGroups());
+  return windowsOf(taps, op.getStrides(), op.getPadding(), op.getDilation(), op.getGroups(), spread);
 }
 
 void expectFloats(const Call &call) {
@@ -91,7 +93,8 @@ void expectFloats(const Call &call) {
 Value lowerConvolution(Call &call, graph::ConvolutionOp op) {
   expectFloats(call);
   const Value &kernel = call.operands[1];
-  return logical::convolution(call.ops, call.operands[0], kernel, windowsOfKernel(kernel, op));
+  return logical::generalConvolution(call.ops, call.operands[0], kernel, windowsOfKernel(kernel, op, op.getSpread()),
+                                     op.getSampleGroups());
 }
 
 Value lowerTransposedConvolution(Call &call, graph::TransposedConvolutionOp op) {
@@ -108,7 +111,13 @@ Value lowerTransposedConvolution(Call &call, graph::TransposedConvolutionOp op) 
 Value lowerPool(Call &call, graph::PoolOp op) {
   expectFloats(call);
   return logical::pool(call.ops, op.getKind(), call.operands[0],
-                       windowsOf(SmallVector<int64_t>(op.getWindow()), op.getStrides(), op.getPadding(), {}, 1));
+                       windowsOf(SmallVector<int64_t>(op.getWindow()), op.getStrides(), op.getPadding()));
+}
+
+Value lowerPoolGradient(Call &call, graph::PoolGradientOp op) {
+  expectFloats(call);
+  return logical::maximumGradient(call.ops, call.operands[0], call.operands[1],
+                                  windowsOf(SmallVector<int64_t>(op.getWindow()), op.getStrides(), op.getPadding()));
 }
 
 } // namespace
@@ -116,7 +125,8 @@ Value lowerPool(Call &call, graph::PoolOp op) {
 llvm::ArrayRef<Entry> productOps() {
   static constexpr Entry entries[] = {
       entry<graph::DotGeneralOp, lowerDotGeneral>(), entry<graph::ConvolutionOp, lowerConvolution>(),
-      entry<graph::TransposedConvolutionOp, lowerTransposedConvolution>(), entry<graph::PoolOp, lowerPool>()};
+      entry<graph::TransposedConvolutionOp, lowerTransposedConvolution>(), entry<graph::PoolOp, lowerPool>(),
+      entry<graph::PoolGradientOp, lowerPoolGradient>()};
   return entries;
 }
 

@@ -88,14 +88,26 @@ Value matmul(Ops &ops, const Value &a, const Value &b);
 struct Windows {
   llvm::SmallVector<int64_t> taps, strides, dilation, low, high; // for each spatial axis
   int64_t groups = 1;
+  llvm::SmallVector<int64_t> spread = {}; // of the images: n - 1 zeros between two elements; empty: none
   // How many windows there are on an axis of this size.
   int64_t count(size_t axis, int64_t size) const;
+  bool spreads() const {
+    return llvm::any_of(spread, [](int64_t n) { return n != 1; });
+  }
 };
 Value convolution(Ops &ops, const Value &images, const Value &kernel, const Windows &windows);
 // The gradient of a convolution to its images, whose spatial sizes are given. Kernels are [C, F / groups, spatial...].
 Value transposedConvolution(Ops &ops, const Value &images, const Value &kernel, const Windows &windows,
                             llvm::ArrayRef<int64_t> sizes);
+// Any convolution that a framework writes, the gradients of others among them (WindowGradients.cpp). With the batch as
+// the second axis of both operands, [C, b, spatial...] and [F, b, spatial...], it is the gradient of a convolution to
+// its kernel, [C / groups, F, spatial...], whose groups `sampleGroups` are. With zeros between the images, or a kernel
+// that is reversed, it is the gradient to the images.
+Value generalConvolution(Ops &ops, const Value &images, const Value &kernel, const Windows &windows,
+                         int64_t sampleGroups = 1);
 Value pool(Ops &ops, mlir::mt::Reduction kind, const Value &images, const Windows &windows);
+// The gradient of a maximum of windows to its images: what belongs to a window goes to the first of its largest.
+Value maximumGradient(Ops &ops, const Value &gradient, const Value &images, const Windows &windows);
 // Over all axes but 1; `parameters`: scale, centre, mean, variance.
 Value batchNormalization(Ops &ops, const Value &images, llvm::ArrayRef<Value> parameters, double momentum,
                          double epsilon);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/logical/Compute.h"
+#include "frontend/logical/Windows.h"
 
 #include <cfloat>
 
@@ -9,7 +9,8 @@ namespace mtc::logical {
 
 int64_t Windows::count(size_t axis, int64_t size) const {
   int64_t reach = multiply(taps[axis] - 1, dilation[axis]) + 1;
-  int64_t room = size + low[axis] + high[axis] - reach;
+  int64_t spaced = spread.empty() ? size : multiply(size - 1, spread[axis]) + 1;
+  int64_t room = spaced + low[axis] + high[axis] - reach;
   if (room < 0)
     throw Refused("windows of " + std::to_string(taps[axis]) + " on an axis of " + std::to_string(size));
   return room / strides[axis] + 1;
@@ -23,7 +24,7 @@ Value perChannel(const Value &value, size_t rank) {
   return result;
 }
 
-static SmallVector<int64_t> channelsLast(size_t rank) {
+SmallVector<int64_t> channelsLast(size_t rank) {
   if (rank < 2)
     throw Refused("expected images of two axes or more, found " + std::to_string(rank));
   SmallVector<int64_t> order = {0};
@@ -33,28 +34,28 @@ static SmallVector<int64_t> channelsLast(size_t rank) {
   return order;
 }
 
-static SmallVector<int64_t> channelsFirst(size_t rank) {
+SmallVector<int64_t> channelsFirst(size_t rank) {
   SmallVector<int64_t> order = {0, static_cast<int64_t>(rank) - 1};
   for (size_t i = 1; i + 1 < rank; ++i)
     order.push_back(static_cast<int64_t>(i));
   return order;
 }
 
-// Of two spatial axes, the first of size 1 where there is one in the file.
-static Value asImages(const Value &value) { return value.rank() == 3 ? expandDims(value, {2}) : value; }
-static Value fromImages(const Value &value, size_t rank) { return rank == 3 ? squeeze(value, {2}) : value; }
-static Windows withTwoAxes(Windows windows) {
+Value asImages(const Value &value) { return value.rank() == 3 ? expandDims(value, {2}) : value; }
+Value fromImages(const Value &value, size_t rank) { return rank == 3 ? squeeze(value, {2}) : value; }
+Windows withTwoAxes(Windows windows) {
+  if (windows.spread.empty())
+    windows.spread.assign(windows.taps.size(), 1);
   if (windows.taps.size() != 1)
     return windows;
-  for (SmallVector<int64_t> *list : {&windows.taps, &windows.strides, &windows.dilation})
+  for (SmallVector<int64_t> *list : {&windows.taps, &windows.strides, &windows.dilation, &windows.spread})
     list->insert(list->begin(), 1);
   for (SmallVector<int64_t> *list : {&windows.low, &windows.high})
     list->insert(list->begin(), 0);
   return windows;
 }
 
-// The images with the padding that the ops of `mt` do not take, which `windows` loses.
-static Value padded(Ops &ops, const Value &images, Windows &windows, double fill) {
+Value padded(Ops &ops, const Value &images, Windows &windows, double fill) {
   SmallVector<int64_t> low = {0, 0}, high = {0, 0};
   bool pads = false;
   for (size_t i = 0; i < 2; ++i) {
@@ -67,12 +68,17 @@ static Value padded(Ops &ops, const Value &images, Windows &windows, double fill
   return pads ? pad(ops, images, fill, low, high) : images;
 }
 
-static void checkImages(const Value &images, const Windows &windows) {
-  for (size_t count : {windows.strides.size(), windows.dilation.size(), windows.low.size(), windows.high.size()})
+void checkWindows(const Value &images, const Windows &windows) {
+  for (size_t count : {windows.strides.size(), windows.dilation.size(), windows.low.size(), windows.high.size(),
+                       windows.spread.empty() ? windows.taps.size() : windows.spread.size()})
     checkCount(count, windows.taps.size());
   if (images.rank() != windows.taps.size() + 2 || (images.rank() != 3 && images.rank() != 4))
     throw Refused("windows over " + std::to_string(windows.taps.size()) + " axes of " + describe(images.shape()) +
                   "; one or two are supported");
+}
+
+void checkImages(const Value &images, const Windows &windows) {
+  checkWindows(images, windows);
   if (!images.size(0).isBatch())
     throw Refused("windows of images whose first axis is " + images.size(0).text() + ", not the samples");
   for (size_t i = 1; i < images.rank(); ++i)
@@ -80,20 +86,17 @@ static void checkImages(const Value &images, const Windows &windows) {
       throw Refused("windows over the samples of the batch");
 }
 
-static SmallVector<int64_t> paddingOf(const Windows &windows) {
+SmallVector<int64_t> paddingOf(const Windows &windows) {
   return {windows.low[0], windows.high[0], windows.low[1], windows.high[1]};
 }
 
-static RankedTensorType imagesType(Ops &ops, int64_t height, int64_t width, int64_t channels) {
+RankedTensorType imagesType(Ops &ops, int64_t height, int64_t width, int64_t channels) {
   return RankedTensorType::get({ShapedType::kDynamic, height, width, channels}, ops.f32());
 }
 
-// [F, C, H, W] as [H, W, C, F].
-static mlir::Value wholeKernel(Ops &ops, const Value &kernel) {
-  return whole(ops, transpose(asImages(kernel), {2, 3, 1, 0}));
-}
+mlir::Value wholeKernel(Ops &ops, const Value &kernel) { return whole(ops, transpose(asImages(kernel), {2, 3, 1, 0})); }
 
-static void checkKernel(const Value &images, const Value &kernel) {
+void checkKernel(const Value &images, const Value &kernel) {
   checkCount(kernel.rank(), images.rank());
   if (batchOf(kernel.flat()) >= 0)
     throw Refused("a convolution by a kernel that differs between samples, " + describe(kernel.shape()));
@@ -135,6 +138,8 @@ Value transposedConvolution(Ops &ops, const Value &input, const Value &kernel, c
 
 Value pool(Ops &ops, mt::Reduction kind, const Value &input, const Windows &requested) {
   checkImages(input, requested);
+  if (Value gradient = kind == mt::Reduction::sum ? averageGradient(ops, input, requested) : Value())
+    return gradient;
   Windows windows = withTwoAxes(requested);
   Value images = padded(ops, asImages(input), windows, kind == mt::Reduction::sum ? 0 : -FLT_MAX);
   RankedTensorType type = imagesType(ops, windows.count(0, images.size(2).times),

@@ -269,13 +269,30 @@ private:
                      strides[i] +
                  1);
     std::string given = " strides " + list(strides) + " padding " + list(padding);
+    if (pools && choices.once(3)) {
+      const Value &gradient = pick("f32");
+      return make("pool_gradient " + gradient.name + " at " + a.name + " window " + list(taps) + given, {gradient, a},
+                  a.shape);
+    }
     if (pools)
       return make(std::string("pool ") + choices.of({"sum", "max", "min"}) + ", " + a.name + " window " + list(taps) +
                       given,
                   {a}, shape);
     if (shape.size() > 1 && !k.shape.empty())
       shape[1] = k.shape[0];
-    given += " dilation " + list(dilation) + (choices.once(4) ? " groups = " + std::to_string(choices.number()) : "");
+    given += " dilation " + list(dilation);
+    if (choices.once(3)) { // with the samples as the second axis of both it is a sum over them
+      std::vector<int64_t> spread;
+      for (size_t i = 0; i < count; ++i)
+        spread.push_back(1 + static_cast<int64_t>(choices.below(3)));
+      given += " spread " + list(spread);
+      if (!shape.empty() && a.shape.size() > 1 && a.shape[1].batch)
+        shape[0] = a.shape[0];
+      return make("convolution " + a.name + ", " + k.name + given +
+                      (choices.once(3) ? " sample_groups = " + std::to_string(choices.number()) : ""),
+                  {a, k}, shape);
+    }
+    given += choices.once(4) ? " groups = " + std::to_string(choices.number()) : "";
     make((choices.once(4) ? "transposed_convolution " : "convolution ") + a.name + ", " + k.name + given, {a, k},
          shape);
   }

@@ -116,14 +116,18 @@ private:
       add("dimension_numbers",
           name == "convolution"
               ? choices.of({"#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>",
-                            "#stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>", "#stablehlo.conv<[b, b]x[]->[0]>"})
+                            "#stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>",
+                            "#stablehlo.conv<[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]>",
+                            "#stablehlo.conv<[f, b, 0]x[i, o, 0]->[f, b, 0]>", "#stablehlo.conv<[b, b]x[]->[0]>"})
               : dimensions());
     if (name == "dot_general")
       add("dot_dimension_numbers", dimensions());
     if (name == "compare")
       add("comparison_direction",
           std::string("#stablehlo<comparison_direction ") + choices.of({"EQ", "LT", "GE", "NE", "X"}) + ">");
-    if (name == "convolution" || name == "reduce_window")
+    if (name == "convolution" && choices.once(4))
+      add("window_reversal", choices.of({"array<i1: true, true>", "array<i1: true>", "array<i1: false, true>"}));
+    if (name == "convolution" || name == "reduce_window" || name == "select_and_scatter")
       add("padding", choices.once(2) ? "dense<" + std::to_string(choices.below(3)) + "> : tensor<2x2xi64>"
                                      : "dense<1> : tensor<" + std::to_string(choices.below(5)) + "x2xi64>");
     for (const char *key : {"iota_dimension", "dimension", "feature_group_count", "batch_group_count"})
@@ -150,6 +154,8 @@ private:
         {"pad", "interior_padding"},
         {"reduce_window", "window_dimensions"},
         {"reduce_window", "window_strides"},
+        {"select_and_scatter", "window_dimensions"},
+        {"select_and_scatter", "window_strides"},
         {"reduce_window", "base_dilations"},
         {"convolution", "window_strides"},
         {"convolution", "rhs_dilation"},
@@ -198,6 +204,14 @@ private:
                choices.of({"add", "maximum", "minimum", "or", "multiply"}) +
                "\"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>\n      \"stablehlo.return\"(%c) : "
                "(tensor<f32>) -> ()\n    })";
+    if (name == "select_and_scatter")
+      region = std::string(" ({\n    ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n      %c = \"stablehlo.compare\"(%a, "
+                           "%b) <{comparison_direction = #stablehlo<comparison_direction ") +
+               choices.of({"GE", "GE", "GT"}) +
+               ">}> : (tensor<f32>, tensor<f32>) -> tensor<i1>\n      \"stablehlo.return\"(%c) : (tensor<i1>) -> "
+               "()\n    }, {\n    ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n      %c = \"stablehlo.add\"(%a, %b) : "
+               "(tensor<f32>, tensor<f32>) -> tensor<f32>\n      \"stablehlo.return\"(%c) : (tensor<f32>) -> ()\n    "
+               "})";
     std::string kind = choices.once(25) ? choices.of({"\"func.call\"", "\"func.return\"", "\"stablehlo.composite\""})
                                         : "\"stablehlo." + name + "\"";
     if (kind == "\"func.call\"")

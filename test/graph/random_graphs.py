@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random operations of the dialect graph."""
 import numpy as np
-from graphs import SAMPLES, SIZES, B, Graph, Size
+from graphs import SAMPLES, SIZES, B, Size
+from random_windows import Windows
 
 
-class Model(Graph):
+class Model(Windows):
     """A random model."""
 
     def build(self):
@@ -17,7 +18,8 @@ class Model(Graph):
         ops = [self.unary, self.binary, self.binary, self.select, self.transpose, self.transpose, self.reshape,
                self.reshape, self.reshape, self.broadcast, self.reduce, self.reduce, self.along, self.product,
                self.product, self.product, self.slice, self.pad, self.concat, self.reverse, self.take, self.rows,
-               self.hot, self.entropy, self.convolution, self.pool]
+               self.hot, self.entropy, self.convolution, self.kernel_gradient, self.pool, self.pool_gradient,
+               self.sum_gradient]
         for _ in range(40):
             self.random.choice(ops)()
 
@@ -270,65 +272,3 @@ class Model(Graph):
         logs = x.array - np.log(np.exp(x.array).sum(-1, keepdims=True))
         self.op("cross_entropy {0}, {1}", [x, ids], ids.sizes,
                 -np.take_along_axis(logs, ids.array[..., None], -1)[..., 0])
-
-    def images(self):
-        return self.pick(accept=lambda v: v.rank in (3, 4) and str(v.sizes[0]) == "b" and len(v.batches()) == 1)
-
-    def windows(self, count):
-        strides, spread = ([self.random.randint(1, 2) for _ in range(count)] for _ in range(2))
-        return strides, spread, [self.random.choice([0, 0, 1, 2, -1]) for _ in range(2 * count)]
-
-    def patches(self, x, taps, strides, pads, spread, fill):
-        """[b, C, out..., taps...]"""
-        for i in range(len(taps)):
-            size = x.shape[2 + i]
-            low, high = pads[2 * i:2 * i + 2]
-            widths = [(0, 0)] * x.ndim
-            widths[2 + i] = (max(low, 0), max(high, 0))
-            x = np.pad(x, widths, constant_values=fill)
-            x = x.take(range(max(-low, 0), size + max(low, 0) + max(high, 0) - max(-high, 0)), 2 + i)
-        outs = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], taps, strides, spread)]
-        if any(n < 1 for n in outs):
-            return None
-        places = np.ix_(*(np.arange(o) * s for o, s in zip(outs, strides)))
-        made = np.zeros((*x.shape[:2], *outs, *taps))
-        for tap in np.ndindex(*taps):
-            index = tuple(p + t * d for p, t, d in zip(places, tap, spread))
-            made[(..., *tap)] = x[(slice(None), slice(None), *index)]
-        return made
-
-    def convolution(self):
-        x = self.images()
-        if x is None:
-            return
-        count, channels = x.rank - 2, x.sizes[1].times
-        groups = self.random.choice([g for g in (1, 2) if channels % g == 0])
-        taps = [self.random.randint(1, 3) for _ in range(count)]
-        strides, spread, pads = self.windows(count)
-        w = self.variable((groups * 2, channels // groups, *taps))
-        patches = self.patches(x.array, taps, strides, pads, spread, 0)
-        if patches is None:
-            return
-        shape = patches.shape
-        grouped = patches.reshape(shape[0], groups, channels // groups, *shape[2:])
-        kernel = w.array.reshape(groups, 2, channels // groups, *taps)
-        out = "ij"[:count]
-        made = np.einsum(f"bgc{out}{'kl'[:count]},gfc{'kl'[:count]}->bgf{out}", grouped, kernel)
-        made = made.reshape(shape[0], groups * 2, *shape[2:2 + count])
-        self.op(f"convolution {{0}}, {{1}} strides {strides} padding {pads} dilation {spread} groups = {groups}",
-                [x, w], [B, Size(groups * 2), *map(Size, made.shape[2:])], made)
-
-    def pool(self):
-        x = self.images()
-        if x is None:
-            return
-        count = x.rank - 2
-        window = [self.random.randint(1, 3) for _ in range(count)]
-        strides, _, pads = self.windows(count)
-        kind = self.random.choice(["sum", "max"])
-        patches = self.patches(x.array, window, strides, pads, [1] * count, 0 if kind == "sum" else -np.inf)
-        if patches is None or not np.isfinite(patches.max(tuple(range(-count, 0)))).all():
-            return
-        made = (np.sum if kind == "sum" else np.max)(patches, tuple(range(-count, 0)))
-        self.op(f"pool {kind}, {{0}} window {window} strides {strides} padding {pads}", [x],
-                [B, x.sizes[1], *map(Size, made.shape[2:])], made)

@@ -136,7 +136,7 @@ module attributes {graph.version = 1 : i32} {
     %2 = graph.dot_general %x, %x contract [1] x [1, 2] : (!graph.value<[b, 4, 9], f32>, !graph.value<[b, 4, 9], f32>) -> !graph.value<[b, b], f32>
     // expected-error @+1 {{expected equal sizes, found 4 and 9}}
     %3 = graph.dot_general %x, %x contract [1] x [2] common [0] x [0] : (!graph.value<[b, 4, 9], f32>, !graph.value<[b, 4, 9], f32>) -> !graph.value<[b, 9, 4], f32>
-    // expected-error @+1 {{expected windows, strides and dilations of 1 or more}}
+    // expected-error @+1 {{expected windows, strides, dilations and a spread of 1 or more}}
     %4 = graph.convolution %x, %k strides [0] : (!graph.value<[b, 4, 9], f32>, !graph.value<[2, 4, 3], f32>) -> !graph.value<[b, 2, 7], f32>
     // expected-error @+1 {{a convolution of 4 channels in 2 groups by a kernel [2, 4, 3]}}
     %5 = graph.convolution %x, %k groups = 2 : (!graph.value<[b, 4, 9], f32>, !graph.value<[2, 4, 3], f32>) -> !graph.value<[b, 2, 7], f32>

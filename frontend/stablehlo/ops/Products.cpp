@@ -61,6 +61,19 @@ SmallVector<int64_t> axesOf(StringRef list, StringRef letters, size_t rank) {
   return axes;
 }
 
+// The kernel as window_reversal has it.
+Value reversed(Call &call, const Value &kernel, size_t count) {
+  auto reverses = dyn_cast_or_null<DenseBoolArrayAttr>(call.attribute("window_reversal"));
+  if (!reverses)
+    return kernel;
+  logical::checkCount(reverses.size(), count);
+  SmallVector<int64_t> axes;
+  for (size_t i = 0; i < count; ++i)
+    if (reverses[static_cast<int64_t>(i)])
+      axes.push_back(static_cast<int64_t>(i) + 2);
+  return logical::reverse(call.ops, kernel, axes);
+}
+
 void buildConvolution(Call &call) {
   Value images = call.value(0), kernel = call.value(1);
   size_t rank = images.rank(), count = rank - 2;
@@ -74,34 +87,28 @@ void buildConvolution(Call &call) {
   }
   if (lists.size() != 3)
     throw Refused("expected dimension_numbers of a convolution, found '" + text + "'");
-  auto reverses = dyn_cast_or_null<DenseBoolArrayAttr>(call.attribute("window_reversal"));
-  if ((reverses && llvm::is_contained(reverses.asArrayRef(), true)) || call.integer("batch_group_count", 1) != 1)
-    throw Refused("a convolution with window_reversal or batch_group_count");
+  int64_t sampleGroups = call.integer("batch_group_count", 1);
   logical::Windows windows;
   windows.strides = call.integers("window_strides", count, 1);
   windows.dilation = call.integers("rhs_dilation", count, 1);
+  windows.spread = call.integers("lhs_dilation", count, 1);
   windows.groups = call.integer("feature_group_count", 1);
-  SmallVector<int64_t> pads = call.integers("padding", 2 * count, 0), spread = call.integers("lhs_dilation", count, 1);
+  SmallVector<int64_t> pads = call.integers("padding", 2 * count, 0);
   constexpr int64_t most = int64_t{1} << 20;
   SmallVector<int64_t> kernelAxes = axesOf(lists[1], "oi", rank), imageAxes = axesOf(lists[0], "bf", rank);
   kernel = logical::transpose(kernel, kernelAxes);
   images = logical::transpose(images, imageAxes);
-  SmallVector<int64_t> interior = {0, 0};
   for (size_t i = 0; i < count; ++i) {
     windows.taps.push_back(kernel.size(i + 2).times);
     windows.low.push_back(pads[2 * i]);
     windows.high.push_back(pads[2 * i + 1]);
-    interior.push_back(spread[i] - 1);
-    if (windows.strides[i] < 1 || windows.strides[i] > most || windows.dilation[i] < 1 || windows.dilation[i] > most ||
-        spread[i] < 1 || spread[i] > most || std::abs(pads[2 * i]) > most || std::abs(pads[2 * i + 1]) > most ||
-        windows.taps[i] > most)
+    if (std::min({windows.strides[i], windows.dilation[i], windows.spread[i]}) < 1 ||
+        std::max({windows.strides[i], windows.dilation[i], windows.spread[i], windows.taps[i], std::abs(pads[2 * i]),
+                  std::abs(pads[2 * i + 1])}) > most)
       throw Refused("a convolution of sizes above 2^20");
   }
-  if (llvm::any_of(interior, [](int64_t n) { return n != 0; })) {
-    SmallVector<int64_t> none(rank, 0);
-    images = logical::pad(call.ops, images, 0, none, none, interior);
-  }
-  Value result = logical::convolution(call.ops, images, kernel, windows);
+  kernel = reversed(call, kernel, count);
+  Value result = logical::generalConvolution(call.ops, images, kernel, windows, sampleGroups);
   SmallVector<int64_t> resultAxes = axesOf(lists[2], "bf", rank), back(rank);
   for (auto [from, to] : llvm::enumerate(resultAxes))
     back[to] = static_cast<int64_t>(from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions of StableHLO, over axes and over windows, and lookups.
+// Reductions of StableHLO, over axes and over windows, the gradient of the latter, and lookups.
 #include "frontend/stablehlo/Call.h"
 
 #include <cmath>
@@ -67,24 +67,26 @@ void buildReduce(Call &call) {
 }
 
 // Windows over two axes of four, or one of three; the channels are the axis that is left.
-void buildReduceWindow(Call &call) {
-  mt::Reduction kind = kindOf(call);
-  Value value = call.value(0);
-  size_t rank = value.rank();
+struct OrderedWindows {
+  SmallVector<int64_t> order = {0}; // the samples, the channels, the axes with windows
+  logical::Windows windows;
+};
+
+OrderedWindows orderedWindows(Call &call, size_t rank) {
   SmallVector<int64_t> taps = call.integers("window_dimensions", rank),
                        strides = call.integers("window_strides", rank, 1),
                        spread = call.integers("window_dilations", rank, 1),
                        base = call.integers("base_dilations", rank, 1), pads = call.integers("padding", 2 * rank, 0);
-  if ((rank != 3 && rank != 4) || kind == mt::Reduction::min)
-    throw Refused("windows of a value of " + std::to_string(rank) + " axes, or minima of windows");
-  SmallVector<int64_t> order = {0}, rest;
-  logical::Windows windows;
+  if (rank != 3 && rank != 4)
+    throw Refused("windows of a value of " + std::to_string(rank) + " axes");
+  OrderedWindows result;
+  SmallVector<int64_t> rest;
   constexpr int64_t most = int64_t{1} << 20;
   for (size_t i = 0; i < rank; ++i) {
-    if (spread[i] != 1 || base[i] != 1 || taps[i] < 1 || taps[i] > most || strides[i] < 1 || strides[i] > most ||
-        std::abs(pads[2 * i]) > most || std::abs(pads[2 * i + 1]) > most)
+    if (spread[i] != 1 || taps[i] < 1 || taps[i] > most || strides[i] < 1 || strides[i] > most || base[i] < 1 ||
+        base[i] > most || std::abs(pads[2 * i]) > most || std::abs(pads[2 * i + 1]) > most)
       throw Refused("windows with dilations, or of sizes above 2^20");
-    bool moves = taps[i] != 1 || strides[i] != 1 || pads[2 * i] != 0 || pads[2 * i + 1] != 0;
+    bool moves = taps[i] != 1 || strides[i] != 1 || base[i] != 1 || pads[2 * i] != 0 || pads[2 * i + 1] != 0;
     if (i == 0 && moves)
       throw Refused("windows over the samples");
     if (i > 0)
@@ -92,25 +94,79 @@ void buildReduceWindow(Call &call) {
   }
   // The last axis without a window has the channels.
   auto still = llvm::find_if(llvm::reverse(rest), [&](int64_t i) {
-    return taps[i] == 1 && strides[i] == 1 && pads[2 * i] == 0 && pads[2 * i + 1] == 0;
+    return taps[i] == 1 && strides[i] == 1 && base[i] == 1 && pads[2 * i] == 0 && pads[2 * i + 1] == 0;
   });
   if (still == rest.rend())
     throw Refused("windows over all axes of a sample");
   int64_t channels = *still;
-  order.push_back(channels);
+  result.order.push_back(channels);
   for (int64_t i : rest)
     if (i != channels) {
-      order.push_back(i);
-      windows.taps.push_back(taps[i]);
-      windows.strides.push_back(strides[i]);
-      windows.dilation.push_back(1);
-      windows.low.push_back(pads[2 * i]);
-      windows.high.push_back(pads[2 * i + 1]);
+      result.order.push_back(i);
+      result.windows.taps.push_back(taps[i]);
+      result.windows.strides.push_back(strides[i]);
+      result.windows.dilation.push_back(1);
+      result.windows.spread.push_back(base[i]);
+      result.windows.low.push_back(pads[2 * i]);
+      result.windows.high.push_back(pads[2 * i + 1]);
     }
-  SmallVector<int64_t> back(rank);
+  return result;
+}
+
+SmallVector<int64_t> inverseOf(ArrayRef<int64_t> order) {
+  SmallVector<int64_t> back(order.size());
   for (auto [to, from] : llvm::enumerate(order))
     back[from] = static_cast<int64_t>(to);
-  call.give(logical::transpose(logical::pool(call.ops, kind, logical::transpose(value, order), windows), back));
+  return back;
+}
+
+void buildReduceWindow(Call &call) {
+  mt::Reduction kind = kindOf(call);
+  Value value = call.value(0);
+  if (kind == mt::Reduction::min)
+    throw Refused("minima of windows");
+  auto [order, windows] = orderedWindows(call, value.rank());
+  Value images = logical::transpose(value, order);
+  if (windows.spreads()) {
+    if (kind != mt::Reduction::sum)
+      throw Refused("maxima of windows with dilations");
+    SmallVector<int64_t> none(value.rank(), 0), interior = {0, 0};
+    for (int64_t n : windows.spread)
+      interior.push_back(n - 1);
+    images = logical::pad(call.ops, images, 0, none, none, interior);
+    windows.spread.clear();
+  }
+  call.give(logical::transpose(logical::pool(call.ops, kind, images, windows), inverseOf(order)));
+}
+
+// The name of the only op of a region of two scalars, which it returns.
+Operation *onlyOp(Region &region) {
+  if (!region.hasOneBlock() || region.front().getOperations().size() != 2 || region.getNumArguments() != 2)
+    return nullptr;
+  Operation &first = region.front().front(), &last = region.front().back();
+  bool plain = first.getNumOperands() == 2 && first.getNumResults() == 1 &&
+               first.getOperand(0) == region.getArgument(0) && first.getOperand(1) == region.getArgument(1) &&
+               last.getNumOperands() == 1 && last.getOperand(0) == first.getResult(0);
+  return plain ? &first : nullptr;
+}
+
+// The gradient of maxima of windows: each goes to the first of the largest.
+void buildSelectAndScatter(Call &call) {
+  Operation *select = call.op.getNumRegions() == 2 ? onlyOp(call.op.getRegion(0)) : nullptr;
+  Operation *scatter = call.op.getNumRegions() == 2 ? onlyOp(call.op.getRegion(1)) : nullptr;
+  auto direction = select ? dyn_cast_or_null<OpaqueAttr>(select->getAttr("comparison_direction")) : OpaqueAttr();
+  if (!scatter || scatter->getName().getStringRef() != "stablehlo.add" ||
+      select->getName().getStringRef() != "stablehlo.compare" || !direction ||
+      !direction.getAttrData().contains("GE") || call.expectKnown(2, "a start").count() != 1 ||
+      call.known(2)->numbers[0] != 0)
+    throw Refused("a select_and_scatter other than one that selects by GE and adds to zeros, which is the gradient of "
+                  "maxima of windows");
+  Value images = call.value(0), gradient = call.value(1);
+  logical::checkCount(gradient.rank(), images.rank());
+  auto [order, windows] = orderedWindows(call, images.rank());
+  Value made = logical::maximumGradient(call.ops, logical::transpose(gradient, order),
+                                        logical::transpose(images, order), windows);
+  call.give(logical::transpose(made, inverseOf(order)));
 }
 
 // Parts of any size at places that the file says: each is a slice, whose start is moved so that it lies inside.
@@ -239,6 +295,7 @@ void buildDynamicGather(Call &call) { giveGather(call, call.expectKnown(2, "size
 llvm::ArrayRef<OpEntry> reductionOps() {
   static constexpr OpEntry entries[] = {{"reduce", buildReduce, anyNumber},
                                         {"reduce_window", buildReduceWindow, anyNumber},
+                                        {"select_and_scatter", buildSelectAndScatter, 3},
                                         {"gather", buildGather, 2},
                                         {"dynamic_gather", buildDynamicGather, 3}};
   return entries;

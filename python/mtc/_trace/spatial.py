@@ -8,44 +8,50 @@ from typing import Optional, Sequence
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace import moves, products
+from mtc._trace import products
 from mtc._trace.layout import broadcast, expand_dims, squeeze, transpose
-from mtc._trace.values import BATCH, Batch, Refused, Size, Value
+from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
 Pads = Sequence[tuple[int, int]]
 
 
 def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads, dilation: Sequence[int] = (),
-                input_dilation: Sequence[int] = (), groups: int = 1) -> Value:
+                spread: Sequence[int] = (), groups: int = 1, sample_groups: int = 1) -> Value:
     """A convolution without a flip, over one or two spatial axes.
 
-    `input_dilation` puts zeros between the elements of the images.
+    `spread` puts zeros between the elements of the images. With the batch as the second axis of both operands it is the
+    gradient of a convolution to its kernel, whose groups `sample_groups` are.
     """
     spatial = kernel.rank - 2
-    dilation, input_dilation = list(dilation) or [1] * spatial, list(input_dilation) or [1] * spatial
+    dilation, spread = list(dilation) or [1] * spatial, list(spread) or [1] * spatial
     if spatial not in (1, 2):
         raise Refused(f"a convolution over {spatial} axes")
-    pointwise = all(n == 1 for n in (*kernel.shape[2:], *strides, *input_dilation, groups))
-    if images.shape[0] != BATCH and pointwise and not any(n for pair in padding for n in pair):
+    pointwise = all(n == 1 for n in (*kernel.shape[2:], *strides, *spread, groups))
+    over_samples = isinstance(images.shape[1], Batch) or has_batch(kernel.shape)
+    if over_samples:
+        _check_over_samples(images, kernel, groups)
+    elif sample_groups != 1:
+        raise Refused("a convolution in groups of samples")
+    elif images.shape[0] != BATCH and pointwise and not any(n for pair in padding for n in pair):
         # Such as a table of positions.
         made = products.dot_general(images, squeeze(kernel, range(2, kernel.rank)), ((1,), (1,)))
         return transpose(made, [0, made.rank - 1, *range(1, made.rank - 1)])
-    _check_images(images)
-    if any(n != 1 for n in input_dilation):
-        none = [0] * images.rank
-        images = moves.pad(images, 0.0, none, none, [0, 0, *(n - 1 for n in input_dilation)])
-    sizes = [_windows(images.shape[i + 2], kernel.shape[i + 2], strides[i], padding[i], dilation[i])
-             for i in range(spatial)]
-    return images.graph.operation("convolution", (images, kernel),
-                                  f"graph.convolution {{0}}, {{1}}{_attributes(strides, padding, dilation, groups)}",
-                                  (BATCH, kernel.shape[0], *sizes), "f32")
+    else:
+        _check_images(images)
+    spaced = [(int(n) - 1) * s + 1 for n, s in zip(images.shape[2:], spread)]  # type: ignore[arg-type]
+    sizes = [_windows(spaced[i], kernel.shape[i + 2], strides[i], padding[i], dilation[i]) for i in range(spatial)]
+    text = (f"graph.convolution {{0}}, {{1}} strides {list(strides)} padding {[n for pair in padding for n in pair]} "
+            f"dilation {dilation} spread {spread} groups = {groups} sample_groups = {sample_groups}")
+    first = int(images.shape[0]) // sample_groups if over_samples else BATCH  # type: ignore[arg-type]
+    return images.graph.operation("convolution", (images, kernel), text, (first, kernel.shape[0], *sizes), "f32")
 
 
 def transposed_convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads,
                            dilation: Sequence[int], groups: int, sizes: Sequence[Size]) -> Value:
     """The gradient of a convolution to its images, of these sizes. Kernels are [C, F / groups, spatial...]."""
     _check_images(images)
-    text = f"graph.transposed_convolution {{0}}, {{1}}{_attributes(strides, padding, dilation, groups)}"
+    text = (f"graph.transposed_convolution {{0}}, {{1}} strides {list(strides)} padding "
+            f"{[n for pair in padding for n in pair]} dilation {list(dilation)} groups = {groups}")
     channels = int(kernel.shape[1]) * groups  # type: ignore[arg-type]
     return images.graph.operation("transposed_convolution", (images, kernel), text, (BATCH, channels, *sizes), "f32")
 
@@ -63,26 +69,50 @@ def window_reduce(kind: str, value: Value, window: Sequence[int], strides: Seque
     """A pool over any two axes of a value [BATCH, ...] of up to four, the window being 1 along the others."""
     if value.scalar is not None and kind == "sum":
         return _counts(value, window, strides, padding)
-    moved = [i for i in range(len(window)) if window[i] != 1 or strides[i] != 1 or tuple(padding[i]) != (0, 0)]
-    if isinstance(value.shape[0], Batch) and 0 in moved:
-        raise Refused("windows over the samples")
-    if len(moved) > 2 or value.shape[0] != BATCH:
-        raise Refused(f"windows over {len(moved)} axes of {list(value.shape)}")
-    if value.rank > 4:
-        raise Refused(f"windows of a value of {value.rank} axes")
-    rest = [i for i in range(1, len(window)) if i not in moved]
-    while len(moved) < 2 and len(rest) > 1:
-        moved.append(rest.pop())
-    moved.sort()
-    order = [0, *rest, *moved]
-    images = transpose(value, order)
-    missing = range(1, 5 - images.rank)  # axes of size 1 for channels and the first spatial axis
-    images = expand_dims(images, missing)
-    along = [1] * (2 - len(moved)), [(0, 0)] * (2 - len(moved))
-    made = pool(kind, images, [*along[0], *(window[i] for i in moved)], [*along[0], *(strides[i] for i in moved)],
-                [*along[1], *(tuple(padding[i]) for i in moved)])  # type: ignore[list-item]
-    made = squeeze(made, missing)
-    return transpose(made, [order.index(i) for i in range(len(order))])
+    windows = _Windows(value, window, strides, padding)
+    return windows.back(pool(kind, windows.images(value), windows.taps, windows.strides, windows.padding))
+
+
+def maximum_gradient(gradient: Value, value: Value, window: Sequence[int], strides: Sequence[int],
+                     padding: Pads) -> Value:
+    """The gradient of a maximum of windows, which goes to the first of equal elements; as `window_reduce`."""
+    windows = _Windows(value, window, strides, padding)
+    x, dy = windows.images(value), windows.images(gradient)
+    text = (f"graph.pool_gradient {{0}} at {{1}} window {windows.taps} strides {windows.strides} padding "
+            f"{[n for pair in windows.padding for n in pair]}")
+    return windows.back(x.graph.operation("pool_gradient", (dy, x), text, x.shape, "f32"))
+
+
+class _Windows:
+    """Windows over any two axes of a value [BATCH, ...] of up to four, whose channels come first as images."""
+
+    def __init__(self, value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> None:
+        moved = [i for i in range(len(window)) if window[i] != 1 or strides[i] != 1 or tuple(padding[i]) != (0, 0)]
+        if isinstance(value.shape[0], Batch) and 0 in moved:
+            raise Refused("windows over the samples")
+        if len(moved) > 2 or value.shape[0] != BATCH:
+            raise Refused(f"windows over {len(moved)} axes of {list(value.shape)}")
+        if value.rank > 4:
+            raise Refused(f"windows of a value of {value.rank} axes")
+        rest = [i for i in range(1, len(window)) if i not in moved]
+        while len(moved) < 2 and len(rest) > 1:
+            moved.append(rest.pop())
+        moved.sort()
+        self._order = [0, *rest, *moved]
+        self._missing = range(1, 5 - value.rank)  # axes of size 1 for channels and the first spatial axis
+        more = 2 - len(moved)
+        self.taps = [1] * more + [window[i] for i in moved]
+        self.strides = [1] * more + [strides[i] for i in moved]
+        self.padding: list[tuple[int, int]] = [(0, 0)] * more + [(padding[i][0], padding[i][1]) for i in moved]
+
+    def images(self, value: Value) -> Value:
+        """The value as images."""
+        return expand_dims(transpose(value, self._order), self._missing)
+
+    def back(self, images: Value) -> Value:
+        """Images in the order of the value."""
+        made = squeeze(images, self._missing)
+        return transpose(made, [self._order.index(i) for i in range(len(self._order))])
 
 
 def _counts(value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> Value:
@@ -101,6 +131,13 @@ def _counts(value: Value, window: Sequence[int], strides: Sequence[int], padding
     return broadcast(e.binary("mul", result, value.scalar or 0.0), tuple(shape))
 
 
+def _check_over_samples(images: Value, kernel: Value, groups: int) -> None:
+    if groups != 1 or any((n == BATCH) != (i == 1) for v in (images, kernel) for i, n in enumerate(v.shape)) or any(
+            n != BATCH for v in (images, kernel) for n in v.shape if isinstance(n, Batch)):
+        raise Refused(f"a convolution of {list(images.shape)} by {list(kernel.shape)}, which mixes samples; a sum over "
+                      "the samples has them as the second axis of both")
+
+
 def _check_images(images: Value) -> None:
     if images.shape[0] != BATCH:
         raise Refused(f"a convolution of images whose first axis is {images.shape[0]}, not the samples")
@@ -117,11 +154,6 @@ def _windows(size: Size, taps: Size, stride: int, pads: tuple[int, int], dilatio
     return count
 
 
-def _attributes(strides: Sequence[int], padding: Pads, dilation: Sequence[int], groups: int) -> str:
-    return (f" strides {list(strides)} padding {[n for pair in padding for n in pair]} dilation {list(dilation)} "
-            f"groups = {groups}")
-
-
 def batch_normalization(images: Value, parameters: Sequence[Value], momentum: float, epsilon: float) -> Value:
     """With the statistics of the batch. `parameters`: scale, centre, moving mean and variance, [C] each."""
     last = transpose(images, [0, *range(2, images.rank), 1])
@@ -129,5 +161,3 @@ def batch_normalization(images: Value, parameters: Sequence[Value], momentum: fl
                                f"mt.batch_normalization {{0}}, {{1}}, {{2}}, {{3}}, {{4}} momentum = {momentum:.9e} "
                                f"epsilon = {epsilon:.9e} : {{t0}}, {{t1}}, {{t2}}, {{t3}}, {{t4}}", last.shape, "f32")
     return transpose(made, [0, images.rank - 1, *range(1, images.rank - 1)])
-
-

@@ -321,14 +321,24 @@ def _dot_general(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 @rule("conv_general_dilated")
 def _convolution(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     p = equation.params
-    if p["batch_group_count"] != 1:
-        raise Refused("a convolution in groups of samples")
     numbers = p["dimension_numbers"]
     images = layout.transpose(r.value(inputs[0]), numbers.lhs_spec)
     kernel = layout.transpose(r.value(inputs[1]), numbers.rhs_spec)
-    made = spatial.convolution(images, kernel, p["window_strides"], p["padding"], p["rhs_dilation"],
-                               p["lhs_dilation"], p["feature_group_count"])
+    groups, sample_groups = r.size(p["feature_group_count"]), r.size(p["batch_group_count"])
+    if isinstance(groups, Batch) or isinstance(sample_groups, Batch):
+        raise Refused("a convolution that has a kernel of its own for each sample")
+    made = spatial.convolution(images, kernel, p["window_strides"], p["padding"], p["rhs_dilation"], p["lhs_dilation"],
+                               groups, sample_groups)
     return layout.transpose(made, [numbers.out_spec.index(i) for i in range(made.rank)])
+
+
+@rule("select_and_scatter_add")
+def _maximum_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    p = equation.params
+    if p["select_prim"].name != "ge":
+        raise Refused(f"a gradient of windows that selects by {p['select_prim'].name}; ge is supported, of maxima")
+    return spatial.maximum_gradient(r.value(inputs[0]), r.value(inputs[1]), p["window_dimensions"],
+                                    p["window_strides"], p["padding"])
 
 
 @rule("reduce_window_max", "reduce_window_sum")
