@@ -132,7 +132,7 @@ LogicalResult Importer::replace(int64_t number, const StepArgument &argument, co
   return success();
 }
 
-// "[0]['loss']" of JAX as "loss"; without it "loss" is the only result.
+// "[0]['loss']" of JAX as "loss"; without it "loss" is the only number.
 std::string Importer::nameOfResult(int64_t number, bool only) {
   if (auto list = dyn_cast_or_null<ArrayAttr>(entry->getAttr("res_attrs")); list && number < std::ssize(list))
     if (auto attributes = dyn_cast<DictionaryAttr>(list[number]))
@@ -196,10 +196,14 @@ LogicalResult Importer::makeStepResults(const StepArguments &given, ArrayRef<Ope
   for (const mlir::Value &value : stepValues)
     if (auto variable = value.getDefiningOp<mt::VariableOp>())
       names.insert(variable.getName().str());
+  auto numbers = llvm::count_if(entry->getRegion(0).front().back().getOpOperands(), [&](OpOperand &result) {
+    return !replaced.contains(result.getOperandNumber()) && cast<ShapedType>(result.get().getType()).getRank() == 0;
+  });
   for (int64_t i = 0; i < std::ssize(results); ++i) {
     if (replaced.contains(i))
       continue;
-    std::string name = nameOfResult(i, results.size() == replaced.size() + 1);
+    auto type = cast<ShapedType>(entry->getRegion(0).front().back().getOperand(i).getType());
+    std::string name = nameOfResult(i, numbers == 1 && type.getRank() == 0);
     if (!names.insert(name).second)
       names.insert(name += "_" + std::to_string(i));
     if (failed(report(name, results[i], variables)))

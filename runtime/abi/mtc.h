@@ -141,10 +141,10 @@ typedef struct mtc_options {
   int step;
   /** Arguments of a step that are state, each with the number of the result that replaces it, and a name:
    * "0-7:1-8,9:10=step,11". Numbers begin with 0; an argument without a result stays as it is. NULL: none. Flag:
-   * `--state ARG[:RESULT][=NAME],...`, in Model. */
+   * `--state ARGUMENTS`, in Model. */
   const char *state;
   /** Arguments of a step that have a sample for each index of their first axis, with names: "8=images,9=labels". NULL:
-   * none. Flag: `--split ARG[=NAME],...`, in Model. */
+   * none. Flag: `--split ARGUMENTS`, in Model. */
   const char *split;
 } mtc_options;
 /** Options that are zero but for their size. */

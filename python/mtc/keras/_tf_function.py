@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import functools
 import importlib
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, Union
 from unittest import mock
 
 import tensorflow as tf
@@ -33,8 +33,7 @@ class Function:
         self._python = python
         self._function = made
         self._devices = devices
-        self._plans: dict[Any, Optional[_tf_step.TensorFlowStep]] = {}
-        self._bound: dict[int, Any] = {}
+        self._plans: dict[Any, Union[_tf_step.TensorFlowStep, str]] = {}  # a text says why there is none
         self.is_step = False
         self.by_tensorflow = 0
         self.in_plans = 0
@@ -59,9 +58,13 @@ class Function:
         try:
             return self._step(args, kwargs)
         except (Error, NotImplementedError) as error:
-            self.by_tensorflow += 1
-            self.reasons[str(error)] += 1
-            return self._function(*args, **kwargs)
+            return self._stays(str(error), args, kwargs)
+
+    def _stays(self, reason: str, args: Sequence[Any], kwargs: Any) -> Any:
+        """A call by TensorFlow, for this reason."""
+        self.by_tensorflow += 1
+        self.reasons[reason] += 1
+        return self._function(*args, **kwargs)
 
     def _first(self, args: Sequence[Any], kwargs: Any) -> Any:
         """By TensorFlow; says whether it is a training step."""
@@ -98,11 +101,14 @@ class Function:
                        for i, leaf in enumerate(flat) if i not in places)
         key = (tuple(places), tuple((tuple(t.shape), t.dtype) for t in tensors), others)
         if key not in self._plans:
-            return self._compile(key, args, kwargs, places, tensors)
+            try:
+                return self._compile(key, args, kwargs, places, tensors)
+            except (Error, NotImplementedError) as error:
+                self._plans[key] = str(error)
+                raise
         plan = self._plans[key]
-        if plan is None:
-            self.by_tensorflow += 1
-            return self._function(*args, **kwargs)
+        if isinstance(plan, str):
+            return self._stays(plan, args, kwargs)
         outcome = plan(tensors)
         plan.write(outcome)
         self.in_plans += 1
@@ -111,8 +117,7 @@ class Function:
     def _compile(self, key: Any, args: Sequence[Any], kwargs: Any, places: Sequence[int],
                  tensors: Sequence[Any]) -> Any:
         """Makes a plan for such arguments, and takes the first step with it if TensorFlow's is the same."""
-        self._plans[key] = None
-        if len(self._plans) > _MOST_PLANS:
+        if len(self._plans) >= _MOST_PLANS:
             raise ModelError(f"expected arguments of at most {_MOST_PLANS} shapes or values, found more")
 
         def of_tensors(*given: Any) -> Any:
@@ -141,8 +146,10 @@ class Function:
         if wrong:
             plan.close()
             worst = max(wrong, key=lambda name: wrong[name])
-            self.reasons[f"the step differs from TensorFlow's in {len(wrong)} of {len(names) + len(outputs)} values, "
-                         f"most in {worst}, by {wrong[worst]:.3g} times what rounding allows"] += 1
+            reason = (f"the step differs from TensorFlow's in {len(wrong)} of {len(names) + len(outputs)} values, most in "
+                      f"{worst}, by {wrong[worst]:.3g} times what rounding allows")
+            self._plans[key] = reason
+            self.reasons[reason] += 1
             self.by_tensorflow += 1
             return result
         plan.write(mine)
@@ -177,9 +184,9 @@ class Function:
         if self.in_plans:
             said += (f"{_calls(self.in_plans)} through MTC on {self.where}, in which {self.checked} "
                      f"plan{'s' if self.checked != 1 else ''} agreed with TensorFlow; ")
-        said += f"{_calls(self.by_tensorflow)} by TensorFlow, the first to make the variables"
+        said += f"{_calls(self.by_tensorflow)} by TensorFlow: the first, which makes the variables"
         for reason, count in self.reasons.items():
-            said += f"; {_calls(count)} because: {reason}"
+            said += f"; {_calls(count)} because of this: {reason}"
         return said
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from mtc import _compile, _options
-from mtc._errors import DataError, ModelError
+from mtc._errors import DataError, Error, ModelError
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._tensors import Array
@@ -49,13 +49,14 @@ class Text:
     replaced: dict[int, int]
 
     @staticmethod
-    def of(text: str) -> Text:
-        """Reads what TensorFlow prints, without the places in TensorFlow's own code."""
+    def of(text: str, name: str) -> Text:
+        """Reads what TensorFlow prints, without the places in TensorFlow's own code, and names the module."""
         head = re.search(r"func\.func (?:public )?@main\((.*)\) -> (.*) \{$", text, re.MULTILINE)
         if head is None:
             raise ModelError("expected a function main in TensorFlow's StableHLO, found none")
         alias = {int(a): int(r or 0) for a, r in _ALIAS.findall(text[: head.start()])}
         # The places that TensorFlow gives are those in its own code: an op's name says more.
+        text = re.sub(r"^module @[\w.]+", f"module @{name}", text, count=1, flags=re.MULTILINE)
         return Text(_PLACE.sub(r"\1unknown)", text), re.findall(r"%arg\d+: tensor<([^>]*)>", head[1]),
                     re.findall(r"tensor<([^>]*)>", head[2]), alias)
 
@@ -94,7 +95,8 @@ class TensorFlowStep:
         except Exception as error:  # whatever TensorFlow says of it
             raise ModelError(f"XLA cannot compile it: {_first_line(error)}") from None
         self.structure = concrete.structured_outputs
-        self._text = Text.of(text if isinstance(text, str) else text.decode())
+        name = re.sub(r"\W", "_", name)
+        self._text = Text.of(text if isinstance(text, str) else text.decode(), name)
         if _RANDOM.search(self._text.text):
             raise ModelError("it draws random numbers, as dropout does, whose bits TensorFlow decides")
         self._tensors = len(tensors)
@@ -187,8 +189,12 @@ class TensorFlowStep:
         for number in self._scalars:
             self._set(f"argument{number}", tensors[number].numpy())
         known = {entry.name for entry in self.plan.signature("train_step")}
-        logs = self.session.train_step({f"input{n}": tensors[n].numpy() for n in self._split
-                                        if f"input{n}" in known})
+        try:
+            logs = self.session.train_step({f"input{n}": tensors[n].numpy() for n in self._split
+                                            if f"input{n}" in known})
+        except Error:
+            self._now = [None] * len(self.variables)  # what the session has is not known now
+            raise
         for number, index in self._numbers.items():
             if number in self._text.replaced and self._names[index] in self._stored:
                 array = self.session.variables[self._names[index]]
@@ -197,8 +203,9 @@ class TensorFlowStep:
 
     def _results(self, logs: Any) -> list[Any]:
         made = []
+        numbers = [r for r in self._given if "x" not in self._text.results[r]]
         for result, dtype in zip(self._given, self._types):
-            name = "loss" if len(self._given) == 1 else f"result{result}"
+            name = "loss" if numbers == [result] else f"result{result}"
             value = np.float32(logs[name]) if name in self._metrics else self.session.variables[name]
             made.append(tf.cast(tf.constant(value), dtype))
         return made
