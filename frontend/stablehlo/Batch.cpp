@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/stablehlo/Batch.h"
 
-#include "frontend/stablehlo/Call.h"
+#include "frontend/stablehlo/Attributes.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -173,14 +173,14 @@ void BatchAxes::relateScattered(Operation &op) {
 void BatchAxes::relateParts(Operation &op) {
   StringRef kind = op.getName().stripDialect();
   auto along = op.getAttrOfType<IntegerAttr>("dimension");
-  for (mlir::Value operand : op.getOperands().take_front(kind == "concatenate" ? op.getNumOperands()
+  for (mlir::Value operand : op.getOperands().take_front(kind == "concatenate"            ? op.getNumOperands()
                                                          : kind == "dynamic_update_slice" ? 2
                                                                                           : 1))
     for (size_t axis = 0; axis < fileSizes(operand).size(); ++axis) {
       bool whole = kind != "concatenate" || !along || along.getInt() != static_cast<int64_t>(axis);
       if (kind == "pad")
-        whole = stays(listOf(op, "edge_padding_low"), axis, 0) &&
-                stays(listOf(op, "edge_padding_high"), axis, 0) && stays(listOf(op, "interior_padding"), axis, 0);
+        whole = stays(listOf(op, "edge_padding_low"), axis, 0) && stays(listOf(op, "edge_padding_high"), axis, 0) &&
+                stays(listOf(op, "interior_padding"), axis, 0);
       if (whole)
         connect(operand, axis, op.getResult(0), axis);
     }
@@ -253,16 +253,23 @@ void BatchAxes::relateRegions(Operation &op) {
 
 void BatchAxes::relate(Operation &op) {
   using Relate = void (BatchAxes::*)(Operation &);
-  static constexpr std::pair<StringRef, Relate> kinds[] = {
-      {"broadcast_in_dim", &BatchAxes::relateBroadcast},   {"dot_general", &BatchAxes::relateProduct},
-      {"dot", &BatchAxes::relateProduct},                  {"convolution", &BatchAxes::relateConvolution},
-      {"reduce", &BatchAxes::relateReduction},             {"reduce_window", &BatchAxes::relateWindows},
-      {"select_and_scatter", &BatchAxes::relateScattered}, {"concatenate", &BatchAxes::relateParts},
-      {"slice", &BatchAxes::relateParts},                  {"dynamic_slice", &BatchAxes::relateParts},
-      {"dynamic_update_slice", &BatchAxes::relateParts},   {"pad", &BatchAxes::relateParts},
-      {"gather", &BatchAxes::relateGather},                {"scatter", &BatchAxes::relateScatter},
-      {"while", &BatchAxes::relateRegions},                {"if", &BatchAxes::relateRegions},
-      {"case", &BatchAxes::relateRegions}};
+  static constexpr std::pair<StringRef, Relate> kinds[] = {{"broadcast_in_dim", &BatchAxes::relateBroadcast},
+                                                           {"dot_general", &BatchAxes::relateProduct},
+                                                           {"dot", &BatchAxes::relateProduct},
+                                                           {"convolution", &BatchAxes::relateConvolution},
+                                                           {"reduce", &BatchAxes::relateReduction},
+                                                           {"reduce_window", &BatchAxes::relateWindows},
+                                                           {"select_and_scatter", &BatchAxes::relateScattered},
+                                                           {"concatenate", &BatchAxes::relateParts},
+                                                           {"slice", &BatchAxes::relateParts},
+                                                           {"dynamic_slice", &BatchAxes::relateParts},
+                                                           {"dynamic_update_slice", &BatchAxes::relateParts},
+                                                           {"pad", &BatchAxes::relateParts},
+                                                           {"gather", &BatchAxes::relateGather},
+                                                           {"scatter", &BatchAxes::relateScatter},
+                                                           {"while", &BatchAxes::relateRegions},
+                                                           {"if", &BatchAxes::relateRegions},
+                                                           {"case", &BatchAxes::relateRegions}};
   StringRef kind = op.getName().stripDialect();
   if (kind == "reshape" && op.getNumOperands() == 1 && op.getNumResults() == 1) {
     reshapes[op.getOperand(0)].push_back(op.getResult(0));
@@ -348,7 +355,7 @@ static void separate(Block &body) {
 }
 
 LogicalResult inlineCalls(Operation *entry, const std::map<std::string, Operation *> &functions) {
-  constexpr int64_t mostOps = 500000;
+  constexpr int64_t maxInlined = 500000;
   int64_t ops = 0;
   std::vector<std::pair<Operation *, int>> calls; // with their depth
   auto collect = [&](Operation *within, int depth) {
@@ -366,8 +373,8 @@ LogicalResult inlineCalls(Operation *entry, const std::map<std::string, Operatio
     auto found = callee ? functions.find(callee.getValue().str()) : functions.end();
     if (found == functions.end())
       continue; // refused when it is evaluated
-    constexpr int deepest = 64;
-    if (depth >= deepest)
+    constexpr int maxCalls = 64;
+    if (depth >= maxCalls)
       return call->emitError("expected calls of depth 64 at most, found more");
     Block &body = found->second->getRegion(0).front();
     if (body.getNumArguments() != call->getNumOperands() || body.back().getNumOperands() != call->getNumResults())
@@ -377,7 +384,7 @@ LogicalResult inlineCalls(Operation *entry, const std::map<std::string, Operatio
     OpBuilder builder(call);
     for (Operation &op : llvm::make_range(body.begin(), std::prev(body.end())))
       collect(builder.clone(op, map), depth + 1);
-    if (ops > mostOps)
+    if (ops > maxInlined)
       return call->emitError("expected at most 500000 ops with all calls, found more");
     for (auto [result, value] : llvm::zip_equal(call->getResults(), body.back().getOperands()))
       result.replaceAllUsesWith(map.lookupOrDefault(value));

@@ -7,6 +7,7 @@
 
 #include "frontend/logical/Compute.h"
 #include "frontend/logical/Known.h"
+#include "frontend/stablehlo/Attributes.h"
 #include "frontend/stablehlo/Batch.h"
 
 #include <map>
@@ -92,10 +93,6 @@ public:
   void give(Known known) { results.push_back({std::make_shared<const Known>(std::move(known)), {}, {}, nullptr}); }
 };
 
-// "key = [1, 2]" in a text; empty where the key is missing.
-llvm::SmallVector<int64_t> listIn(llvm::StringRef text, llvm::StringRef key);
-// "key = 3" in a text.
-std::optional<int64_t> numberIn(llvm::StringRef text, llvm::StringRef key);
 Known::Type knownTypeOf(mlir::Type element);
 // Bits of integers, below 0 of those without a sign.
 int widthOf(mlir::Type element);
@@ -115,6 +112,8 @@ llvm::ArrayRef<OpEntry> reductionOps();
 llvm::ArrayRef<OpEntry> productOps();
 llvm::ArrayRef<OpEntry> scatterOps();
 llvm::ArrayRef<OpEntry> bitOps();
+// The elements of each value's own last axis by ids: [b, i..., n] and [b, i..., k...] give [b, i..., k...].
+logical::Value takeOwn(logical::Ops &ops, const logical::Value &value, const logical::Value &ids);
 // A reduction that is an argmax; false: it is none.
 bool buildArgmax(Call &call);
 // Whether an "and" of integers takes the sign bit of a float.

@@ -62,7 +62,7 @@ private:
   int64_t depth = 0, evaluated = 0, knownElements = 0;
   int64_t budget = logical::Ops::maxBudget;
   bool isStep = false;
-  BatchAxes batches; // of a step whose shapes are all numbers
+  BatchAxes batches;                   // of a step whose shapes are all numbers
   std::vector<mlir::Value> stepValues; // inputs and variables, by argument
 };
 

@@ -90,9 +90,8 @@ LogicalResult Importer::findBatch(const StepArguments &given) {
   for (auto [argument, stored] : llvm::zip_equal(body.getArguments(), stepValues))
     for (int64_t axis = 0; axis < cast<RankedTensorType>(argument.getType()).getRank(); ++axis)
       if (batches.has(argument, static_cast<size_t>(axis)) && !given.at(argument.getArgNumber()).split)
-        return emitError(stored.getLoc())
-               << "expected a state without the batch, found it as axis " << axis << " of argument "
-               << argument.getArgNumber() << ", " << argument.getType();
+        return emitError(stored.getLoc()) << "expected a state without the batch, found it as axis " << axis
+                                          << " of argument " << argument.getArgNumber() << ", " << argument.getType();
   return success();
 }
 
@@ -214,8 +213,7 @@ LogicalResult Importer::makeStepResults(const StepArguments &given, ArrayRef<Ope
 
 LogicalResult Importer::runStep(const StepArguments &given) {
   isStep = true;
-  if (failed(findFunctions()) || failed(checkOps()) || failed(makeStepArguments(given)) ||
-      failed(findBatch(given)))
+  if (failed(findFunctions()) || failed(checkOps()) || failed(makeStepArguments(given)) || failed(findBatch(given)))
     return failure();
   makeIteration(builder, stepValues);
   auto update = mt::UpdateOp::create(builder, builder.getUnknownLoc());

@@ -46,8 +46,7 @@ std::string readItem(const std::string &option, StringRef item, bool split, Step
     if (hasResults)
       argument.result = results->first + i;
     if (!arguments.try_emplace(range->first + i, argument).second)
-      return "expected each argument once in --state and --split, found " + std::to_string(range->first + i) +
-             " twice";
+      return "expected each argument once in --state and --split, found " + std::to_string(range->first + i) + " twice";
   }
   return "";
 }

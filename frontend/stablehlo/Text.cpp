@@ -97,7 +97,9 @@ private:
                                                                 {"sizes", "slice_sizes"}};
     int64_t number = 0;
     if (OptionalParseResult found = parser.parseOptionalInteger(number); found.has_value()) {
-      state.addAttribute(name.ends_with("iota") ? "iota_dimension" : key == "dim" ? "dimension" : key,
+      state.addAttribute(name.ends_with("iota") ? "iota_dimension"
+                         : key == "dim"         ? "dimension"
+                                                : key,
                          builder.getI64IntegerAttr(number));
       return *found;
     }
@@ -111,9 +113,9 @@ private:
         return failure();
       pairs(key == "batching_dims" ? "batching" : "contracting", numbers, others);
     } else if (key == "dims") {
-      state.addAttribute(name == "transpose"                    ? "permutation"
-                         : name.ends_with("broadcast_in_dim")   ? "broadcast_dimensions"
-                                                                : "dimensions",
+      state.addAttribute(name == "transpose"                  ? "permutation"
+                         : name.ends_with("broadcast_in_dim") ? "broadcast_dimensions"
+                                                              : "dimensions",
                          builder.getDenseI64ArrayAttr(numbers));
     } else {
       const auto *found = llvm::find_if(lists, [&](const auto &entry) { return entry.first == key; });

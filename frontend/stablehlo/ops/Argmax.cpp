@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The place of the largest element, which StableHLO writes as a reduction of values and places together; and the sign of
-// a float by its bits, which TensorFlow looks at before.
+// The place of the largest element, which StableHLO writes as a reduction of values and places together; and the sign
+// of a float by its bits, which TensorFlow looks at before.
 #include "frontend/stablehlo/Call.h"
 
 using namespace mlir;
@@ -65,9 +65,8 @@ bool choosesLarger(Operation &op) {
 
 // Whether something of the file tests the sign bit of such bits.
 bool isSignTest(mlir::Value bits) {
-  return !bits.use_empty() && llvm::all_of(bits.getUsers(), [](Operation *user) {
-    return nameOf(user) == "stablehlo.and";
-  });
+  return !bits.use_empty() &&
+         llvm::all_of(bits.getUsers(), [](Operation *user) { return nameOf(user) == "stablehlo.and"; });
 }
 
 // Of a float: -2^31 where its sign bit is set, else 0; the other bits are not there.
@@ -97,9 +96,8 @@ bool isSignBit(const Call &call) {
     mlir::Value other = call.op.getOperand(1 - i);
     if (Operation *broadcast = other.getDefiningOp(); nameOf(broadcast) == "stablehlo.broadcast_in_dim")
       other = broadcast->getOperand(0);
-    auto elements = other.getDefiningOp()
-                        ? other.getDefiningOp()->getAttrOfType<DenseIntElementsAttr>("value")
-                        : DenseIntElementsAttr();
+    auto elements = other.getDefiningOp() ? other.getDefiningOp()->getAttrOfType<DenseIntElementsAttr>("value")
+                                          : DenseIntElementsAttr();
     if (elements && elements.isSplat() && elements.getSplatValue<APInt>().isSignMask() &&
         nameOf(call.op.getOperand(i).getDefiningOp()) == "stablehlo.bitcast_convert")
       return true;

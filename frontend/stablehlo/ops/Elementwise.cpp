@@ -264,6 +264,29 @@ void buildNot(Call &call) {
   call.give(logical::logicalNot(call.ops, value));
 }
 
+// Of a number of samples, which is 1 or more, times a factor, and a number that is less than the factor, as in the
+// divisor of a variance; none: the number of samples decides.
+std::optional<bool> compareCounts(mt::Compare kind, const Known &a, const Known &b) {
+  if (a.count() != 1 || b.count() != 1 || a.hasBatch() == b.hasBatch())
+    return std::nullopt;
+  bool first = a.hasBatch(); // is the number of samples
+  if ((first ? a : b).numbers[0] <= (first ? b : a).numbers[0])
+    return std::nullopt;
+  switch (kind) {
+  case mt::Compare::eq:
+    return false;
+  case mt::Compare::ne:
+    return true;
+  case mt::Compare::lt:
+  case mt::Compare::le:
+    return !first;
+  case mt::Compare::gt:
+  case mt::Compare::ge:
+    return first;
+  }
+  return std::nullopt;
+}
+
 void buildCompare(Call &call) {
   std::string direction = call.text("comparison_direction");
   static constexpr std::pair<const char *, mt::Compare> kinds[] = {{"EQ", mt::Compare::eq}, {"NE", mt::Compare::ne},
@@ -275,6 +298,8 @@ void buildCompare(Call &call) {
     throw Refused("a comparison '" + direction + "'");
   const Known *a = call.known(0), *b = call.known(1);
   if (a && b && (a->hasBatch() || b->hasBatch())) {
+    if (std::optional<bool> known = compareCounts(kind->second, *a, *b))
+      return call.give(Known::scalar(*known, Known::Type::Boolean));
     // What an exporter asserts of the batch, mtc checks itself.
     for (Operation *user : call.op.getUsers())
       if (user->getName().getStringRef() != "stablehlo.custom_call")

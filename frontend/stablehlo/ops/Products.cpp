@@ -118,9 +118,8 @@ void buildConvolution(Call &call) {
 } // namespace
 
 llvm::ArrayRef<OpEntry> productOps() {
-  static constexpr OpEntry entries[] = {{"dot_general", buildDot, 2},
-                                        {"dot", buildPlainDot, 2},
-                                        {"convolution", buildConvolution, 2}};
+  static constexpr OpEntry entries[] = {
+      {"dot_general", buildDot, 2}, {"dot", buildPlainDot, 2}, {"convolution", buildConvolution, 2}};
   return entries;
 }
 

@@ -21,6 +21,15 @@ struct Numbers {
   int64_t vector;
 };
 
+// Whether an id is the place along a new last axis of this size.
+Value hot(logical::Ops &ops, const Value &ids, int64_t size) {
+  Known places = Known::zeros({size}, Known::Type::Integer);
+  for (int64_t i = 0; i < size; ++i)
+    places.numbers[i] = static_cast<double>(i);
+  return logical::compare(ops, mt::Compare::eq, logical::expandDims(ids, {static_cast<int64_t>(ids.rank())}),
+                          places.lift(ops));
+}
+
 // Ids without the axis of the index, which has one number.
 Value idsOf(Call &call, const Numbers &numbers) {
   Shape shape = call.shape(1);
@@ -44,21 +53,20 @@ Value inside(Call &call, const Value &ids, const Value &updates, int64_t size) {
   return logical::select(ops, logical::expandDims(both, added), updates, ops.number(0, ops.f32()));
 }
 
-// [b, n...] += at one place of each sample's own axis: ids [b, k...], updates [b, k..., ...].
+// Elements of each sample's own last axis: [b, i..., n], ids [b, i..., k...], updates [b, i..., k...].
 Value withinSamples(Call &call, const Numbers &numbers, const Value &updates) {
   Shape shape = call.shape(0);
   Value ids = idsOf(call, numbers);
-  int64_t axis = numbers.map[0];
-  bool plain = numbers.batching == ArrayRef<int64_t>{0} && numbers.idBatching == numbers.batching && axis == 1 &&
-               shape.size() == 2 && numbers.windows.empty() && !shape[1].batch && updates.rank() == ids.rank();
+  auto last = static_cast<int64_t>(shape.size()) - 1;
+  bool plain = last > 0 && llvm::equal(numbers.batching, llvm::seq<int64_t>(0, last)) &&
+               numbers.idBatching == numbers.batching && numbers.map[0] == last && numbers.windows.empty() &&
+               !shape[last].batch && updates.rank() == ids.rank() && static_cast<int64_t>(ids.rank()) >= last;
   if (!plain)
-    throw Refused("a scatter within each sample to other places than elements of its only axis");
-  Value hot = logical::oneHot(call.ops, ids, shape[1].times);
-  Value all = logical::binary<mt::MulOp>(call.ops, hot,
-                                         logical::expandDims(updates, {static_cast<int64_t>(updates.rank())}));
-  SmallVector<int64_t> own;
-  for (int64_t i = 1; i < static_cast<int64_t>(ids.rank()); ++i)
-    own.push_back(i);
+    throw Refused("a scatter within each sample to other places than elements of its last axis");
+  Value all = logical::select(call.ops, hot(call.ops, ids, shape[last].times),
+                              logical::expandDims(updates, {static_cast<int64_t>(updates.rank())}),
+                              call.ops.number(0, call.ops.f32()));
+  SmallVector<int64_t> own = llvm::to_vector(llvm::seq<int64_t>(last, static_cast<int64_t>(ids.rank())));
   return own.empty() ? all : logical::reduce(call.ops, mt::Reduction::sum, all, own);
 }
 
@@ -126,6 +134,15 @@ void buildScatter(Call &call) {
 }
 
 } // namespace
+
+logical::Value takeOwn(logical::Ops &ops, const logical::Value &value, const logical::Value &ids) {
+  auto last = static_cast<int64_t>(value.rank()) - 1;
+  Value wide = value; // with the axes of the ids before the last one
+  SmallVector<int64_t> added = llvm::to_vector(llvm::seq<int64_t>(last, static_cast<int64_t>(ids.rank())));
+  wide = logical::expandDims(wide, added);
+  Value chosen = logical::select(ops, hot(ops, ids, value.size(last).times), wide, ops.number(0, value.element()));
+  return logical::reduce(ops, mt::Reduction::sum, chosen, {static_cast<int64_t>(ids.rank())});
+}
 
 llvm::ArrayRef<OpEntry> scatterOps() {
   static constexpr OpEntry entries[] = {{"scatter", buildScatter, 3}};

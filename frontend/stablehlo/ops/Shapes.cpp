@@ -245,8 +245,7 @@ void giveSlice(Call &call, ArrayRef<int64_t> starts, ArrayRef<Size> limits, Arra
 void buildSlice(Call &call) {
   size_t rank = call.shape(0).size();
   SmallVector<int64_t> limits = call.integers("limit_indices", rank);
-  giveSlice(call, call.integers("start_indices", rank), call.partSizes(0, limits),
-            call.integers("strides", rank, 1));
+  giveSlice(call, call.integers("start_indices", rank), call.partSizes(0, limits), call.integers("strides", rank, 1));
 }
 
 void buildDynamicSlice(Call &call) {

@@ -14,15 +14,15 @@ import importlib
 from typing import Any, Callable, Optional, Sequence, Union
 from unittest import mock
 
-import tensorflow as tf
-
 from mtc._errors import Error, ModelError
 from mtc.keras import _tf_step
+
+tf: Any = importlib.import_module("tensorflow")
 
 _original = tf.function
 _MOST_PLANS = 8
 _LIBRARIES = ("keras", "tensorflow", "tf_keras", "mtc")
-functions: list["Function"] = []
+functions: list[Function] = []
 
 
 class Function:
@@ -91,14 +91,14 @@ class Function:
 
     def _step(self, args: Sequence[Any], kwargs: Any) -> Any:
         flat = tf.nest.flatten((args, kwargs))
-        places = [i for i, leaf in enumerate(flat) if tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)]
+        places = [i for i, value in enumerate(flat) if tf.is_tensor(value) and not isinstance(value, tf.Variable)]
         tensors = [flat[i] for i in places]
-        if any(isinstance(t, tf.distribute.DistributedValues) or not hasattr(t, "numpy") for t in flat
-               if tf.is_tensor(t) and not isinstance(t, tf.Variable)) or any(
-                   isinstance(leaf, tf.distribute.DistributedValues) for leaf in flat):
-            raise ModelError("expected tensors of one replica, found some of several, or composite ones")
-        others = tuple(leaf if isinstance(leaf, (int, float, str, bool, type(None))) else id(leaf)
-                       for i, leaf in enumerate(flat) if i not in places)
+        several = (tf.distribute.DistributedValues, tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
+        if any(isinstance(value, several) for value in flat) or not all(hasattr(t, "numpy") for t in tensors):
+            raise ModelError("expected dense tensors of one device, found others: several devices are those of MTC, by "
+                             "--devices")
+        others = tuple(value if isinstance(value, (int, float, str, bool, type(None))) else id(value)
+                       for i, value in enumerate(flat) if i not in places)
         key = (tuple(places), tuple((tuple(t.shape), t.dtype) for t in tensors), others)
         if key not in self._plans:
             try:
@@ -121,10 +121,10 @@ class Function:
             raise ModelError(f"expected arguments of at most {_MOST_PLANS} shapes or values, found more")
 
         def of_tensors(*given: Any) -> Any:
-            leaves = list(tf.nest.flatten((args, kwargs)))
+            values = list(tf.nest.flatten((args, kwargs)))
             for place, tensor in zip(places, given):
-                leaves[place] = tensor
-            whole, named = tf.nest.pack_sequence_as((tuple(args), kwargs), leaves)
+                values[place] = tensor
+            whole, named = tf.nest.pack_sequence_as((tuple(args), kwargs), values)
             return python(*whole, **named)
 
         python = tf.autograph.experimental.do_not_convert(self._python) if not self._converts() else self._python
@@ -139,15 +139,15 @@ class Function:
         result = self._function(*args, **kwargs)
         theirs = _tf_step.values(plan.variables)
         names = [v.name for v in plan.variables]
-        outputs = [leaf for leaf in tf.nest.flatten(result) if tf.is_tensor(leaf)]
+        outputs = [value for value in tf.nest.flatten(result) if tf.is_tensor(value)]
         wrong = {name: value for name, value in _tf_step.differences(
             [*names, *(f"result {i}" for i in range(len(outputs)))], [*before, *[None] * len(outputs)],
             [*mine.state, *mine.results], [*theirs, *outputs], again).items() if not value <= 1}
         if wrong:
             plan.close()
             worst = max(wrong, key=lambda name: wrong[name])
-            reason = (f"the step differs from TensorFlow's in {len(wrong)} of {len(names) + len(outputs)} values, most in "
-                      f"{worst}, by {wrong[worst]:.3g} times what rounding allows")
+            reason = (f"the step differs from TensorFlow's in {len(wrong)} of {len(names) + len(outputs)} values, most "
+                      f"in {worst}, by {wrong[worst]:.3g} times what rounding allows")
             self._plans[key] = reason
             self.reasons[reason] += 1
             self.by_tensorflow += 1
@@ -162,12 +162,12 @@ class Function:
     def _in_other_order(self, plan: _tf_step.TensorFlowStep, before: Sequence[Any], args: Sequence[Any], kwargs: Any,
                         places: Sequence[int], tensors: Sequence[Any]) -> list[Any]:
         """What TensorFlow makes of the samples in reverse; the variables have their values again afterwards."""
-        leaves = list(tf.nest.flatten((args, kwargs)))
+        values = list(tf.nest.flatten((args, kwargs)))
         for place, tensor in zip(places, tensors):
-            leaves[place] = tf.reverse(tensor, [0]) if tensor.shape.rank else tensor
-        whole, named = tf.nest.pack_sequence_as((tuple(args), kwargs), leaves)
+            values[place] = tf.reverse(tensor, [0]) if tensor.shape.rank else tensor
+        whole, named = tf.nest.pack_sequence_as((tuple(args), kwargs), values)
         result = self._function(*whole, **named)
-        made = [*_tf_step.values(plan.variables), *(leaf for leaf in tf.nest.flatten(result) if tf.is_tensor(leaf))]
+        made = [*_tf_step.values(plan.variables), *(value for value in tf.nest.flatten(result) if tf.is_tensor(value))]
         for variable, value in zip(plan.variables, before):
             variable.assign(value)
         return made

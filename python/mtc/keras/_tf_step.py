@@ -4,23 +4,25 @@
 TensorFlow compiles the Python function by XLA, and says what it compiled as StableHLO: a function of the tensors and of
 the variables, whose results are those of the Python function and the new values of variables. That text is compiled by
 MTC as a whole step, `mtc compile --step`. The state is that of TensorFlow's variables: what a step makes of it is
-written back, and what TensorFlow's own code assigns between two steps is seen at the next one.
+written back, and what the script assigns between two steps is seen at the next one.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import re
 from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from mtc import _compile, _options
 from mtc._errors import DataError, Error, ModelError
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._tensors import Array
+
+tf: Any = importlib.import_module("tensorflow")
 
 TOLERANCE = 1e-4
 _TYPES = {"float32": "xf32", "int32": "xi32", "int64": "xi64", "bool": "xi1", "uint8": "xui8", "int8": "xi8",
@@ -29,6 +31,7 @@ _STATE = ("float32", "int32", "int64", "bool")
 _ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64(?:: (\d+))?>")
 _PLACE = re.compile(r'^(#loc\w* = loc\()"[^"\n]*\.py":\d+:\d+\)$', re.MULTILINE)
 _RANDOM = re.compile(r"stablehlo\.(rng\w*|shift_\w+|xor)\b")
+_SHARDS = 8
 _LONGEST = 300  # characters of a reason
 
 
@@ -50,12 +53,12 @@ class Text:
 
     @staticmethod
     def of(text: str, name: str) -> Text:
-        """Reads what TensorFlow prints, without the places in TensorFlow's own code, and names the module."""
+        """Reads what TensorFlow prints, without the places in TensorFlow itself, and names the module."""
         head = re.search(r"func\.func (?:public )?@main\((.*)\) -> (.*) \{$", text, re.MULTILINE)
         if head is None:
             raise ModelError("expected a function main in TensorFlow's StableHLO, found none")
         alias = {int(a): int(r or 0) for a, r in _ALIAS.findall(text[: head.start()])}
-        # The places that TensorFlow gives are those in its own code: an op's name says more.
+        # The places that TensorFlow gives are those in TensorFlow: an op's name says more.
         text = re.sub(r"^module @[\w.]+", f"module @{name}", text, count=1, flags=re.MULTILINE)
         return Text(_PLACE.sub(r"\1unknown)", text), re.findall(r"%arg\d+: tensor<([^>]*)>", head[1]),
                     re.findall(r"tensor<([^>]*)>", head[2]), alias)
@@ -92,7 +95,7 @@ class TensorFlowStep:
         try:
             concrete = compiled.get_concrete_function(*tensors)
             text = compiled.experimental_get_compiler_ir(*tensors)(stage="stablehlo")
-        except Exception as error:  # whatever TensorFlow says of it
+        except Exception as error:  # noqa: BLE001 - whatever TensorFlow says of it
             raise ModelError(f"XLA cannot compile it: {_first_line(error)}") from None
         self.structure = concrete.structured_outputs
         name = re.sub(r"\W", "_", name)
@@ -160,7 +163,8 @@ class TensorFlowStep:
         split = ",".join(f"{number}=input{number}" for number in self._split)
         if not any(number in self._text.replaced for number in self._numbers):
             raise ModelError("expected a step that changes variables, found one that does not")
-        settings = _options.fields(self.rows, None, None, 0, 0, "exact",
+        # A short batch too has a shard for each of 8 devices.
+        settings = _options.fields(max(self.rows, _SHARDS), None, None, 0, 0, "exact",
                                    {"step": 1, "state": ",".join(state), "split": split, "cpu": "native"})
         try:
             data = _compile.plan_of_text(self._text.text, name, settings, 0)
