@@ -221,8 +221,8 @@ std::optional<int64_t> numberIn(StringRef text, StringRef key) {
 }
 
 const OpEntry *findOp(StringRef name) {
-  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, shapeOps, updateOps, reductionOps,
-                                                              productOps};
+  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, shapeOps,   updateOps,
+                                                              reductionOps,   productOps, normalizationOps};
   if (!name.consume_front("stablehlo.") && !name.consume_front("chlo."))
     return nullptr;
   for (auto family : families)

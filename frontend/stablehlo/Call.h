@@ -107,6 +107,7 @@ llvm::ArrayRef<OpEntry> shapeOps();
 llvm::ArrayRef<OpEntry> updateOps();
 llvm::ArrayRef<OpEntry> reductionOps();
 llvm::ArrayRef<OpEntry> productOps();
+llvm::ArrayRef<OpEntry> normalizationOps();
 // Null where the op is not known.
 const OpEntry *findOp(llvm::StringRef name);
 
