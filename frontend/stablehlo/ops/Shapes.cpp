@@ -14,7 +14,8 @@ using logical::Value;
 
 // A constant whose samples are all alike.
 void giveRepeated(Call &call, const Known &known, ArrayRef<Size> shape) {
-  Indices one = known.shape, from;
+  logical::checkCount(known.shape.size(), shape.size());
+  Indices one = known.shape;
   for (auto [size, to] : llvm::zip(one, shape))
     size = to.batch ? 1 : size;
   Known first = known.remapped(one, [&](ArrayRef<int64_t> indices) { return known.place(indices); });
