@@ -86,7 +86,17 @@ bool isOpenedByImporter(llvm::StringRef start) { return importerOf(start, /*open
 
 OwningOpRef<ModuleOp> importModule(const ImportRequest &request) {
   llvm::StringRef text(request.source.text.data(), request.source.text.size());
-  auto module = importerOf(text, /*opensFile=*/!request.source.path.empty())->read(request);
+  const Importer *importer = importerOf(text, /*opensFile=*/!request.source.path.empty());
+  const TrainingOptions &training = request.training;
+  bool saysArguments = !training.state.empty() || !training.split.empty();
+  if ((training.step || saysArguments) && (importer->read != importStableHlo || !training.step)) {
+    const std::string name = request.source.path.empty() ? request.source.name : request.source.path;
+    request.diagnostics.addError(name + ": error: expected " +
+                                 (training.step ? "a file of StableHLO for --step, found one of another format"
+                                                : "--step with --state and --split, found none"));
+    return {};
+  }
+  auto module = importer->read(request);
   if (module && request.training.freezeBatchNorm)
     module->walk([](mt::BatchNormalizationOp norm) { norm.setFrozen(true); });
   if (module)

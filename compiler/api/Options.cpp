@@ -256,7 +256,10 @@ Status checkOptions(const mtc_options *caller, Options &options) {
                       text(values.no_weight_decay),
                       {},
                       {},
-                      0};
+                      0,
+                      values.step != 0,
+                      text(values.state),
+                      text(values.split)};
   if (Status status = checkNames(values, options); !status.ok())
     return status;
   if (Status status = checkFiles(values, options); !status.ok())

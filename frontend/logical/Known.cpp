@@ -175,8 +175,14 @@ void Known::round() {
 }
 
 Value Known::lift(Ops &ops) const {
-  if (hasBatch() && count() == 1 && type == Type::Integer)
-    return cast(ops, ops.count(size(0)), ops.i32());
+  if (hasBatch() && count() >= 1 && type != Type::Boolean && llvm::all_equal(numbers) && llvm::all_equal(timesBatch)) {
+    Value samples = ops.count(batchSize());
+    if (numbers[0] != 1)
+      samples = binary<mt::MulOp>(ops, samples, numbers[0]);
+    Shape full(shape.begin(), shape.end());
+    SmallVector<int64_t> added = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(full.size())));
+    return broadcast(expandDims(cast(ops, samples, elementOf(ops.builder, type)), added), full);
+  }
   if (hasBatch())
     throw Refused("a computation with the number of samples and other numbers");
   if (numbers.empty())

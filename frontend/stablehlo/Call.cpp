@@ -2,7 +2,6 @@
 #include "frontend/stablehlo/Call.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -74,7 +73,8 @@ static logical::Value asStored(Call &call, const logical::Value &value, Type ele
 }
 
 void Call::settle() {
-  for (auto [operand, type] : llvm::zip(results, op.getResultTypes())) {
+  for (auto [index, operand] : llvm::enumerate(llvm::MutableArrayRef(results).take_front(op.getNumResults()))) {
+    Type type = op.getResult(index).getType();
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor)
       throw Refused("expected results that are tensors");
@@ -87,7 +87,9 @@ void Call::settle() {
     bool same =
         operand.known ? operand.known->type == kind : operand.value.element() == logical::elementOf(ops.builder, kind);
     same &= shape.size() == static_cast<size_t>(tensor.getRank());
-    for (size_t i = 0; same && i < shape.size(); ++i)
+    if (batches)
+      same &= shape == batches->shapeOf(op.getResult(index));
+    for (size_t i = 0; same && !batches && i < shape.size(); ++i)
       same = tensor.isDynamicDim(i) || (!shape[i].batch && shape[i].times == tensor.getDimSize(i));
     if (!same) {
       std::string text;
@@ -151,6 +153,25 @@ SmallVector<int64_t> Call::resultSizes() const {
   return SmallVector<int64_t>(resultType().getShape());
 }
 
+logical::Shape Call::resultShape() const {
+  SmallVector<int64_t> sizes = resultSizes();
+  return batches ? batches->shapeOf(op.getResult(0)) : logical::Shape(sizes.begin(), sizes.end());
+}
+
+logical::Shape Call::partSizes(size_t index, ArrayRef<int64_t> sizes) const {
+  logical::Shape parts(sizes.begin(), sizes.end()), all = shape(index);
+  auto type = dyn_cast<RankedTensorType>(op.getOperand(index).getType());
+  if (!type || type.getRank() != std::ssize(all))
+    throw Refused("expected an operand of the type of its value");
+  for (size_t i = 0; batches && i < std::min(parts.size(), all.size()); ++i)
+    if (all[i].batch && sizes[i] != 1) {
+      if (sizes[i] != type.getDimSize(static_cast<unsigned>(i)))
+        throw Refused("a part of the samples of a batch");
+      parts[i] = all[i];
+    }
+  return parts;
+}
+
 Attribute Call::attribute(StringRef name) const { return op.getAttr(name); }
 
 SmallVector<int64_t> Call::integers(StringRef name, size_t count, int64_t otherwise) const {
@@ -194,36 +215,10 @@ StringRef Call::reducer() const {
   return plain ? first.getName().getStringRef() : "";
 }
 
-SmallVector<int64_t> listIn(StringRef text, StringRef key) {
-  SmallVector<int64_t> numbers;
-  size_t at = text.find((key + " = [").str());
-  // "offset_dims" is the end of no other key, but "start_index_map" could be.
-  if (at == StringRef::npos || (at > 0 && (llvm::isAlpha(text[at - 1]) || text[at - 1] == '_')))
-    return numbers;
-  StringRef rest = text.substr(at + key.size() + 4);
-  SmallVector<StringRef> parts;
-  rest.take_until([](char c) { return c == ']'; }).split(parts, ',', -1, false);
-  for (StringRef part : parts) {
-    int64_t number;
-    if (part.trim().getAsInteger(10, number))
-      throw Refused("expected numbers in " + key.str());
-    numbers.push_back(number);
-  }
-  return numbers;
-}
-
-std::optional<int64_t> numberIn(StringRef text, StringRef key) {
-  size_t at = text.find((key + " = ").str());
-  int64_t number;
-  if (at == StringRef::npos || text.substr(at + key.size() + 3).take_while(llvm::isDigit).getAsInteger(10, number))
-    return std::nullopt;
-  return number;
-}
-
 const OpEntry *findOp(StringRef name) {
-  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, shapeOps,   updateOps,
-                                                              reductionOps,   productOps, normalizationOps};
-  if (!name.consume_front("stablehlo.") && !name.consume_front("chlo."))
+  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, shapeOps,   updateOps, reductionOps,
+                                                              productOps,     scatterOps, bitOps,    normalizationOps};
+  if (!name.consume_front("stablehlo.") && !name.consume_front("chlo.") && !name.consume_front("mhlo."))
     return nullptr;
   for (auto family : families)
     for (const OpEntry &entry : family())

@@ -7,6 +7,8 @@
 
 #include "frontend/logical/Compute.h"
 #include "frontend/logical/Known.h"
+#include "frontend/stablehlo/Attributes.h"
+#include "frontend/stablehlo/Batch.h"
 
 #include <map>
 #include <memory>
@@ -59,6 +61,8 @@ public:
   mlir::Operation &op;
   std::vector<Operand> operands;
   std::vector<Operand> results;
+  bool isStep = false; // of a whole training step, in which a mean over the samples is a number as any other
+  const BatchAxes *batches = nullptr; // of a file whose shapes are all numbers; null: open sizes are the batch
 
   // An operand as a value, whatever it is.
   Value value(size_t index);
@@ -68,6 +72,9 @@ public:
   // The type of the only result; its sizes, of which none is open.
   mlir::RankedTensorType resultType() const;
   llvm::SmallVector<int64_t> resultSizes() const;
+  logical::Shape resultShape() const; // of sizes that are known, or the batch
+  // Sizes of parts of an operand as the file has them: all of an axis is the batch where that is it.
+  logical::Shape partSizes(size_t index, llvm::ArrayRef<int64_t> sizes) const;
   bool hasOpenResult() const { return !resultType().hasStaticShape(); }
 
   mlir::Attribute attribute(llvm::StringRef name) const; // null: none
@@ -86,10 +93,6 @@ public:
   void give(Known known) { results.push_back({std::make_shared<const Known>(std::move(known)), {}, {}, nullptr}); }
 };
 
-// "key = [1, 2]" in a text; empty where the key is missing.
-llvm::SmallVector<int64_t> listIn(llvm::StringRef text, llvm::StringRef key);
-// "key = 3" in a text.
-std::optional<int64_t> numberIn(llvm::StringRef text, llvm::StringRef key);
 Known::Type knownTypeOf(mlir::Type element);
 // Bits of integers, below 0 of those without a sign.
 int widthOf(mlir::Type element);
@@ -108,6 +111,14 @@ llvm::ArrayRef<OpEntry> updateOps();
 llvm::ArrayRef<OpEntry> reductionOps();
 llvm::ArrayRef<OpEntry> productOps();
 llvm::ArrayRef<OpEntry> normalizationOps();
+llvm::ArrayRef<OpEntry> scatterOps();
+llvm::ArrayRef<OpEntry> bitOps();
+// The elements of each value's own last axis by ids: [b, i..., n] and [b, i..., k...] give [b, i..., k...].
+logical::Value takeOwn(logical::Ops &ops, const logical::Value &value, const logical::Value &ids);
+// A reduction that is an argmax; false: it is none.
+bool buildArgmax(Call &call);
+// Whether an "and" of integers takes the sign bit of a float.
+bool isSignBit(const Call &call);
 // Null where the op is not known.
 const OpEntry *findOp(llvm::StringRef name);
 

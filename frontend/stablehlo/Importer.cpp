@@ -3,8 +3,6 @@
 
 #include "llvm/ADT/StringExtras.h"
 
-#include <set>
-
 using namespace mlir;
 
 namespace mtc::stablehlo {
@@ -192,6 +190,8 @@ LogicalResult Importer::build(Operation &op, std::vector<Operand> operands, std:
       throw Refused("expected " + std::to_string(known->operands) + " operands, found " +
                     std::to_string(operands.size()));
     Call call(ops, op, std::move(operands));
+    call.isStep = isStep;
+    call.batches = batches.any() ? &batches : nullptr;
     known->build(call);
     call.settle();
     results = std::move(call.results);

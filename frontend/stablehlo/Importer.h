@@ -5,9 +5,11 @@
 #define FRONTEND_STABLEHLO_IMPORTER_H
 
 #include "frontend/stablehlo/Call.h"
+#include "frontend/stablehlo/StepArguments.h"
 #include "frontend/training/Training.h"
 
 #include <map>
+#include <set>
 
 namespace mtc::stablehlo {
 
@@ -18,6 +20,8 @@ public:
   // Makes the ops of the public function. Its results are the outputs, or one mean over the samples is the loss. Errors
   // are at the ops.
   llvm::LogicalResult run(std::vector<training::Output> &outputs, std::vector<MeanTerm> &loss);
+  // Makes the variables and inputs of a whole training step, and its update.
+  llvm::LogicalResult runStep(const StepArguments &given);
 
 private:
   using Values = llvm::DenseMap<mlir::Value, Operand>;
@@ -42,6 +46,14 @@ private:
   llvm::LogicalResult build(mlir::Operation &op, std::vector<Operand> operands, std::vector<Operand> &results);
   llvm::LogicalResult makeResults(llvm::ArrayRef<Operand> results, std::vector<training::Output> &outputs,
                                   std::vector<MeanTerm> &loss);
+  // Step.cpp
+  llvm::LogicalResult findBatch(const StepArguments &given);
+  llvm::LogicalResult makeStepArguments(const StepArguments &given);
+  llvm::LogicalResult makeStepResults(const StepArguments &given, llvm::ArrayRef<Operand> results,
+                                      mlir::OpBuilder::InsertPoint variables);
+  llvm::LogicalResult replace(int64_t number, const StepArgument &argument, const Operand &result);
+  std::string nameOfResult(int64_t number, bool only);
+  llvm::LogicalResult report(const std::string &name, const Operand &result, mlir::OpBuilder::InsertPoint variables);
 
   mlir::OpBuilder &builder;
   mlir::ModuleOp file;
@@ -49,6 +61,9 @@ private:
   mlir::Operation *entry = nullptr;
   int64_t depth = 0, evaluated = 0, knownElements = 0;
   int64_t budget = logical::Ops::maxBudget;
+  bool isStep = false;
+  BatchAxes batches;                   // of a step whose shapes are all numbers
+  std::vector<mlir::Value> stepValues; // inputs and variables, by argument
 };
 
 // Whether an op is a loop or a branch, whose regions are evaluated.

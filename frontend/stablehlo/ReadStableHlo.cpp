@@ -4,6 +4,7 @@
 #include "frontend/mlir/Limits.h"
 #include "frontend/mlir/Prescan.h"
 #include "frontend/stablehlo/Importer.h"
+#include "frontend/stablehlo/Text.h"
 #include "frontend/training/Training.h"
 
 #include "mlir/IR/Verifier.h"
@@ -51,6 +52,17 @@ static LogicalResult makeLoss(OpBuilder &builder, ArrayRef<stablehlo::MeanTerm> 
   return training::buildOptimizer(builder, NameLoc::get(builder.getStringAttr("optimizer")), optimizer);
 }
 
+static LogicalResult makeStep(OpBuilder &builder, ModuleOp file, Location location, const TrainingOptions &options) {
+  if (!options.loss.empty() || !options.metrics.empty() || !options.optimizer.empty() || options.sampleWeights ||
+      options.frozen.any())
+    return emitError(location) << "expected no --loss, --metrics, --optimizer, --sample-weights, --freeze and "
+                                  "--trainable for a step, which has its losses and updates, found one";
+  stablehlo::StepArguments arguments;
+  if (std::string problem = stablehlo::readStepArguments(options, arguments); !problem.empty())
+    return emitError(location) << problem;
+  return stablehlo::Importer(builder, file).runStep(arguments);
+}
+
 OwningOpRef<ModuleOp> readStableHlo(llvm::StringRef text, const std::string &name, int64_t batch,
                                     const TrainingOptions &options, MLIRContext &context,
                                     DiagnosticLines &diagnostics) {
@@ -58,11 +70,8 @@ OwningOpRef<ModuleOp> readStableHlo(llvm::StringRef text, const std::string &nam
     diagnostics.addError(problem);
     return {};
   }
-  if (text.contains(" = stablehlo.") || beginsLine(text, "stablehlo.")) {
-    diagnostics.addError(name + ": error: expected StableHLO in the generic form (\"stablehlo.add\"(...)), found its "
-                                "own: print it with print_generic_op_form=True (docs/import.md)");
-    return {};
-  }
+  if (beginsLine(text, "func.func"))
+    stablehlo::loadTextDialects(context);
   OwningOpRef<ModuleOp> file = parseFile(text, name, batch, context);
   if (!file)
     return {};
@@ -74,6 +83,12 @@ OwningOpRef<ModuleOp> readStableHlo(llvm::StringRef text, const std::string &nam
   builder.setInsertionPointToStart(module->getBody());
   auto model = mt::ModelOp::create(builder, location, title);
   builder.setInsertionPointToStart(&model.getBody().emplaceBlock());
+  if (options.step) {
+    if (failed(makeStep(builder, *file, location, options)) || failed(checkLimits(*module, batch)) ||
+        failed(verify(*module)))
+      return {};
+    return module;
+  }
   std::vector<training::Output> outputs;
   std::vector<stablehlo::MeanTerm> loss;
   if (failed(stablehlo::Importer(builder, *file).run(outputs, loss)))

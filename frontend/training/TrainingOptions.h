@@ -26,6 +26,9 @@ struct TrainingOptions {
   // shapes of inputs with axes of unknown size, by name; "": of the only input
   std::map<std::string, std::vector<int64_t>> inputShapes;
   int64_t length = 0; // length of sequences, the size of an unknown second axis; 0: unknown
+  bool step = false;  // the function of a StableHLO file is a whole training step
+  std::string state;  // its arguments that are state, and the results that replace them: "0-7:1-8,9:10=step"
+  std::string split;  // its arguments with a sample for each index of the first axis: "8=images,9"
 };
 
 } // namespace mtc

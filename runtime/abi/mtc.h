@@ -136,6 +136,16 @@ typedef struct mtc_options {
   /** Passes after which the MLIR text goes to the standard error output: "mt-fuse,mt-schedule", or "all". NULL: none.
    * Flag: `--print-ir-after PASS,...`, in Stages. */
   const char *print_ir_after;
+  /** 1: the function of a StableHLO file is a whole training step, with gradients and updates. 0: it is a model or a
+   * loss. Flag: `--step`, in Model. `state` and `split` say what its arguments are. See docs/import.md. */
+  int step;
+  /** Arguments of a step that are state, each with the number of the result that replaces it, and a name:
+   * "0-7:1-8,9:10=step,11". Numbers begin with 0; an argument without a result stays as it is. NULL: none. Flag:
+   * `--state ARGUMENTS`, in Model. */
+  const char *state;
+  /** Arguments of a step that have a sample for each index of their first axis, with names: "8=images,9=labels". NULL:
+   * none. Flag: `--split ARGUMENTS`, in Model. */
+  const char *split;
 } mtc_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_options)

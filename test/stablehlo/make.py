@@ -56,8 +56,9 @@ files = {
     "private": module(op("stablehlo.abs"), visibility="private"),
     "missing": module(ABS + f"    %y = {CALL}"),
     "dot": module(op("stablehlo.dot_general")),
-    "pretty": "module {\n  func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {\n    %y = stablehlo.abs %x : "
-              "tensor<?x4xf32>\n    return %y : tensor<?x4xf32>\n  }\n}\n",
+    "pretty": "module {\n  func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {\n"
+              "    %y = stablehlo.slice %x [0:2, 1] : (tensor<?x4xf32>) -> tensor<?x4xf32>\n"
+              "    return %y : tensor<?x4xf32>\n  }\n}\n",
     "fixed": module(op("stablehlo.abs")).replace("?x4", "8x4"),
     "count": module(f'    %n = "stablehlo.get_dimension_size"(%x) <{{dimension = 0 : i64}}> : ({T}) -> tensor<i32>\n'
                     '    %c = "stablehlo.compare"(%n, %n) '

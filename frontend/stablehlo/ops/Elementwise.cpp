@@ -192,7 +192,7 @@ void buildMultiply(Call &call) {
 // A sum over the batch divided by the number of samples is a mean.
 bool buildMean(Call &call) {
   const Known *count = call.known(1);
-  if (!count || !count->hasBatch() || count->count() != 1 || !call.operands[0].value)
+  if (call.isStep || !count || !count->hasBatch() || count->count() != 1 || !call.operands[0].value)
     return false;
   const Value &sum = call.operands[0].value;
   auto reduce = sum.stored.getDefiningOp<mt::ReduceOp>();
@@ -243,6 +243,11 @@ void buildLogic(Call &call) {
         logical::computed({call.known(0), call.known(1)}, Known::Type::Boolean,
                           [](ArrayRef<double> values) { return formula(values[0] != 0, values[1] != 0); }));
   Value a = call.value(0), b = call.value(1);
+  if (call.op.getName().stripDialect() == "and" && isSignBit(call)) // the other bits are not there
+    return call.give(call.known(0) || !call.op.getOperand(0).getDefiningOp() ||
+                             call.op.getOperand(0).getDefiningOp()->getName().stripDialect() != "bitcast_convert"
+                         ? b
+                         : a);
   if (!a.isBoolean() || !b.isBoolean())
     throw Refused("bits of integers");
   call.give(logic(call.ops, a, b));
@@ -259,6 +264,29 @@ void buildNot(Call &call) {
   call.give(logical::logicalNot(call.ops, value));
 }
 
+// Of a number of samples, which is 1 or more, times a factor, and a number that is less than the factor, as in the
+// divisor of a variance; none: the number of samples decides.
+std::optional<bool> compareCounts(mt::Compare kind, const Known &a, const Known &b) {
+  if (a.count() != 1 || b.count() != 1 || a.hasBatch() == b.hasBatch())
+    return std::nullopt;
+  bool first = a.hasBatch(); // is the number of samples
+  if ((first ? a : b).numbers[0] <= (first ? b : a).numbers[0])
+    return std::nullopt;
+  switch (kind) {
+  case mt::Compare::eq:
+    return false;
+  case mt::Compare::ne:
+    return true;
+  case mt::Compare::lt:
+  case mt::Compare::le:
+    return !first;
+  case mt::Compare::gt:
+  case mt::Compare::ge:
+    return first;
+  }
+  return std::nullopt;
+}
+
 void buildCompare(Call &call) {
   std::string direction = call.text("comparison_direction");
   static constexpr std::pair<const char *, mt::Compare> kinds[] = {{"EQ", mt::Compare::eq}, {"NE", mt::Compare::ne},
@@ -270,6 +298,8 @@ void buildCompare(Call &call) {
     throw Refused("a comparison '" + direction + "'");
   const Known *a = call.known(0), *b = call.known(1);
   if (a && b && (a->hasBatch() || b->hasBatch())) {
+    if (std::optional<bool> known = compareCounts(kind->second, *a, *b))
+      return call.give(Known::scalar(*known, Known::Type::Boolean));
     // What an exporter asserts of the batch, mtc checks itself.
     for (Operation *user : call.op.getUsers())
       if (user->getName().getStringRef() != "stablehlo.custom_call")

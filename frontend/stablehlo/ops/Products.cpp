@@ -34,6 +34,14 @@ void buildDot(Call &call) {
                              pairsOf(text, "lhs_batching_dimensions", "rhs_batching_dimensions", a, b)));
 }
 
+// The product of the last axis of one and the first axis of the other.
+void buildPlainDot(Call &call) {
+  Value a = call.value(0), b = call.value(1);
+  if (a.rank() < 1 || a.rank() > 2 || b.rank() < 1 || b.rank() > 2)
+    throw Refused("expected a product of matrices or vectors");
+  call.give(logical::product(call.ops, a, b, {{static_cast<int64_t>(a.rank()) - 1, 0}}));
+}
+
 // For "[b, 0, 1, f]": where the letters and the numbers stand. Letters first, then the spatial axes.
 SmallVector<int64_t> axesOf(StringRef list, StringRef letters, size_t rank) {
   SmallVector<StringRef> parts;
@@ -110,7 +118,8 @@ void buildConvolution(Call &call) {
 } // namespace
 
 llvm::ArrayRef<OpEntry> productOps() {
-  static constexpr OpEntry entries[] = {{"dot_general", buildDot, 2}, {"convolution", buildConvolution, 2}};
+  static constexpr OpEntry entries[] = {
+      {"dot_general", buildDot, 2}, {"dot", buildPlainDot, 2}, {"convolution", buildConvolution, 2}};
   return entries;
 }
 

@@ -49,6 +49,8 @@ mt::Reduction kindOf(Call &call) {
 }
 
 void buildReduce(Call &call) {
+  if (buildArgmax(call))
+    return;
   SmallVector<int64_t> axes = call.integers("dimensions");
   mt::Reduction kind = kindOf(call);
   Value value = call.value(0);
@@ -290,6 +292,14 @@ void giveGather(Call &call, ArrayRef<Size> sizes) {
     whole = i == map[0] ? sizes[i].isOne() : sizes[i] == shape[i];
   if (!whole && batching.empty() && places && !places->hasBatch())
     return giveSlices(call, *places, sizes);
+  auto last = static_cast<int64_t>(shape.size()) - 1;
+  if (batching.size() > 1 && llvm::equal(batching, llvm::seq<int64_t>(0, last)) && offsets.empty() &&
+      listIn(text, "start_indices_batching_dims") == batching && map == ArrayRef<int64_t>{last} && collapsed == map &&
+      !shape[last].batch && vector == std::ssize(ids) - 1 && ids.back().isOne() && sizes.size() == shape.size() &&
+      llvm::all_of(sizes, [](const Size &size) { return size.isOne(); })) {
+    ids.pop_back();
+    return call.give(takeOwn(call.ops, call.value(0), logical::reshape(call.ops, call.value(1), ids)));
+  }
   bool own = batching == ArrayRef<int64_t>{0} && listIn(text, "start_indices_batching_dims") == ArrayRef<int64_t>{0};
   if (map.size() != 1 || collapsed != map || (!own && !batching.empty()) || sizes.size() != shape.size() ||
       map[0] < 0 || map[0] >= std::ssize(shape))
@@ -343,7 +353,7 @@ void giveGather(Call &call, ArrayRef<Size> sizes) {
 
 void buildGather(Call &call) {
   SmallVector<int64_t> sizes = call.integers("slice_sizes");
-  giveGather(call, Shape(sizes.begin(), sizes.end()));
+  giveGather(call, call.partSizes(0, sizes));
 }
 void buildDynamicGather(Call &call) { giveGather(call, call.expectKnown(2, "sizes of slices").sizes()); }
 

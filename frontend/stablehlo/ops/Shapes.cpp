@@ -12,6 +12,20 @@ using logical::Indices;
 using logical::Shape;
 using logical::Value;
 
+// A constant whose samples are all alike.
+void giveRepeated(Call &call, const Known &known, ArrayRef<Size> shape) {
+  logical::checkCount(known.shape.size(), shape.size());
+  Indices one = known.shape;
+  for (auto [size, to] : llvm::zip(one, shape))
+    size = to.batch ? 1 : size;
+  Known first = known.remapped(one, [&](ArrayRef<int64_t> indices) { return known.place(indices); });
+  // Of the first sample the indices are those of all others, but for that of the batch.
+  Known all = first.expanded(known.shape);
+  if (all.numbers != known.numbers)
+    throw Refused("a constant with other numbers for each sample");
+  call.give(logical::broadcast(first.lift(call.ops), shape));
+}
+
 void buildConstant(Call &call) {
   auto elements = dyn_cast_or_null<DenseElementsAttr>(call.attribute("value"));
   if (!elements)
@@ -33,6 +47,9 @@ void buildConstant(Call &call) {
                                                 : static_cast<double>(value.getZExtValue());
     });
   known.round();
+  if (call.batches)
+    if (Shape shape = call.resultShape(); llvm::any_of(shape, [](const Size &size) { return size.batch; }))
+      return giveRepeated(call, known, shape);
   call.give(known);
 }
 
@@ -45,8 +62,7 @@ Shape resultShape(Call &call, size_t operand) {
         throw Refused("expected sizes of 1 or more, found " + size.text());
     return shape;
   }
-  SmallVector<int64_t> sizes = call.resultSizes();
-  return Shape(sizes.begin(), sizes.end());
+  return call.resultShape();
 }
 
 bool isStatic(ArrayRef<Size> shape) {
@@ -230,8 +246,7 @@ void giveSlice(Call &call, ArrayRef<int64_t> starts, ArrayRef<Size> limits, Arra
 void buildSlice(Call &call) {
   size_t rank = call.shape(0).size();
   SmallVector<int64_t> limits = call.integers("limit_indices", rank);
-  giveSlice(call, call.integers("start_indices", rank), Shape(limits.begin(), limits.end()),
-            call.integers("strides", rank, 1));
+  giveSlice(call, call.integers("start_indices", rank), call.partSizes(0, limits), call.integers("strides", rank, 1));
 }
 
 void buildDynamicSlice(Call &call) {
@@ -247,6 +262,11 @@ void buildSliceAt(Call &call) {
   if (call.operands.size() != shape.size() + 1)
     throw Refused("expected a start for each axis");
   for (size_t i = 0; i < shape.size(); ++i) {
+    if (Size whole = call.partSizes(0, sizes)[i]; whole.batch) {
+      starts.push_back(0);
+      limits.push_back(whole);
+      continue;
+    }
     SmallVector<int64_t> start = call.expectKnown(i + 1, "a start").integers();
     if (start.size() != 1 || sizes[i] < 1 || sizes[i] > shape[i].times || shape[i].batch)
       throw Refused("expected a part of one element or more, of no more than there are, and not of the batch");
@@ -320,6 +340,7 @@ llvm::ArrayRef<OpEntry> shapeOps() {
                                         {"reverse", buildReverse, 1},
                                         {"get_dimension_size", buildDimensionSize, 1},
                                         {"custom_call", buildCustomCall, anyNumber},
+                                        {"copy", buildBarrier, 1},
                                         {"optimization_barrier", buildBarrier, anyNumber}};
   return entries;
 }

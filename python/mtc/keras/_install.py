@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import collections
 import functools
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -58,7 +59,7 @@ def install(*, strict: bool = False, devices: Optional[str] = None, **options: A
     if "keras" in sys.modules:
         _replace()
     elif not any(isinstance(finder, _WhenImported) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _WhenImported())  # until then a script may choose the back end
+        sys.meta_path.insert(0, _WhenImported("keras", _replace))  # until then a script may choose the back end
 
 
 def uninstall() -> None:
@@ -81,10 +82,14 @@ def _replace() -> None:
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):
-    """Replaces the methods as soon as somebody has imported Keras."""
+    """Does something as soon as somebody has imported a module, such as to replace the methods of Keras."""
+
+    def __init__(self, name: str, then: Callable[[], None]) -> None:
+        self._name = name
+        self._then = then
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Optional[importlib.machinery.ModuleSpec]:
-        if fullname != "keras":
+        if fullname != self._name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
@@ -93,7 +98,7 @@ class _WhenImported(importlib.abc.MetaPathFinder):
 
             def exec_module(module: types.ModuleType) -> None:
                 run(module)
-                _replace()
+                self._then()
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -289,9 +294,25 @@ def main(arguments: Optional[list[str]] = None) -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
     options = parser.parse_args(arguments)
     install(strict=options.strict, devices=options.devices)
+    sys.meta_path.insert(0, _WhenImported("tensorflow", functools.partial(_replace_functions, options.devices)))
     sys.argv = [options.script, *options.arguments]
     sys.path[0] = str(pathlib.Path(options.script).resolve().parent)
     try:
         runpy.run_path(options.script, run_name="__main__")
     finally:
-        print(f"mtc: {summary()}", file=sys.stderr)
+        steps = _lines_of_functions()
+        for line in steps:
+            print(f"mtc: {line}", file=sys.stderr)
+        if not steps or _through or _beside:
+            print(f"mtc: {summary()}", file=sys.stderr)
+
+
+def _replace_functions(devices: Optional[str]) -> None:
+    """Functions of TensorFlow that train become plans, in a script that is run by `main`."""
+    _tf_function: Any = importlib.import_module("mtc.keras._tf_function")
+    _tf_function.install(devices)
+
+
+def _lines_of_functions() -> list[str]:
+    module = sys.modules.get("mtc.keras._tf_function")
+    return list(module.lines()) if module is not None else []

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StableHLO's own text, which frameworks print where the generic form is not asked for. The dialects have no ops here:
+// what is parsed are the operands, attributes and regions of ops that stay unregistered, as of the generic form.
+#ifndef FRONTEND_STABLEHLO_TEXT_H
+#define FRONTEND_STABLEHLO_TEXT_H
+
+#include "mlir/IR/MLIRContext.h"
+
+namespace mtc::stablehlo {
+
+// Lets the parser of a context read the text of the dialects func, stablehlo, chlo and mhlo.
+void loadTextDialects(mlir::MLIRContext &context);
+
+} // namespace mtc::stablehlo
+
+#endif

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps under tf.function, as `python -m mtc.keras` runs them: by MTC, or by TensorFlow with the reason."""
+
+import re
+import subprocess
+import sys
+
+import keras
+import mtc
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+from mtc.keras import _tf_function, _tf_step
+
+BATCH = 8
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    yield
+    _tf_function.uninstall()
+
+
+def images(count):
+    numbers = np.random.default_rng(0)
+    x = numbers.random((count, 10, 10, 1)).astype("float32")
+    return x, (x.mean((1, 2, 3)) * 1000).astype("uint8") % 3
+
+
+def guide():
+    """The custom loop of the tutorial on several devices, under a strategy. Gives one epoch and the variables."""
+    keras.utils.set_random_seed(1)
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    with strategy.scope():
+        model = keras.Sequential([keras.Input((10, 10, 1)), layers.Conv2D(4, 3, activation="relu"),
+                                  layers.MaxPooling2D(), layers.Flatten(), layers.Dense(8, activation="relu"),
+                                  layers.Dense(3)])
+        optimizer = keras.optimizers.Adam(0.01)
+        loss_fn = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum")
+        accuracy = keras.metrics.SparseCategoricalAccuracy()
+
+    @tf.function
+    def train_step(inputs):
+        def step(batch):
+            x, y = batch
+            with tf.GradientTape() as tape:
+                predictions = model(x, training=True)
+                loss = loss_fn(y, predictions) / BATCH
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+            accuracy.update_state(y, predictions)
+            return loss
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(step, args=(inputs,)), axis=None)
+
+    data = tf.data.Dataset.from_tensor_slices(images(4 * BATCH + 5)).batch(BATCH)
+
+    def epoch():
+        losses = [float(train_step(batch)) for batch in strategy.experimental_distribute_dataset(data)]
+        return [*losses, float(accuracy.result())]
+
+    return epoch, train_step, [*model.variables, *optimizer.variables, *accuracy.variables]
+
+
+def test_the_loop_of_the_guide():
+    """Losses, the metric and the variables are TensorFlow's; every step but the first is MTC's, the short one too; the
+    bits are the same on any number of devices."""
+    epoch, _, variables = guide()
+    wanted, expected = epoch() + epoch(), [v.numpy() for v in variables]
+    bits = []
+    for devices in ("cpu:1", "cpu:2", "cpu:3", "cpu:8"):
+        _tf_function.install(devices)
+        epoch, step, variables = guide()
+        found = epoch() + epoch()
+        _tf_function.uninstall()
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        for variable, value in zip(variables, expected):
+            np.testing.assert_allclose(variable.numpy(), value, rtol=1e-3, atol=1e-5, err_msg=variable.path)
+        assert (step.in_plans, step.by_tensorflow, step.checked) == (9, 1, 2)
+        assert step.line() == (f"train_step: 9 calls through MTC on {devices}, in which 2 plans agreed with "
+                               "TensorFlow; 1 call by TensorFlow: the first, which makes the variables")
+        bits.append(b"".join(v.numpy().tobytes() for v in variables))
+    assert len(set(bits)) == 1
+
+
+def adversaries():
+    """Two models, two optimizers and two losses; what a script assigns between steps counts."""
+    keras.utils.set_random_seed(1)
+    g = keras.Sequential([keras.Input((3,)), layers.Dense(8, activation="gelu"), layers.Dense(4)])
+    d = keras.Sequential([keras.Input((4,)), layers.Dense(8, activation="leaky_relu"), layers.LayerNormalization(),
+                          layers.Dense(1)])
+    first, second = keras.optimizers.Adam(1e-3, beta_1=0.5), keras.optimizers.RMSprop(1e-3)
+    loss = keras.losses.BinaryCrossentropy(from_logits=True)
+    mean = keras.metrics.Mean()
+
+    class Trainer:
+        @tf.function
+        def step(self, x, z, scale, *, smooth):
+            with tf.GradientTape() as of_g, tf.GradientTape() as of_d:
+                fake = g(z, training=True)
+                a, b = d(x, training=True), d(fake, training=True)
+                for_g = loss(tf.ones_like(b), b)
+                for_d = (loss(smooth * tf.ones_like(a), a) + loss(tf.zeros_like(b), b)) * scale
+            first.apply_gradients(zip(of_g.gradient(for_g, g.trainable_variables), g.trainable_variables))
+            second.apply_gradients(zip(of_d.gradient(for_d, d.trainable_variables), d.trainable_variables))
+            mean.update_state(for_d)
+            return {"g": for_g, "d": for_d, "none": None}
+
+    trainer, numbers = Trainer(), np.random.default_rng(0)
+    x, z = numbers.standard_normal((40, 4)).astype("f4"), numbers.standard_normal((40, 3)).astype("f4")
+
+    def epochs():
+        seen = []
+        for epoch in range(3):
+            for i in range(0, 40, BATCH):
+                logs = trainer.step(tf.constant(x[i:i + BATCH]), tf.constant(z[i:i + BATCH]), tf.constant(0.5 + epoch),
+                                    smooth=0.9)
+                assert logs["none"] is None
+                seen += [float(logs["g"]), float(logs["d"])]
+            seen.append(float(mean.result()))
+            mean.reset_state()
+            g.layers[0].kernel.assign(g.layers[0].kernel * 0.5)
+            first.learning_rate = 5e-4
+        return seen
+
+    return epochs, [*g.variables, *d.variables, *first.variables, *second.variables]
+
+
+def test_two_optimizers():
+    epochs, variables = adversaries()
+    wanted, expected = epochs(), [v.numpy() for v in variables]
+    _tf_function.install("cpu:1")
+    epochs, variables = adversaries()
+    np.testing.assert_allclose(epochs(), wanted, rtol=1e-5, atol=1e-6)
+    for variable, value in zip(variables, expected):
+        np.testing.assert_allclose(variable.numpy(), value, rtol=1e-3, atol=1e-5, err_msg=variable.path)
+    (step,) = _tf_function.functions
+    assert (step.in_plans, step.by_tensorflow) == (14, 1)
+
+
+def dropout(model, x):
+    return tf.reduce_mean(tf.nn.dropout(model(x), 0.5) ** 2)
+
+
+def reverse(model, x):
+    return tf.reduce_mean((model(x) - model(tf.reverse(x, [0]))) ** 2)
+
+
+def best(model, x):
+    return tf.reduce_mean(tf.sort(model(x), axis=0)[:2])
+
+
+def part(model, x):
+    return tf.reduce_mean(model(x[:4]) ** 2)
+
+
+def samples(model, x):
+    return tf.reduce_mean(model(x) @ tf.transpose(model(x)))
+
+
+def predictions(model, x):
+    made = model(x)
+    return tf.reduce_mean(made ** 2), made
+
+
+REFUSED = {dropout: "it draws random numbers, as dropout does", reverse: "op stablehlo.reverse: a part of the samples",
+           best: "op stablehlo.sort", part: "op stablehlo.slice: a part of the samples of a batch",
+           samples: "each sample with every other|a product of every sample with every other",
+           predictions: r"a result with the batch as an axis, \[b, 2\]"}
+
+
+def looping(loss):
+    """Steps of SGD of this loss."""
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((3,)), layers.Dense(4, activation="tanh"), layers.Dense(2)])
+    optimizer = keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def step(x):
+        tf.random.set_seed(5)
+        with tf.GradientTape() as tape:
+            made = loss(model, x)
+        value = made[0] if isinstance(made, tuple) else made
+        optimizer.apply_gradients(zip(tape.gradient(value, model.trainable_variables), model.trainable_variables))
+        return made
+
+    numbers = np.random.default_rng(0)
+    tf.random.set_seed(5)
+    for _ in range(4):
+        step(tf.constant(numbers.standard_normal((BATCH, 3)).astype("f4")))
+    return step, [v.numpy() for v in model.variables]
+
+
+@pytest.mark.parametrize("loss", list(REFUSED), ids=lambda loss: loss.__name__)
+def test_what_tensorflow_goes_on_with(loss):
+    """The reason is said, and nothing is trained twice."""
+    _, expected = looping(loss)
+    _tf_function.install("cpu:1")
+    step, found = looping(loss)
+    assert step.in_plans == 0 and step.by_tensorflow == 4
+    (reason,) = step.reasons
+    assert step.reasons[reason] == 3
+    assert re.search(REFUSED[loss], reason), reason
+    for a, b in zip(found, expected):
+        assert a.tobytes() == b.tobytes()
+
+
+def test_a_step_that_differs_stays_with_tensorflow(monkeypatch):
+    _, expected = looping(lambda model, x: tf.reduce_mean(model(x) ** 2))
+    _tf_function.install("cpu:1")
+    original = _tf_step.TensorFlowStep.__call__
+
+    def wrong(self, tensors):
+        outcome = original(self, tensors)
+        outcome.state[0] = outcome.state[0] + np.float32(1e-3)
+        return outcome
+
+    monkeypatch.setattr(_tf_step.TensorFlowStep, "__call__", wrong)
+    step, found = looping(lambda model, x: tf.reduce_mean(model(x) ** 2))
+    assert step.in_plans == 0 and "the step differs from TensorFlow's in 1 of" in step.line()
+    for a, b in zip(found, expected):
+        assert a.tobytes() == b.tobytes()
+
+
+def test_functions_that_do_not_train():
+    _tf_function.install("cpu:1")
+
+    @tf.function
+    def forward(x):
+        return 2 * x
+
+    @tf.function(reduce_retracing=True)
+    def outer(x):
+        return forward(x) + 1
+
+    for _ in range(3):
+        assert float(outer(tf.constant(1.0))) == 3 and float(forward(tf.constant(1.0))) == 2
+    assert _tf_function.lines() == []
+    assert forward.get_concrete_function(tf.constant(1.0)) is not None
+
+
+def test_a_file_of_tensorflow(tmp_path):
+    """The text that TensorFlow writes, by mtc.compile: the losses are TensorFlow's."""
+    w = tf.Variable(np.random.default_rng(1).standard_normal((3, 2)).astype("f4"))
+
+    @tf.function(jit_compile=True)
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((tf.matmul(x, w) - y) ** 2)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    numbers = np.random.default_rng(0)
+    x, y = numbers.standard_normal((40, 3)).astype("f4"), numbers.standard_normal((40, 2)).astype("f4")
+    text = step.experimental_get_compiler_ir(tf.constant(x[:8]), tf.constant(y[:8]))(stage="stablehlo")
+    path = tmp_path / "step.mlir"
+    path.write_text(text if isinstance(text, str) else text.decode())
+    plan = mtc.compile(path, batch_size=8, step=True, state="2:1=w", split="0=x,1=y")
+    with mtc.Session(plan, "cpu:2") as session:
+        session.variables["w"] = w.numpy()
+        for i in range(0, 40, 8):
+            loss = float(step(tf.constant(x[i:i + 8]), tf.constant(y[i:i + 8])))
+            logs = session.train_step({"x": x[i:i + 8], "y": y[i:i + 8]})
+            assert logs["loss"] == pytest.approx(loss, rel=1e-5)
+        np.testing.assert_allclose(session.variables["w"], w.numpy(), rtol=1e-5, atol=1e-6)
+
+
+SCRIPT = """
+import keras, numpy as np, tensorflow as tf
+keras.utils.set_random_seed(1)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+optimizer = keras.optimizers.Adam()
+@tf.function
+def train(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x) ** 2)
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    return loss
+for _ in range(5):
+    train(tf.ones((4, 3)))
+"""
+
+
+def test_a_script(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "-m", "mtc.keras", "--devices", "cpu:2", str(path)], capture_output=True,
+                          text=True, check=True)
+    assert done.stderr.splitlines()[-1] == (
+        "mtc: train: 4 calls through MTC on cpu:2, in which 1 plan agreed with TensorFlow; 1 call by TensorFlow: the "
+        "first, which makes the variables")
