@@ -27,11 +27,12 @@
     %z = "stablehlo.batch_norm_inference"(%dx, %ds, %do, %mean, %variance) <{epsilon = 1.000000e-03 : f32, feature_index = 3 : i64}> : (tensor<?x3x3x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<?x3x3x4xf32>
     %zero = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
     %ones = "stablehlo.constant"() <{value = dense<1.0> : tensor<3x3xf32>}> : () -> tensor<3x3xf32>
-    %many = "stablehlo.reduce_window"(%ones, %zero) <{window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 2>, padding = dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>}> ({
+    %rim = "stablehlo.pad"(%ones, %zero) <{edge_padding_low = array<i64: 0, 0>, edge_padding_high = array<i64: 1, 0>, interior_padding = array<i64: 0, 0>}> : (tensor<3x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+    %many = "stablehlo.reduce_window"(%rim, %zero) <{window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 2>, padding = dense<[[0, 0], [0, 1]]> : tensor<2x2xi64>}> ({
     ^bb0(%a: tensor<f32>, %c: tensor<f32>):
       %both = "stablehlo.add"(%a, %c) : (tensor<f32>, tensor<f32>) -> tensor<f32>
       "stablehlo.return"(%both) : (tensor<f32>) -> ()
-    }) : (tensor<3x3xf32>, tensor<f32>) -> tensor<2x2xf32>
+    }) : (tensor<4x3xf32>, tensor<f32>) -> tensor<2x2xf32>
     %sums = "stablehlo.reduce_window"(%z, %zero) <{window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>, padding = dense<[[0, 0], [0, 1], [0, 1], [0, 0]]> : tensor<4x2xi64>}> ({
     ^bb0(%a: tensor<f32>, %c: tensor<f32>):
       %both = "stablehlo.add"(%a, %c) : (tensor<f32>, tensor<f32>) -> tensor<f32>
