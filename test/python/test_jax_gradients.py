@@ -116,6 +116,21 @@ def of_penalized():
     return penalized, {"first": numbers(3, 3, 2, 4), "second": numbers(2, 2, 4, 3)}, {"x": numbers(8, 6, 6, 2)}
 
 
+def adapted(p, batch):
+    """A gradient through a gradient, of a convolution and pools."""
+    def inner(p):
+        x = jnp.tanh(convolved(batch["x"], p["kernel"]))
+        x = pooled(x, "max", (3, 3), (2, 2), "SAME") + pooled(x, "sum", (2, 2), (2, 2)) / 4
+        return jnp.mean((jnp.mean(x, (1, 2)) @ p["w"] - batch["y"]) ** 2)
+
+    return inner(jax.tree.map(lambda a, g: a - 0.1 * g, p, jax.grad(inner)(p)))
+
+
+def of_adapted():
+    return (adapted, {"kernel": numbers(3, 3, 2, 4), "w": numbers(4, 3)},
+            {"x": numbers(8, 6, 6, 2, scale=1), "y": numbers(8, 3)})
+
+
 def looked_up(p, batch):
     """Rows of a table, and elements of each sample."""
     x = jnp.tanh(p["table"][batch["ids"]]).mean(1) @ p["w"]
@@ -144,7 +159,7 @@ def of_private():
             {"x": numbers(8, 7, 6, 2, scale=1), "y": numbers(8, 4)})
 
 
-CASES = {f.__name__[3:]: f for f in (of_convnet, of_forms, of_normalized, of_penalized, of_looked_up, of_private)}
+CASES = {f.__name__[3:]: f for f in (of_convnet, of_forms, of_normalized, of_penalized, of_adapted, of_looked_up, of_private)}
 
 
 def step_of(gradients, rate=0.05):

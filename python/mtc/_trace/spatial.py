@@ -13,6 +13,7 @@ from mtc._trace.layout import broadcast, expand_dims, reshape, squeeze, transpos
 from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
 Pads = Sequence[tuple[int, int]]
+LOWEST = float(np.finfo(np.float32).min)
 
 
 def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads, dilation: Sequence[int] = (),
@@ -108,6 +109,27 @@ def maximum_gradient(gradient: Value, value: Value, window: Sequence[int], strid
     text = (f"graph.pool_gradient {{0}} at {{1}} window {windows.taps} strides {windows.strides} padding "
             f"{[n for pair in windows.padding for n in pair]}")
     return windows.back(x.graph.operation("pool_gradient", (dy, x), text, x.shape, "f32"))
+
+
+def at_maximum(tangents: Value, value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> Value:
+    """Of each window the tangent at the first of the largest elements of the value: tap by tap, the larger one."""
+    if any(isinstance(n, Batch) and (w, s, tuple(p)) != (1, 1, (0, 0))
+           for n, w, s, p in zip(value.shape, window, strides, padding)):
+        raise Refused("windows over the samples")
+    low, high = [p[0] for p in padding], [p[1] for p in padding]
+    x, dx = moves.pad(value, LOWEST, low, high), moves.pad(tangents, 0.0, low, high)
+    counts = [1 if isinstance(n, Batch) else (n - w) // s + 1 for n, w, s in zip(x.shape, window, strides)]
+    largest: Optional[Value] = None
+    for tap in np.ndindex(*window):
+        limits = [None if isinstance(n, Batch) else int(t) + (c - 1) * s + 1
+                  for n, t, c, s in zip(x.shape, tap, counts, strides)]
+        here, tangent = (moves.slice_(v, [int(t) for t in tap], limits, list(strides)) for v in (x, dx))
+        if largest is None:
+            largest, chosen = here, tangent
+        else:
+            chosen = e.select(e.compare("gt", here, largest), tangent, chosen)
+            largest = e.binary("maximum", here, largest)
+    return chosen
 
 
 class _Windows:
