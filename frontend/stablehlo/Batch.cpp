@@ -343,9 +343,11 @@ BatchAxes::BatchAxes(Block &body, ArrayRef<mlir::Value> starts, int64_t samples)
 static void separate(Block &body) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body))) {
     StringRef kind = op.getName().stripDialect();
-    bool made = kind == "iota" || (kind == "broadcast_in_dim" && fileSizes(op.getOperand(0)).empty());
+    bool made = kind == "iota" ||
+                (kind == "broadcast_in_dim" && op.getNumOperands() == 1 && fileSizes(op.getOperand(0)).empty());
     auto elements = kind == "constant" ? op.getAttrOfType<DenseElementsAttr>("value") : DenseElementsAttr();
-    if ((!made && !(elements && elements.isSplat())) || op.getNumResults() != 1 || op.getResult(0).hasOneUse())
+    if ((!made && !(elements && elements.isSplat())) || op.getNumResults() != 1 || op.use_empty() ||
+        op.getResult(0).hasOneUse())
       continue;
     for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(op.getResult(0).getUses()))) {
       OpBuilder builder(&op);

@@ -160,7 +160,9 @@ logical::Shape Call::resultShape() const {
 
 logical::Shape Call::partSizes(size_t index, ArrayRef<int64_t> sizes) const {
   logical::Shape parts(sizes.begin(), sizes.end()), all = shape(index);
-  auto type = cast<RankedTensorType>(op.getOperand(index).getType());
+  auto type = dyn_cast<RankedTensorType>(op.getOperand(index).getType());
+  if (!type || type.getRank() != std::ssize(all))
+    throw Refused("expected an operand of the type of its value");
   for (size_t i = 0; batches && i < std::min(parts.size(), all.size()); ++i)
     if (all[i].batch && sizes[i] != 1) {
       if (sizes[i] != type.getDimSize(static_cast<unsigned>(i)))
@@ -215,7 +217,7 @@ StringRef Call::reducer() const {
 
 const OpEntry *findOp(StringRef name) {
   static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, shapeOps,   updateOps, reductionOps,
-                                                              productOps,     scatterOps, bitOps};
+                                                              productOps,     scatterOps, bitOps,    normalizationOps};
   if (!name.consume_front("stablehlo.") && !name.consume_front("chlo.") && !name.consume_front("mhlo."))
     return nullptr;
   for (auto family : families)

@@ -196,13 +196,14 @@ LogicalResult Importer::makeStepResults(const StepArguments &given, ArrayRef<Ope
     if (auto variable = value.getDefiningOp<mt::VariableOp>())
       names.insert(variable.getName().str());
   auto numbers = llvm::count_if(entry->getRegion(0).front().back().getOpOperands(), [&](OpOperand &result) {
-    return !replaced.contains(result.getOperandNumber()) && cast<ShapedType>(result.get().getType()).getRank() == 0;
+    auto type = dyn_cast<RankedTensorType>(result.get().getType());
+    return !replaced.contains(result.getOperandNumber()) && type && type.getRank() == 0;
   });
   for (int64_t i = 0; i < std::ssize(results); ++i) {
     if (replaced.contains(i))
       continue;
-    auto type = cast<ShapedType>(entry->getRegion(0).front().back().getOperand(i).getType());
-    std::string name = nameOfResult(i, numbers == 1 && type.getRank() == 0);
+    auto type = dyn_cast<RankedTensorType>(entry->getRegion(0).front().back().getOperand(i).getType());
+    std::string name = nameOfResult(i, numbers == 1 && type && type.getRank() == 0);
     if (!names.insert(name).second)
       names.insert(name += "_" + std::to_string(i));
     if (failed(report(name, results[i], variables)))

@@ -245,7 +245,7 @@ private:
   }
 
   ParseResult apply(Region &region, const std::string &op) {
-    if (state.operands.size() != 2)
+    if (state.operands.size() != 2 || !StringRef(op).starts_with("stablehlo."))
       return parser.emitError(parser.getNameLoc(), "expected one value to reduce");
     Type type = state.operands[1].getType();
     Block &block = region.emplaceBlock();

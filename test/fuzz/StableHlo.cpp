@@ -14,7 +14,8 @@ using mtc::stablehlo::OpEntry;
 std::vector<OpEntry> allOps() {
   std::vector<OpEntry> ops;
   for (auto family : {mtc::stablehlo::elementwiseOps, mtc::stablehlo::shapeOps, mtc::stablehlo::reductionOps,
-                      mtc::stablehlo::productOps})
+                      mtc::stablehlo::productOps, mtc::stablehlo::scatterOps, mtc::stablehlo::bitOps,
+                      mtc::stablehlo::normalizationOps})
     ops.insert(ops.end(), family().begin(), family().end());
   return ops;
 }
@@ -92,7 +93,12 @@ private:
                                                    "rhs_contracting_dimensions",
                                                    "lhs_batching_dimensions",
                                                    "rhs_batching_dimensions",
-                                                   "start_indices_batching_dims"};
+                                                   "start_indices_batching_dims",
+                                                   "update_window_dims",
+                                                   "inserted_window_dims",
+                                                   "input_batching_dims",
+                                                   "scatter_indices_batching_dims",
+                                                   "scatter_dims_to_operand_dims"};
     std::string text;
     for (const char *key : keys)
       if (choices.once(2))
@@ -122,6 +128,8 @@ private:
               : dimensions());
     if (name == "dot_general")
       add("dot_dimension_numbers", dimensions());
+    if (name == "scatter")
+      add("scatter_dimension_numbers", dimensions());
     if (name == "compare")
       add("comparison_direction",
           std::string("#stablehlo<comparison_direction ") + choices.of({"EQ", "LT", "GE", "NE", "X"}) + ">");
@@ -133,6 +141,10 @@ private:
     for (const char *key : {"iota_dimension", "dimension", "feature_group_count", "batch_group_count"})
       if (uses(name, key))
         add(key, std::to_string(choices.number()) + " : i64");
+    if (name.starts_with("batch_norm")) {
+      add("epsilon", choices.of({"1.0e-3 : f32", "0.0 : f32", "1 : i64"}));
+      add("feature_index", std::to_string(choices.below(4)) + " : i64");
+    }
     if (name == "custom_call")
       add("call_target_name", choices.of({"\"Sharding\"", "\"mhlo.erf\"", "\"shape_assertion\"", "\"f\"", "1"}));
     return text;
@@ -199,7 +211,7 @@ private:
     std::string given = attributes(name);
     given = held.empty() ? given : held + (given.empty() ? "" : ", " + given);
     std::string region;
-    if (name == "reduce" || name == "reduce_window" || choices.once(60))
+    if (name == "reduce" || name == "reduce_window" || name == "scatter" || choices.once(60))
       region = std::string(" ({\n    ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n      %c = \"stablehlo.") +
                choices.of({"add", "maximum", "minimum", "or", "multiply"}) +
                "\"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>\n      \"stablehlo.return\"(%c) : "
@@ -240,8 +252,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!mtc::isStableHlo(text))
     return 0;
   mtc::TrainingOptions options;
-  options.loss = "mse";
-  options.optimizer = "sgd";
+  if (choices.once(3)) { // a whole step, of a batch of any size or of a fixed one
+    options.step = true;
+    options.state = choices.of({"1:0", "1:0,2", "1,2:0", "2:0", "1-2:0-1"});
+    options.split = choices.of({"0", "0,2", "0-1"});
+    if (choices.once(2))
+      std::replace(text.begin(), text.end(), '?', choices.of({"2", "4", "6"})[0]);
+  } else {
+    options.loss = "mse";
+    options.optimizer = "sgd";
+  }
   constexpr int64_t batch = 10;
   mlir::MLIRContext &context = sharedContext();
   mtc::DiagnosticLines diagnostics(context, "fuzz.mlir", nullptr);

@@ -15,7 +15,11 @@ StringRef nameOf(Operation *op) { return op ? op->getName().getStringRef() : Str
 
 // Whether the value of the file counts along this axis.
 bool countsAlong(mlir::Value value, int64_t axis) {
-  while (Operation *op = value.getDefiningOp()) {
+  constexpr int maxOps = 16;
+  for (int i = 0; i < maxOps; ++i) {
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return false;
     StringRef name = nameOf(op);
     if (name == "stablehlo.iota" || name == "stablehlo.dynamic_iota") {
       auto along = op->getAttrOfType<IntegerAttr>("iota_dimension");
@@ -30,6 +34,8 @@ bool countsAlong(mlir::Value value, int64_t axis) {
     } else if (name != "stablehlo.convert") {
       return false;
     }
+    if (op->getNumOperands() == 0)
+      return false;
     value = op->getOperand(0);
   }
   return false;
@@ -46,6 +52,8 @@ bool choosesLarger(Operation &op) {
     if (!llvm::is_contained({"stablehlo.compare", "stablehlo.select", "stablehlo.minimum", "stablehlo.or",
                              "stablehlo.and", "stablehlo.return"},
                             name))
+      return false;
+    if (inner.getNumOperands() < 2)
       return false;
     first |= name == "stablehlo.minimum" && inner.getOperand(0) == body.getArgument(1) &&
              inner.getOperand(1) == body.getArgument(3);
@@ -94,7 +102,8 @@ bool isSignBit(const Call &call) {
       return true;
     // In a step the mask may have the batch.
     mlir::Value other = call.op.getOperand(1 - i);
-    if (Operation *broadcast = other.getDefiningOp(); nameOf(broadcast) == "stablehlo.broadcast_in_dim")
+    if (Operation *broadcast = other.getDefiningOp();
+        nameOf(broadcast) == "stablehlo.broadcast_in_dim" && broadcast->getNumOperands() > 0)
       other = broadcast->getOperand(0);
     auto elements = other.getDefiningOp() ? other.getDefiningOp()->getAttrOfType<DenseIntElementsAttr>("value")
                                           : DenseIntElementsAttr();
@@ -107,8 +116,8 @@ bool isSignBit(const Call &call) {
 
 bool buildArgmax(Call &call) {
   SmallVector<int64_t> axes = call.integers("dimensions");
-  if (call.operands.size() != 4 || axes.size() != 1 || !countsAlong(call.op.getOperand(1), axes[0]) ||
-      !choosesLarger(call.op))
+  if (call.operands.size() != 4 || call.op.getNumResults() != 2 || axes.size() != 1 ||
+      !countsAlong(call.op.getOperand(1), axes[0]) || !choosesLarger(call.op))
     return false;
   Value value = call.value(0);
   size_t axis = logical::checkAxis(axes[0], value.rank());

@@ -14,7 +14,8 @@ using logical::Value;
 
 // A constant whose samples are all alike.
 void giveRepeated(Call &call, const Known &known, ArrayRef<Size> shape) {
-  Indices one = known.shape, from;
+  logical::checkCount(known.shape.size(), shape.size());
+  Indices one = known.shape;
   for (auto [size, to] : llvm::zip(one, shape))
     size = to.batch ? 1 : size;
   Known first = known.remapped(one, [&](ArrayRef<int64_t> indices) { return known.place(indices); });
@@ -275,6 +276,37 @@ void buildSliceAt(Call &call) {
   giveSlice(call, starts, limits, SmallVector<int64_t>(shape.size(), 1));
 }
 
+// Of a few numbers that the file says; none: they become too many.
+std::optional<Known> paddedNumbers(const Known &known, double fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+                                   ArrayRef<int64_t> interior) {
+  constexpr int64_t most = int64_t{1} << 16;
+  logical::Indices shape, from(known.shape.size());
+  int64_t count = 1;
+  for (auto [size, before, after, inner] : llvm::zip(known.shape, low, high, interior)) {
+    shape.push_back(size < 1 ? 0 : before + size + logical::multiply(size - 1, inner) + after);
+    if (shape.back() < 1)
+      return std::nullopt;
+    count = logical::multiply(count, shape.back());
+  }
+  if (count > most)
+    return std::nullopt;
+  Known result = Known::zeros(shape, known.type), places = result;
+  llvm::fill(result.numbers, fill);
+  int64_t next = 0;
+  places.remapped(shape, [&](ArrayRef<int64_t> indices) {
+    bool inside = true;
+    for (size_t i = 0; i < from.size(); ++i) {
+      int64_t offset = indices[i] - low[i], step = interior[i] + 1;
+      from[i] = offset / step;
+      inside &= offset >= 0 && offset % step == 0 && from[i] < known.shape[i];
+    }
+    if (inside)
+      result.numbers[next] = known.numbers[known.place(from)];
+    return next++;
+  });
+  return result;
+}
+
 void buildPad(Call &call) {
   size_t rank = call.shape(0).size();
   SmallVector<int64_t> low = call.integers("edge_padding_low", rank), high = call.integers("edge_padding_high", rank),
@@ -286,6 +318,10 @@ void buildPad(Call &call) {
       throw Refused("expected paddings below 2^31");
   if (fill.count() != 1 || fill.hasBatch() || llvm::any_of(interior, [](int64_t n) { return n < 0; }))
     throw Refused("expected one number to pad with, and interior_padding of 0 or more");
+  const Known *known = call.known(0);
+  if (std::optional<Known> made =
+          known && !known->hasBatch() ? paddedNumbers(*known, fill.numbers[0], low, high, interior) : std::nullopt)
+    return call.give(*made);
   call.give(logical::pad(call.ops, call.value(0), fill.numbers[0], low, high, interior));
 }
 

@@ -344,6 +344,15 @@ def _maximum_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
                                     p["window_strides"], p["padding"])
 
 
+@rule("select_and_gather_add")
+def _at_maximum(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    p = equation.params
+    if p["select_prim"].name != "ge" or any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
+        raise Refused("tangents of windows with a dilation, or that do not select by ge")
+    return spatial.at_maximum(r.value(inputs[0]), r.value(inputs[1]), [int(n) for n in p["window_dimensions"]],
+                              p["window_strides"], p["padding"])
+
+
 @rule("reduce_window_max", "reduce_window_sum")
 def _window(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     p = equation.params
