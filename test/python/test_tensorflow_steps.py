@@ -280,6 +280,53 @@ for _ in range(5):
 """
 
 
+OWN_STEP = """
+import tensorflow as tf
+import keras, numpy as np
+keras.utils.set_random_seed(1)
+class Distiller(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.student, self.teacher = [keras.Sequential([keras.Input((6,)), keras.layers.Dense(n, "relu"),
+                                                        keras.layers.Dense(3)]) for n in (4, 8)]
+        self.tracker = keras.metrics.Mean(name="loss")
+    def call(self, x):
+        return self.student(x)
+    def train_step(self, data):
+        x, y = data
+        soft = tf.nn.softmax(self.teacher(x, training=False) / 3)
+        with tf.GradientTape() as tape:
+            made = self.student(x, training=True)
+            loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, made, from_logits=True)
+                                  + keras.losses.kl_divergence(soft, tf.nn.softmax(made / 3)))
+        variables = self.student.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        self.tracker.update_state(loss)
+        return {"loss": self.tracker.result()}
+model = Distiller()
+model.compile(optimizer=keras.optimizers.Adam(0.01))
+numbers = np.random.default_rng(0)
+x, y = numbers.random((100, 6)).astype("f4"), numbers.integers(0, 3, 100)
+for epochs in (2, 1):
+    print(model.fit(x, y, epochs=epochs, batch_size=16, shuffle=False, verbose=0).history["loss"])
+"""
+
+
+def test_a_train_step_of_a_model(tmp_path):
+    """Keras has the loop; its steps are those of a plan, but the first."""
+    path = tmp_path / "script.py"
+    path.write_text(OWN_STEP)
+    wanted, done = (subprocess.run([sys.executable, *words, str(path)], capture_output=True, text=True, check=True)
+                    for words in ([], ["-m", "mtc.keras", "--devices", "cpu:2"]))
+    lines = done.stderr.splitlines()
+    assert lines[-2] == ("mtc: Distiller.train_step: 20 calls through MTC on cpu:2, in which 2 plans agreed with "
+                         "TensorFlow; 1 call by TensorFlow: the first, which makes the variables")
+    assert lines[-1].startswith("mtc: 2 calls of fit in Keras (distiller: expected Keras' own train_step")
+    losses = [[float(n) for n in re.findall(r"[0-9.]+", run.stdout)] for run in (wanted, done)]
+    assert len(losses[0]) == 3
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+
+
 def test_a_script(tmp_path):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
