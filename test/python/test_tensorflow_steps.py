@@ -137,6 +137,56 @@ def test_two_optimizers():
     assert (step.in_plans, step.by_tensorflow) == (14, 1)
 
 
+def attention():
+    q = keras.Input((5, 6))
+    made = layers.LayerNormalization()(layers.MultiHeadAttention(2, 3)(q, q))
+    return keras.Model(q, layers.Dense(3)(layers.GlobalAveragePooling1D()(made)))
+
+
+# name -> layers, the shape of a sample, the optimizer
+MODELS = {
+    "embedding": (lambda: keras.Sequential([keras.Input((5,), dtype="int64"), layers.Embedding(11, 6), layers.Flatten(),
+                                            layers.BatchNormalization(), layers.Dense(3, kernel_regularizer="l2")]),
+                  (5,), lambda: keras.optimizers.SGD(0.1, momentum=0.9)),
+    "recurrent": (lambda: keras.Sequential([keras.Input((5, 6)), layers.GRU(4), layers.Dense(3)]), (5, 6),
+                  lambda: keras.optimizers.RMSprop(0.01)),
+    "attention": (attention, (5, 6), lambda: keras.optimizers.AdamW(0.01, clipnorm=1.0)),
+    "images": (lambda: keras.Sequential([
+        keras.Input((9, 9, 2)), layers.Conv2D(6, 3, strides=2, padding="same", use_bias=False),
+        layers.BatchNormalization(), layers.ReLU(), layers.DepthwiseConv2D(3, padding="same"),
+        layers.AveragePooling2D(2, padding="same"), layers.Conv2DTranspose(4, 3, strides=2, padding="same"),
+        layers.GlobalAveragePooling2D(), layers.Dense(3)]), (9, 9, 2),
+        lambda: keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.01, 100), use_ema=True)),
+}
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_layers(name):
+    """Their gradients as TensorFlow writes them."""
+    def losses():
+        keras.utils.set_random_seed(1)
+        model, optimizer = MODELS[name][0](), MODELS[name][2]()
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+        @tf.function
+        def step(x, y):
+            with tf.GradientTape() as tape:
+                value = loss(y, model(x, training=True)) + sum(model.losses)
+            optimizer.apply_gradients(zip(tape.gradient(value, model.trainable_variables), model.trainable_variables))
+            return value
+
+        numbers = np.random.default_rng(0)
+        x = numbers.random((48, *MODELS[name][1])).astype("f4")
+        x, y = (10 * x).astype("int64") if name == "embedding" else x, numbers.integers(0, 3, 48)
+        return [float(step(tf.constant(x[i:i + 16]), tf.constant(y[i:i + 16]))) for i in (0, 16, 32, 0, 16, 32)]
+
+    wanted = losses()
+    _tf_function.install("cpu:2")
+    np.testing.assert_allclose(losses(), wanted, rtol=1e-5)
+    (step,) = _tf_function.functions
+    assert (step.in_plans, step.by_tensorflow) == (5, 1), step.line()
+
+
 def dropout(model, x):
     return tf.reduce_mean(tf.nn.dropout(model(x), 0.5) ** 2)
 

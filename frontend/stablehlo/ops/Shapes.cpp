@@ -276,6 +276,34 @@ void buildSliceAt(Call &call) {
   giveSlice(call, starts, limits, SmallVector<int64_t>(shape.size(), 1));
 }
 
+// A constant with elements of `fill` around and between its own.
+Known padded(const Known &known, double fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+             ArrayRef<int64_t> between) {
+  Indices sizes, at(known.shape.size(), 0);
+  for (auto [i, size] : llvm::enumerate(known.shape)) {
+    sizes.push_back(low[i] + high[i] + size + std::max<int64_t>(size - 1, 0) * between[i]);
+    if (size < 1 || sizes.back() < 1)
+      throw Refused("expected a result of one element or more");
+  }
+  Known result = Known::zeros(sizes, known.type);
+  result.width = known.width;
+  llvm::fill(result.numbers, fill);
+  for (double number : known.numbers) {
+    int64_t place = 0;
+    bool inside = true;
+    for (size_t i = 0; i < at.size(); ++i) {
+      int64_t to = low[i] + at[i] * (between[i] + 1);
+      inside &= to >= 0 && to < sizes[i];
+      place = inside ? place * sizes[i] + to : 0;
+    }
+    if (inside)
+      result.numbers[place] = number;
+    for (size_t axis = at.size(); axis > 0 && ++at[axis - 1] == known.shape[axis - 1]; --axis)
+      at[axis - 1] = 0;
+  }
+  return result;
+}
+
 void buildPad(Call &call) {
   size_t rank = call.shape(0).size();
   SmallVector<int64_t> low = call.integers("edge_padding_low", rank), high = call.integers("edge_padding_high", rank),
@@ -287,6 +315,8 @@ void buildPad(Call &call) {
       throw Refused("expected paddings below 2^31");
   if (fill.count() != 1 || fill.hasBatch() || llvm::any_of(interior, [](int64_t n) { return n < 0; }))
     throw Refused("expected one number to pad with, and interior_padding of 0 or more");
+  if (const Known *known = call.known(0); known && !known->hasBatch() && !known->numbers.empty())
+    return call.give(padded(*known, fill.numbers[0], low, high, interior));
   call.give(logical::pad(call.ops, call.value(0), fill.numbers[0], low, high, interior));
 }
 
