@@ -26,7 +26,7 @@ def AddBeforeSplit : Pass<"mt-add-before-split", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def RecognizeActivations : Pass<"mt-recognize-activations", "::mlir::ModuleOp"> {
-  let summary = "Replace formulas of GELU, SiLU and Mish by the operations";
+  let summary = "Replace formulas of GELU, SiLU, Mish and ReLU by the operations";
   let description = [{
     A product of x and a function of x is computed at some numbers x and compared with the operations there, so every
     way to write a function is recognized:
@@ -39,6 +39,7 @@ def RecognizeActivations : Pass<"mt-recognize-activations", "::mlir::ModuleOp"> 
     ```mlir
     %1 = mt.silu %x : tensor<?x8xf32>
     ```
+    In a step that writes out its gradients, max(x, 0) becomes mt.relu, and x > 0 compares its result.
   }];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
@@ -304,6 +305,8 @@ def JoinSums : Pass<"mt-join-sums", "::mlir::ModuleOp"> {
 
         %each = mt.matmul %as, %bs transpose_a : tensor<?x3x2xf32>, tensor<?x3x3xf32>
         %sum = mt.reduce sum, %each over [0] : tensor<?x2x3xf32>
+
+    A sum over the batch of differences from the mean of the batch, or of a multiple of them, becomes zeros.
   }];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }

@@ -10,7 +10,10 @@
 //
 // So one sum over the batch, with one all-reduce, replaces many. The rows of a sample are in the order of the parts to
 // which they belong, or else in program order. Sums are taken in this order (docs/exactness.md).
+//
+// Before that, sums that are 0 go (CentredSums.h).
 #include "compiler/Passes.h"
+#include "compiler/differentiate/CentredSums.h"
 #include "compiler/differentiate/Simplify.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/Types.h"
@@ -204,6 +207,8 @@ struct JoinSums : impl::JoinSumsBase<JoinSums> {
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {
+      if (dropCentredSums(program))
+        simplify(program);
       // Parts come first: they create the concatenations that determine the order of the products.
       for (bool parts : {true, false}) {
         SmallVector<mt::AddOp> sums;

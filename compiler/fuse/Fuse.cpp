@@ -9,8 +9,9 @@
 //                   kernel reads joins the rows kernel that follows: here it would be one more store.
 //   2. convolutions of few taps times channels join the one max pool, or its gradient, that reads them: they become
 //                   statements of a rows kernel, and their results are not stored (FirstLayers.cpp).
-//   3. rows         per-sample ops merge with their producers, their users and readers of the same values. For GPUs, a
-//                   kernel reads and writes at most 32 values.
+//   3. rows         per-sample ops merge with their producers, their users and readers of the same values. An op of
+//                   stored values merges first with its only reader, if that waits for a sum over the batch. For GPUs,
+//                   a kernel reads and writes at most 32 values.
 //   4. reductions   sums over the batch of the same all-reduce bucket become one kernel.
 //   5. elementwise  adjacent element-wise ops on replicated values of one shape become one kernel: the update of a
 //                   variable, for example.

@@ -145,13 +145,44 @@ static bool isRepeated(Operation *op) {
   });
 }
 
+// Whether a value is stored whatever becomes of its readers, or a few element-wise ops of one that is, with values that
+// all samples share.
+bool FusionGraph::isNearStored(Value value) const {
+  for (;;) {
+    std::optional<unsigned> from = producer(value);
+    if (!from || groups[*from].kind != KernelKind::rows)
+      return true;
+    Operation *op = value.getDefiningOp();
+    if (!isa<mt::ElementwiseOpInterface>(op) || !op->hasOneUse())
+      return false;
+    Value split;
+    for (Value operand : op->getOperands())
+      if (mt::isSplit(operand.getType()) && std::exchange(split, operand))
+        return false;
+    if (!split ||
+        cast<RankedTensorType>(split.getType()).getShape() != cast<RankedTensorType>(value.getType()).getShape())
+      return false;
+    value = split;
+  }
+}
+
+// Whether an op could be computed before a sum over the batch that its only reader waits for, but is better computed
+// with the reader: what it reads is stored, and its result is not then.
+bool FusionGraph::isBetterLater(Operation *op, unsigned group) const {
+  if (!op->hasOneUse() || op->getNumResults() != 1 || !isNearStored(op->getResult(0)))
+    return false;
+  std::optional<unsigned> user = groupOf(*op->user_begin());
+  return user && isa<mt::ElementwiseOpInterface>(*op->user_begin()) &&
+         groups[*user].reductionDepth > groups[group].reductionDepth;
+}
+
 // From the end of the program, so that a cast that extends an operand is merged after the op that reads it.
 void FusionGraph::mergeRepeated() {
   for (Operation &op : llvm::reverse(*body)) {
     std::optional<unsigned> group = groupOf(&op);
     if (!group || groups[*group].kind != KernelKind::rows || groups[*group].ops.size() != 1)
       continue;
-    if (!isRepeated(&op) && !(op.hasOneUse() && extendedFrom(op.getResult(0))))
+    if (!isRepeated(&op) && !(op.hasOneUse() && extendedFrom(op.getResult(0))) && !isBetterLater(&op, *group))
       continue;
     std::optional<unsigned> user = groupOf(*op.user_begin());
     if (user && groups[*user].kind == KernelKind::rows)

@@ -72,6 +72,8 @@ private:
   void extendEpilogue(unsigned matmul);
   void shrinkEpilogue(unsigned matmul);
   void separate(unsigned matmul, mlir::Operation *op);
+  bool isNearStored(mlir::Value value) const;
+  bool isBetterLater(mlir::Operation *op, unsigned group) const;
   void mergeRepeated();
   void mergeBlocks();
   llvm::ArrayRef<mlir::Operation *> nextTurn(mlir::Operation *op) const;

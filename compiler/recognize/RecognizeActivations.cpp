@@ -3,7 +3,8 @@
 // mt-recognize-activations: mt.gelu, mt.gelu_tanh, mt.silu and mt.mish in place of their formulas. Each is a product
 // of x and a smooth function of x, which frameworks and exporters write in many ways: by erf, by erfc, by the
 // polynomials of erfc that XLA has. So a product is not compared with forms: it is computed at some numbers x, and
-// compared with the operation there. The operations have gradients of their own, which need x alone.
+// compared with the operation there. The operations have gradients of their own, which need x alone. And mt.relu, in a
+// step whose gradients are written out, with its mask by the result, which is stored, and not by x, which is not.
 #include "compiler/Passes.h"
 #include "compiler/recognize/Match.h"
 #include "dialects/mt/Tensor.h"
@@ -148,8 +149,54 @@ void match(Operation *product) {
   }
 }
 
+// The x of an operation that is max(x, 0) or x > 0; null: it is neither.
+template <typename Op> Value operandBeside0(Op op) {
+  for (auto [x, other] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())})
+    if (x.getType() == op.getLhs().getType() && tensorOf(x).getElementType().isF32() && numberOf(other) == 0.0 &&
+        tensorOf(x).getShape() == tensorOf(op.getResult()).getShape() && (isa<mt::MaximumOp>(op) || x == op.getLhs()))
+      return x;
+  return {};
+}
+
+// max(x, 0) is mt.relu x where nothing differentiates it, and x > 0 is what the larger one says.
+void matchRelus(mt::UpdateOp update) {
+  Block &body = update.getBody().front();
+  bool differentiates = !body.getOps<mt::DerivativeOp>().empty();
+  llvm::DenseMap<Value, mt::MaximumOp> larger;
+  llvm::DenseMap<Value, SmallVector<mt::CompareOp>> masks;
+  for (Operation &op : body) {
+    if (auto maximum = dyn_cast<mt::MaximumOp>(op))
+      if (Value x = operandBeside0(maximum))
+        larger.try_emplace(x, maximum);
+    if (auto compare = dyn_cast<mt::CompareOp>(op); compare && compare.getKind() == mt::Compare::gt)
+      if (Value x = operandBeside0(compare))
+        masks[x].push_back(compare);
+  }
+  for (auto op : llvm::make_early_inc_range(body.getOps<mt::MaximumOp>())) {
+    Value x = operandBeside0(op);
+    if (!x || larger.lookup(x) != op)
+      continue;
+    SmallVector<mt::CompareOp> &compares = masks[x];
+    Operation *first = op;
+    Value zero; // of a mask before it
+    if (!compares.empty() && compares[0]->isBeforeInBlock(op)) {
+      first = compares[0];
+      zero = compares[0].getRhs();
+    }
+    OpBuilder builder(first);
+    Value made = differentiates
+                     ? (zero ? mt::MaximumOp::create(builder, op.getLoc(), x, zero).getResult() : op.getResult())
+                     : mt::ReluOp::create(builder, op.getLoc(), x.getType(), x).getResult();
+    for (mt::CompareOp compare : compares)
+      compare.getLhsMutable().assign(made);
+    if (made != op.getResult())
+      replaceMatched(op, made);
+  }
+}
+
 struct RecognizeActivations : impl::RecognizeActivationsBase<RecognizeActivations> {
   void runOnOperation() override {
+    getOperation().walk([](mt::UpdateOp op) { matchRelus(op); });
     forEach<mt::MulOp>(getOperation(), [](mt::MulOp op) { match(op); });
     forEach<mt::DivOp>(getOperation(), [](mt::DivOp op) { match(op); });
   }

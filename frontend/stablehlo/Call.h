@@ -110,6 +110,7 @@ llvm::ArrayRef<OpEntry> shapeOps();
 llvm::ArrayRef<OpEntry> updateOps();
 llvm::ArrayRef<OpEntry> reductionOps();
 llvm::ArrayRef<OpEntry> productOps();
+llvm::ArrayRef<OpEntry> normalizationOps();
 llvm::ArrayRef<OpEntry> scatterOps();
 llvm::ArrayRef<OpEntry> bitOps();
 // The elements of each value's own last axis by ids: [b, i..., n] and [b, i..., k...] give [b, i..., k...].

@@ -65,3 +65,66 @@ mt.program @others {
 // CHECK-LABEL: mt.program @others
 // CHECK-NOT:   mt.concat
 // CHECK:       mt.assign "v"
+
+// -----
+
+// The sum over the batch of differences from its mean is 0. What is added to it is left.
+mt.program @centred {
+  %x = mt.input "x" : tensor<?x4x4x8xf32>
+  %n = mt.batch_size
+  %pixels = mt.constant dense<16.0> : tensor<f32>
+  %two = mt.constant dense<2.0> : tensor<f32>
+  %count = mt.mul %n, %pixels : tensor<f32>, tensor<f32>
+  %k = mt.read "k" : tensor<8xf32>
+  %s = mt.reduce sum, %x over [1, 2] : tensor<?x4x4x8xf32>
+  %t = mt.reduce sum, %s over [0] : tensor<?x8xf32>
+  %mean = mt.div %t, %count : tensor<8xf32>, tensor<f32>
+  %d = mt.sub %x, %mean : tensor<?x4x4x8xf32>, tensor<8xf32>
+  %d2 = mt.mul %two, %d : tensor<f32>, tensor<?x4x4x8xf32>
+  %g = mt.mul %k, %d2 : tensor<8xf32>, tensor<?x4x4x8xf32>
+  %h = mt.neg %g : tensor<?x4x4x8xf32>
+  %u = mt.reduce sum, %h over [1, 2] : tensor<?x4x4x8xf32>
+  %v = mt.reduce sum, %u over [0] : tensor<?x8xf32>
+  %w = mt.div %v, %count : tensor<8xf32>, tensor<f32>
+  %y = mt.add %g, %w : tensor<?x4x4x8xf32>, tensor<8xf32>
+  mt.output "y", %y : tensor<?x4x4x8xf32>
+}
+// CHECK-LABEL: mt.program @centred
+// CHECK:       %[[MEAN:.*]] = mt.div
+// CHECK-NEXT:  %[[D:.*]] = mt.sub %{{.*}}, %[[MEAN]]
+// CHECK-NEXT:  %[[D2:.*]] = mt.mul %{{.*}}, %[[D]]
+// CHECK-NEXT:  %[[G:.*]] = mt.mul %{{.*}}, %[[D2]]
+// CHECK-NEXT:  mt.output "y", %[[G]]
+
+// -----
+
+// These are not 0: of another mean, of the mean of each sample, with a factor for each sample, with another divisor.
+mt.program @not_centred {
+  %x = mt.input "x" : tensor<?x4x8xf32>
+  %z = mt.input "z" : tensor<?x4x8xf32>
+  %f = mt.input "f" : tensor<?x1x1xf32>
+  %n = mt.batch_size
+  %four = mt.constant dense<4.0> : tensor<f32>
+  %count = mt.mul %n, %four : tensor<f32>, tensor<f32>
+  %s = mt.reduce sum, %x over [1] : tensor<?x4x8xf32>
+  %t = mt.reduce sum, %s over [0] : tensor<?x8xf32>
+  %mean = mt.div %t, %count : tensor<8xf32>, tensor<f32>
+  %other = mt.div %t, %n : tensor<8xf32>, tensor<f32>
+  %d0 = mt.sub %z, %mean : tensor<?x4x8xf32>, tensor<8xf32>
+  %u0 = mt.reduce sum, %d0 over [1] : tensor<?x4x8xf32>
+  %v0 = mt.reduce sum, %u0 over [0] : tensor<?x8xf32>
+  mt.assign "a", %v0 : tensor<8xf32>
+  %d1 = mt.sub %x, %mean : tensor<?x4x8xf32>, tensor<8xf32>
+  %m1 = mt.mul %d1, %f : tensor<?x4x8xf32>, tensor<?x1x1xf32>
+  %u1 = mt.reduce sum, %m1 over [1] : tensor<?x4x8xf32>
+  %v1 = mt.reduce sum, %u1 over [0] : tensor<?x8xf32>
+  mt.assign "b", %v1 : tensor<8xf32>
+  %d2 = mt.sub %x, %other : tensor<?x4x8xf32>, tensor<8xf32>
+  %u2 = mt.reduce sum, %d2 over [1] : tensor<?x4x8xf32>
+  %v2 = mt.reduce sum, %u2 over [0] : tensor<?x8xf32>
+  mt.assign "c", %v2 : tensor<8xf32>
+  %v3 = mt.reduce sum, %d1 over [0] : tensor<?x4x8xf32>
+  mt.assign "d", %v3 : tensor<4x8xf32>
+}
+// CHECK-LABEL: mt.program @not_centred
+// CHECK-COUNT-5: over [0]

@@ -34,3 +34,30 @@ mt.program @train_step {
   %9 = mt.relu %8 : tensor<?x8x8x16xf32>
   mt.output "y", %9 : tensor<?x8x8x16xf32>
 }
+
+// The backward pass of the formula: what an op makes of a stored value alone is computed with its reader, which waits
+// for a sum over the batch, and not with that sum.
+// CHECK-LABEL: mt.program @backward
+// CHECK: %[[G:.*]] = mt.kernel "conv
+// CHECK: mt.kernel {{"[^"]*"}} rows ({{.*}} = %[[G]] : tensor<?x8x8x16xf32>) -> (tensor<?x16xf32>)
+// CHECK: mt.kernel {{"[^"]*"}} rows ({{.*}}) -> (tensor<?x8x8x16xf32>)
+// CHECK-DAG: mt.mul {{.*}} : tensor<?x8x8x16xf32>, tensor<16xf32>
+// CHECK-DAG: mt.mul {{.*}} : tensor<f32>, tensor<?x8x8x16xf32>
+// CHECK: mt.add
+// CHECK-NEXT: mt.yield
+mt.program @backward {
+  %x = mt.input "x" : tensor<?x8x8x3xf32>
+  %z = mt.input "z" : tensor<?x8x8x16xf32>
+  %w = mt.read "conv/kernel" : tensor<3x3x3x16xf32>
+  %k = mt.read "k" : tensor<16xf32>
+  %two = mt.constant dense<2.0> : tensor<f32>
+  %g = mt.conv2d %x, %w padding = [1, 1, 1, 1] : tensor<?x8x8x3xf32>, tensor<3x3x3x16xf32>
+  %0 = mt.reduce sum, %g over [1, 2] : tensor<?x8x8x16xf32>
+  %1 = mt.reduce sum, %0 over [0] : tensor<?x16xf32>
+  %2 = shard.all_reduce %1 on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<16xf32> -> tensor<16xf32>
+  %3 = mt.mul %g, %k : tensor<?x8x8x16xf32>, tensor<16xf32>
+  %4 = mt.mul %two, %z : tensor<f32>, tensor<?x8x8x16xf32>
+  %5 = mt.mul %2, %4 : tensor<16xf32>, tensor<?x8x8x16xf32>
+  %6 = mt.add %3, %5 : tensor<?x8x8x16xf32>, tensor<?x8x8x16xf32>
+  mt.output "y", %6 : tensor<?x8x8x16xf32>
+}

@@ -14,7 +14,8 @@ using mtc::stablehlo::OpEntry;
 std::vector<OpEntry> allOps() {
   std::vector<OpEntry> ops;
   for (auto family : {mtc::stablehlo::elementwiseOps, mtc::stablehlo::shapeOps, mtc::stablehlo::reductionOps,
-                      mtc::stablehlo::productOps, mtc::stablehlo::scatterOps, mtc::stablehlo::bitOps})
+                      mtc::stablehlo::productOps, mtc::stablehlo::scatterOps, mtc::stablehlo::bitOps,
+                      mtc::stablehlo::normalizationOps})
     ops.insert(ops.end(), family().begin(), family().end());
   return ops;
 }
@@ -140,6 +141,10 @@ private:
     for (const char *key : {"iota_dimension", "dimension", "feature_group_count", "batch_group_count"})
       if (uses(name, key))
         add(key, std::to_string(choices.number()) + " : i64");
+    if (name.starts_with("batch_norm")) {
+      add("epsilon", choices.of({"1.0e-3 : f32", "0.0 : f32", "1 : i64"}));
+      add("feature_index", std::to_string(choices.below(4)) + " : i64");
+    }
     if (name == "custom_call")
       add("call_target_name", choices.of({"\"Sharding\"", "\"mhlo.erf\"", "\"shape_assertion\"", "\"f\"", "1"}));
     return text;

@@ -93,3 +93,68 @@ mt.model @others {
   mt.loss "loss", %l : tensor<?xf32>
   mt.sgd
 }
+
+// -----
+
+// The larger one of x and 0 is a relu in a step whose gradients are written out, and a mask reads what it is.
+
+// CHECK-LABEL: mt.model @step
+// CHECK:       mt.update
+// CHECK:       %[[X:.*]] = mt.mul
+// CHECK-NEXT:  %[[RELU:.*]] = mt.relu %[[X]]
+// CHECK-NEXT:  %[[MASK:.*]] = mt.compare gt, %[[RELU]], %{{.*}}
+// CHECK-NEXT:  mt.select %[[MASK]], %[[RELU]]
+// A comparison with another number stays, and so does a maximum with one.
+// CHECK:       mt.compare gt, %[[X]],
+// CHECK:       mt.maximum %[[X]],
+mt.model @step {
+  %x = mt.input "x" : tensor<?x8xf32>
+  %w = mt.variable "w" init(zeros) : tensor<8xf32>
+  %zero = mt.constant dense<0.0> : tensor<f32>
+  %one = mt.constant dense<1.0> : tensor<f32>
+  %i = mt.variable "i" init(zeros) frozen role(iteration) : tensor<i32>
+  mt.update {
+    %0 = mt.mul %x, %w : tensor<?x8xf32>, tensor<8xf32>
+    %1 = mt.compare gt, %0, %zero : tensor<?x8xf32>, tensor<f32>
+    %2 = mt.maximum %0, %zero : tensor<?x8xf32>, tensor<f32>
+    %3 = mt.select %1, %2, %zero : tensor<?x8xi1>, tensor<?x8xf32>, tensor<f32>
+    %4 = mt.compare gt, %0, %one : tensor<?x8xf32>, tensor<f32>
+    %5 = mt.maximum %0, %one : tensor<?x8xf32>, tensor<f32>
+    %6 = mt.select %4, %5, %3 : tensor<?x8xi1>, tensor<?x8xf32>, tensor<?x8xf32>
+    %7 = mt.reduce sum, %6 over [0] : tensor<?x8xf32>
+    %n = mt.batch_size
+    %8 = mt.reduce sum, %7 over [0] : tensor<8xf32>
+    mt.result "loss", %8, %n
+    mt.assign "w", %7 : tensor<8xf32>
+  }
+}
+
+// -----
+
+// Where a derivative is taken, a maximum has its own; the mask is the same.
+
+// CHECK-LABEL: mt.model @derived
+// CHECK:       mt.update
+// CHECK:       %[[X:.*]] = mt.mul
+// CHECK-NEXT:  %[[MAX:.*]] = mt.maximum %[[X]]
+// CHECK-NEXT:  mt.compare gt, %[[MAX]], %{{.*}}
+// CHECK-NOT:   mt.maximum
+mt.model @derived {
+  %x = mt.input "x" : tensor<?x8xf32>
+  %w = mt.variable "w" init(zeros) : tensor<8xf32>
+  %zero = mt.constant dense<0.0> : tensor<f32>
+  %i = mt.variable "i" init(zeros) frozen role(iteration) : tensor<i32>
+  mt.update {
+    %a = mt.argument %w : tensor<8xf32>
+    %0 = mt.mul %x, %a : tensor<?x8xf32>, tensor<8xf32>
+    %1 = mt.compare gt, %0, %zero : tensor<?x8xf32>, tensor<f32>
+    %2 = mt.maximum %0, %zero : tensor<?x8xf32>, tensor<f32>
+    %3 = mt.select %1, %2, %zero : tensor<?x8xi1>, tensor<?x8xf32>, tensor<f32>
+    %s = mt.reduce sum, %3 over [0] : tensor<?x8xf32>
+    %4 = mt.reduce sum, %s over [0] : tensor<8xf32>
+    %n = mt.batch_size
+    mt.result "loss", %4, %n
+    %g = mt.derivative %4 by %a : tensor<8xf32>
+    mt.assign "w", %g : tensor<8xf32>
+  }
+}

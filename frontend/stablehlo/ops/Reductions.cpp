@@ -120,54 +120,67 @@ SmallVector<int64_t> inverseOf(ArrayRef<int64_t> order) {
   return back;
 }
 
-// Sums of windows of a constant, such as how many elements a window at the edge has.
-void giveConstantSums(Call &call, const Known &known) {
+// Of numbers that the file says, such as how many elements each window of an average has.
+Known reducedWindows(Call &call, const Known &known, mt::Reduction kind) {
   size_t rank = known.shape.size();
   SmallVector<int64_t> taps = call.integers("window_dimensions", rank),
                        strides = call.integers("window_strides", rank, 1),
                        spread = call.integers("window_dilations", rank, 1),
                        base = call.integers("base_dilations", rank, 1), pads = call.integers("padding", 2 * rank, 0);
-  constexpr int64_t most = int64_t{1} << 20, maxSums = int64_t{1} << 26;
-  int64_t sums = 1;
-  logical::Indices places(known.shape.size(), 0), sizes(call.resultSizes());
-  logical::checkCount(sizes.size(), rank);
+  logical::Windows windows{taps, strides, spread, {}, {}, 1, base};
+  logical::Indices shape;
+  int64_t work = 1;
+  constexpr int64_t most = int64_t{1} << 20;
   for (size_t i = 0; i < rank; ++i) {
-    if (spread[i] != 1 || base[i] != 1 || taps[i] < 1 || taps[i] > most || strides[i] < 1 || strides[i] > most ||
-        std::abs(pads[2 * i]) > most || sizes[i] < 1 || sizes[i] > most)
-      throw Refused("windows of a constant with dilations, or of sizes above 2^20");
-    sums = logical::multiply(sums, logical::multiply(sizes[i], taps[i]));
+    windows.low.push_back(pads[2 * i]);
+    windows.high.push_back(pads[2 * i + 1]);
+    if (std::min({taps[i], strides[i], spread[i], base[i]}) < 1 ||
+        std::max({taps[i], strides[i], spread[i], base[i], std::abs(pads[2 * i]), std::abs(pads[2 * i + 1])}) > most)
+      throw Refused("windows of sizes above 2^20");
+    shape.push_back(windows.count(i, known.shape[i]));
+    work = logical::multiply(work, logical::multiply(shape.back(), taps[i]));
   }
-  if (known.hasBatch() || sums > maxSums)
-    throw Refused("windows of a constant of more than 2^26 elements together");
-  Known result = Known::zeros(sizes, known.type);
-  auto forEach = [](ArrayRef<int64_t> shape, llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
-    logical::Indices at(shape.size(), 0);
-    for (size_t axis = shape.size();;) {
-      visit(at);
-      for (axis = shape.size(); axis > 0 && ++at[axis - 1] == shape[axis - 1]; --axis)
-        at[axis - 1] = 0;
-      if (axis == 0)
-        return;
+  call.ops.charge(work);
+  Known result = Known::zeros(shape, known.type);
+  logical::Indices tapped, at(rank);
+  tapped.assign(taps.begin(), taps.end());
+  int64_t next = 0;
+  auto each = [](ArrayRef<int64_t> sizes, llvm::function_ref<void(ArrayRef<int64_t>)> use) {
+    logical::Indices index(sizes.size(), 0);
+    for (bool more = true; more;) {
+      use(index);
+      more = false;
+      for (size_t i = sizes.size(); i-- > 0 && !more;) {
+        more = ++index[i] < sizes[i];
+        index[i] = more ? index[i] : 0;
+      }
     }
   };
-  size_t next = 0;
-  forEach(sizes, [&](ArrayRef<int64_t> window) {
-    double &sum = result.numbers[next++];
-    forEach(taps, [&](ArrayRef<int64_t> tap) {
-      for (size_t i = 0; i < rank; ++i)
-        if ((places[i] = window[i] * strides[i] + tap[i] - pads[2 * i]) < 0 || places[i] >= known.shape[i])
+  each(shape, [&](ArrayRef<int64_t> output) {
+    std::optional<double> number;
+    each(tapped, [&](ArrayRef<int64_t> tap) {
+      for (size_t i = 0; i < rank; ++i) {
+        int64_t place = output[i] * strides[i] + tap[i] * spread[i] - windows.low[i];
+        at[i] = place / base[i];
+        if (place < 0 || place % base[i] != 0 || at[i] >= known.shape[i])
           return;
-      sum += known.numbers[known.place(places)];
+      }
+      double value = known.numbers[known.place(at)];
+      if (kind == mt::Reduction::sum)
+        number = number.value_or(0) + value;
+      else
+        number = kind == mt::Reduction::max ? std::max(number.value_or(value), value)
+                                            : std::min(number.value_or(value), value);
     });
+    result.numbers[next++] = number.value_or(call.known(1)->numbers[0]);
   });
-  result.round();
-  call.give(result);
+  return result;
 }
 
 void buildReduceWindow(Call &call) {
   mt::Reduction kind = kindOf(call);
-  if (const Known *known = call.known(0); known && kind == mt::Reduction::sum)
-    return giveConstantSums(call, *known);
+  if (const Known *known = call.known(0); known && !known->hasBatch())
+    return call.give(reducedWindows(call, *known, kind));
   Value value = call.value(0);
   if (kind == mt::Reduction::min)
     throw Refused("minima of windows");

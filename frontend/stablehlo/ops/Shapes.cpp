@@ -276,31 +276,34 @@ void buildSliceAt(Call &call) {
   giveSlice(call, starts, limits, SmallVector<int64_t>(shape.size(), 1));
 }
 
-// A constant with elements of `fill` around and between its own.
-Known padded(const Known &known, double fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
-             ArrayRef<int64_t> between) {
-  Indices sizes, at(known.shape.size(), 0);
-  for (auto [i, size] : llvm::enumerate(known.shape)) {
-    sizes.push_back(low[i] + high[i] + size + std::max<int64_t>(size - 1, 0) * between[i]);
-    if (size < 1 || sizes.back() < 1)
-      throw Refused("expected a result of one element or more");
+// Of a few numbers that the file says; none: they become too many.
+std::optional<Known> paddedNumbers(const Known &known, double fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+                                   ArrayRef<int64_t> interior) {
+  constexpr int64_t most = int64_t{1} << 16;
+  logical::Indices shape, from(known.shape.size());
+  int64_t count = 1;
+  for (auto [size, before, after, inner] : llvm::zip(known.shape, low, high, interior)) {
+    shape.push_back(size < 1 ? 0 : before + size + logical::multiply(size - 1, inner) + after);
+    if (shape.back() < 1)
+      return std::nullopt;
+    count = logical::multiply(count, shape.back());
   }
-  Known result = Known::zeros(sizes, known.type);
-  result.width = known.width;
+  if (count > most)
+    return std::nullopt;
+  Known result = Known::zeros(shape, known.type), places = result;
   llvm::fill(result.numbers, fill);
-  for (double number : known.numbers) {
-    int64_t place = 0;
+  int64_t next = 0;
+  places.remapped(shape, [&](ArrayRef<int64_t> indices) {
     bool inside = true;
-    for (size_t i = 0; i < at.size(); ++i) {
-      int64_t to = low[i] + at[i] * (between[i] + 1);
-      inside &= to >= 0 && to < sizes[i];
-      place = inside ? place * sizes[i] + to : 0;
+    for (size_t i = 0; i < from.size(); ++i) {
+      int64_t offset = indices[i] - low[i], step = interior[i] + 1;
+      from[i] = offset / step;
+      inside &= offset >= 0 && offset % step == 0 && from[i] < known.shape[i];
     }
     if (inside)
-      result.numbers[place] = number;
-    for (size_t axis = at.size(); axis > 0 && ++at[axis - 1] == known.shape[axis - 1]; --axis)
-      at[axis - 1] = 0;
-  }
+      result.numbers[next] = known.numbers[known.place(from)];
+    return next++;
+  });
   return result;
 }
 
@@ -315,8 +318,10 @@ void buildPad(Call &call) {
       throw Refused("expected paddings below 2^31");
   if (fill.count() != 1 || fill.hasBatch() || llvm::any_of(interior, [](int64_t n) { return n < 0; }))
     throw Refused("expected one number to pad with, and interior_padding of 0 or more");
-  if (const Known *known = call.known(0); known && !known->hasBatch() && !known->numbers.empty())
-    return call.give(padded(*known, fill.numbers[0], low, high, interior));
+  const Known *known = call.known(0);
+  if (std::optional<Known> made =
+          known && !known->hasBatch() ? paddedNumbers(*known, fill.numbers[0], low, high, interior) : std::nullopt)
+    return call.give(*made);
   call.give(logical::pad(call.ops, call.value(0), fill.numbers[0], low, high, interior));
 }
 

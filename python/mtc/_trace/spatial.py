@@ -8,11 +8,12 @@ from typing import Optional, Sequence
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace import products
-from mtc._trace.layout import broadcast, expand_dims, squeeze, transpose
+from mtc._trace import moves, products
+from mtc._trace.layout import broadcast, expand_dims, reshape, squeeze, transpose
 from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
 Pads = Sequence[tuple[int, int]]
+LOWEST = float(np.finfo(np.float32).min)
 
 
 def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads, dilation: Sequence[int] = (),
@@ -44,6 +45,33 @@ def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: P
             f"dilation {dilation} spread {spread} groups = {groups} sample_groups = {sample_groups}")
     first = int(images.shape[0]) // sample_groups if over_samples else BATCH  # type: ignore[arg-type]
     return images.graph.operation("convolution", (images, kernel), text, (first, kernel.shape[0], *sizes), "f32")
+
+
+def gradients_of_samples(images: Value, gradient: Value, strides: Sequence[int], padding: Pads,
+                         dilation: Sequence[int], spread: Sequence[int]) -> Value:
+    """The gradient of a convolution to its kernel, for each sample by itself: [C, F * BATCH, taps...].
+
+    Of images [C, BATCH, spatial...] and gradients of the outputs [F * BATCH, 1, spatial...]. Each tap is a product.
+    """
+    many = gradient.shape[0]
+    if images.shape[1] != BATCH or not isinstance(many, Batch) or gradient.shape[1] != 1 or has_batch(
+            [images.shape[0], *images.shape[2:], *gradient.shape[2:]]):
+        raise Refused("a convolution that has a kernel of its own for each sample")
+    spatial = images.rank - 2
+    inside = list(range(2, images.rank))
+    x = moves.pad(transpose(images, [1, 0, *inside]), 0.0, [0, 0, *(low for low, _ in padding)],
+                  [0, 0, *(high for _, high in padding)], [0, 0, *(n - 1 for n in spread)])
+    dy = reshape(gradient, (BATCH, many.times, *gradient.shape[2:]))
+    taps = [_windows(x.shape[i + 2], dy.shape[i + 2], strides[i], (0, 0), dilation[i]) for i in range(spatial)]
+    reach = [(int(n) - 1) * d + 1 for n, d in zip(dy.shape[2:], dilation)]  # type: ignore[arg-type]
+    parts = []
+    for tap in np.ndindex(*taps):
+        starts = [int(t) * s for t, s in zip(tap, strides)]
+        part = moves.slice_(x, [0, 0, *starts], [None, None, *(a + n for a, n in zip(starts, reach))],
+                            [1, 1, *dilation])
+        parts.append(expand_dims(products.dot_general(part, dy, (inside, inside), ([0], [0])), (3,)))
+    made = reshape(moves.concat(parts, 3), (BATCH, images.shape[0], many.times, *taps))
+    return reshape(transpose(made, [1, 0, *range(2, made.rank)]), (images.shape[0], many, *taps))
 
 
 def transposed_convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads,
@@ -81,6 +109,27 @@ def maximum_gradient(gradient: Value, value: Value, window: Sequence[int], strid
     text = (f"graph.pool_gradient {{0}} at {{1}} window {windows.taps} strides {windows.strides} padding "
             f"{[n for pair in windows.padding for n in pair]}")
     return windows.back(x.graph.operation("pool_gradient", (dy, x), text, x.shape, "f32"))
+
+
+def at_maximum(tangents: Value, value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> Value:
+    """Of each window the tangent at the first of the largest elements of the value: tap by tap, the larger one."""
+    if any(isinstance(n, Batch) and (w, s, tuple(p)) != (1, 1, (0, 0))
+           for n, w, s, p in zip(value.shape, window, strides, padding)):
+        raise Refused("windows over the samples")
+    low, high = [p[0] for p in padding], [p[1] for p in padding]
+    x, dx = moves.pad(value, LOWEST, low, high), moves.pad(tangents, 0.0, low, high)
+    counts = [1 if isinstance(n, Batch) else (n - w) // s + 1 for n, w, s in zip(x.shape, window, strides)]
+    largest: Optional[Value] = None
+    for tap in np.ndindex(*window):
+        limits = [None if isinstance(n, Batch) else int(t) + (c - 1) * s + 1
+                  for n, t, c, s in zip(x.shape, tap, counts, strides)]
+        here, tangent = (moves.slice_(v, [int(t) for t in tap], limits, list(strides)) for v in (x, dx))
+        if largest is None:
+            largest, chosen = here, tangent
+        else:
+            chosen = e.select(e.compare("gt", here, largest), tangent, chosen)
+            largest = e.binary("maximum", here, largest)
+    return chosen
 
 
 class _Windows:

@@ -54,6 +54,11 @@ def _is_plain(array: Any) -> bool:
         jax.numpy.issubdtype(array.dtype, jax.numpy.float32)
 
 
+def _is_of_samples(array: Any) -> bool:
+    """Whether it is an array of one sample, within `vmap`."""
+    return type(array).__name__ == "BatchTracer"
+
+
 def value_and_grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False,
                    allow_int: bool = False, **others: Any) -> Callable[..., Any]:
     """As `jax.value_and_grad`."""
@@ -83,6 +88,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fa
             raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: "
                             f"{closed.out_avals[0].shape}.")
         operands, jaxpr = _with_constants_as_operands(closed, len(leaves))
+        if any(_is_of_samples(operand) for operand in operands):
+            return whole(*args, **kwargs)
         made = derivative_p.bind(*leaves, *operands, jaxpr=jaxpr, count=len(leaves))
         loss, rest, found = made[0], made[1:-len(leaves)], made[-len(leaves):]
         aux = jax.tree.unflatten(out[0], rest)

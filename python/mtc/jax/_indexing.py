@@ -9,7 +9,7 @@ import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, reductions
 from mtc._trace import elementwise as e
-from mtc.jax import _constants
+from mtc.jax import _constants, _scatters
 from mtc.jax._places import CLIP, FILL, PROMISED, Places, fill_of, filled, is_sample, joined, places
 from mtc.jax._reader import ACROSS, Reader, is_concrete, rule
 
@@ -283,7 +283,7 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     if not is_concrete(indices):
         if way != "add":
             raise Refused("an update at places that depend on the data")
-        return _scatter_samples(value, r.value(indices), updates, numbers, mode)
+        return _scatters.add(value, r.value(indices), updates, numbers, mode, _columns(r, indices))
     if int(np.prod(indices.shape[:-1])) != 1 or numbers.operand_batching_dims or way in ("minimum", "maximum"):
         return _constants.scatter(equation, value, indices, updates, way)
     starts = [0] * value.rank
@@ -298,23 +298,3 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     if not inside and mode != CLIP:
         return value  # JAX drops it
     return _update(value, layout.reshape(updates, tuple(sizes)), starts, way)
-
-
-def _scatter_samples(value: Value, indices: Value, updates: Value, numbers: Any, mode: Any) -> Value:
-    """Samples that are added to the rows of a table: `table.at[ids].add(x)`, `jax.ops.segment_sum`."""
-    leading = indices.rank - 1
-    windows = tuple(range(leading, updates.rank))
-    rows = value.shape[0] if value.shape else 0
-    if (tuple(numbers.inserted_window_dims) != (0,) or tuple(numbers.scatter_dims_to_operand_dims) != (0,)
-            or tuple(numbers.update_window_dims) != windows or indices.shape[-1] != 1
-            or not isinstance(rows, int) or updates.shape[leading:] != value.shape[1:]):
-        raise Refused("an update at places that depend on the data, or at several")
-    found = places(layout.squeeze(indices, (leading,)), rows, mode if mode == CLIP else FILL, checked=False)
-    updates = filled(updates, found, 0, updates.rank - leading)
-    if updates.dtype != "f32" and integers.largest(updates) > MOST:
-        raise Refused("sums of large integers by ids: cast them to float32")
-    made = e.cast(moves.scatter_rows(rows, found.ids, e.cast(updates, "f32")), value.dtype)
-    return e.binary("add", value, made)
-
-
-MOST = 256  # of so large integers the sums of 2^16 are exact in f32

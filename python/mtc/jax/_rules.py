@@ -325,10 +325,13 @@ def _convolution(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     images = layout.transpose(r.value(inputs[0]), numbers.lhs_spec)
     kernel = layout.transpose(r.value(inputs[1]), numbers.rhs_spec)
     groups, sample_groups = r.size(p["feature_group_count"]), r.size(p["batch_group_count"])
+    windows = p["window_strides"], p["padding"], p["rhs_dilation"], p["lhs_dilation"]
     if isinstance(groups, Batch) or isinstance(sample_groups, Batch):
-        raise Refused("a convolution that has a kernel of its own for each sample")
-    made = spatial.convolution(images, kernel, p["window_strides"], p["padding"], p["rhs_dilation"], p["lhs_dilation"],
-                               groups, sample_groups)
+        if sample_groups != 1:
+            raise Refused("the gradient of each sample by the kernel of a convolution in groups")
+        made = spatial.gradients_of_samples(images, kernel, *windows)
+    else:
+        made = spatial.convolution(images, kernel, *windows, groups, sample_groups)
     return layout.transpose(made, [numbers.out_spec.index(i) for i in range(made.rank)])
 
 
@@ -339,6 +342,15 @@ def _maximum_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         raise Refused(f"a gradient of windows that selects by {p['select_prim'].name}; ge is supported, of maxima")
     return spatial.maximum_gradient(r.value(inputs[0]), r.value(inputs[1]), p["window_dimensions"],
                                     p["window_strides"], p["padding"])
+
+
+@rule("select_and_gather_add")
+def _at_maximum(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    p = equation.params
+    if p["select_prim"].name != "ge" or any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
+        raise Refused("tangents of windows with a dilation, or that do not select by ge")
+    return spatial.at_maximum(r.value(inputs[0]), r.value(inputs[1]), [int(n) for n in p["window_dimensions"]],
+                              p["window_strides"], p["padding"])
 
 
 @rule("reduce_window_max", "reduce_window_sum")
