@@ -141,14 +141,21 @@ class _Windows:
             raise Refused("windows over the samples")
         if len(moved) > 2 or value.shape[0] != BATCH:
             raise Refused(f"windows over {len(moved)} axes of {list(value.shape)}")
-        if value.rank > 4:
+        # Axes of size 1, as functions of single samples have them, are left out where there are too many.
+        ones = [i for i in range(1, value.rank) if value.shape[i] == 1 and i not in moved]
+        self._ones = ones[:max(value.rank - 4, 0)]
+        rank = value.rank - len(self._ones)
+        if rank > 4:
             raise Refused(f"windows of a value of {value.rank} axes")
-        rest = [i for i in range(1, len(window)) if i not in moved]
+        kept = [i for i in range(value.rank) if i not in self._ones]
+        window, strides, padding = [window[i] for i in kept], [strides[i] for i in kept], [padding[i] for i in kept]
+        moved = [kept.index(i) for i in moved]
+        rest = [i for i in range(1, rank) if i not in moved]
         while len(moved) < 2 and len(rest) > 1:
             moved.append(rest.pop())
         moved.sort()
         self._order = [0, *rest, *moved]
-        self._missing = range(1, 5 - value.rank)  # axes of size 1 for channels and the first spatial axis
+        self._missing = range(1, 5 - rank)  # axes of size 1 for channels and the first spatial axis
         more = 2 - len(moved)
         self.taps = [1] * more + [window[i] for i in moved]
         self.strides = [1] * more + [strides[i] for i in moved]
@@ -156,12 +163,12 @@ class _Windows:
 
     def images(self, value: Value) -> Value:
         """The value as images."""
-        return expand_dims(transpose(value, self._order), self._missing)
+        return expand_dims(transpose(squeeze(value, self._ones), self._order), self._missing)
 
     def back(self, images: Value) -> Value:
         """Images in the order of the value."""
         made = squeeze(images, self._missing)
-        return transpose(made, [self._order.index(i) for i in range(len(self._order))])
+        return expand_dims(transpose(made, [self._order.index(i) for i in range(len(self._order))]), self._ones)
 
 
 def _counts(value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> Value:

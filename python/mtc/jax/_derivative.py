@@ -59,6 +59,30 @@ def _is_of_samples(array: Any) -> bool:
     return type(array).__name__ == "BatchTracer"
 
 
+_WINDOWS = ("reduce_window_max", "reduce_window")  # MTC differentiates maxima of windows once
+
+
+def _inner(jaxpr: Any) -> Iterator[Any]:
+    """All equations of a jaxpr and of those in it."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            for part in value if isinstance(value, (tuple, list)) else (value,):
+                part = getattr(part, "jaxpr", part)
+                if hasattr(part, "eqns"):
+                    yield from _inner(part)
+
+
+def _is_not_twice(jaxpr: Any) -> bool:
+    """Whether it has a derivative of maxima of windows, written out by JAX or as one operation."""
+    def is_taken(equation: Any) -> bool:
+        return equation.primitive is derivative_p and any(
+            inside.primitive.name in _WINDOWS for inside in _inner(equation.params["jaxpr"].jaxpr))
+
+    return any(equation.primitive.name == "select_and_scatter_add" or is_taken(equation)
+               for equation in _inner(jaxpr))
+
+
 def value_and_grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False,
                    allow_int: bool = False, **others: Any) -> Callable[..., Any]:
     """As `jax.value_and_grad`."""
@@ -88,7 +112,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fa
             raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: "
                             f"{closed.out_avals[0].shape}.")
         operands, jaxpr = _with_constants_as_operands(closed, len(leaves))
-        if any(_is_of_samples(operand) for operand in operands):
+        if any(_is_of_samples(operand) for operand in operands) or _is_not_twice(closed.jaxpr):
             return whole(*args, **kwargs)
         made = derivative_p.bind(*leaves, *operands, jaxpr=jaxpr, count=len(leaves))
         loss, rest, found = made[0], made[1:-len(leaves)], made[-len(leaves):]
