@@ -137,6 +137,56 @@ def test_two_optimizers():
     assert (step.in_plans, step.by_tensorflow) == (14, 1)
 
 
+def attention():
+    q = keras.Input((5, 6))
+    made = layers.LayerNormalization()(layers.MultiHeadAttention(2, 3)(q, q))
+    return keras.Model(q, layers.Dense(3)(layers.GlobalAveragePooling1D()(made)))
+
+
+# name -> layers, the shape of a sample, the optimizer
+MODELS = {
+    "embedding": (lambda: keras.Sequential([keras.Input((5,), dtype="int64"), layers.Embedding(11, 6), layers.Flatten(),
+                                            layers.BatchNormalization(), layers.Dense(3, kernel_regularizer="l2")]),
+                  (5,), lambda: keras.optimizers.SGD(0.1, momentum=0.9)),
+    "recurrent": (lambda: keras.Sequential([keras.Input((5, 6)), layers.GRU(4), layers.Dense(3)]), (5, 6),
+                  lambda: keras.optimizers.RMSprop(0.01)),
+    "attention": (attention, (5, 6), lambda: keras.optimizers.AdamW(0.01, clipnorm=1.0)),
+    "images": (lambda: keras.Sequential([
+        keras.Input((9, 9, 2)), layers.Conv2D(6, 3, strides=2, padding="same", use_bias=False),
+        layers.BatchNormalization(), layers.ReLU(), layers.DepthwiseConv2D(3, padding="same"),
+        layers.AveragePooling2D(2, padding="same"), layers.Conv2DTranspose(4, 3, strides=2, padding="same"),
+        layers.GlobalAveragePooling2D(), layers.Dense(3)]), (9, 9, 2),
+        lambda: keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.01, 100), use_ema=True)),
+}
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_layers(name):
+    """Their gradients as TensorFlow writes them."""
+    def losses():
+        keras.utils.set_random_seed(1)
+        model, optimizer = MODELS[name][0](), MODELS[name][2]()
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+        @tf.function
+        def step(x, y):
+            with tf.GradientTape() as tape:
+                value = loss(y, model(x, training=True)) + sum(model.losses)
+            optimizer.apply_gradients(zip(tape.gradient(value, model.trainable_variables), model.trainable_variables))
+            return value
+
+        numbers = np.random.default_rng(0)
+        x = numbers.random((48, *MODELS[name][1])).astype("f4")
+        x, y = (10 * x).astype("int64") if name == "embedding" else x, numbers.integers(0, 3, 48)
+        return [float(step(tf.constant(x[i:i + 16]), tf.constant(y[i:i + 16]))) for i in (0, 16, 32, 0, 16, 32)]
+
+    wanted = losses()
+    _tf_function.install("cpu:2")
+    np.testing.assert_allclose(losses(), wanted, rtol=1e-5)
+    (step,) = _tf_function.functions
+    assert (step.in_plans, step.by_tensorflow) == (5, 1), step.line()
+
+
 def dropout(model, x):
     return tf.reduce_mean(tf.nn.dropout(model(x), 0.5) ** 2)
 
@@ -278,6 +328,53 @@ def train(x):
 for _ in range(5):
     train(tf.ones((4, 3)))
 """
+
+
+OWN_STEP = """
+import tensorflow as tf
+import keras, numpy as np
+keras.utils.set_random_seed(1)
+class Distiller(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.student, self.teacher = [keras.Sequential([keras.Input((6,)), keras.layers.Dense(n, "relu"),
+                                                        keras.layers.Dense(3)]) for n in (4, 8)]
+        self.tracker = keras.metrics.Mean(name="loss")
+    def call(self, x):
+        return self.student(x)
+    def train_step(self, data):
+        x, y = data
+        soft = tf.nn.softmax(self.teacher(x, training=False) / 3)
+        with tf.GradientTape() as tape:
+            made = self.student(x, training=True)
+            loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, made, from_logits=True)
+                                  + keras.losses.kl_divergence(soft, tf.nn.softmax(made / 3)))
+        variables = self.student.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        self.tracker.update_state(loss)
+        return {"loss": self.tracker.result()}
+model = Distiller()
+model.compile(optimizer=keras.optimizers.Adam(0.01))
+numbers = np.random.default_rng(0)
+x, y = numbers.random((100, 6)).astype("f4"), numbers.integers(0, 3, 100)
+for epochs in (2, 1):
+    print(model.fit(x, y, epochs=epochs, batch_size=16, shuffle=False, verbose=0).history["loss"])
+"""
+
+
+def test_a_train_step_of_a_model(tmp_path):
+    """Keras has the loop; its steps are those of a plan, but the first."""
+    path = tmp_path / "script.py"
+    path.write_text(OWN_STEP)
+    wanted, done = (subprocess.run([sys.executable, *words, str(path)], capture_output=True, text=True, check=True)
+                    for words in ([], ["-m", "mtc.keras", "--devices", "cpu:2"]))
+    lines = done.stderr.splitlines()
+    assert lines[-2] == ("mtc: Distiller.train_step: 20 calls through MTC on cpu:2, in which 2 plans agreed with "
+                         "TensorFlow; 1 call by TensorFlow: the first, which makes the variables")
+    assert lines[-1].startswith("mtc: 2 calls of fit in Keras (distiller: expected Keras' own train_step")
+    losses = [[float(n) for n in re.findall(r"[0-9.]+", run.stdout)] for run in (wanted, done)]
+    assert len(losses[0]) == 3
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
 
 
 def test_a_script(tmp_path):

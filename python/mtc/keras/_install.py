@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import functools
 import importlib
 import importlib.abc
@@ -87,18 +88,24 @@ class _WhenImported(importlib.abc.MetaPathFinder):
     def __init__(self, name: str, then: Callable[[], None]) -> None:
         self._name = name
         self._then = then
+        self._asks = False  # the other finders
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Optional[importlib.machinery.ModuleSpec]:
-        if fullname != self._name:
+        if fullname != self._name or self._asks:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._asks = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._asks = False
         if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module
 
             def exec_module(module: types.ModuleType) -> None:
                 run(module)
-                self._then()
+                if self in sys.meta_path:  # TensorFlow looks for Keras before it is imported
+                    sys.meta_path.remove(self)
+                    self._then()
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -132,7 +139,8 @@ def _wrapper(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
                 warnings.warn(f"{self.name}: {name} runs in Keras and not through MTC: {refusal.reason}",
                               FallbackWarning, stacklevel=2)
             _live.release(self)
-            return original(self, **{**given, **refusal.replaced})
+            with _own_steps(self) if name == "fit" else contextlib.nullcontext():
+                return original(self, **{**given, **refusal.replaced})
         finally:
             if outermost:
                 _busy.here = False
@@ -270,6 +278,11 @@ def _tell(model: Any, name: str) -> None:
 
 def summary() -> str:
     """Which calls since `install` ran through MTC, and which ran in Keras and why."""
+    return _summary(has_steps=False)
+
+
+def _summary(has_steps: bool) -> str:
+    """`has_steps`: other lines say what ran of the steps of functions."""
     names = list(_STEPS)
     ran = [f"{_count(_through[name])} of {name}" for name in names if _through[name]]
     others = [f"{_count(count)} of {name} in Keras ({reason.splitlines()[0][:300]})"
@@ -277,8 +290,8 @@ def summary() -> str:
     if not ran and not others:
         return ("no call of this script ran through MTC: it made none of fit, evaluate, predict and the _on_batch "
                 "methods of a Keras model; a loop of its own runs in its framework alone")
-    said = f"{', '.join(ran)} ran through MTC" if ran else "no call of this script ran through MTC"
-    return "; ".join([said, *others])
+    said = [f"{', '.join(ran)} ran through MTC"] if ran else ["no call of this script ran through MTC"]
+    return "; ".join([*(said if ran or not has_steps else []), *others])
 
 
 def _count(calls: int) -> str:
@@ -304,13 +317,23 @@ def main(arguments: Optional[list[str]] = None) -> None:
         for line in steps:
             print(f"mtc: {line}", file=sys.stderr)
         if not steps or _through or _beside:
-            print(f"mtc: {summary()}", file=sys.stderr)
+            print(f"mtc: {_summary(bool(steps))}", file=sys.stderr)
 
 
 def _replace_functions(devices: Optional[str]) -> None:
     """Functions of TensorFlow that train become plans, in a script that is run by `main`."""
     _tf_function: Any = importlib.import_module("mtc.keras._tf_function")
     _tf_function.install(devices)
+
+
+def _own_steps(model: Any) -> contextlib.AbstractContextManager[None]:
+    """While Keras trains a model, whose own `train_step` may be a plan in a script that is run by `main`."""
+    if "mtc.keras._tf_function" in sys.modules:
+        _tf_fit: Any = importlib.import_module("mtc.keras._tf_fit")
+        if _tf_fit.has_own_step(model):
+            made: contextlib.AbstractContextManager[None] = _tf_fit.steps(model, _settings["devices"])
+            return made
+    return contextlib.nullcontext()
 
 
 def _lines_of_functions() -> list[str]:

@@ -79,7 +79,7 @@ class Function:
         with mock.patch.object(extended, "call_for_each_replica", run):
             result = self._function(*args, **kwargs)
         self.by_tensorflow += 1
-        self.is_step = bool(runs) or self._has_gradients()
+        self.is_step |= bool(runs) or self._has_gradients()
         return result
 
     def _has_gradients(self) -> bool:

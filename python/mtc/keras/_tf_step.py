@@ -176,6 +176,7 @@ class TensorFlowStep:
         self._metrics = set(self.plan.metrics("train_step"))
         self._names = names
         self._now: list[Optional[Array]] = [None] * len(self.variables)  # what the session has
+        self._written: list[Any] = [None] * len(self.variables)  # what `write` gave to TensorFlow
         for number, tensor in self._constants:
             self._set(f"constant{number}", tensor.numpy())
 
@@ -186,8 +187,11 @@ class TensorFlowStep:
     def __call__(self, tensors: Sequence[Any]) -> Outcome:
         """One step from the values of the variables now; they stay as they are until `write`."""
         for i, variable in enumerate(self.variables):
-            array, held = variable.numpy(), self._now[i]
-            if held is None or not _same_bits(array, held):
+            tensor, held, now = _read(variable), self._written[i], self._now[i]
+            if now is not None and held is not None and _address(tensor) == _address(held):
+                continue
+            array = np.array(memoryview(tensor))
+            if now is None or not _same_bits(array, now):
                 self._set(self._names[i], array)
             self._now[i] = array
         for number in self._scalars:
@@ -202,7 +206,7 @@ class TensorFlowStep:
         for number, index in self._numbers.items():
             if number in self._text.replaced and self._names[index] in self._stored:
                 array = self.session.variables[self._names[index]]
-                self._now[index] = array.astype(self.variables[index].dtype.as_numpy_dtype)
+                self._now[index] = array.astype(self.variables[index].dtype.as_numpy_dtype, copy=False)
         return Outcome(self._results(logs), [array for array in self._now if array is not None])
 
     def _results(self, logs: Any) -> list[Any]:
@@ -215,10 +219,16 @@ class TensorFlowStep:
         return made
 
     def write(self, outcome: Outcome) -> None:
-        """Gives the variables the values after a step."""
+        """Gives the variables the values after a step.
+
+        As long as the tensor is held here, TensorFlow does not change its memory in place: a variable whose tensor
+        has this memory has this value still.
+        """
         for number, index in self._numbers.items():
             if number in self._text.replaced:
-                self.variables[index].assign(outcome.state[index])
+                tensor = tf.constant(outcome.state[index])
+                tf.raw_ops.AssignVariableOp(resource=self.variables[index].handle, value=tensor)
+                self._written[index] = tensor
 
     def build(self, results: Sequence[Any]) -> Any:
         """Flat results in the structure that the function gives."""
@@ -230,6 +240,14 @@ class TensorFlowStep:
     def close(self) -> None:
         """Ends the session."""
         self.session.close()
+
+
+def _read(variable: Any) -> Any:
+    return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
+
+
+def _address(tensor: Any) -> int:
+    return int(np.asarray(memoryview(tensor)).__array_interface__["data"][0])
 
 
 def values(variables: Sequence[Any]) -> list[Array]:
