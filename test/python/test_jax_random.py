@@ -88,7 +88,20 @@ def of_samples():
     return descent(loss_of), (weights(4, 8, 3), jax.random.key(9)), {"x": numbers(8, 4), "y": numbers(8, 3)}
 
 
-CASES = {f.__name__: f for f in (dropout, variational, diffusion, raw_keys, of_samples)}
+def whole():
+    """A step of a schedule for each sample, and rows that are drawn from a buffer."""
+    scales, buffer = jnp.linspace(0.1, 1, 1000), jnp.asarray(numbers(40000, 4))
+
+    def loss_of(p, batch, key):
+        first, second = jax.random.split(key)
+        at = jax.random.randint(first, (batch["x"].shape[0],), 0, 1000)
+        rows = jax.random.randint(second, (5,), -20, 39980) + 20
+        scale = scales[at][:, None]
+        return jnp.mean((mlp(p, scale * batch["x"]) - batch["y"]) ** 2) + jnp.mean(mlp(p, buffer[rows]) ** 2)
+    return descent(loss_of), (weights(4, 8, 3), jax.random.key(2)), {"x": numbers(8, 4), "y": numbers(8, 3)}
+
+
+CASES = {f.__name__: f for f in (whole, dropout, variational, diffusion, raw_keys, of_samples)}
 
 
 def host(tree):
@@ -128,14 +141,19 @@ def scattered(p, batch, key):
     return jnp.mean(mlp(p, batch["x"]) * jax.random.uniform(key, (3, batch["x"].shape[0])).T)
 
 
-def whole_numbers(p, batch, key):
-    return jnp.mean(mlp(p, batch["x"]) * jax.random.randint(key, (3,), 0, 5))
+def many(p, batch, key):
+    return jnp.mean(mlp(p, batch["x"]) * jax.random.randint(key, (3,), 0, 50000))
+
+
+def ordered(p, batch, key):
+    return jnp.mean(mlp(p, batch["x"])[:, jax.random.permutation(key, 3)])
 
 
 @pytest.mark.parametrize("loss_of, key, words", [
     (scattered, jax.random.key(0), "random numbers whose first axis is not the samples"),
-    (whole_numbers, jax.random.key(0), "random bits that do not become a number"),
-    (whole_numbers, jax.random.key(0, impl="rbg"), "impl=.threefry2x32.*found key<rbg>")])
+    (many, jax.random.key(0), "whole random numbers of 50000 values, where MTC has up to 46340"),
+    (ordered, jax.random.key(0), "sort"),
+    (many, jax.random.key(0, impl="rbg"), "impl=.threefry2x32.*found key<rbg>")])
 def test_what_is_refused(loss_of, key, words):
     with pytest.raises(mtc.ModelError, match=words):
         mtc.jax.step(descent(loss_of), (weights(4, 8, 3), key), {"x": numbers(8, 4)}, verbose=0)

@@ -159,7 +159,83 @@ def recurrent():
     return train_step, p, {"x": numbers(8, 5, 3), "y": _random.integers(0, 4, 8).astype("i4")}
 
 
-CASES = {f.__name__: f for f in (averaged, gan, q_learning, meta, muon, written_out, recurrent)}
+def proximal():
+    """PPO's update: advantages that the batch normalizes, a clipped ratio, the value's loss and the entropy."""
+    optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(3e-3, eps=1e-5))
+
+    def loss_of(p, batch):
+        logits, values = mlp(p["actor"], batch["s"]), mlp(p["critic"], batch["s"])[:, 0]
+        chances = jax.nn.log_softmax(logits)
+        ratio = jnp.exp(jnp.take_along_axis(chances, batch["a"][:, None], 1)[:, 0] - batch["before"])
+        better = (batch["gain"] - batch["gain"].mean()) / (batch["gain"].std() + 1e-8)
+        policy = -jnp.minimum(ratio * better, jnp.clip(ratio, 0.8, 1.2) * better).mean()
+        entropy = -(jnp.exp(chances) * chances).sum(-1).mean()
+        return policy + 0.5 * jnp.mean((values - batch["return"]) ** 2) - 0.01 * entropy, entropy
+
+    def train_step(state, batch):
+        p, inner = state
+        (loss, entropy), gradient = jax.value_and_grad(loss_of, has_aux=True)(p, batch)
+        updates, inner = optimizer.update(gradient, inner, p)
+        return (optax.apply_updates(p, updates), inner), {"loss": loss, "entropy": entropy}
+
+    p = {"actor": weights(4, 8, 3), "critic": weights(4, 8, 1)}
+    return train_step, (p, optimizer.init(p)), {
+        "s": numbers(8, 4), "a": _random.integers(0, 3, 8).astype("i4"), "before": numbers(8) - 1, "gain": numbers(8),
+        "return": numbers(8)}
+
+
+def actor_critic():
+    """Two losses with a shared advantage, through which no gradient goes, and two rates."""
+    first, second = optax.adam(1e-2), optax.rmsprop(2e-2)
+
+    def train_step(state, batch):
+        actor, critic, a, c = state
+        target = batch["r"] + 0.9 * mlp(critic, batch["next"])[:, 0]
+
+        def of_critic(p):
+            gain = jax.lax.stop_gradient(target) - mlp(p, batch["s"])[:, 0]
+            return jnp.mean(gain ** 2), gain
+
+        def of_actor(p):
+            chances = jax.nn.log_softmax(mlp(p, batch["s"]))
+            return -jnp.mean(jnp.take_along_axis(chances, batch["a"][:, None], 1)[:, 0] * jax.lax.stop_gradient(gain))
+
+        (error, gain), up = jax.value_and_grad(of_critic, has_aux=True)(critic)
+        loss, down = jax.value_and_grad(of_actor)(actor)
+        more, c = second.update(up, c, critic)
+        less, a = first.update(down, a, actor)
+        return ((optax.apply_updates(actor, less), optax.apply_updates(critic, more), a, c),
+                {"loss": loss, "error": error})
+
+    actor, critic = weights(4, 8, 3), weights(4, 8, 1)
+    return train_step, (actor, critic, first.init(actor), second.init(critic)), {
+        "s": numbers(8, 4), "a": _random.integers(0, 3, 8).astype("i4"), "r": numbers(8), "next": numbers(8, 4)}
+
+
+def distilled():
+    """A teacher that stays as it is, softened scores, and labels."""
+    optimizer = optax.sgd(0.1, momentum=0.9)
+
+    def train_step(state, batch):
+        p, teacher, inner = state
+        soft = jax.nn.softmax(mlp(teacher, batch["x"]) / 2)
+
+        def loss_of(p):
+            logits = mlp(p, batch["x"])
+            hard = optax.softmax_cross_entropy_with_integer_labels(logits, batch["y"]).mean()
+            return 0.5 * hard - 2 * jnp.mean(jnp.sum(soft * jax.nn.log_softmax(logits / 2), -1))
+
+        loss, gradient = jax.value_and_grad(loss_of)(p)
+        updates, inner = optimizer.update(gradient, inner, p)
+        return (optax.apply_updates(p, updates), teacher, inner), {"loss": loss}
+
+    p = weights(4, 8, 3)
+    return train_step, (p, weights(4, 16, 3), optimizer.init(p)), {
+        "x": numbers(8, 4), "y": _random.integers(0, 3, 8).astype("i4")}
+
+
+CASES = {f.__name__: f for f in (averaged, gan, q_learning, meta, muon, written_out, recurrent, proximal, actor_critic,
+                                 distilled)}
 
 
 def part(batch, rows):

@@ -129,6 +129,13 @@ def wrapped(value: Value, bits: int, signed: bool) -> Value:
 
 def divide(a: Value, b: Value) -> tuple[Value, Value]:
     """The quotient, towards 0, and the remainder, which has the sign of a. By 0: -1 and a, as XLA has them."""
+    quotient, rest = _divide(a, b)
+    if b.scalar and rest.constant is None and bounds(a)[0] >= 0:
+        rest.bounds = 0, int(abs(b.scalar)) - 1
+    return quotient, rest
+
+
+def _divide(a: Value, b: Value) -> tuple[Value, Value]:
     quotient = _quotient(a, b)
     rest = e.binary("sub", a, e.binary("mul", quotient, b))
     divisor = b.scalar

@@ -227,8 +227,7 @@ class Bits:
     shape: Shape
     stage: str = "bits"
     words: Optional[threefry.Words] = None  # the keys, where the numbers are JAX' own
-    refusal = ("random bits that do not become a number in the way of jax.random.uniform: in place of "
-               "jax.random.randint round such numbers down")
+    refusal = "random bits that do not become a number in the way of jax.random.uniform or randint"
 
 
 def _keys(given: Any) -> Keys:
@@ -312,6 +311,16 @@ def _fixed(r: Reader, bits: Bits) -> Value:
         return r.graph.variable(name, [int(n) for n in bits.shape], frozen=True)  # type: ignore[arg-type]
     inner = (first.times,) if first.times != 1 else ()
     return layout.reshape(r.graph.input(name, (BATCH, *inner, *rest), "f32"), bits.shape)
+
+
+def move_keys(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    """What is made of keys and of random bits that are JAX' own; None of other operations."""
+    if equation.primitive.name == "rem" and isinstance(inputs[0], Bits) and is_concrete(inputs[1]):
+        bits, spans = inputs[0], np.unique(np.asarray(inputs[1]))
+        if bits.words is None or bits.stage != "bits" or len(spans) != 1:
+            raise Refused(Bits.refusal)
+        return threefry.remainder(r, bits.words, bits.shape, int(spans[0]))
+    return threefry.move(r, equation, inputs)
 
 
 @rule("shift_right_logical", "or", "bitcast_convert_type")

@@ -20,6 +20,7 @@ from mtc._trace.values import Shape, elements
 from mtc.jax._reader import Reader, is_concrete, is_key
 
 ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
+MOST_WHOLE = 46340  # whose square is below 2^31
 KIND = "fry"  # of keys, in the names of their types
 
 
@@ -85,6 +86,7 @@ def _threefry(key0: Any, key1: Any, count: Any) -> tuple[Array, Array]:
 
 _FOLDS: dict[str, Callable[..., Any]] = {
     "first": lambda *k: _threefry(*k)[0].view(np.int32), "second": lambda *k: _threefry(*k)[1].view(np.int32),
+    "both": lambda *k: np.bitwise_xor(*_threefry(*k)).view(np.int32),
     "uniform": lambda *k: (np.bitwise_xor(*_threefry(*k)) >> np.uint32(9)).astype("f4") * np.float32(2.0**-23)}
 
 
@@ -122,6 +124,29 @@ def _keys_of(first: Value, second: Value) -> Words:
 def uniform(r: Reader, keys: Words, shape: Shape) -> Value:
     """Numbers in [0, 1): those that jax.random.uniform has."""
     return _made("uniform", keys, _counts(r, shape))
+
+
+def remainder(r: Reader, keys: Words, shape: Shape, span: int) -> Value:
+    """Random words modulo a number, as jax.random.randint has them.
+
+    The digits of a word to the base 256 go in one after the other: all numbers are below 2^24, which f32 has exactly.
+    """
+    if not 0 < span <= MOST_WHOLE:
+        raise Refused(f"whole random numbers of {span} values, where MTC has up to {MOST_WHOLE}: round "
+                      "jax.random.uniform down")
+    counts = _counts(r, shape)
+    high = e.unary("floor", e.binary("mul", _made("uniform", keys, counts), 65536.0))
+    low = e.cast(e.binary("sub", _made("both", keys, counts), e.binary("mul", e.cast(high, "i32"), 65536)), "f32")
+    found: Value = r.graph.constant(np.float32(0))
+    for half in (high, low):
+        first = e.unary("floor", e.binary("mul", half, 2.0**-8))
+        for digit in (first, e.binary("sub", half, e.binary("mul", first, 256.0))):
+            number = e.binary("add", e.binary("mul", found, 256.0), digit)
+            times = e.unary("floor", e.binary("div", number, float(span)))
+            found = e.binary("sub", number, e.binary("mul", times, float(span)))
+    whole = e.cast(found, "i32")
+    whole.bounds = 0, span - 1
+    return whole
 
 
 def split(r: Reader, keys: Words, shape: Shape) -> Words:

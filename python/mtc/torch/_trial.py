@@ -69,7 +69,7 @@ class Trial:
         updated: the parameters after the first step; `after`: their state then.
         starts: what was put into each group first.
         groups: before the first step, after it, and after the second one.
-        others: what the state has besides parameters.
+        others: what the state has besides parameters, and a step changes.
         special: the names of the parameters whose first step is not what a step makes of the state in `first`.
     """
 
@@ -103,10 +103,12 @@ class Trial:
             self.first = {name: getattr(twin.state[p], "first", {}) for name, p in chosen.items()}
             self.after = copy.deepcopy({name: dict(twin.state[p]) for name, p in chosen.items()})
             self.starts = [group.first for group in groups]
-            self.others = [key for key in twin.state if not isinstance(key, torch.Tensor)]
+            others = {key: copy.deepcopy(twin.state[key]) for key in twin.state if not isinstance(key, torch.Tensor)}
             self.updated = {name: p.detach().clone() for name, p in chosen.items()}
             self.special = self._special()
             take_step(twin)
+            self.others = [key for key in twin.state if not isinstance(key, torch.Tensor)
+                           and not (key in others and same(others[key], twin.state[key]))]
         self.groups.append([dict(group) for group in groups])
 
     def _twin(self, state: Mapping[str, Mapping[str, Any]], starts: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
