@@ -150,7 +150,7 @@ void match(Operation *product) {
 }
 
 // The x of an operation that is max(x, 0) or x > 0; null: it is neither.
-template <typename Op> Value operandBeside0(Op op) {
+template <typename Op> Value operandWith0(Op op) {
   for (auto [x, other] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())})
     if (x.getType() == op.getLhs().getType() && tensorOf(x).getElementType().isF32() && numberOf(other) == 0.0 &&
         tensorOf(x).getShape() == tensorOf(op.getResult()).getShape() && (isa<mt::MaximumOp>(op) || x == op.getLhs()))
@@ -166,14 +166,14 @@ void matchRelus(mt::UpdateOp update) {
   llvm::DenseMap<Value, SmallVector<mt::CompareOp>> masks;
   for (Operation &op : body) {
     if (auto maximum = dyn_cast<mt::MaximumOp>(op))
-      if (Value x = operandBeside0(maximum))
+      if (Value x = operandWith0(maximum))
         larger.try_emplace(x, maximum);
     if (auto compare = dyn_cast<mt::CompareOp>(op); compare && compare.getKind() == mt::Compare::gt)
-      if (Value x = operandBeside0(compare))
+      if (Value x = operandWith0(compare))
         masks[x].push_back(compare);
   }
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::MaximumOp>())) {
-    Value x = operandBeside0(op);
+    Value x = operandWith0(op);
     if (!x || larger.lookup(x) != op)
       continue;
     SmallVector<mt::CompareOp> &compares = masks[x];

@@ -185,7 +185,7 @@ Value kernelGradientOf(Ops &ops, const Value &first, const Value &second, const 
 
 // A kernel [O, I / groups, taps...] of a convolution that is a gradient, for the model's convolution: [I, O / groups,
 // taps...].
-Value turned(Ops &ops, const Value &kernel, int64_t groups) {
+Value transposedKernel(Ops &ops, const Value &kernel, int64_t groups) {
   if (groups == 1)
     return transpose(kernel, {1, 0, 2, 3});
   int64_t outputs = kernel.size(0).times, inputs = kernel.size(1).times;
@@ -213,7 +213,7 @@ std::optional<Value> unreversed(const Value &kernel) {
 }
 
 // Whether a kernel of one tap is that of a convolution with its two first axes in the other order, which the model has.
-bool isTurnedOfReader(const Value &kernel) {
+bool isTransposedOfReader(const Value &kernel) {
   Parts outputs = kernel.axes[0], inputs = kernel.axes[1];
   if (outputs.size() != 1 || inputs.size() != 1 || !outputs[0].isStored() || !inputs[0].isStored())
     return false;
@@ -293,9 +293,10 @@ Value generalConvolution(Ops &ops, const Value &images, const Value &kernel, con
     bool plain = isEach(windows.taps, 1) && isEach(windows.low, 0) && isEach(windows.high, 0) && groups == 1;
     if (!straight && windows.spreads())
       straight = reverse(ops, both, {2, 3});
-    else if (!straight && plain && isTurnedOfReader(both))
+    else if (!straight && plain && isTransposedOfReader(both))
       straight = both;
-    if (Value made = straight ? imageGradientOf(ops, images, turned(ops, *straight, groups), windows) : Value())
+    if (Value made =
+            straight ? imageGradientOf(ops, images, transposedKernel(ops, *straight, groups), windows) : Value())
       return made;
   }
   if (!windows.spreads())

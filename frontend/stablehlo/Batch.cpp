@@ -151,22 +151,21 @@ void BatchAxes::relateReduction(Operation &op) {
   }
 }
 
-void BatchAxes::relateWindows(Operation &op) {
+// The axes along which windows are of one element.
+void BatchAxes::relateWindows(Operation &op, mlir::Value operand) {
   SmallVector<int64_t> taps = listOf(op, "window_dimensions"), strides = listOf(op, "window_strides"),
                        pads = listOf(op, "padding");
   for (size_t axis = 0; axis < fileSizes(op.getOperand(0)).size(); ++axis)
     if (stays(taps, axis, 1) && stays(strides, axis, 1) && stays(pads, axis, 0, 2))
-      connect(op.getOperand(0), axis, op.getResult(0), axis);
+      connect(operand, axis, op.getResult(0), axis);
 }
+
+void BatchAxes::relateReducedWindows(Operation &op) { relateWindows(op, op.getOperand(0)); }
 
 // select_and_scatter: the result is like the operand, and the source like the windows.
 void BatchAxes::relateScattered(Operation &op) {
   connectAll(op.getOperand(0), op.getResult(0));
-  SmallVector<int64_t> taps = listOf(op, "window_dimensions"), strides = listOf(op, "window_strides"),
-                       pads = listOf(op, "padding");
-  for (size_t axis = 0; axis < fileSizes(op.getOperand(0)).size(); ++axis)
-    if (stays(taps, axis, 1) && stays(strides, axis, 1) && stays(pads, axis, 0, 2))
-      connect(op.getOperand(1), axis, op.getResult(0), axis);
+  relateWindows(op, op.getOperand(1));
 }
 
 // Parts: the axes of which all stays.
@@ -186,52 +185,38 @@ void BatchAxes::relateParts(Operation &op) {
     }
 }
 
-// The result has the axes of the slices at offset_dims, and those of the indices in between.
-void BatchAxes::relateGather(Operation &op) {
-  std::string text = opaqueText(op, "dimension_numbers");
-  SmallVector<int64_t> offsets = listIn(text, "offset_dims"), collapsed = listIn(text, "collapsed_slice_dims"),
-                       batching = listIn(text, "operand_batching_dims"),
-                       idBatching = listIn(text, "start_indices_batching_dims");
+// `slices` of a value at indices have the axes of the value at `offsets`, but for those in `gone`, and the axes of the
+// indices in between. `batching`: names of the lists of axes that the value and the indices share.
+void BatchAxes::relateSlices(Operation &op, StringRef text, mlir::Value slices, StringRef offsets, StringRef gone,
+                             StringRef batching, StringRef idBatching) {
+  SmallVector<int64_t> windows = listIn(text, offsets), skipped = listIn(text, gone), shared = listIn(text, batching);
   int64_t vector = numberIn(text, "index_vector_dim").value_or(0);
-  mlir::Value value = op.getOperand(0), ids = op.getOperand(1), result = op.getResult(0);
-  for (auto [i, j] : llvm::zip(batching, idBatching))
+  mlir::Value value = op.getOperand(0), ids = op.getOperand(1);
+  for (auto [i, j] : llvm::zip(shared, listIn(text, idBatching)))
     connect(value, static_cast<size_t>(i), ids, static_cast<size_t>(j));
-  size_t slice = 0, id = 0;
-  for (size_t axis = 0; axis < fileSizes(result).size(); ++axis) {
-    if (llvm::is_contained(offsets, static_cast<int64_t>(axis))) {
-      while (llvm::is_contained(collapsed, static_cast<int64_t>(slice)) ||
-             llvm::is_contained(batching, static_cast<int64_t>(slice)))
-        ++slice;
-      connect(value, slice++, result, axis);
+  skipped.append(shared);
+  size_t part = 0, id = 0;
+  for (size_t axis = 0; axis < fileSizes(slices).size(); ++axis) {
+    if (llvm::is_contained(windows, static_cast<int64_t>(axis))) {
+      while (llvm::is_contained(skipped, static_cast<int64_t>(part)))
+        ++part;
+      connect(value, part++, slices, axis);
       continue;
     }
     id += static_cast<int64_t>(id) == vector;
-    connect(ids, id++, result, axis);
+    connect(ids, id++, slices, axis);
   }
 }
 
+void BatchAxes::relateGather(Operation &op) {
+  relateSlices(op, opaqueText(op, "dimension_numbers"), op.getResult(0), "offset_dims", "collapsed_slice_dims",
+               "operand_batching_dims", "start_indices_batching_dims");
+}
+
 void BatchAxes::relateScatter(Operation &op) {
-  std::string text = opaqueText(op, "scatter_dimension_numbers");
-  SmallVector<int64_t> windows = listIn(text, "update_window_dims"), inserted = listIn(text, "inserted_window_dims"),
-                       batching = listIn(text, "input_batching_dims"),
-                       idBatching = listIn(text, "scatter_indices_batching_dims");
-  int64_t vector = numberIn(text, "index_vector_dim").value_or(0);
-  mlir::Value value = op.getOperand(0), ids = op.getOperand(1), updates = op.getOperand(2);
-  connectAll(value, op.getResult(0));
-  for (auto [i, j] : llvm::zip(batching, idBatching))
-    connect(value, static_cast<size_t>(i), ids, static_cast<size_t>(j));
-  size_t part = 0, id = 0;
-  for (size_t axis = 0; axis < fileSizes(updates).size(); ++axis) {
-    if (llvm::is_contained(windows, static_cast<int64_t>(axis))) {
-      while (llvm::is_contained(inserted, static_cast<int64_t>(part)) ||
-             llvm::is_contained(batching, static_cast<int64_t>(part)))
-        ++part;
-      connect(value, part++, updates, axis);
-      continue;
-    }
-    id += static_cast<int64_t>(id) == vector;
-    connect(ids, id++, updates, axis);
-  }
+  connectAll(op.getOperand(0), op.getResult(0));
+  relateSlices(op, opaqueText(op, "scatter_dimension_numbers"), op.getOperand(2), "update_window_dims",
+               "inserted_window_dims", "input_batching_dims", "scatter_indices_batching_dims");
 }
 
 // Loops and branches.
@@ -258,7 +243,7 @@ void BatchAxes::relate(Operation &op) {
                                                            {"dot", &BatchAxes::relateProduct},
                                                            {"convolution", &BatchAxes::relateConvolution},
                                                            {"reduce", &BatchAxes::relateReduction},
-                                                           {"reduce_window", &BatchAxes::relateWindows},
+                                                           {"reduce_window", &BatchAxes::relateReducedWindows},
                                                            {"select_and_scatter", &BatchAxes::relateScattered},
                                                            {"concatenate", &BatchAxes::relateParts},
                                                            {"slice", &BatchAxes::relateParts},

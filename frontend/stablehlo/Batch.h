@@ -48,9 +48,12 @@ private:
   void relateProduct(mlir::Operation &op);
   void relateConvolution(mlir::Operation &op);
   void relateReduction(mlir::Operation &op);
-  void relateWindows(mlir::Operation &op);
+  void relateWindows(mlir::Operation &op, mlir::Value operand);
+  void relateReducedWindows(mlir::Operation &op);
   void relateScattered(mlir::Operation &op);
   void relateParts(mlir::Operation &op);
+  void relateSlices(mlir::Operation &op, llvm::StringRef text, mlir::Value slices, llvm::StringRef offsets,
+                    llvm::StringRef gone, llvm::StringRef batching, llvm::StringRef idBatching);
   void relateGather(mlir::Operation &op);
   void relateScatter(mlir::Operation &op);
   void relateRegions(mlir::Operation &op);

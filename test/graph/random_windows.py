@@ -93,15 +93,11 @@ class Windows(Graph):
                 f"sample_groups = {groups}", [x, dy], map(Size, made.shape), made)
 
     def pool_gradient(self):
-        x = self.images()
-        if x is None:
+        pooled = self.pooled(-np.inf)
+        if pooled is None:
             return
+        x, window, strides, pads, patches = pooled
         count = x.rank - 2
-        window = [self.random.randint(1, 3) for _ in range(count)]
-        strides, _, pads = self.windows(count)
-        patches = self.patches(x.array, window, strides, pads, [1] * count, -np.inf)
-        if patches is None or not np.isfinite(patches.max(tuple(range(-count, 0)))).all():
-            return
         out = patches.shape[2:2 + count]
         dy = self.input([x.sizes[1].times, *out])
         made = np.zeros(x.array.shape)
@@ -136,17 +132,25 @@ class Windows(Graph):
             self.op(f"pool sum, {{0}} window {window} padding {pads}", [wide],
                     [*x.sizes[:2], *map(Size, made.shape[2:])], made)
 
-    def pool(self):
+    def pooled(self, fill):
+        """Images and windows of a pool, whose padding is `fill`; None where a window has padding alone."""
         x = self.images()
         if x is None:
-            return
+            return None
         count = x.rank - 2
         window = [self.random.randint(1, 3) for _ in range(count)]
         strides, _, pads = self.windows(count)
-        kind = self.random.choice(["sum", "max"])
-        patches = self.patches(x.array, window, strides, pads, [1] * count, 0 if kind == "sum" else -np.inf)
+        patches = self.patches(x.array, window, strides, pads, [1] * count, fill)
         if patches is None or not np.isfinite(patches.max(tuple(range(-count, 0)))).all():
+            return None
+        return x, window, strides, pads, patches
+
+    def pool(self):
+        kind = self.random.choice(["sum", "max"])
+        pooled = self.pooled(0 if kind == "sum" else -np.inf)
+        if pooled is None:
             return
-        made = (np.sum if kind == "sum" else np.max)(patches, tuple(range(-count, 0)))
+        x, window, strides, pads, patches = pooled
+        made = (np.sum if kind == "sum" else np.max)(patches, tuple(range(2 - x.rank, 0)))
         self.op(f"pool {kind}, {{0}} window {window} strides {strides} padding {pads}", [x],
                 [B, x.sizes[1], *map(Size, made.shape[2:])], made)

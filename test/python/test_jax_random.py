@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from test_jax_steps import mlp, numbers, part, weights
+from test_jax_steps import mlp, numbers, train_on_devices, weights
 
 import mtc
 import mtc.jax
@@ -104,28 +104,10 @@ def whole():
 CASES = {f.__name__: f for f in (whole, dropout, variational, diffusion, raw_keys, of_samples)}
 
 
-def host(tree):
-    return jax.tree.map(lambda a: np.asarray(jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key)
-                                             else a), tree)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_random_numbers_are_those_of_jax_on_any_number_of_devices(name):
-    function, state, batch = CASES[name]()
-    reference, found, wanted = jax.jit(function), set(), state
-    for devices in ("cpu:1", "cpu:2", "cpu:3", "cpu:8"):
-        with mtc.jax.step(function, state, batch, devices=devices, verbose=0, check=devices == "cpu:1") as step:
-            now = state
-            for count in range(STEPS):
-                given = part(batch, 5) if count % 5 == 4 else batch
-                now, metrics = step(now, given)
-                if devices == "cpu:1":
-                    wanted, shown = reference(wanted, given)
-                    np.testing.assert_allclose(float(metrics["loss"]), float(shown["loss"]), rtol=1e-5)
-            found.add(b"".join(np.asarray(v).tobytes() for v in step.session.variables.values()))
-            if devices == "cpu:1":
-                jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), host(now), host(wanted))
-    assert len(found) == 1
+    train_on_devices(*CASES[name](), STEPS, lambda mine, theirs: np.testing.assert_allclose(
+        float(mine["loss"]), float(theirs["loss"]), rtol=1e-5))
 
 
 def test_the_check_compares_random_steps(monkeypatch):

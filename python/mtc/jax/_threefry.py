@@ -8,7 +8,7 @@ of its elements in memory ("partitionable", JAX' default), so that each element 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import jax
 import numpy as np
@@ -19,7 +19,6 @@ from mtc._trace import elementwise as e
 from mtc._trace.values import Shape, elements
 from mtc.jax._reader import Reader, is_concrete, is_key
 
-ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 MOST_WHOLE = 46340  # whose square is below 2^31
 KIND = "fry"  # of keys, in the names of their types
 
@@ -71,31 +70,12 @@ def words_of(r: Reader, given: Any) -> Words:
     raise Refused("a key made of data: make it of a key in the state")
 
 
-def _threefry(key0: Any, key1: Any, count: Any) -> tuple[Array, Array]:
-    """Of constants: see mt.threefry."""
-    words = [np.asarray(x).astype(np.int64).astype(np.uint32) for x in (key0, key1)]
-    words.append(words[0] ^ words[1] ^ np.uint32(0x1BD11BDA))
-    a, b = words[0], np.asarray(count).astype(np.int64).astype(np.uint32) + words[1]
-    for i in range(5):
-        for bits in ROTATIONS[i % 2]:
-            a = a + b
-            b = ((b << np.uint32(bits)) | (b >> np.uint32(32 - bits))) ^ a
-        a, b = a + words[(i + 1) % 3], b + words[(i + 2) % 3] + np.uint32(i + 1)
-    return a, b
-
-
-_FOLDS: dict[str, Callable[..., Any]] = {
-    "first": lambda *k: _threefry(*k)[0].view(np.int32), "second": lambda *k: _threefry(*k)[1].view(np.int32),
-    "both": lambda *k: np.bitwise_xor(*_threefry(*k)).view(np.int32),
-    "uniform": lambda *k: (np.bitwise_xor(*_threefry(*k)) >> np.uint32(9)).astype("f4") * np.float32(2.0**-23)}
-
-
 def _made(kind: str, keys: Words, count: Value) -> Value:
     """The result of mt.threefry for each key and count: [keys..., counts...]."""
     shape = keys.value.shape[:-1]
     parts = [layout.reshape(_part(keys.value, i), (*shape, *[1] * count.rank)) for i in range(2)]
-    return e.apply("threefry", (*parts, count), "f32" if kind == "uniform" else "i32", _FOLDS[kind],
-                   f" {{{{kind = #mt<threefry_result {kind}>}}}}", kind)
+    return e.apply("threefry", (*parts, count), "f32" if kind == "uniform" else "i32",
+                   attributes=f" {{{{kind = #mt<threefry_result {kind}>}}}}", kind=kind)
 
 
 def _part(value: Value, index: int) -> Value:
