@@ -49,11 +49,14 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   passes.addPass(createCSEPass());
 }
 
-void buildShard(OpPassManager &passes, Compilation &) {
+void buildShard(OpPassManager &passes, Compilation &compilation) {
+  BucketOptions bucket;
+  if (compilation.options.bucket_bytes)
+    bucket.bucketBytes = compilation.options.bucket_bytes;
   passes.addPass(createAnnotate());
   passes.addPass(createPropagate());
   passes.addPass(createPartition());
-  passes.addPass(createBucket());
+  passes.addPass(createBucket(bucket));
 }
 
 void buildFuse(OpPassManager &passes, Compilation &compilation) {

@@ -41,17 +41,21 @@ struct Bucket : impl::BucketBase<Bucket> {
 
 private:
   // Replaces the all-reduces of the parts of a concatenation, one part per block of classes, by one all-reduce of the
-  // concatenation. The sums are the same element by element.
+  // concatenation. The sums are the same element by element. The concatenation moves to the last of its parts: the
+  // gradient of a table that is also the embedding's is complete at the beginning of the backward pass, but used at
+  // its end.
   void joinParts(mt::ProgramOp program) {
-    for (auto concat : program.getBody().front().getOps<mt::ConcatOp>()) {
+    for (auto concat : llvm::make_early_inc_range(program.getBody().front().getOps<mt::ConcatOp>())) {
       auto isPart = [](Value value) { return value.getDefiningOp<shard::AllReduceOp>() && value.hasOneUse(); };
       if (!mt::blocksOf(concat) || !llvm::all_of(concat.getOperands(), isPart))
         continue;
-      OpBuilder builder(concat->getContext());
-      builder.setInsertionPointAfter(concat);
       SmallVector<shard::AllReduceOp> parts;
       for (Value operand : concat.getOperands())
         parts.push_back(operand.getDefiningOp<shard::AllReduceOp>());
+      auto isBefore = [](shard::AllReduceOp a, shard::AllReduceOp b) { return a->isBeforeInBlock(b); };
+      concat->moveAfter(*std::max_element(parts.begin(), parts.end(), isBefore));
+      OpBuilder builder(concat->getContext());
+      builder.setInsertionPointAfter(concat);
       auto whole = cast<shard::AllReduceOp>(builder.clone(*parts.front()));
       whole.getInputMutable().assign(concat.getResult());
       whole.getResult().setType(concat.getType());

@@ -146,6 +146,10 @@ typedef struct mtc_options {
   /** Arguments of a step that have a sample for each index of their first axis, with names: "8=images,9=labels". NULL:
    * none. Flag: `--split ARGUMENTS`, in Model. */
   const char *split;
+  /** Bytes of gradients that devices exchange at once, while the backward pass goes on. 0: 26214400 (25 MiB). A larger
+   * gradient is an exchange of its own. The bits do not depend on it. Flag: `--bucket-bytes BYTES`, 0 or more, in
+   * Memory. */
+  int64_t bucket_bytes;
 } mtc_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_options)
