@@ -81,6 +81,16 @@ def ElementwiseOp : Graph_Op<"elementwise", (ins StrAttr:$name, Variadic<Graph_V
   }];
 }
 
+def RoundOp : Graph_TypedOp<"round", (ins Graph_Value:$operand, TypeAttr:$to), "$operand `to` $to"> {
+  let summary = "numbers rounded to bf16 or f16 and back: two mt.cast";
+  let description = [{
+    `graph.round %a to bf16 : (!graph.value<[b, 8], f32>) -> !graph.value<[b, 8], f32>`
+
+    For values that a framework keeps in 16 bits amid those of 32, as Muon's products of matrices are. Errors: another
+    type; operands that are not f32.
+  }];
+}
+
 // ---- Shapes
 
 def TransposeOp : Graph_TypedOp<"transpose", (ins Graph_Value:$operand, DenseI64ArrayAttr:$permutation),

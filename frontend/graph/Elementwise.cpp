@@ -45,6 +45,16 @@ Value lowerElementwise(Call &call, graph::ElementwiseOp op) {
   return aligned.result(makeNamed(call, name, aligned.type, aligned.stored));
 }
 
+Value lowerRound(Call &call, graph::RoundOp op) {
+  Type shorter = op.getTo();
+  const Value &value = call.operands[0];
+  if (!isa<BFloat16Type, Float16Type>(shorter) || !value.type().getElementType().isF32())
+    throw Refused("expected numbers of f32 that are rounded to bf16 or f16");
+  logical::Ops &ops = call.ops;
+  mlir::Value rounded = mt::CastOp::create(ops.builder, ops.location, value.type().clone(shorter), value.stored);
+  return {mt::CastOp::create(ops.builder, ops.location, value.type(), rounded), value.axes};
+}
+
 Value lowerAlong(Call &call, graph::AlongOp op) {
   StringRef name = op.getName();
   bool removes = name == "argmax";
@@ -82,7 +92,7 @@ mlir::Value makeNamed(Call &call, StringRef name, Type type, ValueRange operands
 
 llvm::ArrayRef<Entry> elementwiseOps() {
   static constexpr Entry entries[] = {entry<graph::ElementwiseOp, lowerElementwise>(),
-                                      entry<graph::AlongOp, lowerAlong>()};
+                                      entry<graph::RoundOp, lowerRound>(), entry<graph::AlongOp, lowerAlong>()};
   return entries;
 }
 

@@ -80,6 +80,12 @@ module attributes {graph.version = 1 : i32} {
     // CHECK: mt.transpose %[[X]] by [0, 2, 1]
     // CHECK: mt.argmax %{{.*}} : tensor<?x4x8xf32>
     // CHECK: mt.output "o20"
+    %v21 = graph.round %v1 to bf16 : (!graph.value<[b, 8, 4], f32>) -> !graph.value<[b, 8, 4], f32>
+    %v21o = graph.tensor %v21 : !graph.value<[b, 8, 4], f32> -> tensor<?x8x4xf32>
+    mt.output "o21", %v21o : tensor<?x8x4xf32>
+    // CHECK: %[[SHORT:.*]] = mt.cast %[[X]] : tensor<?x8x4xf32> to tensor<?x8x4xbf16>
+    // CHECK: mt.cast %[[SHORT]] : tensor<?x8x4xbf16> to tensor<?x8x4xf32>
+    // CHECK: mt.output "o21"
     mt.loss "loss", %y : tensor<?xf32>
     mt.sgd <{learning_rate = 0.1 : f32}>
   }

@@ -201,3 +201,18 @@ module attributes {graph.version = 1 : i32} {
     mt.sgd <{learning_rate = 0.1 : f32}>
   }
 }
+
+// -----
+
+module attributes {graph.version = 1 : i32} {
+  mt.model @rounded {
+    %x = mt.input "x" : tensor<?xi32>
+    %1 = graph.logical %x : tensor<?xi32> -> !graph.value<[b], i32>
+    // expected-error @+1 {{expected numbers of f32 that are rounded to bf16 or f16}}
+    %2 = graph.round %1 to bf16 : (!graph.value<[b], i32>) -> !graph.value<[b], i32>
+    %3 = graph.tensor %2 : !graph.value<[b], i32> -> tensor<?xi32>
+    %4 = mt.cast %3 : tensor<?xi32> to tensor<?xf32>
+    mt.loss "loss", %4 : tensor<?xf32>
+    mt.sgd <{learning_rate = 0.1 : f32}>
+  }
+}

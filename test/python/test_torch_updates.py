@@ -68,19 +68,45 @@ def test_updates_are_those_of_pytorch(name):
     assert are_alike(step.to_module(), twin, 2 * BOUND)
 
 
-def matrices():
+def matrices(width=5):
     torch.manual_seed(3)
-    return nn.Sequential(nn.Linear(4, 5, bias=False), nn.Tanh(), nn.Linear(5, 3, bias=False))
+    return nn.Sequential(nn.Linear(4, width, bias=False), nn.Tanh(), nn.Linear(width, 3, bias=False))
 
 
-def test_muon_is_within_the_rounding_of_its_bf16_products():
+@pytest.mark.parametrize("given", [{}, {"ns_steps": 6}, {"adjust_lr_fn": "spectral_unclamped"}, {"nesterov": False}])
+def test_what_muon_computes_in_bf16_is_rounded_as_in_pytorch(given):
     module, twin = matrices(), matrices()
-    rate = 0.01
-    step = compiled(module, torch.optim.Muon(module.parameters(), lr=rate))
+    step = compiled(module, torch.optim.Muon(module.parameters(), lr=0.01, **given))
     for batch in batches(STEPS):
         step.train_on_batch(batch)
-    torch_steps(twin, torch.optim.Muon(twin.parameters(), lr=rate), batches(STEPS))
-    assert are_alike(step.to_module(), twin, 1e-2 * rate * STEPS)
+    torch_steps(twin, torch.optim.Muon(twin.parameters(), lr=0.01, **given), batches(STEPS))
+    assert are_alike(step.to_module(), twin, BOUND)
+
+
+class Halves(torch.optim.Optimizer):
+    """Its momentum has 16 bits."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state["momentum"] = torch.zeros_like(p, dtype=torch.bfloat16)
+                state["momentum"].mul_(0.9).add_(p.grad.bfloat16(), alpha=group["lr"])
+                p.sub_(state["momentum"].float().tanh())
+
+
+def test_a_state_of_16_bits_is_rounded_in_each_step():
+    module, twin = matrices(128), matrices(128)  # the rest of a vector of elements is rounded twice in PyTorch
+    step = compiled(module, Halves(module.parameters(), 0.1))
+    for batch in batches(STEPS):
+        step.train_on_batch(batch)
+    torch_steps(twin, Halves(twin.parameters(), 0.1), batches(STEPS))
+    assert are_alike(step.to_module(), twin, BOUND)
 
 
 @pytest.mark.parametrize("name", ["adamw", "adafactor", "sgd"])

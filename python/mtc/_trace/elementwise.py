@@ -252,6 +252,13 @@ def cast(value: Value, dtype: str) -> Value:
     return value.graph.operation("cast", (value,), 'graph.elementwise "cast"({0})', value.shape, dtype)
 
 
+def rounded(value: Value, dtype: str) -> Value:
+    """Floats as "bf16" or "f16" holds them."""
+    if value.op == f"round {dtype}":
+        return value
+    return value.graph.operation(f"round {dtype}", (value,), f"graph.round {{0}} to {dtype}", value.shape, "f32")
+
+
 def integer_power(value: Value, exponent: int) -> Value:
     """Products and a quotient, which hold for negative numbers too."""
     if exponent < 0:

@@ -270,6 +270,7 @@ for _name in _COMPARISONS:
     setattr(Scalar, f"__{_name}__", _comparison(_name))
 
 
+_HALVES = (torch.bfloat16, torch.float16)
 _PRODUCTS = {"addmm", "addmv", "addbmm", "baddbmm", "addr"}  # their factors are numbers, which a trace relies on
 
 
@@ -348,6 +349,14 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
             return None
         first, *rest = map(tensor_of, args)
         rest += [tensor_of(keywords[key]) for key in ("other", "tensor1", "tensor2") if key in keywords]
+        if any(t.dtype in _HALVES for t in (first, *rest)):  # PyTorch computes it in float32, and rounds once
+            dtype = first.dtype if name.endswith("_") else torch.result_type(first, rest[0])
+            factor = tensor_of(factor)
+            if dtype in _HALVES and plain in ("add", "sub"):  # whose factor PyTorch rounds too
+                factor = factor.to(dtype).double()
+            key = "alpha" if plain in ("add", "sub") else "value"
+            made = self._with_factor(plain, [t.float() for t in (first, *rest)], {key: factor}).to(dtype)
+            return first.copy_(made) if name.endswith("_") else made
         term = rest[0] if plain in ("add", "sub") else rest[0] * rest[1] if plain == "addcmul" else rest[0] / rest[1]
         term = tensor_of(factor) * term
         function = getattr(torch.Tensor, ("sub" if plain == "sub" else "add") + ("_" if name.endswith("_") else ""))

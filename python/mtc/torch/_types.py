@@ -17,7 +17,7 @@ _UNSIGNED = {torch.uint32, torch.uint64}
 _WRAPS = {"add", "sub", "subtract", "rsub", "mul", "multiply", "neg", "abs", "square", "pow", "addcmul", "sum", "prod",
           "cumsum", "_to_copy", "to", "_to_dtype", "type_as", "copy", "fill", "lerp"}
 _PRODUCTS = {"mul", "multiply", "square", "pow", "addcmul", "prod", "cumsum", "sum"}
-_HALVES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+HALVES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 def in_type(made: Any, op: str, traced: Any) -> Any:
@@ -26,9 +26,9 @@ def in_type(made: Any, op: str, traced: Any) -> Any:
         return [in_type(m, op, t) for m, t in zip(made, traced)] if isinstance(traced, (list, tuple)) else made
     if not isinstance(made, Value) or not isinstance(traced, torch.Tensor):
         return made
-    if traced.dtype in _HALVES:
+    if traced.dtype in HALVES:
         raise Refused(f"{traced.dtype} amid float32, which MTC would not round: leave the values in float32, or train "
-                      f'in 16 bits by precision="{_HALVES[traced.dtype]}" of compile')
+                      f'in 16 bits by precision="{HALVES[traced.dtype]}" of compile')
     if traced.dtype in _NARROW and op in _WRAPS and made.dtype == "i32":
         return _wrapped(made, op, *_NARROW[traced.dtype])
     if traced.dtype in _UNSIGNED and op in _WRAPS:

@@ -22,6 +22,7 @@ from mtc.torch._convert import Converter
 from mtc.torch._framework import aten, torch
 from mtc.torch._scalars import Tree, evaluate, names_in
 from mtc.torch._trace import Entry, Key, Path, Tracer, Unit, kind_of
+from mtc.torch._types import HALVES
 from mtc.torch._watch import Groups
 
 PREFIX = "optimizer"
@@ -29,6 +30,7 @@ RATE = "lr"
 LONGEST = 60  # characters of a name that is a formula
 _BINARY = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 _UNARY = {"neg": "neg", "sqrt": "sqrt", "abs": "abs", "exp": "exp", "log": "log"}
+_MOVES = {"t", "transpose", "permute", "view", "reshape", "expand", "select", "slice", "unsqueeze", "squeeze"}
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "^"}
 
 Values = dict[str, Array]
@@ -422,12 +424,12 @@ class _Nodes(Converter):
             return layout.broadcast(e.cast(self.value(self._values[fill]), _nodes.dtype_of(node.meta["val"].dtype)),
                                     _nodes.shape_of(node.meta["val"]))
         val = node.meta.get("val")
-        if isinstance(val, torch.Tensor) and val.dtype in (torch.bfloat16, torch.float16):
-            with val.fake_mode:
-                node.meta["val"] = val.float()  # a plan computes in float32
-            if name == "_to_copy":
-                return self.value(self._values[node.args[0]])
-        return self._convert_node(node)
+        if not isinstance(val, torch.Tensor) or val.dtype not in HALVES:
+            return self._convert_node(node)
+        with val.fake_mode:
+            node.meta["val"] = val.float()  # computed in float32, and rounded
+        found = self.value(self._values[node.args[0]] if name == "_to_copy" else self._convert_node(node))
+        return found if name in _MOVES else e.rounded(found, HALVES[val.dtype])
 
     def _lift_constant(self, tensor: Any) -> Value:
         return self.graph.constant(tensor.detach().cpu().double().numpy() if tensor.dtype.is_floating_point
