@@ -131,6 +131,16 @@ std::vector<double> Call::numbers(const char *name) {
   return found ? found->numbers : std::vector<double>();
 }
 
+Size Call::elementsFrom(size_t axis) const {
+  int64_t elements = 1;
+  for (const Size &size : llvm::drop_begin(shape(0), axis)) {
+    if (size.batch)
+      throw Refused("an axis of the samples among those of one line");
+    elements = logical::multiply(elements, size.times);
+  }
+  return elements;
+}
+
 std::optional<SmallVector<int64_t>> Call::operandOrAttribute(size_t index, const char *name) {
   if (has(index))
     return expectKnown(index, name).integers();

@@ -30,14 +30,17 @@ class Call {
 public:
   using Value = logical::Value;
 
-  Call(logical::Ops &ops, const Node &node, std::vector<Operand> inputs, std::string stream, int64_t fixedBatch)
-      : ops(ops), node(node), inputs(std::move(inputs)), stream(std::move(stream)), fixedBatch(fixedBatch) {}
+  Call(logical::Ops &ops, const Node &node, std::vector<Operand> inputs, std::string stream, int64_t fixedBatch,
+       int64_t opset)
+      : ops(ops), node(node), inputs(std::move(inputs)), stream(std::move(stream)), fixedBatch(fixedBatch),
+        opset(opset) {}
 
   logical::Ops &ops;
   const Node &node;
   std::vector<Operand> inputs;
   const std::string stream; // a name for random numbers of this node alone
   const int64_t fixedBatch; // what the file says in place of the batch, where its size is fixed; 0: it is not
+  const int64_t opset;      // the version of ONNX' ops by which the node is meant
   std::vector<Operand> results;
 
   size_t count() const { return inputs.size(); }
@@ -57,6 +60,8 @@ public:
   int64_t expectInteger(size_t index, const char *what) const;
   logical::Shape shape(size_t index) const;
   size_t rank(size_t index) const { return shape(index).size(); }
+  // The elements of the first operand's axes from one on, which are not the batch.
+  Size elementsFrom(size_t axis) const;
   // An axis of an operand of this rank, counted from the end where negative.
   static size_t axisOf(int64_t axis, size_t rank);
 

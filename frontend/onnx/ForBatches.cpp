@@ -68,7 +68,7 @@ std::vector<std::shared_ptr<const Known>> resultsFor(Call &call, BuildOp build, 
   std::vector<Operand> inputs;
   for (const Operand &input : call.inputs)
     inputs.push_back({knownFor(input, index), {}, nullptr, nullptr, input.type});
-  Call trial(ops, call.node, std::move(inputs), call.stream, /*fixedBatch=*/0);
+  Call trial(ops, call.node, std::move(inputs), call.stream, /*fixedBatch=*/0, call.opset);
   std::vector<std::shared_ptr<const Known>> results;
   try {
     build(trial);

@@ -38,8 +38,10 @@ static std::string described(const Node &node) {
 // The type of a node's results in the file, where it is that of an operand.
 static ElementType typeOf(const Call &call) {
   static constexpr llvm::StringLiteral others[] = {
-      "Shape", "Size",  "ArgMax", "Cast",           "CastLike", "Equal",   "Less",  "LessOrEqual", "Greater",
-      "Not",   "IsNaN", "IsInf",  "GreaterOrEqual", "Constant", "EyeLike", "Range", "SequenceAt",  "ConstantOfShape"};
+      "Shape",          "Size",  "ArgMax",     "ArgMin",         "HannWindow",     "HammingWindow",
+      "BlackmanWindow", "Cast",  "CastLike",   "Equal",          "Less",           "LessOrEqual",
+      "Greater",        "Not",   "IsNaN",      "IsInf",          "GreaterOrEqual", "Constant",
+      "EyeLike",        "Range", "SequenceAt", "ConstantOfShape"};
   if (llvm::is_contained(others, call.node.op))
     return ElementType::None;
   size_t index = call.node.op == "Where" ? 1 : call.node.op == "OneHot" ? 2 : 0;
@@ -63,6 +65,8 @@ static void wrapAround(Call &call) {
                                                       "ReduceSumSquare",
                                                       "ReduceMean",
                                                       "CumSum",
+                                                      "CumProd",
+                                                      "ReduceProd",
                                                       "MatMul",
                                                       "Gemm",
                                                       "Einsum"};
@@ -284,7 +288,7 @@ LogicalResult Importer::evaluate(const Node &node) {
   }
   logical::Ops ops{builder, locationOf(node), &budget};
   Call call(ops, node, std::move(inputs), layerOf(node) + "/" + (node.outputs.empty() ? "" : node.outputs[0]),
-            fixedBatch);
+            fixedBatch, model.opset);
   std::string problem;
   if (!refused) {
     bool built = false;

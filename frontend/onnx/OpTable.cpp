@@ -4,8 +4,9 @@
 namespace mtc::onnx {
 
 static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {
-    activationOps, arithmeticOps, comparisonOps, constantOps, lookupOps,   normalizationOps, partOps,
-    productOps,    recurrentOps,  reductionOps,  resizingOps, sequenceOps, shapeOps,         windowOps};
+    activationOps, arithmeticOps, attentionOps, bitOps,           comparisonOps, constantOps,
+    functionOps,   lookupOps,     lossOps,      normalizationOps, partOps,       productOps,
+    recurrentOps,  reductionOps,  resizingOps,  sequenceOps,      shapeOps,      windowOps};
 
 BuildOp findOp(const Node &node) {
   if (!node.domain.empty())

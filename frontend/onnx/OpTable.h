@@ -19,9 +19,13 @@ struct OpEntry {
 // Each family's part of the table, in ops/.
 llvm::ArrayRef<OpEntry> activationOps();
 llvm::ArrayRef<OpEntry> arithmeticOps();
+llvm::ArrayRef<OpEntry> attentionOps();
+llvm::ArrayRef<OpEntry> bitOps();
 llvm::ArrayRef<OpEntry> comparisonOps();
 llvm::ArrayRef<OpEntry> constantOps();
+llvm::ArrayRef<OpEntry> functionOps();
 llvm::ArrayRef<OpEntry> lookupOps();
+llvm::ArrayRef<OpEntry> lossOps();
 llvm::ArrayRef<OpEntry> normalizationOps();
 llvm::ArrayRef<OpEntry> partOps();
 llvm::ArrayRef<OpEntry> productOps();

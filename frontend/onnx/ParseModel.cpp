@@ -13,7 +13,8 @@ namespace mtc::onnx {
 namespace {
 
 constexpr size_t maxNodes = 200000, maxTensors = 200000, maxPorts = 10000, maxMembers = 100000;
-constexpr int64_t oldestOpset = 13, newestOpset = 21;
+// Before 7 operands broadcast by an attribute; after 28 ops may mean something else.
+constexpr int64_t oldestOpset = 7, newestOpset = 28;
 
 // Of AttributeProto.type.
 Attribute::Kind kindOf(int64_t type) {
@@ -43,9 +44,9 @@ public:
       throw Problem("expected ops of ONNX itself, found those of " + model.domains[0] +
                     " alone, which are not supported");
     if (model.opset == 0)
-      throw Problem("expected an opset from 13 to 21, found none");
+      throw Problem("expected an opset from 7 to 28, found none");
     if (model.opset < oldestOpset || model.opset > newestOpset)
-      throw Problem("expected an opset from 13 to 21, found " + std::to_string(model.opset) +
+      throw Problem("expected an opset from 7 to 28, found " + std::to_string(model.opset) +
                     ": export the model with opset_version=17");
     for (std::string_view graph : graphs)
       readGraph(graph, model);

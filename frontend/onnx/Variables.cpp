@@ -37,9 +37,22 @@ float floatAt(const Tensor &tensor, int64_t index) {
 
 // Operands that a formula reads and that cannot be learned.
 bool isNumberOf(const Use &use) {
-  static constexpr std::pair<const char *, size_t> operands[] = {
-      {"Resize", 1}, {"Resize", 2}, {"Clip", 1},  {"Clip", 2},  {"Dropout", 1}, {"Pad", 2},
-      {"OneHot", 2}, {"Pow", 1},    {"Range", 0}, {"Range", 1}, {"Range", 2}};
+  static constexpr std::pair<const char *, size_t> operands[] = {{"Resize", 1},
+                                                                 {"Resize", 2},
+                                                                 {"Clip", 1},
+                                                                 {"Clip", 2},
+                                                                 {"Dropout", 1},
+                                                                 {"Pad", 2},
+                                                                 {"OneHot", 2},
+                                                                 {"Pow", 1},
+                                                                 {"Range", 0},
+                                                                 {"Range", 1},
+                                                                 {"Range", 2},
+                                                                 {"Upsample", 1},
+                                                                 {"NegativeLogLikelihoodLoss", 2},
+                                                                 {"SoftmaxCrossEntropyLoss", 2},
+                                                                 {"RotaryEmbedding", 1},
+                                                                 {"RotaryEmbedding", 2}};
   return llvm::any_of(
       operands, [&](const auto &operand) { return use.first->op == operand.first && use.second == operand.second; });
 }

@@ -106,6 +106,7 @@ struct OpEntry {
 };
 // Each family's part of the table, in ops/.
 llvm::ArrayRef<OpEntry> elementwiseOps();
+llvm::ArrayRef<OpEntry> functionOps();
 llvm::ArrayRef<OpEntry> shapeOps();
 llvm::ArrayRef<OpEntry> updateOps();
 llvm::ArrayRef<OpEntry> reductionOps();

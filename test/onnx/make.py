@@ -261,7 +261,7 @@ def data_dependent():
 
 
 def old():
-    return _line(node("MatMul", "x w", "y"), opset=9)
+    return _line(node("MatMul", "x w", "y"), opset=6)
 
 
 def text_not_utf8():

@@ -112,6 +112,14 @@ def erf(params, x):
     return jax.lax.erf(x @ params["w"]) @ params["v"]
 
 
+def functions(params, x):
+    h = x @ params["w"]
+    t = 0.7 * jnp.tanh(h)
+    return (jnp.tan(t) + jnp.cbrt(2 + t) + jnp.arctan2(h, 1 + h @ params["v"]) + jnp.sinh(t) + jnp.cosh(h)
+            + jnp.arcsin(t) + jnp.arccos(t) + jnp.arctan(h) + jnp.arcsinh(h) + jnp.arccosh(2 + t) + jnp.arctanh(t)
+            + jnp.round(3 * h) + jax.lax.round(h) + jnp.prod(1 + 0.1 * x, axis=1, keepdims=True))
+
+
 def halves(params, x):
     """Rounded to 16 bits on the way."""
     x = jnp.asarray(x)
@@ -130,6 +138,7 @@ def bytes_of(params, x):
 # name -> function, parameters, x
 FORWARD = {
     "parts": (parts, {"w": shaped(6, 2), "v": shaped(3, 2)}, shaped(BATCH, 5, 3)),
+    "functions": (functions, {"w": shaped(6, 4), "v": shaped(4, 4)}, shaped(BATCH, 6)),
     "erf": (erf, {"w": shaped(6, 4), "v": shaped(4, 3)}, shaped(BATCH, 6)),
     "halves": (halves, {"w": shaped(6, 3), "v": shaped(6, 3)}, shaped(BATCH, 6)),
     "bytes": (bytes_of, {"w": shaped(6, 3)}, shaped(BATCH, 6)),

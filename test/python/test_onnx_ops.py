@@ -24,11 +24,16 @@ def i(*values):
 
 class Case:
     """One op: `inputs` are the data's sample shapes (tuples), or constants (arrays). With `ids` the last data are whole
-    numbers from `low` to below it."""
+    numbers from `low` to below it. Data that are `positive` are 0.1 or more, those of `small` between -1 and 1, others
+    of functions of numbers from 1 on."""
 
-    def __init__(self, op, *inputs, ids=None, low=0, outputs=1, positive=False, **attributes):
+    def __init__(self, op, *inputs, ids=None, low=0, outputs=1, positive=False, small=None, **attributes):
         self.op, self.inputs, self.ids, self.low, self.outputs = op, inputs, ids, low, outputs
-        self.positive, self.attributes = positive, attributes
+        self.positive, self.small, self.attributes = positive, small, attributes
+
+    def spread(self, x):
+        x = abs(x) + 0.1 if self.positive else x
+        return x if self.small is None else np.tanh(x) if self.small else x + 1
 
 
 FAMILIES = {
@@ -108,8 +113,47 @@ FAMILIES = {
              coordinate_transformation_mode="align_corners"),
         Case("Resize", (2, 6, 4), np.zeros(0, "float32"), np.array([1, 1, 0.5, 0.5], "float32"), mode="nearest")] + [
         Case("Resize", (2, 3, 4), np.zeros(0, "float32"), np.array([1, 1, 2, 2], "float32"), mode="nearest",
-             nearest_mode=nearest) for nearest in ("ceil", "floor", "round_prefer_ceil", "round_prefer_floor")],
+             nearest_mode=nearest) for nearest in ("ceil", "floor", "round_prefer_ceil", "round_prefer_floor")] + [
+        Case("Resize", (2, 5, 4), np.zeros(0, "float32"), np.array([1, 1, *scales], "float32"), mode=mode, **more)
+        for scales, mode, more in (
+            ((2, 3), "cubic", {}), ((1.7, 0.6), "cubic", {"exclude_outside": 1, "cubic_coeff_a": -0.5}),
+            ((0.6, 0.5), "linear", {"antialias": 1}), ((0.6, 0.5), "cubic", {"antialias": 1}),
+            ((1.3, 0.8), "linear", {"coordinate_transformation_mode": "half_pixel_symmetric"}))] + [
+        Case("Resize", (2, 5, 4), np.zeros(0, "float32"), np.zeros(0, "float32"), i(7, 9), mode="linear", axes=[2, 3],
+             keep_aspect_ratio_policy=policy) for policy in ("stretch", "not_larger", "not_smaller")],
+    "functions": [Case(op, (3, 5)) for op in "Tan Sinh Cosh Atan Asinh Round Hardmax".split()] + [
+        Case(op, (40,), small=True) for op in "Asin Acos Atanh".split()] + [
+        Case("Acosh", (3, 5), positive=True, small=False), Case("Shrink", (3, 5), bias=0.3, lambd=0.4),
+        Case("Hardmax", (3, 5), axis=1), Case("Selu", (7,), alpha=1.5, gamma=0.7),
+        Case("LpNormalization", (3, 5), axis=1, p=1, positive=True), Case("LpNormalization", (3, 5), p=2),
+        Case("ReduceProd", (3, 5), i(2)), Case("ReduceProd", (3, 5), i(1, 2), keepdims=0),
+        Case("ArgMin", (3, 5), axis=2), Case("ArgMax", (3, 5), axis=1, select_last_index=1),
+        Case("LpPool", (3, 8, 8), kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 0]),
+        Case("LpPool", (3, 8), kernel_shape=[3], p=3), Case("CenterCropPad", (5, 8), i(8, 5), axes=[1, 2]),
+        Case("SpaceToDepth", (2, 4, 6), blocksize=2)],
+    "losses": [
+        Case(op, (6, *shape), (*shape,), *weights, ids=6, reduction="none", **more)
+        for op in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss") for shape in ((), (3,), (2, 4))
+        for weights, more in (((), {}), ((abs(f(6)),), {"ignore_index": 2}))],
+    "attention": [Case("Attention", (4, 5, 8), (2, 6, 8), (2, 6, 8)), Case("Attention", (4, 5, 8), (4, 6, 8), (4, 6, 8),
+                                                                         is_causal=1, softcap=2.0),
+                  Case("Attention", (5, 12), (5, 12), (5, 12), q_num_heads=3, kv_num_heads=3, is_causal=1, scale=0.3),
+                  Case("Attention", (4, 5, 8), (4, 5, 8), (4, 5, 8), f(5, 5) > 0),
+                  Case("Attention", (4, 5, 8), (4, 5, 8), (4, 5, 8), f(4, 5, 5)),
+                  Case("Attention", (4, 5, 8), (4, 5, 8), (4, 5, 8), np.array([[True] * 5] * 4 + [[False] * 5])),
+                  Case("RotaryEmbedding", (4, 5, 8), f(7, 4), f(7, 4), (5,), ids=7),
+                  Case("RotaryEmbedding", (4, 5, 8), f(7, 3), f(7, 3), (5,), ids=7, rotary_embedding_dim=6,
+                       interleaved=1)],
+    "products of places": [Case("CumProd", (3, 4), np.array(2)), Case("CumProd", (3, 5), np.array(1), reverse=1),
+                           Case("CumProd", (3, 4), np.array(1), exclusive=1),
+                           Case("CumProd", (3, 5), np.array(2), exclusive=1, reverse=1)],
+    "opset 9": [Case("Clip", (7,), min=-0.5, max=0.25), Case("Pad", (3, 4), pads=[0, 1, 2, 0, 0, 1], value=0.5),
+                Case("Slice", (6, 5), starts=[1, 0], ends=[5, 4], axes=[1, 2]),
+                Case("Upsample", (2, 3, 4), np.array([1, 1, 2, 3], "float32"), mode="nearest"),
+                Case("Unsqueeze", (3,), axes=[1]), Case("Squeeze", (1, 4), axes=[1]),
+                Case("ReduceSum", (3, 4, 5), axes=[1, 3]), Case("Split", (7,), axis=1, split=[3, 4], outputs=2)],
 }
+OPSETS = {"attention": 24, "products of places": 26, "opset 9": 9}  # of others 21
 
 
 # Ids of the data that count from the end, an op in each model: right, or refused where a step has them.
@@ -120,7 +164,7 @@ BELOW_0 = {f"{case.op} below 0": [case] for case in (
 ALL = {**FAMILIES, **BELOW_0}
 
 
-def model_of(cases):
+def model_of(cases, opset=21):
     """The model, and its data by input."""
     nodes, inputs, outputs, data, initializers = [], [], [], {}, [numpy_helper.from_array(f(1) * 0 + 1, "w.one")]
     for n, case in enumerate(cases):
@@ -135,24 +179,25 @@ def model_of(cases):
             else:
                 inputs.append(helper.make_tensor_value_info(name + "_x", TensorProto.FLOAT, ["batch", *given]))
                 x = np.random.default_rng(n + 50 * k).standard_normal((BATCH, *given)).astype("float32")
-                data[name + "_x"] = abs(x) + 0.1 if case.positive else x
+                data[name + "_x"] = case.spread(x)
                 nodes.append(helper.make_node("Mul", [name + "_x", "w.one"], [name]))
             names.append(name)
         made = [f"y{n}_{k}" for k in range(case.outputs)]
         nodes.append(helper.make_node(case.op, names, made, name=f"case{n}", **case.attributes))
-        for name in made:  # outputs have two axes or more
+        for name in made:  # outputs are floats and have two axes or more
             shape = f"{name}_shape"
             initializers.append(numpy_helper.from_array(i(0, -1), shape))
-            nodes.append(helper.make_node("Reshape", [name, shape], [name + "_out"]))
+            nodes.append(helper.make_node("Cast", [name], [name + "_float"], to=TensorProto.FLOAT))
+            nodes.append(helper.make_node("Reshape", [name + "_float", shape], [name + "_out"]))
             outputs.append(helper.make_tensor_value_info(name + "_out", TensorProto.FLOAT, ["batch", None]))
     graph = helper.make_graph(nodes, "ops", inputs, outputs, initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), data
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), data
 
 
 @pytest.mark.parametrize("family", list(ALL))
 def test_ops(family, tmp_path):
     cases = ALL[family]
-    model, data = model_of(cases)
+    model, data = model_of(cases, OPSETS.get(family, 21))
     path = tmp_path / "ops.onnx"
     onnx.save(model, path)
     plan = mtc.compile(path, batch_size=BATCH, loss="mse", optimizer="sgd")
@@ -171,6 +216,33 @@ def test_ops(family, tmp_path):
         assert found[name].shape == value.shape and error <= 1e-5, f"{name} of {case.op} {case.attributes}: {error}"
 
 
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_softmax_before_opset_13_is_over_all_axes_from_one_on(op, tmp_path):
+    """ONNX' evaluator takes the newest form of them."""
+    model, data = model_of([Case(op, (3, 5))], 9)
+    onnx.save(model, tmp_path / "ops.onnx")
+    plan = mtc.compile(tmp_path / "ops.onnx", batch_size=BATCH, loss="mse", optimizer="sgd")
+    (x,) = data.values()
+    x = x.reshape(BATCH, -1).astype("f8")
+    y = np.exp(x - x.max(1, keepdims=True))
+    y /= y.sum(1, keepdims=True)
+    expected = {"Softmax": y, "LogSoftmax": np.log(y)}[op]
+    with mtc.Session(plan, "cpu:1") as session:
+        np.testing.assert_allclose(session.predict(data), expected, rtol=1e-5)
+
+
+def test_groups_before_opset_21_have_a_scale_each(tmp_path):
+    model, data = model_of([Case("GroupNormalization", (6, 4), f(3), f(3) + 1, num_groups=3)], 18)
+    onnx.save(model, tmp_path / "ops.onnx")
+    plan = mtc.compile(tmp_path / "ops.onnx", batch_size=BATCH, loss="mse", optimizer="sgd")
+    (x,) = data.values()
+    parts = x.reshape(BATCH, 3, 8).astype("f8")
+    parts = (parts - parts.mean(2, keepdims=True)) / np.sqrt(parts.var(2, keepdims=True) + 1e-5)
+    expected = (parts * f(3)[:, None] + f(3)[:, None] + 1).reshape(BATCH, -1)
+    with mtc.Session(plan, "cpu:1") as session:
+        np.testing.assert_allclose(session.predict(data), expected, rtol=1e-4, atol=1e-5)
+
+
 # Of constants: the op, its operands, its attributes.
 CONSTANTS = {
     "remainders of infinities": ("Mod", [np.float32([5, -5, 3]), np.float32([np.inf, np.inf, -np.inf])], {"fmod": 1}),
@@ -179,6 +251,9 @@ CONSTANTS = {
     "uint8 wraps around": ("Sub", [np.uint8([3, 5]), np.uint8([4, 1])], {}),
     "the maximum of no booleans": ("ReduceMax", [np.zeros((0, 3), bool), i(0)], {"keepdims": 0}),
     "the minimum of no integers": ("ReduceMin", [np.zeros((0, 3), "int32"), i(0)], {"keepdims": 0}),
+    "bits": ("BitwiseXor", [np.int8([5, -7, 100]), np.int8([3, 4, -128])], {}),
+    "shifts": ("BitShift", [np.uint8([5, 255, 100]), np.uint8([1, 2, 9])], {"direction": "LEFT"}),
+    "shifts to the right": ("BitShift", [np.uint32([5, 2**32 - 1, 9]), np.uint32([1, 31, 2])], {"direction": "RIGHT"}),
     "ids below 0": ("GatherElements", [f(3, 2), i(-1, 0, -3, 2).reshape(2, 2)], {"axis": 0}),
     "refused: int64 wraps around": ("Mul", [i(2**62, 3), i(4, 5)], {}),
 }

@@ -67,8 +67,14 @@ void buildCelu(Call &call) { buildUnaryWith<mt::CeluOp>(call, "alpha", "alpha", 
 
 void buildSelu(Call &call) {
   constexpr double alpha = 1.67326319217681884765625, gamma = 1.05070102214813232421875, near = 1e-6;
-  if (std::fabs(call.number("alpha", alpha) - alpha) > near || std::fabs(call.number("gamma", gamma) - gamma) > near)
-    throw Refused("expected the constants alpha and gamma of the definition, found others");
+  if (std::fabs(call.number("alpha", alpha) - alpha) > near ||
+      std::fabs(call.number("gamma", gamma) - gamma) > near) { // gamma (max(0, x) + min(0, alpha (e^x - 1)))
+    Value elu = logical::unary<mt::EluOp>(
+        call.ops, call.value(0),
+        call.ops.builder.getNamedAttr(
+            "alpha", call.ops.builder.getF32FloatAttr(static_cast<float>(call.number("alpha", alpha)))));
+    return call.give(logical::binary<mt::MulOp>(call.ops, elu, call.number("gamma", gamma)));
+  }
   call.give(logical::unary<mt::SeluOp>(call.ops, call.value(0)));
 }
 
@@ -113,7 +119,15 @@ std::optional<double> bound(Call &call, size_t index) {
 }
 
 void buildClip(Call &call) {
-  std::optional<double> low = bound(call, 1), high = bound(call, 2);
+  constexpr double largest = std::numeric_limits<float>::max();
+  bool asAttributes = call.opset < 11;
+  auto limitOf = [&](size_t index, const char *name, double otherwise) -> std::optional<double> {
+    if (!asAttributes)
+      return bound(call, index);
+    double number = call.number(name, otherwise);
+    return std::fabs(number) >= largest ? std::nullopt : std::optional(number);
+  };
+  std::optional<double> low = limitOf(1, "min", -largest), high = limitOf(2, "max", largest);
   if (const Known *known = call.known(0); known && !known->hasBatch())
     return call.give(computed({known}, known->type, [&](ArrayRef<double> values) {
       double at = low ? std::fmax(values[0], *low) : values[0];
@@ -127,9 +141,16 @@ void buildClip(Call &call) {
   call.give(clipped(call, call.value(0), low, high));
 }
 
+// Before opset 13 over all axes from one on.
 template <bool logarithmic> void buildSoftmax(Call &call) {
-  size_t axis = Call::axisOf(call.integer("axis", -1), call.rank(0));
-  call.give(logical::softmax(call.ops, call.value(0), axis, logarithmic));
+  Value value = call.value(0);
+  size_t axis = Call::axisOf(call.integer("axis", call.opset < 13 ? 1 : -1), value.rank());
+  if (call.opset >= 13 || axis + 1 == value.rank())
+    return call.give(logical::softmax(call.ops, value, axis, logarithmic));
+  logical::Shape shape = value.shape(), lines(shape.begin(), shape.begin() + static_cast<int64_t>(axis));
+  lines.push_back(call.elementsFrom(axis));
+  Value made = logical::softmax(call.ops, logical::reshape(call.ops, value, lines), axis, logarithmic);
+  call.give(logical::reshape(call.ops, made, shape));
 }
 
 } // namespace

@@ -104,13 +104,17 @@ void buildIsNan(Call &call) {
 void buildIsInf(Call &call) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
   bool positive = call.integer("detect_positive", 1) != 0, negative = call.integer("detect_negative", 1) != 0;
-  if (!positive || !negative)
-    throw Refused("infinities of one sign");
   if (const Known *known = call.known(0); known && !known->hasBatch())
-    return call.give(computed({known}, Known::Type::Boolean,
-                              [](ArrayRef<double> values) { return std::fabs(values[0]) == infinite; }));
-  Value size = logical::unary<mt::AbsOp>(call.ops, call.value(0));
-  call.give(logical::compare(call.ops, mt::Compare::eq, size, call.ops.number(infinite, call.ops.f32())));
+    return call.give(computed({known}, Known::Type::Boolean, [&](ArrayRef<double> values) {
+      return (positive && values[0] == infinite) || (negative && values[0] == -infinite);
+    }));
+  Value value = call.value(0);
+  if (positive && negative)
+    value = logical::unary<mt::AbsOp>(call.ops, value);
+  // With neither, a number that is above infinity: none.
+  mt::Compare kind = positive || negative ? mt::Compare::eq : mt::Compare::gt;
+  call.give(logical::compare(call.ops, kind, value,
+                             call.ops.number(positive || !negative ? infinite : -infinite, call.ops.f32())));
 }
 
 Known chosen(const Known &condition, const Known &a, const Known &b) {

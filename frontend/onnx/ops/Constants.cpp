@@ -6,6 +6,7 @@
 #include "llvm/ADT/APFloat.h"
 
 #include <cmath>
+#include <numbers>
 
 using namespace mlir;
 
@@ -49,6 +50,7 @@ void buildConstantOfShape(Call &call) {
 }
 
 void buildRange(Call &call) {
+  call.ignore("stash_type"); // numbers are known in double precision
   double start = call.expectNumber(0, "a start"), step = call.expectNumber(2, "a step");
   const Known &end = call.expectKnown(1, "a limit");
   if (end.count() == 1 && end.size(0).isBatch() && start == 0 && step == 1)
@@ -154,14 +156,41 @@ void buildEyeLike(Call &call) {
   call.give(eye);
 }
 
+// a - b cos(2 pi n / N) + c cos(4 pi n / N), with N of the periodic form or one less.
+void giveWindow(Call &call, double a, double b, double c) {
+  constexpr int64_t most = int64_t{1} << 24;
+  int64_t size = call.expectInteger(0, "a size");
+  call.ignore("output_datatype");
+  if (size < 1 || size > most)
+    throw Refused("expected a window of 1 to 2^24 numbers, found " + std::to_string(size));
+  auto turns = static_cast<double>(call.integer("periodic", 1) ? size : size - 1);
+  Known window = Known::zeros({size}, Known::Type::Float);
+  for (int64_t n = 0; n < size; ++n) {
+    double angle = 2 * std::numbers::pi * static_cast<double>(n) / turns;
+    window.numbers[static_cast<size_t>(n)] = a - b * std::cos(angle) + c * std::cos(2 * angle);
+  }
+  window.round();
+  call.give(window);
+}
+void buildHannWindow(Call &call) { giveWindow(call, 0.5, 0.5, 0); }
+void buildHammingWindow(Call &call) { giveWindow(call, 25.0 / 46, 21.0 / 46, 0); }
+void buildBlackmanWindow(Call &call) { giveWindow(call, 0.42, 0.5, 0.08); }
+
 } // namespace
 
 llvm::ArrayRef<OpEntry> constantOps() {
-  static constexpr OpEntry entries[] = {{"Constant", buildConstant}, {"ConstantOfShape", buildConstantOfShape},
-                                        {"Range", buildRange},       {"Cast", buildCast},
-                                        {"CastLike", buildCastLike}, {"Identity", buildIdentity},
-                                        {"Shape", buildShape},       {"Size", buildSize},
-                                        {"EyeLike", buildEyeLike}};
+  static constexpr OpEntry entries[] = {{"Constant", buildConstant},
+                                        {"ConstantOfShape", buildConstantOfShape},
+                                        {"Range", buildRange},
+                                        {"Cast", buildCast},
+                                        {"CastLike", buildCastLike},
+                                        {"Identity", buildIdentity},
+                                        {"Shape", buildShape},
+                                        {"Size", buildSize},
+                                        {"EyeLike", buildEyeLike},
+                                        {"HannWindow", buildHannWindow},
+                                        {"HammingWindow", buildHammingWindow},
+                                        {"BlackmanWindow", buildBlackmanWindow}};
   return entries;
 }
 

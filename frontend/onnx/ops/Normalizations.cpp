@@ -20,7 +20,8 @@ void buildBatchNormalization(Call &call) {
   constexpr double defaultMomentum = 0.9;
   double epsilon = call.number("epsilon", defaultEpsilon), momentum = call.number("momentum", defaultMomentum);
   call.ignore("training_mode");
-  call.ignore("spatial");
+  if (!call.integer("spatial", 1))
+    throw Refused("statistics of each element (spatial = 0); of each channel are supported");
   SmallVector<Value> parameters;
   for (size_t i = 1; i < 5; ++i) {
     parameters.push_back(call.value(i));
@@ -54,8 +55,16 @@ void buildLayerNormalization(Call &call) {
   Value value = call.value(0);
   call.ignore("stash_type");
   SmallVector<int64_t> axes = normalizedAxes(call, value.rank());
-  Value normalized = logical::normalize(call.ops, value, axes, call.number("epsilon", defaultEpsilon));
+  double epsilon = call.number("epsilon", defaultEpsilon);
+  Value normalized = logical::normalize(call.ops, value, axes, epsilon);
   call.give(scaled(call, normalized, 1, 2, false));
+  if (call.node.outputs.size() < 2)
+    return;
+  Value mean = logical::keepDims(logical::mean(call.ops, value, axes), axes);
+  Value centred = logical::unary<mt::SquareOp>(call.ops, logical::binary<mt::SubOp>(call.ops, value, mean));
+  Value variance = logical::keepDims(logical::mean(call.ops, centred, axes), axes);
+  call.give(mean);
+  call.give(logical::unary<mt::RsqrtOp>(call.ops, logical::binary<mt::AddOp>(call.ops, variance, epsilon)));
 }
 
 void buildRmsNormalization(Call &call) {
@@ -98,10 +107,20 @@ void buildGroupNormalization(Call &call) {
   int64_t groups = call.integer("num_groups", 0);
   call.ignore("stash_type");
   Value normalized = normalizedInGroups(call, images, groups);
-  if (call.value(1).rank() == 1 && call.value(1).size(0) == images.size(1))
+  int64_t wanted = call.opset < 21 ? groups : images.size(1).times;
+  for (size_t i = 1; i < 3; ++i)
+    if (call.value(i).rank() != 1 || !(call.value(i).size(0) == Size(wanted)))
+      throw Refused("expected a scale and a bias of " + std::to_string(wanted) + " numbers, one a " +
+                    (call.opset < 21 ? "group" : "channel") + ", found " + logical::describe(call.value(i).shape()));
+  if (call.opset >= 21)
     return call.give(scaled(call, normalized, 1, 2, true));
-  throw Refused("expected a scale of " + images.size(1).text() + " numbers, one a channel, found " +
-                logical::describe(call.value(1).shape()) + ": export with opset_version=21");
+  auto ofChannels = [&](size_t index) { // each number for the channels of its group
+    Size each = images.size(1).times / groups;
+    Value spread = logical::broadcast(logical::expandDims(call.value(index), {1}), {Size(groups), each});
+    return logical::perChannel(logical::reshape(call.ops, spread, {images.size(1)}), images.rank());
+  };
+  normalized = logical::binary<mt::MulOp>(call.ops, normalized, ofChannels(1));
+  call.give(logical::binary<mt::AddOp>(call.ops, normalized, ofChannels(2)));
 }
 
 // Random while training, however the file was exported.
@@ -110,7 +129,9 @@ void buildDropout(Call &call) {
   if (call.known(0))
     return call.results.push_back(call.inputs[0]);
   constexpr double defaultRatio = 0.5;
-  double ratio = call.has(1) ? call.expectNumber(1, "a ratio") : defaultRatio;
+  double ratio = call.opset < 12 ? call.number("ratio", defaultRatio)
+                 : call.has(1)   ? call.expectNumber(1, "a ratio")
+                                 : defaultRatio;
   if (!(ratio >= 0 && ratio < 1))
     throw Refused("expected a ratio from 0 to below 1, found " + std::to_string(ratio));
   Value value = call.value(0);

@@ -94,13 +94,17 @@ void givePart(Call &call, Operand &operand, size_t axis, int64_t start, int64_t 
 }
 
 void buildSlice(Call &call) {
-  SmallVector<int64_t> starts = call.expectKnown(1, "starts").integers(), ends, axes, steps(starts.size(), 1);
-  const Known &limits = call.expectKnown(2, "ends");
+  bool asAttributes = call.opset < 10;
+  auto read = [&](size_t index, const char *name) {
+    return asAttributes ? Known::list(call.integers(name)) : call.expectKnown(index, name);
+  };
+  SmallVector<int64_t> starts = read(1, "starts").integers(), axes, steps(starts.size(), 1);
+  const Known limits = read(2, "ends");
   Shape shape = call.shape(0);
   for (size_t i = 0; i < starts.size(); ++i)
     axes.push_back(static_cast<int64_t>(i));
-  if (call.has(3))
-    axes = call.expectKnown(3, "axes").integers();
+  if (asAttributes ? call.hasAttribute("axes") : call.has(3))
+    axes = read(3, "axes").integers();
   if (call.has(4))
     steps = call.expectKnown(4, "steps").integers();
   if (limits.count() != static_cast<int64_t>(starts.size()) || axes.size() != starts.size() ||
@@ -165,8 +169,9 @@ void buildPad(Call &call) {
   std::string mode = call.text("mode", "constant");
   if (mode != "constant")
     throw Refused("padding of the mode " + mode + "; constant is supported");
-  SmallVector<int64_t> pads = call.expectKnown(1, "pads").integers(), axes;
-  double fill = call.has(2) ? call.expectNumber(2, "a value to pad with") : 0;
+  bool asAttributes = call.opset < 11;
+  SmallVector<int64_t> pads = asAttributes ? call.integers("pads") : call.expectKnown(1, "pads").integers(), axes;
+  double fill = asAttributes ? call.number("value", 0) : call.has(2) ? call.expectNumber(2, "a value to pad with") : 0;
   size_t rank = call.rank(0);
   for (size_t i = 0; i < rank; ++i)
     axes.push_back(static_cast<int64_t>(i));
@@ -231,11 +236,37 @@ void buildTrilu(Call &call) {
   call.give(logical::select(call.ops, seen.lift(call.ops), value, call.ops.number(0, value.element())));
 }
 
+// Each axis cut or padded with zeros to a size, as much on both sides; an odd element more at the end.
+void buildCenterCropPad(Call &call) {
+  Value value = call.value(0);
+  SmallVector<int64_t> sizes = call.expectKnown(1, "a shape").integers(), axes = call.integers("axes");
+  if (axes.empty())
+    llvm::append_range(axes, llvm::seq<int64_t>(0, static_cast<int64_t>(value.rank())));
+  if (axes.size() != sizes.size())
+    throw Refused("expected a size for each axis, found " + std::to_string(sizes.size()) + " for " +
+                  std::to_string(axes.size()));
+  SmallVector<int64_t> low(value.rank(), 0), high(value.rank(), 0);
+  for (auto [named, size] : llvm::zip_equal(axes, sizes)) {
+    size_t axis = Call::axisOf(named, value.rank());
+    int64_t more = size - value.size(axis).times;
+    if (value.size(axis).batch || size < 1 || size > (int64_t{1} << 31))
+      throw Refused("expected sizes from 1 to 2^31 of axes that are not the batch, found " + std::to_string(size));
+    low[axis] = more / 2;
+    high[axis] = more - more / 2;
+  }
+  call.give(logical::pad(call.ops, value, 0, low, high));
+}
+
 } // namespace
 
 llvm::ArrayRef<OpEntry> partOps() {
-  static constexpr OpEntry entries[] = {{"Concat", buildConcat}, {"Slice", buildSlice},   {"Split", buildSplit},
-                                        {"Pad", buildPad},       {"OneHot", buildOneHot}, {"Trilu", buildTrilu}};
+  static constexpr OpEntry entries[] = {{"Concat", buildConcat},
+                                        {"Slice", buildSlice},
+                                        {"Split", buildSplit},
+                                        {"Pad", buildPad},
+                                        {"OneHot", buildOneHot},
+                                        {"Trilu", buildTrilu},
+                                        {"CenterCropPad", buildCenterCropPad}};
   return entries;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reductions over axes, which are an attribute in older opsets and an operand in newer ones.
+#include "frontend/logical/Functions.h"
 #include "frontend/logical/Unary.h"
 #include "frontend/onnx/OpTable.h"
 
@@ -95,7 +96,13 @@ void buildReduceProd(Call &call) {
   std::optional<Axes> axes = readAxes(call);
   if (!axes)
     return call.results.push_back(call.inputs[0]);
-  const Known &known = call.expectKnown(0, "numbers");
+  if (!call.known(0)) {
+    Value value = call.value(0);
+    for (int64_t axis : llvm::reverse(*axes))
+      value = logical::productAlong(call.ops, value, static_cast<size_t>(axis));
+    return call.give(finished(call, value, *axes, keeps));
+  }
+  const Known &known = *call.known(0);
   if (!known.hasBatch())
     return call.give(reduceKnown(known, *axes, keeps, 1, [](double a, double b) { return a * b; }));
   Size product; // of a shape
@@ -143,13 +150,53 @@ template <Norm norm> void buildNorm(Call &call) {
   call.give(finished(call, result, *axes, keeps));
 }
 
-void buildArgMax(Call &call) {
-  bool keeps = call.integer("keepdims", 1) != 0;
-  if (call.integer("select_last_index", 0))
-    throw Refused("the last of equal elements; the first is supported");
+// Of numbers that are not integers beyond 2^24, negated for the smallest and reversed for the last of equal ones.
+template <bool largest> void buildArgMax(Call &call) {
+  bool keeps = call.integer("keepdims", 1) != 0, last = call.integer("select_last_index", 0) != 0;
   Value value = call.value(0);
   size_t axis = Call::axisOf(call.integer("axis", 0), value.rank());
-  call.give(finished(call, logical::argmax(call.ops, value, axis), {static_cast<int64_t>(axis)}, keeps));
+  int64_t number = static_cast<int64_t>(axis);
+  if (!largest)
+    value = value.isInteger() ? logical::binary<mt::SubOp>(call.ops, call.ops.number(0, value.element()), value)
+                              : logical::unary<mt::NegOp>(call.ops, value);
+  if (last)
+    value = logical::reverse(call.ops, value, {number});
+  Value place = logical::argmax(call.ops, value, axis);
+  if (last)
+    place = logical::binary<mt::SubOp>(
+        call.ops, call.ops.number(static_cast<double>(value.size(axis).times - 1), place.element()), place);
+  call.give(finished(call, place, {number}, keeps));
+}
+
+// x / (sum of |x|^p)^(1/p) along an axis, and 0 for zeros.
+void buildLpNormalization(Call &call) {
+  logical::Ops &ops = call.ops;
+  Value value = call.floats(0);
+  size_t axis = Call::axisOf(call.integer("axis", -1), value.rank());
+  int64_t p = call.integer("p", 2), number = static_cast<int64_t>(axis);
+  if (p != 1 && p != 2)
+    throw Refused("expected p of 1 or 2, found " + std::to_string(p));
+  Value powers = p == 1 ? logical::unary<mt::AbsOp>(ops, value) : logical::unary<mt::SquareOp>(ops, value);
+  Value sum = logical::keepDims(logical::reduce(ops, mt::Reduction::sum, powers, {number}), {number});
+  Value zero = logical::compare(ops, mt::Compare::eq, sum, ops.number(0, ops.f32()));
+  sum = logical::select(ops, zero, ops.number(1, ops.f32()), sum);
+  call.give(logical::binary<mt::DivOp>(ops, value, p == 1 ? sum : logical::unary<mt::SqrtOp>(ops, sum)));
+}
+
+void buildCumProd(Call &call) {
+  int64_t number = call.expectInteger(1, "an axis");
+  bool exclusive = call.integer("exclusive", 0) != 0, backward = call.integer("reverse", 0) != 0;
+  size_t axis = Call::axisOf(number, call.rank(0));
+  Value value = call.value(0);
+  if (!exclusive)
+    return call.give(logical::cumulativeProduct(call.ops, value, axis, backward));
+  if (value.size(axis).batch)
+    throw Refused("a product over the batch");
+  int64_t size = value.size(axis).times; // 1 and all but the last element
+  SmallVector<int64_t> low(value.rank(), 0), high(value.rank(), 0);
+  (backward ? high : low)[axis] = 1;
+  value = logical::pad(call.ops, logical::sliceAxis(call.ops, value, axis, backward ? 1 : 0, size - 1), 1, low, high);
+  call.give(logical::cumulativeProduct(call.ops, value, axis, backward));
 }
 
 void buildCumSum(Call &call) {
@@ -183,7 +230,10 @@ llvm::ArrayRef<OpEntry> reductionOps() {
                                         {"ReduceSumSquare", buildNorm<Norm::SumSquare>},
                                         {"ReduceLogSum", buildNorm<Norm::LogSum>},
                                         {"ReduceLogSumExp", buildNorm<Norm::LogSumExp>},
-                                        {"ArgMax", buildArgMax},
+                                        {"ArgMax", buildArgMax<true>},
+                                        {"ArgMin", buildArgMax<false>},
+                                        {"LpNormalization", buildLpNormalization},
+                                        {"CumProd", buildCumProd},
                                         {"CumSum", buildCumSum}};
   return entries;
 }

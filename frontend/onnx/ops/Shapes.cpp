@@ -215,7 +215,11 @@ void buildSpaceToDepth(Call &call) {
     throw Refused("expected images whose sizes blocksize divides, found " + logical::describe(x.shape()));
   Shape shape = x.shape();
   Value parts = logical::reshape(call.ops, x, {shape[0], shape[1], shape[2].times / k, k, shape[3].times / k, k});
-  Value moved = logical::transpose(parts, {0, 3, 5, 1, 2, 4});
+  std::string mode = call.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD")
+    throw Refused("expected a mode of DCR or CRD, found " + mode);
+  Value moved = logical::transpose(parts, mode == "DCR" ? ArrayRef<int64_t>{0, 3, 5, 1, 2, 4}
+                                                        : ArrayRef<int64_t>{0, 1, 3, 5, 2, 4});
   call.give(logical::reshape(
       call.ops, moved, {shape[0], logical::multiply(shape[1].times, k * k), shape[2].times / k, shape[3].times / k}));
 }

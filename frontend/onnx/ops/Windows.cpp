@@ -171,6 +171,67 @@ void buildAveragePool(Call &call) {
   call.give(logical::binary<mt::MulOp>(call.ops, sums, shares.lift(call.ops)));
 }
 
+// (sum of |x|^p)^(1/p) of each window.
+void buildLpPool(Call &call) {
+  logical::Ops &ops = call.ops;
+  Value images = call.value(0);
+  int64_t p = call.integer("p", 2);
+  if (p < 1)
+    throw Refused("expected p of 1 or more, found " + std::to_string(p));
+  Windows windows = readPool(call, images);
+  if (call.integer("ceil_mode", 0))
+    roundUp(windows, spatialSizes(images));
+  Value powers = logical::integerPower(ops, logical::unary<mt::AbsOp>(ops, images), p);
+  Value sums = logical::pool(ops, mt::Reduction::sum, powers, windows);
+  if (p == 1)
+    return call.give(sums);
+  call.give(p == 2 ? logical::unary<mt::SqrtOp>(ops, sums)
+                   : logical::binary<mt::PowOp>(ops, sums, 1 / static_cast<double>(p)));
+}
+
+// Across the whole image, one window.
+void buildGlobalLpPool(Call &call) {
+  logical::Ops &ops = call.ops;
+  Value images = call.value(0);
+  int64_t p = call.integer("p", 2);
+  if (p < 1)
+    throw Refused("expected p of 1 or more, found " + std::to_string(p));
+  SmallVector<int64_t> axes;
+  for (size_t i = 2; i < images.rank(); ++i)
+    axes.push_back(static_cast<int64_t>(i));
+  Value powers = logical::integerPower(ops, logical::unary<mt::AbsOp>(ops, images), p);
+  Value sums = logical::keepDims(logical::reduce(ops, mt::Reduction::sum, powers, axes), axes);
+  call.give(p == 1   ? sums
+            : p == 2 ? logical::unary<mt::SqrtOp>(ops, sums)
+                     : logical::binary<mt::PowOp>(ops, sums, 1 / static_cast<double>(p)));
+}
+
+// x / (bias + alpha / size * sum of the squares of `size` channels around)^beta (Krizhevsky et al. 2012, section 3.3).
+void buildLrn(Call &call) {
+  logical::Ops &ops = call.ops;
+  constexpr double defaultAlpha = 1e-4, defaultBeta = 0.75;
+  Value x = call.value(0);
+  int64_t size = call.integer("size", 1);
+  double alpha = call.number("alpha", defaultAlpha), beta = call.number("beta", defaultBeta);
+  double bias = call.number("bias", 1);
+  if (x.rank() < 2 || x.size(1).batch || size < 1 || size > maxFactor)
+    throw Refused("expected channels as the second axis and a size from 1 to 2^20, found " +
+                  logical::describe(x.shape()) + " and " + std::to_string(size));
+  int64_t channels = x.size(1).times;
+  Known near = Known::zeros({channels, channels}, Known::Type::Float);
+  for (int64_t to = 0; to < channels; ++to)
+    for (int64_t from = std::max<int64_t>(0, to - (size - 1) / 2); from <= std::min(channels - 1, to + size / 2);
+         ++from)
+      near.numbers[static_cast<size_t>(from * channels + to)] = 1;
+  Value sums = logical::product(ops, logical::unary<mt::SquareOp>(ops, x), near.lift(ops), {{1, 0}});
+  SmallVector<int64_t> order = {0, static_cast<int64_t>(x.rank()) - 1};
+  for (size_t i = 1; i + 1 < x.rank(); ++i)
+    order.push_back(static_cast<int64_t>(i));
+  sums = logical::binary<mt::MulOp>(ops, logical::transpose(sums, order), alpha / static_cast<double>(size));
+  Value base = logical::binary<mt::AddOp>(ops, sums, bias);
+  call.give(logical::binary<mt::DivOp>(ops, x, logical::binary<mt::PowOp>(ops, base, beta)));
+}
+
 SmallVector<int64_t> spatialAxes(const Value &images) {
   SmallVector<int64_t> axes;
   for (size_t i = 2; i < images.rank(); ++i)
@@ -197,6 +258,9 @@ llvm::ArrayRef<OpEntry> windowOps() {
                                         {"ConvTranspose", buildConvTranspose},
                                         {"MaxPool", buildMaxPool},
                                         {"AveragePool", buildAveragePool},
+                                        {"LpPool", buildLpPool},
+                                        {"GlobalLpPool", buildGlobalLpPool},
+                                        {"LRN", buildLrn},
                                         {"GlobalAveragePool", buildGlobalAverage},
                                         {"GlobalMaxPool", buildGlobalMax}};
   return entries;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reductions of StableHLO, over axes and over windows, the gradient of the latter, and lookups.
+#include "frontend/logical/Functions.h"
 #include "frontend/stablehlo/Call.h"
 
 #include <cmath>
@@ -48,10 +49,28 @@ mt::Reduction kindOf(Call &call) {
   return kind;
 }
 
+// A product along axes that are not the batch, of a value that is not known.
+bool buildProduct(Call &call, ArrayRef<int64_t> axes) {
+  if (call.operands.size() != 2 || call.reducer() != "stablehlo.multiply" || call.known(0))
+    return false;
+  Value value = call.value(0);
+  const Known &start = call.expectKnown(1, "a start");
+  if (start.count() != 1 || start.hasBatch() || start.numbers[0] != 1)
+    throw Refused("a product that starts with another number than 1");
+  SmallVector<int64_t> sorted(axes);
+  llvm::sort(sorted, std::greater<>());
+  for (int64_t axis : sorted)
+    value = logical::productAlong(call.ops, value, logical::checkAxis(axis, value.rank()));
+  call.give(value);
+  return true;
+}
+
 void buildReduce(Call &call) {
   if (buildArgmax(call))
     return;
   SmallVector<int64_t> axes = call.integers("dimensions");
+  if (buildProduct(call, axes))
+    return;
   mt::Reduction kind = kindOf(call);
   Value value = call.value(0);
   for (int64_t axis : axes)
