@@ -166,9 +166,11 @@ def ConvolutionOp : Graph_TypedOp<"convolution", (ins Graph_Value:$images, Graph
     "(`groups` `=` $groups^)? (`sample_groups` `=` $sample_groups^)?"> {
   let summary = "convolution without a flip of images [b, C, spatial...] with a kernel [F, C / groups, spatial...]";
   let description = [{
-    One or two spatial axes. `strides`, `dilation` (of the kernel) and `spread` (of the images, zeros between them) have
-    a number for each of them, `padding` two: before and after. An empty list: 1, or no padding. Negative padding cuts
-    off.
+    One or two spatial axes of [b, C, spatial...] have kernels of their own; so have several images of a sample, [k*b,
+    C, spatial...]. Of any others, such as [4, C, spatial...] or three spatial axes, each place in the window is a
+    slice, and all slices are multiplied at once. `strides`, `dilation` (of the kernel) and `spread` (of the images,
+    zeros between them) have a number for each spatial axis, `padding` two: before and after. An empty list: 1, or no
+    padding. Negative padding cuts off.
 
     Which axis is the batch says what it is. Images [C, b, spatial...] with a kernel [F, b, spatial...] are the images
     of a convolution and the gradient of its outputs. The result [C / sample_groups, F, taps...] is the gradient of its
@@ -188,11 +190,11 @@ def TransposedConvolutionOp : Graph_TypedOp<"transposed_convolution", (ins Graph
                     "that the convolution had. It has the attributes of `graph.convolution`.";
 }
 def PoolOp : Graph_TypedOp<"pool", (ins Mt_ReductionAttr:$kind, Graph_Value:$images, DenseI64ArrayAttr:$window,
-                                    Graph_Ints:$strides, Graph_Ints:$padding),
-    "`` $kind `,` $images `window` $window (`strides` $strides^)? (`padding` $padding^)?"> {
-  let summary = "sum or max of windows of [b, C, spatial...]; the padding takes no part";
+                                    Graph_Ints:$strides, Graph_Ints:$padding, Graph_Ints:$dilation),
+    "`` $kind `,` $images `window` $window (`strides` $strides^)? (`padding` $padding^)? (`dilation` $dilation^)?"> {
+  let summary = "sum or max of windows of [N, C, spatial...]; the padding takes no part";
   let description = "A sum with strides of 1 of what `graph.pad` put zeros between is the gradient of a sum of "
-                    "windows.";
+                    "windows. Images as of `graph.convolution`.";
 }
 def PoolGradientOp : Graph_TypedOp<"pool_gradient", (ins Graph_Value:$gradient, Graph_Value:$images,
     DenseI64ArrayAttr:$window, Graph_Ints:$strides, Graph_Ints:$padding),

@@ -110,8 +110,9 @@ Value lowerTransposedConvolution(Call &call, graph::TransposedConvolutionOp op) 
 
 Value lowerPool(Call &call, graph::PoolOp op) {
   expectFloats(call);
-  return logical::pool(call.ops, op.getKind(), call.operands[0],
-                       windowsOf(SmallVector<int64_t>(op.getWindow()), op.getStrides(), op.getPadding()));
+  return logical::pool(
+      call.ops, op.getKind(), call.operands[0],
+      windowsOf(SmallVector<int64_t>(op.getWindow()), op.getStrides(), op.getPadding(), op.getDilation()));
 }
 
 Value lowerPoolGradient(Call &call, graph::PoolGradientOp op) {

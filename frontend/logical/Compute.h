@@ -123,6 +123,9 @@ Value sliceAxis(Ops &ops, const Value &value, size_t axis, int64_t start, int64_
 // Elements of `fill` before and after; negative numbers cut off.
 Value pad(Ops &ops, const Value &value, double fill, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high,
           llvm::ArrayRef<int64_t> interior = {});
+// Elements of the value itself before and after, along one axis; negative numbers cut off.
+enum class PadMode { Reflect, Edge, Wrap };
+Value padFrom(Ops &ops, const Value &value, size_t axis, int64_t low, int64_t high, PadMode mode);
 Value concat(Ops &ops, llvm::ArrayRef<Value> values, size_t axis);
 Value reverse(Ops &ops, const Value &value, llvm::ArrayRef<int64_t> axes);
 // 1 at the place of the id along a new last axis, else 0.

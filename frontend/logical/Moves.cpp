@@ -193,6 +193,42 @@ Value pad(Ops &ops, const Value &input, double fill, ArrayRef<int64_t> low, Arra
   return slice(ops, value, starts, sizes, strides);
 }
 
+Value padFrom(Ops &ops, const Value &given, size_t axis, int64_t low, int64_t high, PadMode mode) {
+  if (low == 0 && high == 0)
+    return given;
+  if (given.size(axis).batch)
+    throw Refused("padding of the batch");
+  Value value = given;
+  if (std::min(low, high) < 0) {
+    int64_t start = std::max<int64_t>(-low, 0), end = value.size(axis).times - std::max<int64_t>(-high, 0);
+    value = sliceAxis(ops, value, axis, start, end - start);
+    low = std::max<int64_t>(low, 0);
+    high = std::max<int64_t>(high, 0);
+  }
+  int64_t size = value.size(axis).times, most = mode == PadMode::Reflect ? size - 1 : size;
+  if (mode != PadMode::Edge && std::max(low, high) > most)
+    throw Refused("padding by " + std::to_string(std::max(low, high)) + " elements of the value's own on an axis of " +
+                  std::to_string(size));
+  auto number = static_cast<int64_t>(axis);
+  auto repeated = [&](int64_t at, int64_t count) {
+    Shape shape = value.shape();
+    shape[axis] = count;
+    return broadcast(sliceAxis(ops, value, axis, at, 1), shape);
+  };
+  SmallVector<Value> parts;
+  if (low > 0)
+    parts.push_back(mode == PadMode::Edge   ? repeated(0, low)
+                    : mode == PadMode::Wrap ? sliceAxis(ops, value, axis, size - low, low)
+                                            : reverse(ops, sliceAxis(ops, value, axis, 1, low), {number}));
+  parts.push_back(value);
+  if (high > 0)
+    parts.push_back(mode == PadMode::Edge ? repeated(size - 1, high)
+                    : mode == PadMode::Wrap
+                        ? sliceAxis(ops, value, axis, 0, high)
+                        : reverse(ops, sliceAxis(ops, value, axis, size - 1 - high, high), {number}));
+  return parts.size() == 1 ? value : concat(ops, parts, axis);
+}
+
 Value concat(Ops &ops, ArrayRef<Value> values, size_t axis) {
   if (values.size() == 1)
     return values[0];

@@ -275,12 +275,15 @@ Value imageGradientOf(Ops &ops, const Value &input, const Value &kernel, const W
 
 Value generalConvolution(Ops &ops, const Value &images, const Value &kernel, const Windows &requested,
                          int64_t sampleGroups) {
-  checkWindows(images, requested);
   checkCount(kernel.rank(), images.rank());
-  if (images.size(1).batch || kernel.size(1).batch)
+  if (images.size(1).batch || kernel.size(1).batch) {
+    checkWindows(images, requested);
     return kernelGradientOf(ops, images, kernel, requested, sampleGroups);
+  }
   if (sampleGroups != 1)
     throw Refused("a convolution in groups of samples");
+  if (!hasKernels(images, requested))
+    return convolution(ops, images, kernel, requested);
   checkImages(images, requested);
   checkKernel(images, kernel);
   Windows windows = withTwoAxes(requested);

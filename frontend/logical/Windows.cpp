@@ -103,6 +103,11 @@ void checkKernel(const Value &images, const Value &kernel) {
 }
 
 Value convolution(Ops &ops, const Value &input, const Value &kernel, const Windows &requested) {
+  if (!hasKernels(input, requested)) {
+    if (std::optional<Stacked> stacked = stackedImages(ops, input, requested, 0))
+      return unstacked(ops, convolution(ops, stacked->images, kernel, stacked->windows), *stacked);
+    return convolutionByTaps(ops, input, kernel, requested);
+  }
   checkImages(input, requested);
   checkKernel(input, kernel);
   Windows windows = withTwoAxes(requested);
@@ -121,6 +126,8 @@ Value convolution(Ops &ops, const Value &input, const Value &kernel, const Windo
 
 Value transposedConvolution(Ops &ops, const Value &input, const Value &kernel, const Windows &requested,
                             ArrayRef<int64_t> sizes) {
+  if (!hasKernels(input, requested))
+    return transposedByTaps(ops, input, kernel, requested, sizes);
   checkImages(input, requested);
   checkKernel(input, kernel);
   checkCount(sizes.size(), requested.taps.size());
@@ -137,6 +144,14 @@ Value transposedConvolution(Ops &ops, const Value &input, const Value &kernel, c
 }
 
 Value pool(Ops &ops, mt::Reduction kind, const Value &input, const Windows &requested) {
+  bool dilated = llvm::any_of(requested.dilation, [](int64_t n) { return n != 1; });
+  if (dilated || !hasKernels(input, requested)) {
+    std::optional<Stacked> stacked;
+    if (!dilated)
+      stacked = stackedImages(ops, input, requested, kind == mt::Reduction::sum ? 0 : -FLT_MAX);
+    return stacked ? unstacked(ops, pool(ops, kind, stacked->images, stacked->windows), *stacked)
+                   : poolByTaps(ops, kind, input, requested);
+  }
   checkImages(input, requested);
   if (Value gradient = kind == mt::Reduction::sum ? averageGradient(ops, input, requested) : Value())
     return gradient;

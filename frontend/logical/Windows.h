@@ -29,6 +29,28 @@ mlir::Value wholeKernel(Ops &ops, const Value &kernel);
 // out. Null: there are none between them, or all windows read padding alone.
 Value averageGradient(Ops &ops, const Value &images, const Windows &windows);
 
+// ---- What the ops of `mt` do not take (WindowTaps.cpp)
+
+// Whether images are [b, C, spatial...] of one or two spatial axes, which the ops of `mt` take.
+bool hasKernels(const Value &images, const Windows &windows);
+// Any first axis, and any number of spatial axes: a slice of the images for each place in a window.
+Value convolutionByTaps(Ops &ops, const Value &images, const Value &kernel, const Windows &windows);
+Value transposedByTaps(Ops &ops, const Value &images, const Value &kernel, const Windows &windows,
+                       llvm::ArrayRef<int64_t> sizes);
+Value poolByTaps(Ops &ops, mlir::mt::Reduction kind, const Value &images, const Windows &windows);
+
+// Images [k*b, C, spatial...] of one or two spatial axes as [b, C, rows, ...], one below the other.
+struct Stacked {
+  Value images;
+  Windows windows;
+  int64_t many = 1, each = 0, count = 0; // images of a sample; windows that begin in one, and those that also end in it
+  bool batchInside = false;              // the first axis is k times the batch, not the batch times k
+};
+// None: the images are others.
+std::optional<Stacked> stackedImages(Ops &ops, const Value &images, const Windows &windows, double fill);
+// [b, F, windows...] of stacked images as [k*b, F, windows...].
+Value unstacked(Ops &ops, const Value &made, const Stacked &stacked);
+
 } // namespace mtc::logical
 
 #endif

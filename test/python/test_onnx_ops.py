@@ -74,6 +74,12 @@ FAMILIES = {
         Case("MaxPool", (2, 8, 8), kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
         Case("AveragePool", (3, 8, 8), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
         Case("AveragePool", (3, 8, 8), kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
+        Case("Conv", (2, 5, 6, 4), f(4, 2, 2, 3, 2), f(4), pads=[1, 0, 1, 0, 1, 0], strides=[1, 2, 1]),
+        Case("Conv", (4, 5, 4, 3), f(4, 2, 2, 2, 2), group=2),
+        Case("MaxPool", (2, 5, 6, 4), kernel_shape=[2, 3, 2], strides=[2, 1, 1], pads=[1, 0, 0, 0, 1, 0]),
+        Case("MaxPool", (2, 9, 8), kernel_shape=[3, 2], dilations=[2, 3]),
+        Case("AveragePool", (2, 9, 8), kernel_shape=[3, 2], dilations=[2, 3], pads=[1, 0, 2, 1]),
+        Case("AveragePool", (2, 5, 6, 4), kernel_shape=[2, 3, 2], pads=[1, 0, 0, 0, 1, 0]),
         Case("GlobalAveragePool", (3, 4, 5)), Case("GlobalMaxPool", (3, 4, 5))],
     "normalization": [
         Case("BatchNormalization", (3, 4, 5), f(3), f(3), f(3), abs(f(3)) + 1, epsilon=1e-3),
@@ -97,6 +103,7 @@ FAMILIES = {
         Case("Gather", f(7, 3), (4,), ids=7), Case("Gather", (6, 3), i(4), axis=1),
         Case("GatherND", f(7, 3), (4, 1), ids=7),
         Case("Pad", (3, 4), i(0, 1, 2, 0, 0, 1), np.float32(0.5)),
+        *(Case("Pad", (3, 4), i(0, 2, 3, 0, 1, 0), mode=mode) for mode in ("reflect", "edge", "wrap")),
         Case("Trilu", (4, 5), np.array(1)), Case("Trilu", (4, 5), upper=0)],
     "reductions": [
         Case("ReduceSum", (3, 4, 5), i(1, 3)), Case("ReduceMean", (3, 4, 5), i(-1), keepdims=0),

@@ -23,6 +23,19 @@ MASK = torch.tensor([[0, 1, 0, 0, 0, 1], [0] * 6, [1, 1, 0, 0, 0, 0], [0, 0, 0, 
 PLACES = torch.tensor([[0], [2], [3], [4]])
 
 
+TAPS = torch.linspace(-1, 1, 32).reshape(2, 2, 2, 2, 2)
+
+
+def cube(x):
+    """Images of three axes: [n, 1, 2, 2, 6]."""
+    return x.unflatten(1, (2, 2))[:, None]
+
+
+def of_several(x, function):
+    """A function of images [4 * n, 1, 2, 3], four for each sample."""
+    return function(x.unflatten(2, (2, 3)).flatten(0, 1)[:, None]).unflatten(0, (x.shape[0], 4))
+
+
 def holes(x, value=-INF):
     """x with this value where MASK is."""
     return torch.where(MASK, value, x)
@@ -77,6 +90,19 @@ CASES = {
         x[:, None], x[:, None], x[:, None], torch.where(OTHER[:, :4] > 0.5, 0.0, -INF)),
     "avg_pool1d": lambda x: F.avg_pool1d(x.flatten(1), 3, 2), "max_pool1d": lambda x: F.max_pool1d(x.flatten(1), 2),
     "avg_pool2d": lambda x: F.avg_pool2d(x, 2), "max_pool2d": lambda x: F.max_pool2d(x, 2, 1),
+    "max_pool2d dilated": lambda x: F.max_pool2d(x[:, None], 2, 1, dilation=2, padding=1),
+    "max_pool3d": lambda x: F.max_pool3d(cube(x), 2, 1), "avg_pool3d": lambda x: F.avg_pool3d(cube(x), 2, 1, padding=1),
+    "conv3d": lambda x: F.conv3d(cube(x), TAPS[:, :1], padding=(1, 0, 2), stride=(1, 1, 2), dilation=(1, 1, 2)),
+    "conv3d in groups": lambda x: F.conv3d(cube(x).expand(-1, 2, -1, -1, -1), TAPS[:, :1], groups=2),
+    "conv_transpose3d": lambda x: F.conv_transpose3d(cube(x), TAPS[:1], stride=2, padding=1, output_padding=1),
+    "conv2d of several images": lambda x: of_several(x, lambda y: F.conv2d(y, TAPS[:, :1, 0], stride=2, padding=1)),
+    "max_pool2d of several images": lambda x: of_several(x, lambda y: F.max_pool2d(y, 2, 1, padding=1)),
+    "avg_pool2d of several images": lambda x: of_several(x, lambda y: F.avg_pool2d(y, (2, 3), padding=(0, 1))),
+    "adaptive max": lambda x: F.adaptive_max_pool2d(x[:, None], (3, 4)),
+    "adaptive of 3 axes": lambda x: F.adaptive_avg_pool3d(cube(x), (1, 2, 4)),
+    **{f"pad {mode}": lambda x, mode=mode: F.pad(x[:, None], (2, 3, 1, 0), mode=mode)
+       for mode in ("reflect", "replicate", "circular")},
+    "pad reflect and cut": lambda x: F.pad(x, (-1, 2), mode="reflect"),
     "adaptive": lambda x: F.adaptive_avg_pool2d(x, (3, 2)), "lp_pool1d": lambda x: F.lp_pool1d(x.flatten(1) + 4, 2, 3),
     "antialias": lambda x: F.interpolate(x[:, None], (3, 4), mode="bilinear", antialias=True),
     "antialias up": lambda x: F.interpolate(x[:, None], (7, 3), mode="bicubic", antialias=True),

@@ -167,8 +167,8 @@ void buildSplit(Call &call) {
 
 void buildPad(Call &call) {
   std::string mode = call.text("mode", "constant");
-  if (mode != "constant")
-    throw Refused("padding of the mode " + mode + "; constant is supported");
+  if (!llvm::is_contained({"constant", "reflect", "edge", "wrap"}, mode))
+    throw Refused("expected padding of the mode constant, reflect, edge or wrap, found " + mode);
   bool asAttributes = call.opset < 11;
   SmallVector<int64_t> pads = asAttributes ? call.integers("pads") : call.expectKnown(1, "pads").integers(), axes;
   double fill = asAttributes ? call.number("value", 0) : call.has(2) ? call.expectNumber(2, "a value to pad with") : 0;
@@ -188,7 +188,15 @@ void buildPad(Call &call) {
     if (std::abs(low[axis] % most) != std::abs(low[axis]) || std::abs(high[axis] % most) != std::abs(high[axis]))
       throw Refused("expected pads below 2^31");
   }
-  call.give(logical::pad(call.ops, call.value(0), fill, low, high));
+  if (mode == "constant")
+    return call.give(logical::pad(call.ops, call.value(0), fill, low, high));
+  logical::PadMode from = mode == "reflect" ? logical::PadMode::Reflect
+                          : mode == "edge"  ? logical::PadMode::Edge
+                                            : logical::PadMode::Wrap;
+  Value value = call.value(0);
+  for (size_t axis = 0; axis < rank; ++axis)
+    value = logical::padFrom(call.ops, value, axis, low[axis], high[axis], from);
+  call.give(value);
 }
 
 void buildOneHot(Call &call) {

@@ -77,8 +77,8 @@ Value withBias(Call &call, const Value &value) {
 
 std::pair<Value, Value> imagesAndKernel(Call &call) {
   Value images = call.value(0), kernel = call.value(1);
-  if (images.rank() != kernel.rank() || (images.rank() != 3 && images.rank() != 4))
-    throw Refused("expected images and a kernel of one or two spatial axes, found " +
+  if (images.rank() != kernel.rank() || images.rank() < 3)
+    throw Refused("expected images and a kernel of as many axes, three or more, found " +
                   logical::describe(images.shape()) + " and " + logical::describe(kernel.shape()));
   SmallVector<int64_t> taps = spatialSizes(kernel);
   if (call.integers("kernel_shape", taps) != taps)
@@ -129,13 +129,9 @@ void roundUp(Windows &windows, ArrayRef<int64_t> sizes) {
 }
 
 Windows readPool(Call &call, const Value &images) {
-  if (images.rank() != 3 && images.rank() != 4)
-    throw Refused("a pool over " + std::to_string(static_cast<int64_t>(images.rank()) - 2) +
-                  " axes; one or two are supported");
-  Windows windows = readWindows(call, factors(call, "kernel_shape", images.rank() - 2, 1, 1), images.shape());
-  if (llvm::any_of(windows.dilation, [](int64_t spread) { return spread != 1; }))
-    throw Refused("a pool with dilations");
-  return windows;
+  if (images.rank() < 3)
+    throw Refused("expected images with spatial axes, found " + logical::describe(images.shape()));
+  return readWindows(call, factors(call, "kernel_shape", images.rank() - 2, 1, 1), images.shape());
 }
 
 void buildMaxPool(Call &call) {
@@ -158,13 +154,15 @@ void buildAveragePool(Call &call) {
     counts.push_back(windows.count(i, sizes[i]));
   Known shares = Known::zeros(counts, Known::Type::Float);
   auto inside = [&](size_t axis, int64_t index) {
-    int64_t begin = index * windows.strides[axis] - windows.low[axis], end = begin + windows.taps[axis];
-    return countsPadding ? std::min(end, sizes[axis] + high[axis]) - begin
-                         : std::min(end, sizes[axis]) - std::max<int64_t>(begin, 0);
+    int64_t begin = index * windows.strides[axis] - windows.low[axis], step = windows.dilation[axis];
+    int64_t first = countsPadding ? begin : 0, end = countsPadding ? sizes[axis] + high[axis] : sizes[axis];
+    auto stepsTo = [&](int64_t place) { return place <= begin ? 0 : (place - begin + step - 1) / step; };
+    return std::min(windows.taps[axis], stepsTo(end)) - stepsTo(first);
   };
   for (int64_t i = 0; i < shares.count(); ++i) {
-    int64_t last = inside(counts.size() - 1, i % counts.back());
-    int64_t all = counts.size() == 1 ? last : logical::multiply(last, inside(0, i / counts.back()));
+    int64_t all = 1, place = i;
+    for (size_t axis = counts.size(); axis-- > 0; place /= counts[axis])
+      all = logical::multiply(all, std::max<int64_t>(inside(axis, place % counts[axis]), 0));
     shares.numbers[i] = 1.0 / static_cast<double>(std::max<int64_t>(all, 1));
   }
   Value sums = logical::pool(call.ops, mt::Reduction::sum, images, windows);

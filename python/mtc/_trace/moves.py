@@ -81,6 +81,37 @@ def _padded(value: Value, fill: float, low: list[int], high: list[int], interior
                                              zip(spread.shape, low, high))], value.dtype)
 
 
+def pad_from(value: Value, axis: int, low: int, high: int, mode: str) -> Value:
+    """Elements of the value itself before and after: "reflect", "replicate" or "circular". Negative numbers cut off."""
+    if low == high == 0:
+        return value
+    size = value.shape[axis]
+    if isinstance(size, Batch):
+        raise Refused("padding of the batch")
+
+    def part(start: int, end: int) -> Value:
+        here = [i == axis for i in range(value.rank)]
+        return slice_(value, [start * h for h in here], [end if h else None for h in here], [1] * value.rank)
+
+    if min(low, high) < 0:
+        cut = part(max(-low, 0), size - max(-high, 0))
+        return pad_from(cut, axis, max(low, 0), max(high, 0), mode)
+    most = {"reflect": size - 1, "replicate": low + high, "circular": size}.get(mode)
+    if most is None or max(low, high) > most:
+        raise Refused(f"padding of the mode {mode} by {low} and {high} of an axis of {size}")
+    if mode == "replicate":
+        wide = [n if i != axis else 1 for i, n in enumerate(value.shape)]
+        ends = [(part(0, 1), low), (part(size - 1, size), high)]
+        before, after = ([broadcast(end, tuple(n if i != axis else count for i, n in enumerate(wide)))]
+                         if count else [] for end, count in ends)
+    elif mode == "reflect":
+        before = [reverse(part(1, low + 1), [axis])] if low else []
+        after = [reverse(part(size - 1 - high, size - 1), [axis])] if high else []
+    else:
+        before, after = [part(size - low, size)] if low else [], [part(0, high)] if high else []
+    return concat([*before, value, *after], axis)
+
+
 def concat(values: Sequence[Value], axis: int) -> Value:
     """One after the other along an axis."""
     if len(values) == 1:

@@ -18,14 +18,14 @@ LOWEST = float(np.finfo(np.float32).min)
 
 def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads, dilation: Sequence[int] = (),
                 spread: Sequence[int] = (), groups: int = 1, sample_groups: int = 1) -> Value:
-    """A convolution without a flip, over one or two spatial axes.
+    """A convolution without a flip, over one spatial axis or more.
 
     `spread` puts zeros between the elements of the images. With the batch as the second axis of both operands it is the
     gradient of a convolution to its kernel, whose groups `sample_groups` are.
     """
     spatial = kernel.rank - 2
     dilation, spread = list(dilation) or [1] * spatial, list(spread) or [1] * spatial
-    if spatial not in (1, 2):
+    if spatial < 1:
         raise Refused(f"a convolution over {spatial} axes")
     pointwise = all(n == 1 for n in (*kernel.shape[2:], *strides, *spread, groups))
     over_samples = isinstance(images.shape[1], Batch) or has_batch(kernel.shape)
@@ -43,7 +43,7 @@ def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: P
     sizes = [_windows(spaced[i], kernel.shape[i + 2], strides[i], padding[i], dilation[i]) for i in range(spatial)]
     text = (f"graph.convolution {{0}}, {{1}} strides {list(strides)} padding {[n for pair in padding for n in pair]} "
             f"dilation {dilation} spread {spread} groups = {groups} sample_groups = {sample_groups}")
-    first = int(images.shape[0]) // sample_groups if over_samples else BATCH  # type: ignore[arg-type]
+    first = int(images.shape[0]) // sample_groups if over_samples else images.shape[0]  # type: ignore[arg-type]
     return images.graph.operation("convolution", (images, kernel), text, (first, kernel.shape[0], *sizes), "f32")
 
 
@@ -74,6 +74,36 @@ def gradients_of_samples(images: Value, gradient: Value, strides: Sequence[int],
     return reshape(transpose(made, [1, 0, *range(2, made.rank)]), (images.shape[0], many, *taps))
 
 
+def convolution_of_samples(images: Value, kernel: Value, strides: Sequence[int], padding: Pads,
+                           dilation: Sequence[int], spread: Sequence[int], groups: int) -> Value:
+    """A convolution with a kernel for each sample: of images [N, BATCH * groups * C, spatial...].
+
+    Kernels are [BATCH * F, C, spatial...], results [N, BATCH * F, spatial...]. Each place in a window is a slice.
+    """
+    rank, (many, all_filters) = images.rank, (images.shape[1], kernel.shape[0])
+    if not isinstance(many, Batch) or not isinstance(all_filters, Batch) or has_batch(
+            [images.shape[0], *images.shape[2:], *kernel.shape[1:]]):
+        raise Refused("a convolution that has a kernel of its own for each sample")
+    each, filters = int(kernel.shape[1]), all_filters.times // groups  # type: ignore[arg-type]
+    inside = list(range(3, rank + 1))
+    x = transpose(reshape(images, (images.shape[0], BATCH, many.times, *images.shape[2:])), [1, 0, 2, *inside])
+    x = moves.pad(x, 0.0, [0, 0, 0, *(low for low, _ in padding)], [0, 0, 0, *(high for _, high in padding)],
+                  [0, 0, 0, *(n - 1 for n in spread)])
+    taps = [int(n) for n in kernel.shape[2:]]  # type: ignore[arg-type]
+    counts = [_windows(x.shape[i + 3], taps[i], strides[i], (0, 0), dilation[i]) for i in range(rank - 2)]
+    parts = []
+    for tap in np.ndindex(*taps):
+        starts = [int(t) * d for t, d in zip(tap, dilation)]
+        ends = [a + (n - 1) * s + 1 for a, n, s in zip(starts, counts, strides)]
+        part = moves.slice_(x, [0, 0, 0, *starts], [None, None, None, *ends], [1, 1, 1, *strides])
+        parts.append(expand_dims(part, (3,)))
+    columns = reshape(moves.concat(parts, 3), (BATCH, images.shape[0], groups, each * len(parts), *counts))
+    weights = reshape(kernel, (BATCH, groups, filters, each * len(parts)))
+    made = products.dot_general(columns, weights, ((3,), (3,)), ((0, 2), (0, 1)))  # [b, groups, N, windows..., F]
+    made = transpose(made, [2, 0, 1, made.rank - 1, *range(3, made.rank - 1)])
+    return reshape(made, (images.shape[0], all_filters, *counts))
+
+
 def transposed_convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads,
                            dilation: Sequence[int], groups: int, sizes: Sequence[Size]) -> Value:
     """The gradient of a convolution to its images, of these sizes. Kernels are [C, F / groups, spatial...]."""
@@ -81,22 +111,34 @@ def transposed_convolution(images: Value, kernel: Value, strides: Sequence[int],
     text = (f"graph.transposed_convolution {{0}}, {{1}} strides {list(strides)} padding "
             f"{[n for pair in padding for n in pair]} dilation {list(dilation)} groups = {groups}")
     channels = int(kernel.shape[1]) * groups  # type: ignore[arg-type]
-    return images.graph.operation("transposed_convolution", (images, kernel), text, (BATCH, channels, *sizes), "f32")
+    return images.graph.operation("transposed_convolution", (images, kernel), text,
+                                  (images.shape[0], channels, *sizes), "f32")
 
 
-def pool(kind: str, images: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> Value:
-    """"max" or "sum" of windows; the padding takes no part."""
-    _check_images(images)
-    sizes = [_windows(images.shape[i + 2], window[i], strides[i], padding[i], 1) for i in range(len(window))]
+def pool(kind: str, images: Value, window: Sequence[int], strides: Sequence[int], padding: Pads,
+         dilation: Sequence[int] = ()) -> Value:
+    """"max" or "sum" of windows; the padding takes no part. An axis of the samples has a window of one element."""
+    dilation = list(dilation) or [1] * len(window)
+    sizes = [n if isinstance(n, Batch) else _windows(n, window[i], strides[i], padding[i], dilation[i])
+             for i, n in enumerate(images.shape[2:])]
     text = (f"graph.pool {kind}, {{0}} window {list(window)} strides {list(strides)} padding "
-            f"{[n for pair in padding for n in pair]}")
+            f"{[n for pair in padding for n in pair]} dilation {dilation}")
     return images.graph.operation("pool", (images,), text, (*images.shape[:2], *sizes), "f32")
 
 
-def window_reduce(kind: str, value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads) -> Value:
-    """A pool over any two axes of a value [BATCH, ...] of up to four, the window being 1 along the others."""
-    if value.scalar is not None and kind == "sum":
+def window_reduce(kind: str, value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads,
+                  dilation: Sequence[int] = ()) -> Value:
+    """A pool over any axes but that of the samples. Two axes of [BATCH, ...] with up to four have kernels."""
+    if any(isinstance(n, Batch) and (w, s, tuple(p)) != (1, 1, (0, 0))
+           for n, w, s, p in zip(value.shape, window, strides, padding)):
+        raise Refused("windows over the samples")
+    plain = all(d == 1 for d in dilation)
+    if value.scalar is not None and kind == "sum" and plain:
         return _counts(value, window, strides, padding)
+    moved = sum((w, s, tuple(p)) != (1, 1, (0, 0)) for w, s, p in zip(window, strides, padding))
+    many = sum(n != 1 for n in value.shape[1:])
+    if not plain or value.shape[:1] != (BATCH,) or moved > 2 or many > 3:
+        return squeeze(pool(kind, expand_dims(value, (0, 1)), window, strides, padding, dilation), (0, 1))
     windows = _Windows(value, window, strides, padding)
     return windows.back(pool(kind, windows.images(value), windows.taps, windows.strides, windows.padding))
 
@@ -195,8 +237,6 @@ def _check_over_samples(images: Value, kernel: Value, groups: int) -> None:
 
 
 def _check_images(images: Value) -> None:
-    if images.shape[0] != BATCH:
-        raise Refused(f"a convolution of images whose first axis is {images.shape[0]}, not the samples")
     if any(isinstance(n, Batch) for n in images.shape[1:]):
         raise Refused("windows over the samples")
 

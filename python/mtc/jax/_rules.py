@@ -329,7 +329,11 @@ def _convolution(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     if isinstance(groups, Batch) or isinstance(sample_groups, Batch):
         if sample_groups != 1:
             raise Refused("the gradient of each sample by the kernel of a convolution in groups")
-        made = spatial.gradients_of_samples(images, kernel, *windows)
+        assert isinstance(groups, Batch)
+        if kernel.shape[1] == 1 and images.shape[1] == groups == BATCH and images.shape[0] != 1:
+            made = spatial.gradients_of_samples(images, kernel, *windows)
+        else:
+            made = spatial.convolution_of_samples(images, kernel, *windows, groups.times)
     else:
         made = spatial.convolution(images, kernel, *windows, groups, sample_groups)
     return layout.transpose(made, [numbers.out_spec.index(i) for i in range(made.rank)])
@@ -353,27 +357,33 @@ def _at_maximum(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
                               p["window_strides"], p["padding"])
 
 
-@rule("reduce_window_max", "reduce_window_sum")
+@rule("reduce_window_max", "reduce_window_sum", "reduce_window_min")
 def _window(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     p = equation.params
-    if any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
-        raise Refused("windows with a dilation")
     kind = equation.primitive.name.rpartition("_")[2]
-    window = [r.size(n) for n in p["window_dimensions"]]
-    value = r.value(inputs[0])
-    if value.shape[0] != BATCH:
-        raise Refused(f"windows of a value of shape {list(value.shape)}, whose first axis is not the samples")
-    return spatial.window_reduce(kind, value, window, p["window_strides"], p["padding"])  # type: ignore[arg-type]
+    return _windows_of(kind, r.value(inputs[0]), [r.size(n) for n in p["window_dimensions"]], p)
+
+
+def _windows_of(kind: str, value: Value, window: Sequence[Any], p: Any) -> Value:
+    """A sum, maximum or minimum of windows, with dilations of the windows and of the value."""
+    spaces = [d - 1 for d in p["base_dilation"]]
+    if any(spaces):
+        if value.dtype != "f32" or kind == "min":
+            raise Refused("windows with a dilation of the operand, of integers or minima")
+        none = [0] * value.rank
+        value = moves.pad(value, 0.0 if kind == "sum" else spatial.LOWEST, none, none, spaces)
+    if kind == "min":
+        made = spatial.window_reduce("max", e.unary("neg", value), window, p["window_strides"], p["padding"],
+                                     p["window_dilation"])
+        return e.unary("neg", made)
+    return spatial.window_reduce(kind, value, window, p["window_strides"], p["padding"], p["window_dilation"])
 
 
 @rule("reduce_window")
 def _general_window(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
     p = equation.params
-    kinds = {"add": "sum", "add_any": "sum", "max": "max"}
+    kinds = {"add": "sum", "add_any": "sum", "max": "max", "min": "min"}
     equations = p["jaxpr"].eqns
     if len(equations) != 1 or equations[0].primitive.name not in kinds:
-        raise Refused("windows of another function than the sum and the maximum")
-    if any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
-        raise Refused("windows with a dilation")
-    return spatial.window_reduce(kinds[equations[0].primitive.name], r.value(inputs[0]), p["window_dimensions"],
-                                 p["window_strides"], p["padding"])
+        raise Refused("windows of another function than the sum, the maximum and the minimum")
+    return _windows_of(kinds[equations[0].primitive.name], r.value(inputs[0]), p["window_dimensions"], p)

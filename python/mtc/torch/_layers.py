@@ -88,12 +88,12 @@ def per_channel(x: Value, rank: int) -> Value:
     return layout.expand_dims(x, range(1, rank - 1))
 
 
-@op("conv1d", "conv2d", "convolution")
+@op("conv1d", "conv2d", "conv3d", "convolution")
 def convolution(c: Converter, images: Any, kernel: Any, bias: Any = None, strides: Any = 1, padding: Any = 0,
                 dilation: Any = 1, *rest: Any) -> Value:
     groups = rest[-1] if rest else 1
     if len(rest) > 1 and rest[0]:
-        raise Refused("a transposed convolution in this form")
+        return _transposed(c, images, kernel, bias, strides, padding, groups, dilation)
     x, w = c.value(images), c.value(kernel)
     count = len(x.shape) - 2
     steps, spread = _each(strides, count), _each(dilation, count)
@@ -107,10 +107,15 @@ def convolution(c: Converter, images: Any, kernel: Any, bias: Any = None, stride
     return made if bias is None else e.binary("add", made, per_channel(c.value(bias), len(x.shape)))
 
 
-@op("conv_transpose1d", "conv_transpose2d")
+@op("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def transposed_convolution(c: Converter, images: Any, kernel: Any, bias: Any = None, strides: Any = 1,
-                           padding: Any = 0, more: Any = 0, groups: int = 1, dilation: Any = 1) -> Value:
+                           padding: Any = 0, _more: Any = 0, groups: int = 1, dilation: Any = 1) -> Value:
     """The gradient of a convolution to its images."""
+    return _transposed(c, images, kernel, bias, strides, padding, groups, dilation)
+
+
+def _transposed(c: Converter, images: Any, kernel: Any, bias: Any, strides: Any, padding: Any, groups: int,
+                dilation: Any) -> Value:
     x, w = c.value(images), c.value(kernel)
     rank = len(x.shape)
     made = spatial.transposed_convolution(x, w, _each(strides, rank - 2), [(p, p) for p in _each(padding, rank - 2)],
@@ -148,26 +153,25 @@ def _each(given: Any, count: int) -> list[int]:
     return numbers * count if len(numbers) == 1 else numbers
 
 
-@op("max_pool2d", "max_pool1d", "max_pool2d_with_indices")
+@op("max_pool2d", "max_pool1d", "max_pool3d", "max_pool1d_with_indices", "max_pool2d_with_indices",
+    "max_pool3d_with_indices")
 def max_pool(c: Converter, images: Any, window: Any, strides: Any = (), padding: Any = 0, dilation: Any = 1,
              ceil_mode: bool = False) -> Any:
     x, sizes = _with_channels(c, images)
-    if any(d != 1 for d in _each(dilation, len(sizes) - 2)):
-        raise Refused("a pool with dilation")
-    made = layout.reshape(_pool("max", x, sizes, window, strides, padding), c.shape())
+    made = layout.reshape(_pool("max", x, sizes, window, strides, padding, dilation), c.shape())
     return [made, None] if c.name().endswith("indices") else made
 
 
 def _with_channels(c: Converter, images: Any) -> tuple[Value, Any]:
     """Images with an axis of channels, and the shape of the result with it. A pool may leave one of the axes out."""
     x, sizes = c.value(images), c.shape()
-    count = 1 if "1d" in c.name() else 2
+    count = next(n for n in (1, 2, 3) if f"{n}d" in c.name())
     if len(x.shape) == count + 1:
         x, sizes = layout.expand_dims(x, (1,)), (*sizes[:1], 1, *sizes[1:])
     return x, sizes
 
 
-@op("avg_pool2d", "avg_pool1d")
+@op("avg_pool2d", "avg_pool1d", "avg_pool3d")
 def average_pool(c: Converter, images: Any, window: Any, strides: Any = (), padding: Any = 0, ceil_mode: bool = False,
                  count_padding: bool = True, divisor: Optional[int] = None) -> Value:
     x, shape = _with_channels(c, images)
@@ -186,17 +190,37 @@ def average_pool(c: Converter, images: Any, window: Any, strides: Any = (), padd
     return layout.reshape(e.binary("mul", made, c.graph.constant((1 / counts).astype("float32"))), c.shape())
 
 
-def _pool(kind: str, x: Value, shape: Any, window: Any, strides: Any, padding: Any) -> Value:
+def _pool(kind: str, x: Value, shape: Any, window: Any, strides: Any, padding: Any, dilation: Any = 1) -> Value:
     count = len(x.shape) - 2
     taps, steps, pads = _each(window, count), _each(strides or window, count), _each(padding, count)
+    spread = _each(dilation, count)
     both = []
     for i in range(count):
-        needed = (int(shape[i + 2]) - 1) * steps[i] + taps[i] - int(x.shape[i + 2])  # type: ignore[arg-type]
+        reach = (taps[i] - 1) * spread[i] + 1
+        needed = (int(shape[i + 2]) - 1) * steps[i] + reach - int(x.shape[i + 2])  # type: ignore[arg-type]
         both.append((pads[i], max(needed - pads[i], 0)))
-    return spatial.pool(kind, x, taps, steps, both)
+    return spatial.pool(kind, x, taps, steps, both, spread)
 
 
-@op("adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool2d")
+@op("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
+def adaptive_max_pool(c: Converter, images: Any, _sizes: Any) -> list[Any]:
+    """The maximum of each part, whose gradient goes to the first of the largest elements."""
+    x, _ = _with_channels(c, images)
+    shape, rank = c.shape(), len(x.shape)
+    counts = [int(n) for n in shape[len(shape) - rank + 2:]]  # type: ignore[arg-type]
+    sizes = [int(n) for n in x.shape[2:]]  # type: ignore[arg-type]
+    parts = []
+    for place in np.ndindex(*counts):
+        begins = [i * size // count for i, size, count in zip(place, sizes, counts)]
+        ends = [-(-(i + 1) * size // count) for i, size, count in zip(place, sizes, counts)]
+        part = moves.slice_(x, [0, 0, *map(int, begins)], [None, None, *map(int, ends)], [1] * rank)
+        line = layout.reshape(part, (*x.shape[:2], product(part.shape[2:])))
+        parts.append(layout.expand_dims(reductions.pick(line, reductions.argmax(line, 2)), (2,)))
+    return [layout.reshape(moves.concat(parts, 2), shape), None]
+
+
+@op("adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool2d", "adaptive_avg_pool3d",
+    "_adaptive_avg_pool3d")
 def adaptive_average_pool(c: Converter, images: Any, _sizes: Any) -> Value:
     """The mean, or along each axis a product with the shares of the elements in each result."""
     x, shape = _with_channels(c, images)

@@ -153,13 +153,15 @@ def roll(c: Converter, value: Any, shifts: Any, dims: Any = ()) -> Value:
 def pad(c: Converter, value: Any, widths: Sequence[int], *rest: Any) -> Value:
     x = c.value(value)
     mode, fill = ("constant", *rest, 0)[:2] if c.name() == "constant_pad_nd" else (*rest, None)[:2]
-    if mode != "constant":
-        raise Refused(f"padding of the mode {mode}")
     rank = len(x.shape)
     low, high = [0] * rank, [0] * rank
     for i in range(len(widths) // 2):
         low[rank - 1 - i], high[rank - 1 - i] = widths[2 * i], widths[2 * i + 1]
-    return moves.pad(x, float(fill or 0), low, high)
+    if mode == "constant":
+        return moves.pad(x, float(fill or 0), low, high)
+    for axis in range(rank):
+        x = moves.pad_from(x, axis, low[axis], high[axis], mode)
+    return x
 
 
 @op("repeat", "tile")
