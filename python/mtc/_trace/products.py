@@ -39,7 +39,7 @@ def dot_general(lhs: Value, rhs: Value, contract: Pair, batch: Pair = ((), ())) 
     folded = _fold(lhs, rhs, contract, batch)
     if folded is not None:
         return folded
-    if lhs.scalar == 0 or rhs.scalar == 0:
+    if lhs.scalar == 0 or rhs.scalar == 0 or 0 in [lhs.shape[i] for i in contract[0]]:
         return broadcast(lhs.graph.constant(0, lhs.dtype), shape)
     text = f"graph.dot_general {{0}}, {{1}} contract {contract[0]} x {contract[1]} common {batch[0]} x {batch[1]}"
     return lhs.graph.operation("dot_general", (lhs, rhs), text, shape, lhs.dtype)

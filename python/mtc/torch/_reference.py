@@ -161,8 +161,9 @@ class Reference:
                        if not isinstance(b, torch.nn.Parameter)}
         values = {guard.LOSS: _copied(loss)}
         for name, parameter, gradient in zip(self.names, parameters, found):
-            values[guard.GRADIENT + name] = np.zeros(tuple(parameter.shape), "float32") if gradient is None else (
-                gradient.detach().cpu().numpy())
+            # torch.sgn has a gradient of zeros without memory, which is no array.
+            values[guard.GRADIENT + name] = np.zeros(tuple(parameter.shape), "float32") if gradient is None or (
+                gradient._is_zerotensor()) else gradient.detach().cpu().numpy()
         return {**values, **buffers}
 
     def _evaluated(self, step: TracedStep, arrays: Sequence[Any]) -> guard.Values:
