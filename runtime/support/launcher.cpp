@@ -63,6 +63,24 @@ bool isIndependent() {
   return own && std::string_view(own) == "1";
 }
 
+Status findLaunchedProcess(std::string_view what, std::string_view independent, LaunchedProcess &result) {
+  result = {};
+  const Launcher *launcher = nullptr;
+  if (isIndependent())
+    return {};
+  if (Status status = findLauncher(launcher); !status.ok() || !launcher)
+    return status;
+  if (!launcher->mpi)
+    return expectNoLauncher(what, independent);
+  std::optional<int> process, processes, local;
+  for (auto [name, value] :
+       {std::pair(launcher->rank, &process), std::pair(launcher->size, &processes), std::pair(launcher->local, &local)})
+    if (Status status = environmentNumber(name, *value); !status.ok())
+      return status;
+  result = {*process, *processes, local.value_or(*process)};
+  return {};
+}
+
 Status expectNoLauncher(std::string_view what, std::string_view independent) {
   if (isIndependent())
     return {};
@@ -72,8 +90,7 @@ Status expectNoLauncher(std::string_view what, std::string_view independent) {
   return {MT_INVALID, "expected one process for " + std::string(what) + ", found " +
                           std::string(environmentVariable(launcher->size)) + " that " + std::string(launcher->name) +
                           " started, each of which would do all of the work; start one, with --devices cpu:1xN for N "
-                          "CPUs (srun: --ntasks 1 --cpus-per-task N), or several of mtrun train, evaluate or benchmark "
-                          "with mpirun; " +
+                          "CPUs (srun: --ntasks 1 --cpus-per-task N), or several of mtrun or of Python with mpirun; " +
                           std::string(independent) + " makes each an independent run"};
 }
 

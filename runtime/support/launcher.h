@@ -34,6 +34,14 @@ Status findLauncher(const Launcher *&launcher);
 // Returns true if the user says so.
 bool isIndependent();
 
+// Finds the place of this process among the processes of a launcher of MPI: number `process` of `processes`, and number
+// `local` on its host. Without a launcher, or if the processes are independent runs, 0 of 1. MT_INVALID: the processes
+// of this launcher cannot exchange messages; `what` and `independent` are as for expectNoLauncher().
+struct LaunchedProcess {
+  int process = 0, processes = 1, local = 0;
+};
+Status findLaunchedProcess(std::string_view what, std::string_view independent, LaunchedProcess &result);
+
 // MT_INVALID: a launcher started several processes, and each would do all of the work of `what`. `independent` is the
 // option that allows it, for the message.
 Status expectNoLauncher(std::string_view what, std::string_view independent);
