@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/support/launcher.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -56,6 +57,16 @@ Status findLauncher(const Launcher *&launcher) {
     }
   }
   return {};
+}
+
+std::string firstHost(std::string_view list) {
+  std::string_view host = list.substr(0, list.find_first_of(",["));
+  if (host.size() == list.size() || list[host.size()] == ',')
+    return std::string(host);
+  std::string_view numbers = list.substr(host.size() + 1);
+  std::string_view after = numbers.substr(std::min(numbers.find(']') + 1, numbers.size()));
+  return std::string(host) + std::string(numbers.substr(0, numbers.find_first_of(",-]"))) +
+         std::string(after.substr(0, after.find(',')));
 }
 
 bool isIndependent() {

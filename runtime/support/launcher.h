@@ -31,6 +31,9 @@ Status environmentNumber(const char *name, std::optional<int> &value);
 // variables is not a number.
 Status findLauncher(const Launcher *&launcher);
 
+// Returns the first host of a list of Slurm: "node07" for "node[07-09,12],gpu1". "" for an empty list.
+std::string firstHost(std::string_view list);
+
 // Returns true if the user says so.
 bool isIndependent();
 
