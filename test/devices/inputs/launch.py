@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """launch.py mpirun|mpiexec|srun|torchrun|addresses|nodes COUNT COMMAND...: runs COUNT processes with the variables that
-this launcher sets; `addresses` are mpirun's on two hosts, and where the first is, `nodes` srun's on two hosts. Prints what each wrote and its exit code;
-ends with the first code that is not 0."""
+this launcher sets; `addresses` are mpirun's on two hosts, and where the first is, `nodes` srun's on two hosts. Prints
+what each wrote and its exit code; ends with the first code that is not 0."""
 import os
 import random
 import socket
