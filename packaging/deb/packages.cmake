@@ -71,11 +71,12 @@ mtc_package(libmtrun-cuda0 libs BINARIES DEPENDS libmtrun0 RECOMMENDS libcuda1 D
   "runtime of the MTC training compiler - NVIDIA GPUs"
   "libmtrun opens this library when a run asks for GPUs. It opens the driver of"
   "NVIDIA, and cuBLASLt, cuDNN and NCCL where they are installed.")
-if(TARGET libmtrun-mpi-openmpi OR TARGET libmtrun-mpi-mpich)
+if(TARGET libmtrun-mpi-openmpi OR TARGET libmtrun-mpi-mpich OR TARGET libmtrun-mpi-standard)
   mtc_package(libmtrun-mpi0 libs BINARIES DEPENDS libmtrun0 SUGGESTS "openmpi-bin | mpich" DESCRIPTION
     "runtime of the MTC training compiler - CPUs of several processes"
     "libmtrun opens these libraries when mpirun or srun has started several"
-    "processes with CPU devices. They open the launcher's Open MPI or MPICH.")
+    "processes with CPU devices. They open the launcher's Open MPI or MPICH, or a"
+    "library of MPI's standard ABI.")
 endif()
 mtc_package(mtrun science BINARIES DEPENDS libmtrun0 SUGGESTS mtc libmtrun-cuda0 DESCRIPTION
   "trains plans of the MTC training compiler"

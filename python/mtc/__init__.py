@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from mtc._plan import Node as Node
     from mtc._plan import Plan as Plan
     from mtc._plan import load as load
+    from mtc._process import process as process
+    from mtc._process import processes as processes
     from mtc._profile import Profile as Profile
     from mtc._profile import ProfileEntry as ProfileEntry
     from mtc._profile import StepResult as StepResult
@@ -66,7 +68,8 @@ _HOMES = {name: module for module, names in {
                 "FileError", "MemoryError_", "ModelError", "ModelWarning", "NoDeviceError", "OutOfMemoryError",
                 "VersionWarning"],
     "keras._evaluate": ["evaluate", "predict"], "keras._fit": ["fit"], "_loop": ["FitResult", "Progress"],
-    "_plan": ["Node", "Plan", "load"], "_profile": ["Profile", "ProfileEntry", "StepResult", "Timing", "Totals"],
+    "_plan": ["Node", "Plan", "load"], "_process": ["process", "processes"],
+    "_profile": ["Profile", "ProfileEntry", "StepResult", "Timing", "Totals"],
     "_session": ["Session"], "_tensors": ["TensorInfo"], "_variables": ["Variables"],
 }.items() for name in names}
 _MOVED = {"_live": "mtc.keras._live"}  # scripts that compare single steps with Keras' import it from here

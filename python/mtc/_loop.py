@@ -189,7 +189,9 @@ def evaluate(session: Session, data: Dataset, steps: Optional[int], allow_nan: b
     interrupt = Interrupt()
 
     def progress(_user: Optional[int], pointer: Any) -> int:
-        return int(interrupt.asked or (steps is not None and pointer.contents.step >= steps))
+        # Several processes evaluate the same number of steps: an interrupt waits for the end.
+        stop = interrupt.asked and session._processes == 1
+        return int(stop or (steps is not None and pointer.contents.step >= steps))
 
     callback = _structs.ProgressCallback(progress)
     options = _structs.sized(_structs.LoopOptions, progress=callback, allow_nan=int(allow_nan), in_flight=1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Un
 
 import numpy as np
 
-from mtc import _headers, _library, _loop, _structs
+from mtc import _headers, _library, _loop, _process, _structs
 from mtc._checks import integer
 from mtc._dataset import Dataset, with_lines
 from mtc._devices import default_devices
@@ -42,6 +42,10 @@ class Session:
 
     A session is used by one thread at a time, and in the process that made it. It is freed by `close`, at the end of a
     `with` block, or when nothing refers to it any more.
+
+    Where mpirun, mpiexec or srun started the script in several processes, a session of CPU devices is one of all of
+    them. Every process makes the same calls with the same whole arrays, computes its share of the rows, and has the
+    same results. Only process 0 prints and writes files.
     """
 
     @_headers.documented("mtrun_options", without=("struct_size", "devices", "seed"))
@@ -60,12 +64,16 @@ class Session:
         self.devices = devices if devices is not None else default_devices(plan)
         for name in set(options) - {name for name, *_ in _structs.Options._fields_}:
             raise TypeError(f"expected an option of mtrun_options, found {name}")
+        if "processes" not in options:
+            options = {"compare_tensors": 1, **_process.options_for(self.devices), **options}
         given = {k: v.encode() if isinstance(v, str) else v for k, v in {"devices": self.devices, **options}.items()}
         settings, handle = _structs.sized(_structs.Options, seed=seed, **given), ctypes.c_void_p()
         check(library, library.mtrun_session_create(plan._handle, ctypes.byref(settings), ctypes.byref(handle)),
               spell=in_python)
         self._owner = Owner(library, handle, plan)
         self._use = self._owner.use
+        self._process = settings.process if settings.processes > 1 else 0
+        self._processes = max(settings.processes, 1)
 
     def close(self) -> None:
         """Ends the session's threads and frees its memory. A second call does nothing.
@@ -343,7 +351,12 @@ class Session:
             check(library, library.mtrun_session_init(handle, seed))
 
     def save(self, path: Path) -> None:
-        """Writes the variables: `.safetensors`, or for a Keras model `.keras` and `.weights.h5`."""
+        """Writes the variables: `.safetensors`, or for a Keras model `.keras` and `.weights.h5`.
+
+        Of several processes only process 0 writes.
+        """
+        if self._process > 0:
+            return
         library = _library.runtime()
         with self._use() as handle:
             check(library, library.mtrun_save(handle, os.fsencode(path)))
@@ -391,6 +404,18 @@ class Session:
         with self._use() as handle:
             return {length: int(_library.runtime().mtrun_session_length_steps(handle, i))
                     for i, length in enumerate(self.plan.lengths)}
+
+    def activities(self) -> list[dict[str, int]]:
+        """What each process has done since the session was made: shards, rows, received_bytes, read_bytes, pictures.
+
+        All processes call it after the same steps. Process 0 gets a dict of each process, the others zeros.
+        """
+        found = (_structs.Activity * self._processes)()
+        library = _library.runtime()
+        with self._use() as handle:
+            check(library, library.mtrun_session_activities(handle, ctypes.cast(found, ctypes.POINTER(
+                _structs.Activity))))
+        return [{name: getattr(each, name) for name, *_ in each._fields_} for each in found]
 
     def info(self) -> dict[str, Any]:
         """Facts: devices, threads_per_device, variables_bytes, peak_bytes, collective_bytes, target, seed."""

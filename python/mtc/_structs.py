@@ -56,6 +56,12 @@ class SessionInfo(ctypes.Structure):
     _fields_ = _fields("mtrun_session_info")
 
 
+class Activity(ctypes.Structure):
+    """mtrun_activity"""
+
+    _fields_ = _fields("mtrun_activity")
+
+
 class Field(ctypes.Structure):
     """mtrun_field"""
 
@@ -144,6 +150,7 @@ class Timing(ctypes.Structure):
 # What functions take the address of.
 STRUCTS = {"mtrun_tensor_info": TensorInfo, "mtc_options": CompileOptions, "mtc_inspect_options": InspectOptions,
            "mtrun_options": Options, "mtrun_results": Results, "mtrun_session_info": SessionInfo, "mtrun_field": Field,
+           "mtrun_activity": Activity,
            "mtrun_source": Source, "mtrun_loop_options": LoopOptions, "mtrun_trace_options": TraceOptions,
            "mtrun_profile": Profile, "mtrun_profile_entry": ProfileEntry, "mtrun_timing": Timing}
 

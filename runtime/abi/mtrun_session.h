@@ -22,6 +22,9 @@ extern "C" {
  * the same calls in the same order with the same tensors. Each reads only its own rows of them. Losses, metrics and
  * variables are the same in all processes. The output rows of mtrun_predict() are in the process whose device computed
  * them. A process that is lost ends the others' calls with MT_LOST.
+ *
+ * Processes of CPU devices that a launcher of MPI started form one session too, with a device each;
+ * mtrun_options_launched() sets their numbers. mtrun_predict() then fills all output rows in all processes.
  * @{
  */
 
@@ -97,9 +100,25 @@ typedef struct mtrun_options {
   /** 1: processes go on, with a warning, where one would compute other bits than the first (another GPU, target or
    * library); 0: that is MT_INVALID in all of them. */
   int force;
+  /** The share of the work of each process of CPU devices, as "3,1,1". NULL: the number of its threads.
+   * Flag: `--weights LIST`, in Processes. A process holds one subtree of the shards, whose size follows the weights as
+   * far as powers of two allow. The bits do not depend on it. */
+  const char *weights;
+  /** 1: several processes compare the tensors and the variables before each call of mtrun_train_step(),
+   * mtrun_eval_step() and mtrun_predict(); where a process has others, the call is MT_INVALID in all of them. 0: they
+   * compare nothing, and a process needs only its own rows of the tensors. */
+  int compare_tensors;
 } mtrun_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtrun_options)
+
+/**
+ * Sets `processes`, `process` and `local_process` to what a launcher of MPI (mpirun, mpiexec, srun) says of this
+ * process, for a session of CPU devices. Without a launcher, or where MTRUN_PROCESSES is 1, there is one process.
+ * @return NULL, or MT_INVALID: another launcher (torchrun) has started several processes, or a variable of the
+ *         launcher is no number
+ */
+MT_API mt_status *mtrun_options_launched(mtrun_options *options);
 
 /**
  * Binds a plan to devices, allocates all memory that steps will need, starts the threads and runs `init`.
@@ -220,6 +239,8 @@ typedef struct mtrun_activity {
   int32_t shards;         /**< Shards of each step that it computes. */
   int64_t rows;           /**< Rows that it computed, of all programs; on GPUs 0: unknown. */
   int64_t received_bytes; /**< Bytes of all-reduces that it received; on GPUs 0: unknown. */
+  int64_t read_bytes;     /**< Bytes of samples that its loops read, as the data stores them. */
+  int64_t pictures;       /**< Pictures that its loops decoded. */
 } mtrun_activity;
 
 /** Collects the activity of all processes. Each process of the session must call it, after the same steps.

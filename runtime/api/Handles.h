@@ -18,7 +18,7 @@ struct mtrun_plan {
 struct mtrun_session {
   const mtrun_plan *plan; // the plan that mtrun_session_create() received
   std::unique_ptr<mtrun::Session> session;
-  bool uncheckedIds = false;
+  bool uncheckedIds = false, comparesTensors = false;
 };
 
 namespace mtrun {

@@ -12,6 +12,13 @@ static Status readOptions(const mtrun_loop_options *requested, mtrun_loop_option
   return MTRUN_READ_OPTIONS(mtrun_loop_options, validation_last, requested, options);
 }
 
+// The other processes of a session cannot go on after an error of this one.
+static Status endTogether(Session &session, Status status) {
+  if (!status.ok())
+    session.lose(status);
+  return status;
+}
+
 mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options) {
   return guarded([&]() -> Status {
     if (!session || !data)
@@ -20,9 +27,8 @@ mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_lo
     if (Status s = readOptions(options, read); !s.ok())
       return s;
     Fit fit;
-    if (Status s = fit.open(*session->session, data, read); !s.ok())
-      return s;
-    return fit.run();
+    Status status = fit.open(*session->session, data, read);
+    return endTogether(*session->session, status.ok() ? fit.run() : status);
   });
 }
 
@@ -34,7 +40,7 @@ mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtr
     mtrun_loop_options read;
     if (Status s = readOptions(options, read); !s.ok())
       return s;
-    return evaluate(*session->session, *data, read, values);
+    return endTogether(*session->session, evaluate(*session->session, *data, read, values));
   });
 }
 
@@ -42,7 +48,7 @@ mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32
   return guarded([&]() -> Status {
     if (!session || !data || !path)
       return {MT_INVALID, "predict: expected a session, a dataset and a path, found NULL"};
-    return predictFile(*session->session, *data, index, path);
+    return endTogether(*session->session, predictFile(*session->session, *data, index, path));
   });
 }
 

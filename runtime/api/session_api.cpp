@@ -5,6 +5,7 @@
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/plan/Check.h"
 #include "runtime/session/DefaultDevices.h"
+#include "runtime/support/launcher.h"
 #include "runtime/support/number_range.h"
 #include "runtime/support/option_struct.h"
 
@@ -21,6 +22,8 @@ namespace fb = ::mt::plan;
 }
 
 namespace {
+
+constexpr const char *launchedAlone = "MTRUN_PROCESSES=1 in the environment";
 
 // Finds a variable by name and checks that it has `size` bytes.
 Status findVariable(const Session &session, const char *name, size_t size, uint32_t &index) {
@@ -70,6 +73,9 @@ Status run(mtrun_session *session, const char *name, const void *const *tensors,
     if (Status status = checkIds(*entry, tensor, n); !status.ok())
       return std::move(status).in(std::string(name) + ": ");
   }
+  if (session->comparesTensors)
+    if (Status status = session->session->compareTensors(name, tensors, n); !status.ok())
+      return status;
   return session->session->run(name, tensors, n, results);
 }
 
@@ -78,6 +84,18 @@ Status run(mtrun_session *session, const char *name, const void *const *tensors,
 mt_status *mtrun_session_activities(mtrun_session *session, mtrun_activity *activities) {
   return guarded([&]() -> Status {
     return session->session->gatherActivities({activities, static_cast<size_t>(session->session->processes())});
+  });
+}
+
+mt_status *mtrun_options_launched(mtrun_options *options) {
+  return guarded([&]() -> Status {
+    mtrun::LaunchedProcess found;
+    if (Status status = mtrun::findLaunchedProcess("devices of kind cpu", launchedAlone, found); !status.ok())
+      return status;
+    options->processes = found.processes;
+    options->process = found.process;
+    options->local_process = found.local;
+    return {};
   });
 }
 
@@ -90,7 +108,8 @@ mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *opt
     std::unique_ptr<Session> created;
     if (Status status = Session::create(*plan->plan, &read, created); !status.ok())
       return status;
-    *session = new mtrun_session{plan, std::move(created), read.unchecked_ids != 0};
+    *session = new mtrun_session{plan, std::move(created), read.unchecked_ids != 0,
+                                 read.compare_tensors != 0 && read.processes > 1};
     return {};
   });
 }

@@ -31,6 +31,9 @@ BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, cons
       order_(options.shuffle ? data.size : 0, options.window),
       nextOrder_(options.shuffle ? data.size : 0, options.window) {
   bool known = data.size >= 0;
+  for (size_t c = 0; c < data.columns.size(); ++c)
+    if (std::find(binding_.columns.begin(), binding_.columns.end(), static_cast<int>(c)) != binding_.columns.end())
+      sampleBytes_ += static_cast<int64_t>(data.columns[c].field.stride);
   passSteps_ = known ? passSteps(data, options.batch, options) : 0;
   steps_ = epochSteps(data, options.batch, options);
   if (options.shuffle && options.augment && data.groupByLength && data.plan->program("train_step"))
@@ -131,8 +134,8 @@ bool BatchStream::claim(Part &part) {
   std::unique_lock lock(mutex_);
   while (!stop_.load(std::memory_order_relaxed)) {
     Slot *slot = opened_ > 0 ? &slots_[(opened_ - 1) % slots_.size()] : nullptr;
-    if (slot && slot->claimed < slot->batch.rows) {
-      part = {slot, slot->claimed, std::min(slot->claimed + partRows_, slot->batch.rows)};
+    if (slot && slot->claimed < slot->end) {
+      part = {slot, slot->claimed, std::min(slot->claimed + partRows_, slot->end)};
       slot->claimed = part.end;
       return true;
     }
@@ -141,6 +144,7 @@ bool BatchStream::claim(Part &part) {
     uint64_t released = released_.load(std::memory_order_acquire);
     if (static_cast<int64_t>(opened_ - released) < static_cast<int64_t>(slots_.size())) { // negative after stop()
       open(slots_[opened_++ % slots_.size()]);
+      publish(); // a short batch may have no rows of this process
       continue;
     }
     lock.unlock();
@@ -160,7 +164,14 @@ void BatchStream::open(Slot &slot) {
   slot.batch.last = index_ % steps_ == 0;
   slot.batch.status = Status();
   std::fill(slot.batch.damaged.begin(), slot.batch.damaged.end(), 0);
-  slot.claimed = slot.filled = 0;
+  slot.batch.begin = 0;
+  slot.batch.end = slot.batch.rows;
+  if (!data_.source) // a callback decides what it gives
+    takeOwnRows(slot);
+  slot.begin = slot.batch.begin;
+  slot.end = slot.batch.end;
+  slot.claimed = slot.begin;
+  slot.filled = 0;
   slot.failed = -1;
   // Converts an index in the dataset to an index in its columns.
   auto place = [&](auto &&indexOf) {
@@ -189,7 +200,7 @@ void *BatchStream::target(const Slot &slot, size_t entry, int64_t row) const {
 
 void BatchStream::fill(const Part &part) {
   Slot &slot = *part.slot;
-  Draw draw = {options_.augment, options_.seed, slot.pass};
+  Draw draw = {options_.augment, options_.seed, slot.pass, &read_};
   const int64_t *samples = slot.samples.data() + part.begin;
   Status status;
   if (data_.source)
@@ -207,6 +218,7 @@ void BatchStream::fill(const Part &part) {
       }
     } else if (!data_.source) {
       column.gather(samples, part.end - part.begin, target(slot, i, part.begin));
+      read_.bytes += (part.end - part.begin) * static_cast<int64_t>(column.field.stride);
       for (int64_t row = part.begin; row < part.end && finite_ && column.mayBeNan() && status.ok(); ++row)
         status = column.checkFinite(target(slot, i, row), slot.samples[size_t(row)]);
     }
@@ -223,9 +235,13 @@ void BatchStream::fill(const Part &part) {
 void BatchStream::finish(const Part &part) {
   std::lock_guard lock(mutex_);
   part.slot->filled += part.end - part.begin;
+  publish();
+}
+
+void BatchStream::publish() {
   uint64_t before = produced_.load(std::memory_order_relaxed), ready = before;
   auto slot = [&] { return &slots_[ready % slots_.size()]; };
-  while (ready < opened_ && slot()->filled == slot()->batch.rows)
+  while (ready < opened_ && slot()->filled == slot()->end - slot()->begin)
     ++ready;
   if (ready == before)
     return;

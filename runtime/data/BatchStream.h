@@ -25,6 +25,9 @@ struct Batch {
   Status status;     // error of reading the batch; the rows of a failed batch are invalid
   // if the data keeps damaged pictures: 1 for each row of a damaged picture, which is all zeros; else empty
   std::vector<uint8_t> damaged;
+  // The rows [begin, end) are the samples; the others are undefined. In a stream of all rows, 0 and `rows`; also if a
+  // callback gave more than its process needs.
+  int64_t begin = 0, end = 0;
 };
 
 struct StreamOptions {
@@ -39,6 +42,9 @@ struct StreamOptions {
   int readers = 0;                 // number of threads; 0: one, or for pictures the number that the data specifies
   int held = 1;                    // number of the latest batches from next() that stay valid
   bool allowNan = false;           // accept floats that are not finite
+  // The rows of a batch that this process needs. Samples of other rows are neither read nor decoded. All processes have
+  // the order of all samples, which is a function of the seed and the epoch.
+  int64_t firstRow = 0, needed = INT64_MAX;
   // training: apply the flips and crops of the data's specification, and tell a callback that it is training
   bool augment = false;
 };
@@ -65,6 +71,9 @@ public:
   // Returns the seconds that next() has waited so far.
   double waited() const { return waited_; }
 
+  // Returns what the stream has read so far, batches ahead of next() included.
+  ReadCount &read() { return read_; }
+
 private:
   struct Slot {
     Batch batch;
@@ -72,6 +81,7 @@ private:
     // with a callback: by column, the buffer that the callback writes, or null
     std::vector<std::byte *> staged;
     int64_t pass = 0;                             // number of the pass over the data
+    int64_t begin = 0, end = 0;                   // the rows that this process needs
     int64_t claimed = 0, filled = 0, failed = -1; // rows; `failed`: the first row that could not be read
   };
   // The rows of a slot that one thread fills.
@@ -87,10 +97,13 @@ private:
   void produceInOrder();  // reads data of unknown length; defined in SourceStream.cpp
   bool claim(Part &part); // false: there are no rows left
   void open(Slot &slot);
+  void takeOwnRows(Slot &slot) const; // sets the rows of the batch that this process needs
+  void publish();                     // makes the batches that are complete known to next()
   void fill(const Part &part);
   // In SourceStream.cpp: reading from a callback.
   Status fillFromSource(const Part &part);
-  Status ask(Slot &slot, int64_t begin, mtrun_request request, int64_t &rows) const;
+  // `ownOnly`: the callback wrote only the rows that this process needs.
+  Status ask(Slot &slot, int64_t begin, mtrun_request request, int64_t &rows, bool &ownOnly);
   Status convert(const Slot &slot, int64_t begin, int64_t rows, int64_t first) const;
   void *target(const Slot &slot, size_t entry, int64_t row) const;
   void finish(const Part &part);
@@ -113,6 +126,8 @@ private:
   uint64_t opened_ = 0;
   std::atomic<uint64_t> produced_{0}, released_{0};
   std::atomic<bool> stop_{false};
+  ReadCount read_;
+  int64_t sampleBytes_ = 0; // of a sample from a callback
   std::vector<std::thread> threads_;
 };
 

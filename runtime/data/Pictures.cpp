@@ -170,11 +170,15 @@ PictureKey Pictures::key() const {
 }
 
 // Decodes a picture to the model's size plus the margin of the crop.
-Status Pictures::decode(uint64_t sample, float *out) const {
+Status Pictures::decode(uint64_t sample, ReadCount *count, float *out) const {
   Scratch &own = scratch();
   std::span<const uint8_t> bytes;
   if (Status s = load(sample, own.file, bytes); !s.ok())
     return s;
+  if (count) {
+    count->bytes += static_cast<int64_t>(bytes.size());
+    ++count->pictures;
+  }
   if (Status s = decodePicture(decode_, bytes, static_cast<int32_t>(shape_.channels), upright_, false, own.picture);
       !s.ok())
     return std::move(s).in(nameOf(sample) + ": ");
@@ -189,12 +193,12 @@ Status Pictures::read(int64_t index, const Draw &draw, float *out) const {
   uint64_t elements = uint64_t(height + margin_) * (width + margin_) * channels;
   bool flips = draw.augment && (flipAcross_ || flipDown_);
   if (!cache_ && margin_ == 0 && !flips)
-    return decode(sample, out);
+    return decode(sample, draw.count, out);
   const float *from = cache_ ? cache_->find(sample) : nullptr;
   if (!from) {
     std::vector<float> &resized = scratch().resized;
     resized.resize(elements);
-    if (Status s = decode(sample, resized.data()); !s.ok())
+    if (Status s = decode(sample, draw.count, resized.data()); !s.ok())
       return s;
     if (cache_)
       cache_->put(sample, resized.data());

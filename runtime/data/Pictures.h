@@ -7,6 +7,7 @@
 #include "runtime/data/PictureCache.h"
 #include "runtime/data/Spec.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,10 +20,17 @@ struct PictureShape {
   uint32_t height = 0, width = 0, channels = 0;
 };
 
+// Counts of the data that a stream has read.
+struct ReadCount {
+  std::atomic<int64_t> bytes{0};    // of samples, as the data stores them
+  std::atomic<int64_t> pictures{0}; // that were decoded
+};
+
 // Together with the sample's index, determines all random choices: they do not depend on threads or devices.
 struct Draw {
   bool augment = false;
   int64_t seed = 0, pass = 0; // pass over the data
+  ReadCount *count = nullptr; // counts what is read; may be null
 };
 
 // The result of reading every file before the run.
@@ -63,7 +71,7 @@ public:
   bool upright() const { return upright_; }
 
 private:
-  Status decode(uint64_t sample, float *out) const;
+  Status decode(uint64_t sample, ReadCount *count, float *out) const;
   PictureKey key() const;
 
   DecodePicture decode_ = nullptr;

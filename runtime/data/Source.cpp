@@ -18,11 +18,12 @@ Source::Source(const mtrun_source &source, const Table &table)
   source_.field_count = 0;
 }
 
-Status Source::read(mtrun_request request, int64_t &rows) const {
+Status Source::read(mtrun_request &request, int64_t &rows) const {
   char message[256] = "";
   request.message = message;
   request.message_size = sizeof message;
   rows = source_.read(source_.user, &request);
+  request.message = nullptr;
   if (rows == request.rows || (inOrder() && rows >= 0 && rows < request.rows))
     return {};
   char where[128];

@@ -19,7 +19,8 @@ public:
   int threads() const { return threads_; }
   // Requests request.rows samples. `rows` receives the number of samples; it is smaller only if samples come in order.
   // MT_IO with the callback's message; MT_INVALID: the callback returned another number.
-  Status read(mtrun_request request, int64_t &rows) const;
+  // request.own_only receives what the callback says.
+  Status read(mtrun_request &request, int64_t &rows) const;
 
 private:
   mtrun_source source_;

@@ -3,13 +3,13 @@
 // Batches from the caller's callback: any samples if their number is known, else the next samples in order.
 #include "runtime/data/BatchStream.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace mtrun {
 
 // Requests samples from the callback for the rows from `begin`. Samples that need no conversion are written to the
 // batch directly.
-Status BatchStream::ask(Slot &slot, int64_t begin, mtrun_request request, int64_t &rows) const {
+Status BatchStream::ask(Slot &slot, int64_t begin, mtrun_request request, int64_t &rows, bool &ownOnly) {
   static thread_local std::vector<void *> fields;
   fields.assign(data_.columns.size(), nullptr);
   for (size_t i = 0; i < binding_.columns.size(); ++i)
@@ -20,7 +20,22 @@ Status BatchStream::ask(Slot &slot, int64_t begin, mtrun_request request, int64_
     }
   request.pass = options_.augment ? request.pass : 0;
   request.fields = fields.data();
-  return data_.source->read(request, rows);
+  int64_t own = std::clamp<int64_t>(options_.firstRow - begin, 0, request.rows);
+  int64_t end = options_.needed > begin + request.rows - options_.firstRow
+                    ? request.rows
+                    : std::clamp<int64_t>(options_.firstRow + options_.needed - begin, own, request.rows);
+  request.own_first = own;
+  request.own_rows = end - own;
+  Status status = data_.source->read(request, rows);
+  ownOnly = request.own_only != 0;
+  if (!status.ok() || !ownOnly) {
+    read_.bytes += status.ok() ? rows * sampleBytes_ : 0;
+    return status;
+  }
+  own = std::min(own, rows);
+  end = std::min(end, rows);
+  read_.bytes += (end - own) * sampleBytes_;
+  return status;
 }
 
 // Converts samples for the rows from `begin`. `first`: the number of the first sample, if samples come in order; -1:
@@ -58,9 +73,26 @@ Status BatchStream::fillFromSource(const Part &part) {
   request.pass = slot.pass;
   request.samples = slot.samples.data() + part.begin;
   request.rows = rows;
-  if (Status s = ask(slot, part.begin, request, rows); !s.ok())
+  bool ownOnly = false;
+  if (Status s = ask(slot, part.begin, request, rows, ownOnly); !s.ok())
     return s;
-  return convert(slot, part.begin, rows, -1);
+  if (!ownOnly)
+    return convert(slot, part.begin, rows, -1);
+  int64_t begin, end;
+  {
+    std::lock_guard lock(mutex_);
+    takeOwnRows(slot);
+    begin = std::clamp(slot.batch.begin, part.begin, part.end);
+    end = std::clamp(slot.batch.end, begin, part.end);
+  }
+  return convert(slot, begin, end - begin, -1);
+}
+
+// Leaves the rows of other processes out of a batch.
+void BatchStream::takeOwnRows(Slot &slot) const {
+  slot.batch.begin = std::min(options_.firstRow, slot.batch.rows);
+  slot.batch.end =
+      options_.needed > slot.batch.rows - slot.batch.begin ? slot.batch.rows : slot.batch.begin + options_.needed;
 }
 
 namespace {
@@ -107,9 +139,14 @@ void BatchStream::produceInOrder() {
     request.first = place.first;
     request.rows = options_.batch;
     int64_t rows = 0;
-    Status status = ask(slot, 0, request, rows);
-    if (status.ok() && rows > 0 && dropped == 0)
-      status = convert(slot, 0, rows, place.first);
+    bool ownOnly = false;
+    Status status = ask(slot, 0, request, rows, ownOnly);
+    slot.batch.rows = slot.batch.end = rows;
+    slot.batch.begin = 0;
+    if (ownOnly)
+      takeOwnRows(slot);
+    if (status.ok() && slot.batch.end > slot.batch.begin && dropped == 0)
+      status = convert(slot, slot.batch.begin, slot.batch.end - slot.batch.begin, place.first + slot.batch.begin);
     bool ends = rows < options_.batch, used = rows > 0 && !(ends && options_.dropRemainder);
     if (status.ok() && ends && place.first == 0 && !used)
       status = {MT_INVALID, "the source: expected " + std::to_string(options_.dropRemainder ? options_.batch : 1) +

@@ -54,7 +54,7 @@ CpuDeviceGroup::~CpuDeviceGroup() {
 Status CpuDeviceGroup::start(const GroupOptions &options) {
   counts_.resize(static_cast<size_t>(options.devices) * static_cast<size_t>(options.threads));
   if (options.transport)
-    exchange_ = std::make_unique<ProcessExchange>(*options.transport, *options.processGroup);
+    exchange_ = std::make_unique<ProcessExchange>(*options.transport, *options.processGroup, options.evenShares);
   return pool_.start(options.devices, options.threads, options.pin, options.spin, options.log);
 }
 
@@ -187,7 +187,7 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
         &walk);
   }
   if (exchange_) {
-    health_ = exchange_->finish();
+    health_ = exchange_->finish(arguments);
     counts_[0].received = exchange_->receivedInRun();
   }
 }

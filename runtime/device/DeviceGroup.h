@@ -37,6 +37,7 @@ struct GroupOptions {
   ProcessGroup *processGroup = nullptr;
   // The transport between the processes of CPU devices; null if there is one process.
   Transport *transport = nullptr;
+  bool evenShares = true;                                         // the processes have equal numbers of shards
   std::string tuning;                                             // cuda: path of a tuning file; "" for none
   bool pin = true;                                                // pin worker threads, if there are enough CPUs
   bool spin = true;                                               // spin before sleeping, if there are enough CPUs

@@ -186,8 +186,8 @@ std::vector<ExchangeRound> Builder::halving() {
 
 } // namespace
 
-ExchangeKind chooseKind(uint64_t bytes, int processes) {
-  bool even = isPowerOfTwo(processes);
+ExchangeKind chooseKind(uint64_t bytes, int processes, bool even) {
+  even = even && isPowerOfTwo(processes);
   if (bytes <= smallBytes && (even || processes <= manyProcesses))
     return even ? ExchangeKind::Doubling : ExchangeKind::Gather;
   return even && (bytes <= middleBytes || processes > manyProcesses) ? ExchangeKind::Halving : ExchangeKind::Direct;

@@ -21,8 +21,9 @@ namespace mtrun {
 // halving need a power of two of processes.
 enum class ExchangeKind { Gather, Doubling, Halving, Direct };
 
-// Selects the kind that is likely fastest. Bits do not depend on it.
-ExchangeKind chooseKind(uint64_t bytes, int processes);
+// Selects the kind that is likely fastest. Bits do not depend on it. `even`: all processes have equal subtrees, which
+// doubling and halving need.
+ExchangeKind chooseKind(uint64_t bytes, int processes, bool even = true);
 
 // The vectors of a process: its partial sum, the result, and memory for what it receives.
 enum class ExchangeMemory { Partial, Result, Staging };

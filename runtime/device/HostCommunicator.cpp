@@ -60,17 +60,17 @@ int64_t piecesIn(int64_t elements) { return (elements + pieceElements - 1) / pie
 int64_t lastPiece(int64_t elements) { return elements - (piecesIn(elements) - 1) * pieceElements; }
 
 // Returns the floats of staging of a piece of a vector.
-int64_t slotOf(int64_t elements, int processes) {
+int64_t slotOf(int64_t elements, int processes, bool even) {
   auto stagingOf = [&](int64_t piece) {
-    return exchangeStaging(chooseKind(bytesOf(piece), processes), processes, piece);
+    return exchangeStaging(chooseKind(bytesOf(piece), processes, even), processes, piece);
   };
   return std::max(stagingOf(std::min(elements, pieceElements)), stagingOf(lastPiece(elements)));
 }
 
 } // namespace
 
-int64_t HostCommunicator::stagingElements(int64_t elements, int processes) {
-  return elements == 0 ? 0 : std::min(piecesIn(elements), maxRunning) * slotOf(elements, processes);
+int64_t HostCommunicator::stagingElements(int64_t elements, int processes, bool even) {
+  return elements == 0 ? 0 : std::min(piecesIn(elements), maxRunning) * slotOf(elements, processes, even);
 }
 
 const HostCommunicator::Pieces &HostCommunicator::piecesOf(const Reduction &reduction,
@@ -81,11 +81,11 @@ const HostCommunicator::Pieces &HostCommunicator::piecesOf(const Reduction &redu
     return pieces;
   int processes = transport_.processes();
   auto roundsOf = [&](int64_t elements) {
-    ExchangeKind kind = chooseKind(bytesOf(elements), processes);
+    ExchangeKind kind = chooseKind(bytesOf(elements), processes, even_);
     return exchangeRounds({kind, processes, transport_.process(), reduction.active, elements}, sums);
   };
   pieces.count = piecesIn(reduction.elements);
-  pieces.slot = slotOf(reduction.elements, processes);
+  pieces.slot = slotOf(reduction.elements, processes, even_);
   if (pieces.count > 1)
     pieces.full = roundsOf(pieceElements);
   pieces.last = roundsOf(lastPiece(reduction.elements));
@@ -196,9 +196,12 @@ std::string HostCommunicator::title(int process) const {
 // Names the processes whose messages this process waits for; if there are none, the processes that take none.
 Status HostCommunicator::silent() const {
   std::set<int> senders, takers;
-  for (const Running &running : running_)
+  auto look = [&](const Running &running) {
     for (const Pending &pending : running.pending)
       (pending.bytes ? senders : takers).insert(pending.peer);
+  };
+  std::for_each(std::begin(running_), std::end(running_), look);
+  look(messages_);
   std::string names;
   for (int process : senders.empty() ? takers : senders)
     names += (names.empty() ? "" : ", ") + title(process);
@@ -211,10 +214,51 @@ Status HostCommunicator::fail(Status why) {
   transport_.abandon();
   for (Running &running : running_)
     running = {};
+  messages_ = {};
   lost_ = std::move(why);
   if (watch_.lose)
     lost_ = watch_.lose(lost_.message());
   return lost_;
+}
+
+Status HostCommunicator::runMessages(std::span<const Message> messages) {
+  constexpr uint64_t longest = 1 << 30; // a transport has a limit for its messages
+  messages_.pending.clear();
+  for (const Message &message : messages)
+    for (uint64_t at = 0; at < message.bytes; at += longest) {
+      uint64_t bytes = std::min(longest, message.bytes - at);
+      Pending pending = {0, message.peer, message.sends ? 0 : bytes};
+      Status status = message.sends
+                          ? transport_.send(message.peer, tag_, message.memory + at, bytes, pending.request)
+                          : transport_.receive(message.peer, tag_, message.memory + at, bytes, pending.request);
+      if (!status.ok())
+        return status;
+      messages_.pending.push_back(pending);
+    }
+  tag_ = tag_ == Transport::maxTag ? 0 : tag_ + 1;
+  Patience patience(watch_.timeout);
+  while (!messages_.pending.empty()) {
+    bool progress = false;
+    if (Status status = testMessages(messages_, progress); !status.ok())
+      return status;
+    if (progress)
+      patience.progress();
+    if (progress || !patience.wait())
+      continue;
+    if (watch_.check)
+      if (Status status = watch_.check(); !status.ok())
+        return status;
+    if (patience.ended())
+      return silent();
+  }
+  return {};
+}
+
+Status HostCommunicator::exchange(std::span<const Message> messages) {
+  if (!lost_.ok())
+    return lost_;
+  Status status = runMessages(messages);
+  return status.ok() ? status : fail(std::move(status));
 }
 
 Status HostCommunicator::allReduce(const Reduction &reduction, const std::vector<TreeSum> &sums, const Add &add) {

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,15 +35,28 @@ public:
   // out[i] = a[i] + b[i]; `out` may be `a`.
   using Add = std::function<void(const float *a, const float *b, float *out, int64_t elements)>;
 
-  HostCommunicator(Transport &transport, Watch watch) : transport_(transport), watch_(std::move(watch)) {}
+  // `even`: all processes have subtrees of one size.
+  HostCommunicator(Transport &transport, Watch watch, bool even = true)
+      : transport_(transport), watch_(std::move(watch)), even_(even) {}
 
   // Returns the floats of staging memory for an all-reduce of `elements`.
-  static int64_t stagingElements(int64_t elements, int processes);
+  static int64_t stagingElements(int64_t elements, int processes, bool even = true);
 
   // Begins and ends one all-reduce. All processes call it for the same all-reduces in the same order, with the same
   // `active`. `sums`: entry `active` of treeSums(). `add` may run while other messages are in flight. The first failure
   // is final: MT_LOST.
   Status allReduce(const Reduction &reduction, const std::vector<TreeSum> &sums, const Add &add);
+
+  // Memory that this process sends to a peer or receives from it.
+  struct Message {
+    int peer;
+    bool sends;
+    std::byte *memory;
+    uint64_t bytes;
+  };
+  // Exchanges messages, whose memory does not overlap. All processes call it after the same all-reduces; a message of
+  // one process has an equal one of its peer, and both have the messages between them in one order. MT_LOST.
+  Status exchange(std::span<const Message> messages);
 
   // Returns the bytes of all messages received so far.
   uint64_t received() const { return received_; }
@@ -89,11 +103,15 @@ private:
   Status fail(Status why);
   std::string title(int process) const;
 
+  Status runMessages(std::span<const Message> messages);
+
   Transport &transport_;
   Watch watch_;
+  bool even_;
   std::map<Key, Pieces> pieces_;
   static constexpr int64_t maxRunning = 4; // pieces in flight
   Running running_[maxRunning];
+  Running messages_; // of exchange()
   int tag_ = 0;
   uint64_t received_ = 0;
   Status lost_;

@@ -50,16 +50,17 @@ std::vector<Range> rangesOf(const BoundProgram &program, const BoundStep &step) 
 
 } // namespace
 
-ProcessExchange::ProcessExchange(Transport &transport, ProcessGroup &group)
-    : group_(group), communicator_(transport, watchOf(group)) {}
+ProcessExchange::ProcessExchange(Transport &transport, ProcessGroup &group, bool even)
+    : group_(group), even_(even), communicator_(transport, watchOf(group), even) {}
 
 void ProcessExchange::measure(const Plan &plan) {
   for (const mt::plan::Program *program : Each(plan.tables().programs()))
     for (const mt::plan::Step *step : Each(program->steps()))
       if (step->kernel() < 0)
-        stagingElements_ = std::max(
-            stagingElements_, HostCommunicator::stagingElements(
-                                  static_cast<int64_t>(step->partial_bytes() / sizeof(float)), group_.processes()));
+        stagingElements_ =
+            std::max(stagingElements_,
+                     HostCommunicator::stagingElements(static_cast<int64_t>(step->partial_bytes() / sizeof(float)),
+                                                       group_.processes(), even_));
 }
 
 Status ProcessExchange::prepare(BoundProgram &program) {
@@ -101,8 +102,39 @@ void ProcessExchange::run(uint32_t index) {
                                     tree.sums[static_cast<size_t>(active_)], add);
 }
 
-const Status &ProcessExchange::finish() {
+// Every process sends its rows of each output to all others.
+Status ProcessExchange::gatherOutputs(const StepArguments &arguments) {
+  messages_.clear();
+  auto process = static_cast<size_t>(group_.process());
+  auto rowsOf = [&](size_t of) {
+    int64_t end = of + 1 < program_->firstRows.size() ? program_->firstRows[of + 1] : arguments.n;
+    return std::pair(program_->firstRows[of],
+                     std::max(std::min(end, arguments.n) - program_->firstRows[of], int64_t(0)));
+  };
+  for (size_t entry = 0; entry < program_->signature.size(); ++entry) {
+    if (!program_->signature[entry].output)
+      continue;
+    auto message = [&](size_t peer, size_t owner) {
+      auto [first, rows] = rowsOf(owner);
+      uint64_t rowBytes = program_->signature[entry].rowBytes;
+      auto *memory = static_cast<std::byte *>(const_cast<void *>(arguments.tensors[entry]));
+      if (rows > 0)
+        messages_.push_back({static_cast<int>(peer), owner == process, memory + static_cast<uint64_t>(first) * rowBytes,
+                             static_cast<uint64_t>(rows) * rowBytes});
+    };
+    for (size_t peer = 0; peer < program_->firstRows.size(); ++peer)
+      if (peer != process) {
+        message(peer, peer);
+        message(peer, process);
+      }
+  }
+  return messages_.empty() ? Status() : communicator_.exchange(messages_);
+}
+
+const Status &ProcessExchange::finish(const StepArguments &arguments) {
   thread_.wait(static_cast<const PreparedOrder &>(*program_->prepared).posted);
+  if (status_.ok())
+    status_ = gatherOutputs(arguments);
   if (status_.ok())
     group_.end();
   return status_;

@@ -17,7 +17,8 @@ namespace mtrun {
 
 class ProcessExchange {
 public:
-  ProcessExchange(Transport &transport, ProcessGroup &group);
+  // `even`: all processes have subtrees of one size.
+  ProcessExchange(Transport &transport, ProcessGroup &group, bool even);
 
   // Computes the memory for the all-reduces of a plan.
   void measure(const Plan &plan);
@@ -36,20 +37,24 @@ public:
   void wait(uint32_t posted) { thread_.wait(posted); }
   // Runs an all-reduce in the calling thread, after all that were posted have ended.
   void run(uint32_t allReduce);
-  // Ends a run. Returns the first failure of this or an earlier run.
-  const Status &finish();
+  // Ends a run: gives all processes the output rows of each. Returns the first failure of this or an earlier run.
+  const Status &finish(const StepArguments &arguments);
 
   uint64_t received() const { return communicator_.received(); }
   uint64_t receivedInRun() const { return communicator_.received() - receivedBefore_; }
 
 private:
+  Status gatherOutputs(const StepArguments &arguments);
+
   ProcessGroup &group_;
+  bool even_;
   HostCommunicator communicator_;
   int64_t stagingElements_ = 0; // of the largest all-reduce
   float *staging_ = nullptr;
   const BoundProgram *program_ = nullptr; // of the run
   int active_ = 0;
   uint64_t receivedBefore_ = 0;
+  std::vector<HostCommunicator::Message> messages_;
   Status status_; // written by the thread that runs all-reduces
   bool threadStarted_ = false;
   ExchangeThread thread_; // ends before the other members

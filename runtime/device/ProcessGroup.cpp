@@ -84,12 +84,13 @@ void ProcessGroup::take(Connection &from, const Message &message) {
     break;
   case 'x':
     if (lost_.ok() && !bytes.empty()) {
-      if (options_.process == 0) {
-        (void)lose(title(from.process) + ": " + printable(std::string_view(bytes).substr(1)));
-        break;
-      }
       bool known = bytes[0] > '0' + MT_OK && bytes[0] <= '0' + MT_LOST;
-      lost_ = {known ? static_cast<mt_code>(bytes[0] - '0') : MT_LOST, printable(std::string_view(bytes).substr(1))};
+      mt_code code = known ? static_cast<mt_code>(bytes[0] - '0') : MT_LOST;
+      std::string text = printable(std::string_view(bytes).substr(1));
+      if (options_.process == 0)
+        (void)lose(title(from.process) + ": " + text, code);
+      else
+        lost_ = {code, text};
     }
     break;
   case 's':
@@ -223,6 +224,11 @@ bool ProcessGroup::leave() {
 }
 
 Status ProcessGroup::agree(const std::string &lines, bool force, const std::function<void(const std::string &)> &warn) {
+  return compare(lines, force ? &warn : nullptr, "; --force ignores the difference");
+}
+
+Status ProcessGroup::compare(const std::string &lines, const std::function<void(const std::string &)> *warn,
+                             const char *hint) {
   begin();
   for (Connection &connection : connections_) {
     if (options_.process != 0) {
@@ -237,9 +243,9 @@ Status ProcessGroup::agree(const std::string &lines, bool force, const std::func
     if (differs.empty())
       continue;
     differs = title(connection.process) + " would compute other bits than process 0: " + differs;
-    if (!force)
-      return lose(differs + "; --force ignores the difference", MT_INVALID);
-    warn(differs);
+    if (!warn)
+      return lose(differs + hint, MT_INVALID);
+    (*warn)(differs);
   }
   end();
   std::string agreed;

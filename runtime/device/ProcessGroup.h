@@ -52,6 +52,8 @@ public:
   // MT_INVALID in all processes if a process has other lines; with `force` in process 0 the difference is only passed
   // to `warn`. MT_LOST.
   Status agree(const std::string &lines, bool force, const std::function<void(const std::string &)> &warn);
+  // The same for lines whose difference cannot be ignored.
+  Status agree(const std::string &lines) { return compare(lines, nullptr, ""); }
   // Mark the begin and the end of a piece of collective work. All processes mark the same pieces; a piece may begin
   // before the one before it ends.
   void begin(uint64_t pieces = 1) { begun_ += pieces; }
@@ -99,6 +101,8 @@ private:
   // Handles messages that arrive within `milliseconds`.
   void receive(Connection &from, int milliseconds);
   Status waitForBroadcast(Connection &from, std::string &bytes);
+  // `warn`: receives a difference, which is then ignored; null: a difference is an error that ends with `hint`.
+  Status compare(const std::string &lines, const std::function<void(const std::string &)> *warn, const char *hint);
   // Handles messages until `happened`, a field of the connection, is true. Returns false after a loss or the timeout.
   bool waitFor(Connection &from, const bool &happened);
   void take(Connection &from, const Message &message);

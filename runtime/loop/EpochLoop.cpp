@@ -3,6 +3,7 @@
 #include "runtime/plan/Check.h"
 #include "runtime/plan/Signature.h"
 #include "runtime/session/Metric.h"
+#include "runtime/support/hash_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,6 +33,13 @@ static std::vector<MetricColumn> columnsOf(const fb::Program &program) {
   return columns;
 }
 
+void readOwnRows(const Session &session, StreamOptions &options) {
+  if (session.processes() == 1 || session.plan().tables().lengths())
+    return;
+  options.firstRow = session.ownRows().first;
+  options.needed = session.ownRows().count;
+}
+
 Status EpochLoop::open(Session &session, const mtrun_dataset *data, const char *program, StreamOptions options) {
   const Plan &plan = session.plan();
   session_ = &session;
@@ -46,6 +54,8 @@ Status EpochLoop::open(Session &session, const mtrun_dataset *data, const char *
     return s;
   options.batch = static_cast<int64_t>(plan.batch());
   options.augment = train_;
+  readOwnRows(session, options);
+  comparesBatches_ = data->source && session.processes() > 1;
   const Session &devices = session;
   auto launches = static_cast<size_t>(devices.maxInFlight());
   auto perLaunch = static_cast<size_t>(devices.stepsPerLaunch(program_));
@@ -67,6 +77,29 @@ Status EpochLoop::open(Session &session, const mtrun_dataset *data, const char *
                                    });
   stream_ = std::make_unique<BatchStream>(*data, binding, options);
   return {};
+}
+
+EpochLoop::~EpochLoop() {
+  drop();
+  if (stream_)
+    session_->countRead(stream_->read().bytes, stream_->read().pictures);
+}
+
+// The rows of one process alone have nothing in common with the rows of other processes.
+void EpochLoop::countBatch(const Batch &batch) {
+  if (!comparesBatches_ || batch.begin > 0 || batch.end < batch.rows)
+    return;
+  size_t entry = 0;
+  for (const mtrun_tensor_info &info : signatureOf(session_->plan(), program_)) {
+    const void *tensor = batch.tensors[entry++];
+    uint64_t bytes = mt_dtype_size(info.dtype) * static_cast<uint64_t>(batch.rows);
+    for (int32_t d = 1; d < info.rank; ++d)
+      bytes *= static_cast<uint64_t>(info.shape[d]);
+    if (tensor)
+      batchesHash_ += hashText(tensor, bytes);
+  }
+  batchesHash_ += std::to_string(batch.rows);
+  batchesHash_ = hashText(batchesHash_.data(), batchesHash_.size());
 }
 
 // Begins launches while more may be in flight. A launch has the maximum number of steps if enough batches are ready,
@@ -91,6 +124,7 @@ Status EpochLoop::begin(int64_t most) {
     for (size_t i = 0; i < runs; ++i) {
       const Batch &batch = *taken_[static_cast<size_t>(inFlight_) + i];
       launchSteps_.push_back({batch.tensors.data(), batch.rows});
+      countBatch(batch);
     }
     if (Status status = devices.begin(program_, launchSteps_); !status.ok())
       return status;
@@ -160,16 +194,19 @@ static std::string culprit(const Session &session, const char *program, const Ba
     uint64_t elements = 1;
     for (int32_t d = 1; d < info.rank; ++d)
       elements *= static_cast<uint64_t>(info.shape[d]);
-    int64_t at = firstNotFinite(info.dtype, tensor, elements * static_cast<uint64_t>(batch.rows));
+    auto begin = static_cast<uint64_t>(batch.begin);
+    const auto *own = static_cast<const std::byte *>(tensor) + begin * elements * mt_dtype_size(info.dtype);
+    int64_t at = firstNotFinite(info.dtype, own, elements * static_cast<uint64_t>(batch.end - batch.begin));
     if (at >= 0)
       return std::string("\"") + info.name + "\" of the data is not finite either, at row " +
-             std::to_string(static_cast<uint64_t>(at) / elements) + " of the batch";
+             std::to_string(begin + static_cast<uint64_t>(at) / elements) + " of the batch";
   }
-  std::string first;
+  std::string first, data = batch.end - batch.begin < batch.rows ? "the data of this process" : "the data";
   int64_t count = variablesNotFinite(session, first);
   if (count == 0)
-    return "data and variables are finite";
-  return "the data is finite, " + std::to_string(count) +
+    return batch.end - batch.begin < batch.rows ? data + " and the variables are finite"
+                                                : "data and variables are finite";
+  return data + " is finite, " + std::to_string(count) +
          (count == 1 ? " variable is not: " : " variables are not, the first is ") + first;
 }
 

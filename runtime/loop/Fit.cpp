@@ -177,7 +177,13 @@ Status Fit::endEpoch() {
   writeHistory();
   if (callbacks_.writesFile())
     writeEpochFile();
-  mustStop();
+  // a callback may have set variables
+  if (session_->processes() > 1)
+    if (Status s =
+            session_->agree("variables after epoch " + std::to_string(state_.epoch) + ": " + session_->variablesHash());
+        !s.ok())
+      return s;
+  mustStop(/*now=*/true);
   return {};
 }
 

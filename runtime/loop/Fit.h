@@ -34,9 +34,10 @@ private:
 
   // FitTogether.cpp
   Status openSaver();
-  Status agree(const LoopState &data, int64_t seed) const; // compares with process 0
-  bool mustStop();                                         // returns true if the run must stop
-  int64_t granted() const;                                 // number of steps that may begin
+  Status agree(const mtrun_dataset &data, const LoopState &state, int64_t seed); // compares the processes
+  // Returns true if the run must stop. `now`: process 0 says in this call whether; all processes pass the same.
+  bool mustStop(bool now = false);
+  int64_t granted() const; // number of steps that may begin
 
   // Writes the history and the epoch's file again, if the run was stopped between a save and these files.
   void writeAgain();

@@ -115,7 +115,7 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   now.dropRemainder = stream.dropRemainder;
   if (Status s = saver_.checkData(now, state_); !s.ok())
     return s;
-  if (Status s = agree(now, info.seed); !s.ok())
+  if (Status s = agree(*data, now, info.seed); !s.ok())
     return s;
   if (options_.more_epochs && __builtin_add_overflow(state_.epoch, options_.more_epochs, &options_.epochs))
     options_.epochs = INT64_MAX;

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of a fit in which several processes, with one device each, must agree: begin, data and end.
+#include "runtime/data/Compare.h"
 #include "runtime/loop/Fit.h"
 #include "runtime/support/option_struct.h"
+#include "runtime/support/option_table.h"
 
 #include <algorithm>
 #include <cstdlib>
 
 namespace mtrun {
+
+// Returns the value of an option that bits may depend on. Texts are names of files, which only process 0 writes, and of
+// metrics.
+template <typename T> static std::string valueText(const T &value) {
+  if constexpr (std::is_same_v<T, const char *>)
+    return "";
+  else if constexpr (std::is_pointer_v<T>)
+    return value ? std::to_string(*value) : "none";
+  else
+    return std::to_string(value);
+}
 
 // Process 0 alone reads the folder and writes checkpoints; the other processes read the checkpoint that it selected.
 Status Fit::openSaver() {
@@ -31,35 +44,47 @@ Status Fit::openSaver() {
   return from.empty() ? Status() : saver_.open(*session_, checkpoint, tell, state_);
 }
 
-Status Fit::agree(const LoopState &data, int64_t seed) const {
-  std::string own = std::to_string(data.samples) + " samples, " + std::to_string(data.stepsPerEpoch) +
-                    " steps per epoch, seed " + std::to_string(seed) + ", shuffled " + std::to_string(data.shuffle) +
-                    ", window " + std::to_string(data.window),
-              firsts = own;
-  if (Status s = session_->broadcast(firsts); !s.ok())
-    return s;
-  if (firsts != own)
-    return {MT_INVALID, "expected the data of process 0: " + firsts + "; found " + own};
-  return {};
+// Compares all that the bits of a run depend on, except for the plan and the seed, which the session has compared.
+Status Fit::agree(const mtrun_dataset &data, const LoopState &state, int64_t seed) {
+  if (session_->processes() == 1)
+    return {};
+  std::string lines = "steps per epoch: " + std::to_string(state.stepsPerEpoch) + "\nseed: " + std::to_string(seed) +
+                      "\nshuffled: " + std::to_string(state.shuffle) + "\nposition: epoch " +
+                      std::to_string(state_.epoch) + ", step " + std::to_string(state_.position);
+  for (const auto &row : loopOptions)
+    lines += std::string("\n") + row.name + ": " +
+             std::visit([&](auto field) { return valueText(options_.*field); }, row.field);
+  lines += "\nvariables: " + session_->variablesHash();
+  Status status = appendDataLines(data, "the data", lines);
+  if (status.ok() && options_.validation)
+    status = appendDataLines(*options_.validation, "the validation data", lines);
+  return status.ok() ? session_->agree(lines) : status;
 }
 
 // With several processes, no process begins a step until process 0 has broadcast that all may.
 int64_t Fit::granted() const { return session_->processes() > 1 ? nextBroadcast_ - stopCalls_ : INT64_MAX; }
 
 // All processes must stop after the same step. Process 0 broadcasts from time to time whether to stop, and after how
-// many calls it broadcasts again (about a tenth of a second later).
-bool Fit::mustStop() {
+// many calls it broadcasts again (about a tenth of a second later); in each call if a callback looks at each step. Its
+// batches come along: of a callback that gives all rows, the others must have the same.
+bool Fit::mustStop(bool now) {
   Session &session = *session_;
   bool first = session.process() == 0;
   if (first && options_.stop && options_.stop(options_.stop_user) != 0)
     wantsStop_ = true;
-  if (session.processes() == 1 || ++stopCalls_ < nextBroadcast_)
+  if (session.processes() == 1 || (++stopCalls_ < nextBroadcast_ && !now))
     return stop_ = wantsStop_ && session.processes() == 1;
-  double each = sinceBroadcast_.seconds() / static_cast<double>(nextBroadcast_);
+  double each = sinceBroadcast_.seconds() / static_cast<double>(std::max<int64_t>(stopCalls_, 1));
   int64_t next = std::clamp<int64_t>(static_cast<int64_t>(0.1 / std::max(each, 1e-6)), 1, 2 * nextBroadcast_);
-  std::string word = std::to_string(wantsStop_ ? 0 : next);
+  if (options_.progress && !options_.in_flight)
+    next = 1;
+  std::string word = std::to_string(wantsStop_ ? 0 : next) + " " + train_.hashOfBatches();
+  std::string batches = word.substr(word.find(' '));
   // if the broadcast fails, the next step fails too
   nextBroadcast_ = session.broadcast(word).ok() ? std::atoll(word.c_str()) : 1;
+  if (size_t at = word.find(' '); at != std::string::npos && word.substr(at) != batches)
+    session.lose({MT_INVALID, "expected the batches that process 0 has had from its callback up to step " +
+                                  std::to_string(state_.step) + ", found others; every process must have the same"});
   stop_ = nextBroadcast_ == 0;
   stopCalls_ = 0;
   sinceBroadcast_ = Stopwatch();

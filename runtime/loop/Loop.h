@@ -15,13 +15,17 @@
 
 namespace mtrun {
 
+// Lets a stream read only the rows that this process computes. For a plan of several lengths it needs all rows, because
+// the longest of them selects the program of a step.
+void readOwnRows(const Session &session, StreamOptions &options);
+
 // Runs one program on one dataset: batches, steps and means. On GPUs a step begins before earlier steps are finished.
 class EpochLoop {
 public:
   EpochLoop() = default;
   EpochLoop(const EpochLoop &) = delete;
   EpochLoop &operator=(const EpochLoop &) = delete;
-  ~EpochLoop() { drop(); }
+  ~EpochLoop();
   // `program`: "train_step" or "eval_step". MT_INVALID: the data does not fit the session's plan.
   Status open(Session &session, const mtrun_dataset *data, const char *program, StreamOptions options);
 
@@ -52,8 +56,12 @@ public:
   // MT_INVALID if a variable is not finite. The message names the first one.
   Status checkVariables() const;
 
+  // Several processes: a hash of all batches so far of a callback that gives each process all rows, for comparison.
+  const std::string &hashOfBatches() const { return batchesHash_; }
+
 private:
   Status begin(int64_t most);
+  void countBatch(const Batch &batch);
 
   Session *session_ = nullptr;
   bool train_ = false;
@@ -65,6 +73,8 @@ private:
   std::vector<Session::Step> launchSteps_; // the steps of the next launch
   int64_t inFlight_ = 0;
   std::vector<MetricColumn> columns_;
+  bool comparesBatches_ = false;
+  std::string batchesHash_;
   std::unique_ptr<Means> means_;
   std::unique_ptr<BatchStream> stream_;
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/Compare.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/loop/Predictions.h"
 #include "runtime/loop/Run.h"
@@ -121,10 +122,12 @@ namespace {
 // Runs predict with the maximum number of steps in flight.
 class Prediction {
 public:
+  // `file` is null in all processes but the first.
   Prediction(Session &session, const std::vector<Output> &all, const std::vector<const Output *> &chosen,
-             Predictions &file)
-      : session_(session), all_(all), chosen_(chosen), file_(file), inFlight_(session.maxInFlight()),
-        rows_(static_cast<size_t>(inFlight_)), damaged_(static_cast<size_t>(inFlight_)) {}
+             Predictions *file, bool keepsDamaged)
+      : session_(session), all_(all), chosen_(chosen), file_(file), keepsDamaged_(keepsDamaged),
+        inFlight_(session.maxInFlight()), rows_(static_cast<size_t>(inFlight_)),
+        damaged_(static_cast<size_t>(inFlight_)) {}
   Status run(BatchStream &batches);
 
 private:
@@ -134,26 +137,45 @@ private:
   Session &session_;
   const std::vector<Output> &all_;
   const std::vector<const Output *> &chosen_;
-  Predictions &file_;
+  Predictions *file_;
+  bool keepsDamaged_;
   int inFlight_;
   std::vector<int64_t> rows_; // by step in flight
   std::vector<std::vector<uint8_t>> damaged_;
   int64_t voided_ = 0;
+
+  // Several processes: tells process 0 of the pictures that another one could not read.
+  Status shareDamaged(int64_t step);
 };
 
 } // namespace
+
+Status Prediction::shareDamaged(int64_t step) {
+  std::vector<uint8_t> &damaged = damaged_[place(step)];
+  if (session_.processes() == 1 || !keepsDamaged_)
+    return {};
+  std::vector<std::string> all;
+  if (Status s = session_.gather({damaged.begin(), damaged.end()}, all); !s.ok())
+    return s;
+  for (const std::string &each : all)
+    for (size_t row = 0; row < std::min(each.size(), damaged.size()); ++row)
+      damaged[row] |= static_cast<uint8_t>(each[row]);
+  return {};
+}
 
 Status Prediction::finish(int64_t step) {
   if (Status s = session_.finish(nullptr); !s.ok())
     return s;
   std::vector<const std::byte *> rows;
   const std::vector<uint8_t> &damaged = damaged_[place(step)];
+  if (Status s = shareDamaged(step); !s.ok())
+    return s;
   voided_ += std::count(damaged.begin(), damaged.end(), 1);
   for (const Output *output : chosen_) {
     voidRows(*output, place(step), damaged);
     rows.push_back(output->rows[place(step)].get());
   }
-  return file_.add(rows, rows_[place(step)]);
+  return file_ ? file_->add(rows, rows_[place(step)]) : Status();
 }
 
 Status Prediction::run(BatchStream &batches) {
@@ -177,6 +199,15 @@ Status Prediction::run(BatchStream &batches) {
   return status;
 }
 
+// Process 0 writes the rows of all processes in order, so all must have the same data.
+static Status compareData(Session &session, const mtrun_dataset &data) {
+  if (session.processes() == 1)
+    return {};
+  std::string lines = "variables: " + session.variablesHash();
+  Status status = appendDataLines(data, "the data", lines);
+  return status.ok() ? session.agree(lines) : status;
+}
+
 Status mtrun::predictFile(Session &session, mtrun_dataset &data, int32_t index, const char *path) {
   const Plan &plan = session.plan();
   std::unique_ptr<Predictions> file;
@@ -184,6 +215,8 @@ Status mtrun::predictFile(Session &session, mtrun_dataset &data, int32_t index, 
     return s;
   if (data.plan != &plan)
     return {MT_INVALID, "the dataset was opened for another plan than the session's"};
+  if (!session.sharesOutputs())
+    return {MT_INVALID, "predict: expected one process for the GPUs, found " + std::to_string(session.processes())};
   if (data.size < 0)
     return {MT_INVALID, "predict: expected data of known length, because the file's header has the number of rows"};
   Binding binding;
@@ -192,6 +225,7 @@ Status mtrun::predictFile(Session &session, mtrun_dataset &data, int32_t index, 
   StreamOptions stream;
   stream.batch = static_cast<int64_t>(plan.batch());
   stream.held = session.maxInFlight();
+  readOwnRows(session, stream);
   std::vector<Output> outputs;
   std::vector<const Output *> chosen;
   openOutputs(plan, stream.batch, stream.held, outputs);
@@ -202,10 +236,15 @@ Status mtrun::predictFile(Session &session, mtrun_dataset &data, int32_t index, 
     predicted.push_back({output->name, output->dtype, output->shape, output->rowBytes, classesOf(session, *output)});
     predicted.back().shape[0] = data.size;
   }
-  if (Status s = file->open(path, predicted, samplesOf(session, data)); !s.ok())
+  if (Status s = compareData(session, data); !s.ok())
     return s;
+  if (session.process() > 0)
+    file.reset();
+  if (file)
+    if (Status s = file->open(path, predicted, samplesOf(session, data)); !s.ok())
+      return s;
   BatchStream batches(data, binding, stream);
-  if (Status s = Prediction(session, outputs, chosen, *file).run(batches); !s.ok())
-    return s;
-  return file->commit();
+  Status status = Prediction(session, outputs, chosen, file.get(), data.keepDamaged).run(batches);
+  session.countRead(batches.read().bytes, batches.read().pictures);
+  return status.ok() && file ? file->commit() : status;
 }

@@ -7,10 +7,11 @@
 
 namespace mtrun {
 
-Status gatherActivities(const DeviceGroup &group, ProcessGroup *processGroup, int32_t shards,
+Status gatherActivities(const DeviceGroup &group, ProcessGroup *processGroup, mtrun_activity own,
                         std::span<mtrun_activity> activities) {
   DeviceGroup::Activity done = group.activity();
-  mtrun_activity own = {shards, done.rows, static_cast<int64_t>(done.received)};
+  own.rows = done.rows;
+  own.received_bytes = static_cast<int64_t>(done.received);
   if (!processGroup) {
     activities[0] = own;
     return group.health();

@@ -11,9 +11,10 @@
 
 namespace mtrun {
 
-// Collects the activity of all processes in process 0, one entry per process. `processGroup` is null for one process.
+// Collects the activity of all processes in process 0, one entry per process. `own`: what the session knows; the
+// group's rows and bytes are added. `processGroup` is null for one process.
 // Collective. MT_LOST.
-Status gatherActivities(const DeviceGroup &group, ProcessGroup *processGroup, int32_t shards,
+Status gatherActivities(const DeviceGroup &group, ProcessGroup *processGroup, mtrun_activity own,
                         std::span<mtrun_activity> activities);
 
 } // namespace mtrun

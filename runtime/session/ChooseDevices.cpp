@@ -12,7 +12,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <exception>
+#include <numeric>
 #include <set>
 #include <unistd.h>
 
@@ -102,10 +104,67 @@ static Status chooseProcesses(const Plan &plan, const mtrun_options &options, co
   if (!groupOptions.rendezvous.starts_with("unix:") && !groupOptions.rendezvous.starts_with("fd:") &&
       gethostname(host, sizeof host - 1) == 0)
     groupOptions.name += std::string(" of ") + host;
-  groupOptions.agreement =
-      "plan: " + hashText(plan.hash()) + "\nseed: " + std::to_string(options.seed) + "\nversion: " MT_VERSION;
+  groupOptions.agreement = "plan: " + hashText(plan.hash()) + "\nseed: " + std::to_string(options.seed) +
+                           "\nversion: " MT_VERSION +
+                           (options.weights ? "\nweights: " + std::string(options.weights) : std::string());
   chosen.layout.first = options.process;
   return ProcessGroup::open(groupOptions, chosen.processGroup);
+}
+
+// Parses "3,1": a weight for each process.
+static Status parseWeights(const std::string &text, int processes, std::vector<int64_t> &weights) {
+  const char *at = text.data(), *end = at + text.size();
+  for (bool more = true; more;) {
+    int32_t weight = 0;
+    auto [stop, error] = std::from_chars(at, end, weight);
+    more = stop != end && *stop == ',';
+    if (error != std::errc() || weight < 1 || (stop != end && !more))
+      return {MT_INVALID, "expected weights of processes as 3,1, whole numbers of at least 1, found " + text};
+    weights.push_back(weight);
+    at = stop + 1;
+  }
+  if (weights.size() != static_cast<size_t>(processes))
+    return {MT_INVALID, "expected " + std::to_string(processes) + " weights, one for each process, found " +
+                            std::to_string(weights.size()) + " in " + text};
+  return {};
+}
+
+// Collects the threads of all processes, so that each knows them.
+static Status gatherThreads(ProcessGroup &group, int threads, std::string &text) {
+  std::vector<std::string> all;
+  if (Status status = group.gather(std::to_string(threads), all); !status.ok())
+    return status;
+  text.clear();
+  for (const std::string &each : all)
+    text += (text.empty() ? "" : ",") + each;
+  return group.broadcast(text);
+}
+
+// Divides the shards among the processes of CPU devices by their weights, which are their threads by default.
+static Status divideByWeight(const Plan &plan, const mtrun_options &options, const Log &log, SessionDevices &chosen) {
+  std::string text = options.weights ? options.weights : "";
+  if (!options.weights)
+    if (Status status = gatherThreads(*chosen.processGroup, chosen.spec.threads, text); !status.ok())
+      return status;
+  std::vector<int64_t> weights;
+  if (Status status = parseWeights(text, options.processes, weights); !status.ok())
+    return status;
+  chosen.layout.shards = splitShards(static_cast<int>(plan.shards()), weights);
+  int64_t all = std::accumulate(weights.begin(), weights.end(), int64_t(0));
+  double most = 0;
+  std::string shares;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    int held = chosen.layout.shards[i];
+    shares += (i ? " + " : "") + std::to_string(held);
+    most = std::max(most, held * static_cast<double>(all) / (static_cast<double>(weights[i]) * plan.shards()));
+  }
+  if (log && options.weights && most > 1.005) {
+    char ratio[40];
+    snprintf(ratio, sizeof ratio, "%.2f", most);
+    log(1, "the weights " + text + " give " + shares + " shards, because each process holds one subtree of them: the " +
+               "share of one is " + ratio + " times what its weight says");
+  }
+  return {};
 }
 
 static Status parseLibraries(const char *text, LibraryUse &use) {
@@ -177,14 +236,23 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, Se
   // reduction tree.
   bool sharesVariables = options.private_variables == 0 && !chosen.spec.onGpus() && options.processes <= 1;
   chosen.layout.shards = splitShards(static_cast<int>(plan.shards()), sharesVariables ? 1 : chosen.spec.devices);
+  if (options.weights && (options.processes <= 1 || chosen.spec.onGpus()))
+    return {MT_INVALID, "expected several processes of CPU devices for the weights " + std::string(options.weights) +
+                            ", found " + std::to_string(std::max(options.processes, 1)) + " of kind " +
+                            chosen.spec.kind};
+  if (Status status = chooseProcesses(plan, options, log, chosen); !status.ok())
+    return status;
+  if (chosen.transport)
+    if (Status status = divideByWeight(plan, options, log, chosen); !status.ok())
+      return status;
   if (Status status = cutBatch(plan, options, chosen); !status.ok())
     return status;
 
-  if (Status status = chooseProcesses(plan, options, log, chosen); !status.ok())
-    return status;
   GroupOptions groupOptions;
   groupOptions.processGroup = chosen.processGroup.get();
   groupOptions.transport = chosen.transport.get();
+  const std::vector<int> &shards = chosen.layout.shards;
+  groupOptions.evenShares = std::all_of(shards.begin(), shards.end(), [&](int held) { return held == shards[0]; });
   groupOptions.devices = sharesVariables || chosen.transport ? 1 : chosen.spec.devices;
   groupOptions.threads = sharesVariables ? chosen.spec.devices * chosen.spec.threads : chosen.spec.threads;
   groupOptions.gpus = chosen.spec.gpus;

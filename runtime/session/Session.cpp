@@ -2,6 +2,7 @@
 #include "runtime/session/Session.h"
 
 #include "runtime/plan/Check.h"
+#include "runtime/plan/Signature.h"
 #include "runtime/session/Activities.h"
 #include "runtime/session/Bind.h"
 #include "runtime/session/ChooseDevices.h"
@@ -11,10 +12,12 @@
 #include "runtime/session/StartTimes.h"
 #include "runtime/session/StartTracer.h"
 #include "runtime/session/UnitWeights.h"
+#include "runtime/support/hash_text.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <numeric>
 
 namespace mtrun {
 
@@ -33,6 +36,8 @@ struct Session::State : SessionDevices {
   std::vector<size_t> launches;   // number of unfinished steps of each launch in flight
   size_t inFlight = 0;            // number of steps in all launches in flight
   uint64_t changes = 0;           // number of changes to variables by other calls than steps
+  uint64_t comparedChanges = 0;   // value of `changes` when processes compared their variables
+  int64_t readBytes = 0, readPictures = 0;
   std::vector<std::string> classNames;
   // Null: the plan has one length.
   std::unique_ptr<LengthChoice> lengths;
@@ -135,7 +140,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   state->launches.reserve(static_cast<size_t>(state->group->maxInFlight()));
   // The caller may free its strings after this call.
   mtrun_options &stored = state->options;
-  stored.devices = stored.cpu = stored.libraries = stored.tuning = stored.rendezvous = stored.secret = nullptr;
+  stored.devices = stored.cpu = stored.libraries = stored.tuning = stored.rendezvous = stored.secret = stored.weights =
+      nullptr;
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
     return status;
@@ -343,8 +349,77 @@ Status Session::broadcast(std::string &bytes) {
   return state_->processGroup->broadcast(bytes);
 }
 
+Status Session::gather(const std::string &own, std::vector<std::string> &all) {
+  all.assign(state_->processGroup ? 0 : 1, own);
+  if (!health().ok() || !state_->processGroup)
+    return health();
+  return state_->processGroup->gather(own, all);
+}
+
 Status Session::gatherActivities(std::span<mtrun_activity> activities) {
-  return mtrun::gatherActivities(*state_->group, state_->processGroup.get(), shards(process()), activities);
+  mtrun_activity own = {};
+  own.shards = shards(process());
+  own.read_bytes = state_->readBytes;
+  own.pictures = state_->readPictures;
+  return mtrun::gatherActivities(*state_->group, state_->processGroup.get(), own, activities);
+}
+
+Session::Rows Session::ownRows() const {
+  auto shardRows = static_cast<int64_t>(state_->plan->shardRows());
+  const DeviceLayout &layout = state_->layout;
+  if (!state_->processGroup)
+    return {0, static_cast<int64_t>(state_->plan->batch())};
+  auto first = layout.shards.begin() + layout.first;
+  return {std::accumulate(layout.shards.begin(), first, int64_t(0)) * shardRows, *first * shardRows};
+}
+
+bool Session::sharesOutputs() const { return state_->transport || !state_->processGroup; }
+
+Status Session::agree(const std::string &lines) {
+  if (!health().ok() || !state_->processGroup)
+    return health();
+  return state_->processGroup->agree(lines);
+}
+
+Status Session::compareTensors(std::string_view program, const void *const *tensors, int64_t n) {
+  if (!state_->processGroup)
+    return {};
+  // Other processes may know a number of rows that is wrong here.
+  std::string lines = "step: " + std::string(program) + " of " + std::to_string(n) + " samples";
+  bool rows = n >= 1 && static_cast<uint64_t>(n) <= state_->plan->batch();
+  size_t i = 0;
+  for (const mtrun_tensor_info &entry : signatureOf(*state_->plan, program)) {
+    const void *tensor = tensors[i++];
+    if (entry.role == MTRUN_OUTPUT || !rows)
+      continue;
+    uint64_t bytes = mt_dtype_size(entry.dtype) * static_cast<uint64_t>(n);
+    for (int32_t d = 1; d < entry.rank; ++d)
+      bytes *= static_cast<uint64_t>(entry.shape[d]);
+    lines += std::string("\ntensor ") + entry.name + ": " + (tensor ? hashText(tensor, bytes) : "none");
+  }
+  if (state_->comparedChanges != state_->changes)
+    lines += "\nvariables: " + variablesHash();
+  state_->comparedChanges = state_->changes;
+  return agree(lines);
+}
+
+std::string Session::variablesHash() const {
+  std::string all;
+  for (uint32_t i = 0; i < count(state_->plan->tables().variables()); ++i) {
+    std::span<const std::byte> bytes = variable(i);
+    all += hashText(bytes.data(), bytes.size());
+  }
+  return hashText(all.data(), all.size());
+}
+
+void Session::lose(const Status &error) {
+  if (state_->processGroup && health().ok())
+    (void)state_->processGroup->lose(error.message(), error.code());
+}
+
+void Session::countRead(int64_t bytes, int64_t pictures) {
+  state_->readBytes += bytes;
+  state_->readPictures += pictures;
 }
 
 mtrun_session_info Session::info() const {

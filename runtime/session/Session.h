@@ -86,8 +86,28 @@ public:
   // The rank of this process and the number of processes; 0 and 1 if the session has a single process.
   int process() const;
   int processes() const;
+  // The rows of a batch that this process computes; all if it is alone.
+  struct Rows {
+    int64_t first = 0, count = 0;
+  };
+  Rows ownRows() const;
+  // Whether all processes receive all output rows, as processes of CPU devices do.
+  bool sharesOutputs() const;
+  // Compares lines "WHAT: VALUE" in all processes. Collective. MT_INVALID in all processes if one has other lines.
+  Status agree(const std::string &lines);
+  // Compares the tensors of a step, and the variables if a caller has changed them since the last call. Collective.
+  Status compareTensors(std::string_view program, const void *const *tensors, int64_t n);
+  // Returns a hash of all variables.
+  std::string variablesHash() const;
+  // Ends the run in all processes with the error of this one, unless that error is already known to all.
+  void lose(const Status &error);
+  // Counts what loops have read, for gatherActivities().
+  void countRead(int64_t bytes, int64_t pictures);
+
   // Broadcasts `bytes` from process 0. Collective: all processes must call it the same number of times. MT_LOST.
   Status broadcast(std::string &bytes);
+  // Collects a text of each process in process 0; `all` stays empty elsewhere. Collective. MT_LOST.
+  Status gather(const std::string &own, std::vector<std::string> &all);
   // Collects the activity of all processes in process 0. Collective. MT_LOST.
   Status gatherActivities(std::span<mtrun_activity> activities);
 

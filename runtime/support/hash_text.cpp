@@ -20,6 +20,10 @@ std::string hashText(const Hash128 &hash) {
   return text;
 }
 
+std::string hashText(const void *bytes, size_t size) {
+  return hashText(hash128({static_cast<const uint8_t *>(bytes), size}));
+}
+
 Hash128 hashOfText(const std::string &text) {
   if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
     throw std::runtime_error("expected a hash of 32 hexadecimal digits, found \"" + text + "\"");

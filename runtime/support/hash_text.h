@@ -5,12 +5,14 @@
 
 #include "runtime/abi/plan_file.h"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace mtrun {
 
-std::string hashText(const Hash128 &hash); // 32 hexadecimal digits, high half first
+std::string hashText(const Hash128 &hash);            // 32 hexadecimal digits, high half first
+std::string hashText(const void *bytes, size_t size); // the hash of these bytes
 // Parses the text of hashText(). Throws std::runtime_error with the expected and the found text.
 Hash128 hashOfText(const std::string &text);
 

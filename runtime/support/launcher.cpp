@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/support/launcher.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -58,9 +59,37 @@ Status findLauncher(const Launcher *&launcher) {
   return {};
 }
 
+std::string firstHost(std::string_view list) {
+  std::string_view host = list.substr(0, list.find_first_of(",["));
+  if (host.size() == list.size() || list[host.size()] == ',')
+    return std::string(host);
+  std::string_view numbers = list.substr(host.size() + 1);
+  std::string_view after = numbers.substr(std::min(numbers.find(']') + 1, numbers.size()));
+  return std::string(host) + std::string(numbers.substr(0, numbers.find_first_of(",-]"))) +
+         std::string(after.substr(0, after.find(',')));
+}
+
 bool isIndependent() {
   const char *own = environmentVariable(processesVariable);
   return own && std::string_view(own) == "1";
+}
+
+Status findLaunchedProcess(std::string_view what, std::string_view independent, LaunchedProcess &result) {
+  result = {};
+  const Launcher *launcher = nullptr;
+  if (isIndependent())
+    return {};
+  if (Status status = findLauncher(launcher); !status.ok() || !launcher)
+    return status;
+  if (!launcher->mpi)
+    return expectNoLauncher(what, independent);
+  std::optional<int> process, processes, local;
+  for (auto [name, value] :
+       {std::pair(launcher->rank, &process), std::pair(launcher->size, &processes), std::pair(launcher->local, &local)})
+    if (Status status = environmentNumber(name, *value); !status.ok())
+      return status;
+  result = {*process, *processes, local.value_or(*process)};
+  return {};
 }
 
 Status expectNoLauncher(std::string_view what, std::string_view independent) {
@@ -72,8 +101,7 @@ Status expectNoLauncher(std::string_view what, std::string_view independent) {
   return {MT_INVALID, "expected one process for " + std::string(what) + ", found " +
                           std::string(environmentVariable(launcher->size)) + " that " + std::string(launcher->name) +
                           " started, each of which would do all of the work; start one, with --devices cpu:1xN for N "
-                          "CPUs (srun: --ntasks 1 --cpus-per-task N), or several of mtrun train, evaluate or benchmark "
-                          "with mpirun; " +
+                          "CPUs (srun: --ntasks 1 --cpus-per-task N), or several of mtrun or of Python with mpirun; " +
                           std::string(independent) + " makes each an independent run"};
 }
 

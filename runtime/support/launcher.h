@@ -31,8 +31,19 @@ Status environmentNumber(const char *name, std::optional<int> &value);
 // variables is not a number.
 Status findLauncher(const Launcher *&launcher);
 
+// Returns the first host of a list of Slurm: "node07" for "node[07-09,12],gpu1". "" for an empty list.
+std::string firstHost(std::string_view list);
+
 // Returns true if the user says so.
 bool isIndependent();
+
+// Finds the place of this process among the processes of a launcher of MPI: number `process` of `processes`, and number
+// `local` on its host. Without a launcher, or if the processes are independent runs, 0 of 1. MT_INVALID: the processes
+// of this launcher cannot exchange messages; `what` and `independent` are as for expectNoLauncher().
+struct LaunchedProcess {
+  int process = 0, processes = 1, local = 0;
+};
+Status findLaunchedProcess(std::string_view what, std::string_view independent, LaunchedProcess &result);
 
 // MT_INVALID: a launcher started several processes, and each would do all of the work of `what`. `independent` is the
 // option that allows it, for the message.

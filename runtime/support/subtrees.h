@@ -4,6 +4,7 @@
 // for its reports.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace mtrun {
@@ -12,5 +13,10 @@ namespace mtrun {
 // two) and splits the largest subtree (the first if several are equal) until there are `devices` subtrees. 1 <= devices
 // <= allShards.
 std::vector<int> splitShards(int allShards, int devices);
+
+// The same for devices of different speeds: each subtree with several devices is split where the weights of the two
+// sides differ least. Equal weights give the result of the function above. There are 1 to `allShards` weights, each at
+// least 1 and at most 2^31.
+std::vector<int> splitShards(int allShards, const std::vector<int64_t> &weights);
 
 } // namespace mtrun

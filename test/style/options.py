@@ -11,7 +11,8 @@ from mtc import _headers  # noqa: E402
 CALLERS = {"struct_size", "log", "log_user"}  # of any struct: not what a command line could say
 SET_BY_MTRUN = {  # of what another flag or the environment says
     "mtc_options": set(),
-    "mtrun_options": {"devices", "processes", "process", "local_process", "rendezvous", "secret", "force"},
+    "mtrun_options": {"devices", "processes", "process", "local_process", "rendezvous", "secret", "force",
+                      "compare_tensors"},
     "mtrun_checkpoint_options": {"folder"},
     "mtrun_loop_options": {"validation", "progress", "progress_user", "checkpoint", "history_json", "history_csv",
                            "stop", "stop_user", "note", "note_user", "result", "rate_scale", "epoch_file", "in_flight",

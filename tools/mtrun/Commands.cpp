@@ -76,13 +76,16 @@ static void checkPredictions(const std::string &path) {
 
 int predict(const Arguments &arguments) {
   checkPredictions(arguments.output);
+  bool first = arguments.session.process == 0;
   commandline::OutputFolders folders;
-  prepareFile(folders, arguments.output);
+  if (first)
+    prepareFile(folders, arguments.output);
   Run run = open(arguments, MTRUN_MATCH_MODEL);
   tellUntrained(run, arguments);
   DatasetPtr data = openData(run, arguments, arguments.data + (arguments.strict ? "" : ",damaged=keep"));
   check(mtrun_predict_file(run.session.get(), data.get(), arguments.outputIndex, arguments.output.c_str()));
-  print("wrote " + arguments.output + ": " + std::to_string(mtrun_dataset_size(data.get())) + " samples\n");
+  if (first)
+    print("wrote " + arguments.output + ": " + std::to_string(mtrun_dataset_size(data.get())) + " samples\n");
   return MT_OK;
 }
 

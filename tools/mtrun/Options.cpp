@@ -90,7 +90,8 @@ static void addDeviceOptions(CLI::App *sub, Arguments &a) {
   addCount(
       sub, "--processes", a.session.processes, 0,
       "1: all devices in one process; 0: a process per GPU, those that mpirun, srun or torchrun started (on several "
-      "hosts with a secret in MTC_SECRET), or else mtrun's own; for CPU devices those of mpirun or srun");
+      "hosts with a secret in MTC_SECRET), or else mtrun's own; for CPU devices those of mpirun or srun (predict has "
+      "one for GPUs)");
   addOptions(sub, a, "Processes", "Devices");
 }
 
@@ -195,6 +196,7 @@ static void addPredict(CLI::App &app, Arguments &a) {
                   "this output alone, counted from 0; without it .npy has the first, others have all")
       ->type_name("N")
       ->check(atLeast(0));
+  addDeviceOptions(sub, a);
   addCompiler(sub, a);
   sub->footer("Example:\n  mtrun predict mnist.mtp --load w.safetensors --data mnist:DIR,split=test --output p.csv");
 }

@@ -62,6 +62,13 @@ std::string rendezvousOf(const mtrun::Launcher &launcher, int size, bool onGpus)
   std::string user = "unix:mtrun-" + std::to_string(getuid()) + "-";
   if (oneHost)
     return user + (host && port >= 0 ? std::string(host) + ":" + std::to_string(port) : startOf());
+  // srun says on which hosts the processes are. The port differs from job to job, below the ports of connections.
+  const char *hosts = variable("SLURM_STEP_NODELIST");
+  if (launcher.name == "srun" && hosts && !host && number("SLURM_JOB_ID") >= 0) {
+    constexpr int firstPort = 10000, ports = 20000;
+    int own = firstPort + (number("SLURM_JOB_ID") + std::max(number("SLURM_STEP_ID"), 0)) % ports;
+    return "tcp:" + mtrun::firstHost(hosts) + ":" + std::to_string(port >= 0 ? port : own);
+  }
   if (!host || port < 0)
     throw Failure{MT_INVALID, std::string("expected MASTER_ADDR and MASTER_PORT, the host of process 0 and a free port "
                                           "there, for processes that ") +

@@ -192,7 +192,9 @@ static std::string describeProcesses(const Run &run) {
     text += (process ? ", " : "{\"processes\": [") + std::string("{\"process\": ") + std::to_string(process) +
             ", \"shards\": " + std::to_string(activities[process].shards) +
             ", \"rows\": " + std::to_string(activities[process].rows) +
-            ", \"received_bytes\": " + std::to_string(activities[process].received_bytes) + "}";
+            ", \"received_bytes\": " + std::to_string(activities[process].received_bytes) +
+            ", \"read_bytes\": " + std::to_string(activities[process].read_bytes) +
+            ", \"pictures\": " + std::to_string(activities[process].pictures) + "}";
   return text.empty() ? "" : text + "]}\n";
 }
 

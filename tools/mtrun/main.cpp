@@ -44,7 +44,8 @@ static int run(const std::string &name, Arguments &arguments, char **argv) {
       arguments.plan = planOf(arguments);
     if (arguments.devices.empty())
       arguments.devices = name == "export" ? "cpu:1" : defaultDevices(arguments.plan);
-    if (name == "train" || name == "evaluate" || name == "benchmark")
+    if (name == "train" || name == "evaluate" || name == "benchmark" ||
+        (name == "predict" && distinctGpus(arguments.devices).empty()))
       if (std::optional<int> code = distribute(arguments, argv))
         return *code;
     std::optional<MpiGuard> guard;

@@ -49,7 +49,7 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
     text = finish_text(trace(program, "check", OPTIMIZER, fixed=fixed, whole=True), OPTIMIZER)
     check = _Check(program, tolerance, fixed)
     budget = guard.Budget(full)
-    with make(text, rows).session() as session:
+    with make(text, rows).session(processes=1) as session:  # each process checks its own step
         mine = _Mine(session, program)
         check.compare(mine, edges.Case(EXAMPLE, given))
         for case in edges.cases(given, _entries(session.plan, whole)) if rows > 1 else []:

@@ -71,7 +71,7 @@ class Updates:
         weights = {name: np.asarray(random.uniform(0.5, 1, shape) * random.choice([-1, 1], shape), "f4")
                    for name, shape in shapes.items()}
         twin = self._make(weights)
-        with compile(self._text(weights), 1).session("cpu:1") as session:
+        with compile(self._text(weights), 1).session("cpu:1", processes=1) as session:
             for name, value in {**weights, **getattr(twin, "first", {})}.items():
                 session.variables[name] = value
             for count, found in enumerate((updates.COUNT * list(gradients))[:updates.COUNT]):

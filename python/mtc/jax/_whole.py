@@ -109,13 +109,13 @@ class WholeStep:
     """
 
     def __init__(self, plan: Plan, text: str, state: Tree, batch: Tree, traced: _Traced,
-                 devices: Optional[str]) -> None:
+                 devices: Optional[str], **session: Any) -> None:
         self.plan = plan
         self.text = text
         self._state = state
         self._batch = batch
         self._traced = traced
-        self.session = Session(plan, devices)
+        self.session = Session(plan, devices, **session)
         self._finite = Finite(self.session)
         self._stored = {info.name for info in plan.variables}
         self._calls = 0
@@ -251,7 +251,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
 
     def check_it() -> str:
         plan = made(_options.fields(len(batch.arrays[0]), None, None, 0, seed, mode, {"cpu": "native"}))
-        with WholeStep(plan, text, whole, batch, traced, "cpu:1") as own:
+        with WholeStep(plan, text, whole, batch, traced, "cpu:1", processes=1) as own:
             return compare(own, function, state, example_batch)
 
     plan = _compile.while_checking(lambda: made(settings), check_it, verbose) if check else made(settings)

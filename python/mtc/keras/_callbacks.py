@@ -6,7 +6,9 @@ from __future__ import annotations
 import time
 from typing import Any, Optional
 
+from mtc._errors import DataError
 from mtc._html import history_curves
+from mtc._process import process, processes
 from mtc.keras._model import keras
 
 Logs = dict[str, float]
@@ -14,6 +16,7 @@ Logs = dict[str, float]
 REDRAW_SECONDS = 0.05  # of the progress bar
 _TRAIN = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 _TEST = ("on_test_batch_begin", "on_test_batch_end")
+_WRITERS = ("ModelCheckpoint", "CSVLogger", "TensorBoard", "RemoteMonitor")
 _PREDICT = ("on_predict_batch_begin", "on_predict_batch_end")
 
 _history_class: Optional[type] = None
@@ -51,6 +54,18 @@ def _is_keras_own(callback: Any) -> bool:
     return getattr(keras().callbacks, kind.__name__, None) is kind and kind.__name__ != "LambdaCallback"
 
 
+def _of_this_process(listed: list[Any]) -> list[Any]:
+    """The callbacks of this process: those of Keras that write files belong to process 0 alone."""
+    if processes() == 1:
+        return listed
+    known = keras().callbacks
+    if any(isinstance(callback, known.BackupAndRestore) for callback in listed):
+        raise DataError("expected the arguments checkpoint and resume for several processes, found the callback "
+                        "BackupAndRestore, which would restore each on its own")
+    writers = tuple(getattr(known, name) for name in _WRITERS if hasattr(known, name))
+    return listed if process() == 0 else [callback for callback in listed if not isinstance(callback, writers)]
+
+
 class Caller:
     """A `CallbackList`, and which of its callbacks look at batches: only they are called for them.
 
@@ -70,6 +85,7 @@ class Caller:
             for callback in listed:
                 if not isinstance(callback, module.Callback):
                     raise TypeError(f"expected callbacks of keras.callbacks.Callback, found {type(callback).__name__}")
+            listed = _of_this_process(listed)
             if history and not any(isinstance(c, module.History) for c in listed):
                 listed.append(history_class()())
             self.list = module.CallbackList(listed, add_history=history, add_progbar=verbose != 0, verbose=verbose,

@@ -22,6 +22,7 @@ import weakref
 from typing import Any, Callable, Optional
 
 from mtc._errors import DataError, Error, FallbackWarning, ModelError
+from mtc._process import process, processes
 from mtc.keras import _evaluate, _fit, _live, _model, _training
 
 # Methods of a model that would have to be called in each step.
@@ -56,6 +57,7 @@ def install(*, strict: bool = False, devices: Optional[str] = None, **options: A
     _through.clear()
     _beside.clear()
     _settings.clear()
+    strict = strict or processes() > 1  # each would train in Keras on its own
     _settings.update(options, strict=strict, devices=devices)
     if "keras" in sys.modules:
         _replace()
@@ -271,7 +273,7 @@ def _distributed(model: Any) -> Optional[str]:
 
 def _tell(model: Any, name: str) -> None:
     global _said
-    if not _said:
+    if not _said and process() == 0:
         _said = True
         print(f"mtc: {name} of {model.name} runs through MTC", file=sys.stderr)
 
@@ -313,10 +315,10 @@ def main(arguments: Optional[list[str]] = None) -> None:
     try:
         runpy.run_path(options.script, run_name="__main__")
     finally:
-        steps = _lines_of_functions()
+        steps = _lines_of_functions() if process() == 0 else []
         for line in steps:
             print(f"mtc: {line}", file=sys.stderr)
-        if not steps or _through or _beside:
+        if process() == 0 and (not steps or _through or _beside):
             print(f"mtc: {_summary(bool(steps))}", file=sys.stderr)
 
 

@@ -127,7 +127,7 @@ class Check:
         self.verdicts: dict[str, guard.Verdict] = {}
         budget = guard.Budget(full)
         Reference(self.step, list(arrays.values()), self.names).repeats()
-        with Session(plan) as session:
+        with Session(plan, processes=1) as session:  # each process checks its own step
             mtc = _Mine(session, variables, self.step.tensors(), self.names)
             for case in self._cases(plan, arrays):
                 if budget.allows(len(self.verdicts)):

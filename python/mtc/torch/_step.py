@@ -13,6 +13,7 @@ from mtc._errors import DataError, ModelError
 from mtc._finite import Finite
 from mtc._means import Means
 from mtc._plan import Path
+from mtc._process import process, quiet
 from mtc._session import Logs, Session
 from mtc._tensors import Array
 from mtc.torch._export import Example
@@ -171,7 +172,7 @@ class Step:
                 if scheduler is not None and scheduler_every == "epoch":
                     plateau = type(scheduler).__name__ == "ReduceLROnPlateau"
                     scheduler.step(*[logs.get("val_loss", logs["loss"])] if plateau else [])
-                if verbose != 0:
+                if quiet(verbose) != 0:
                     shown = " - ".join(f"{name}: {value:.4f}" for name, value in logs.items())
                     print(f"epoch {epoch + 1}/{epochs} - {shown}", file=sys.stderr)
         finally:  # not over what the caller has put into the module, and not what is not finite
@@ -234,6 +235,8 @@ class Step:
         A `.mtp` file is the plan, which starts with it, for `mtrun` and `mtc.load`: parameters, buffers, the
         optimizer's state and learning rate. Other names are as of `Session.save`: `.safetensors` has the variables.
         """
+        if process() > 0:
+            return
         if os.fspath(path).endswith(".mtp"):
             self.plan.save(path)
         else:

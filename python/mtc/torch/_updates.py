@@ -103,7 +103,7 @@ class Updates:
         Raises:
             ModelError: a weight or a slot differs.
         """
-        with plan.session("cpu:1") as session:
+        with plan.session("cpu:1", processes=1) as session:
             for name, value in {**self._weights, **self.mine.start()}.items():
                 session.variables[name] = value
             made: list[Mapping[str, Array]] = []

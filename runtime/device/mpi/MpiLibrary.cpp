@@ -20,20 +20,29 @@ namespace {
 constexpr const char *mpiVariable = "MTRUN_MPI";
 
 struct Family {
-  const char *name, *plugIn;
-  std::vector<std::string> files; // names of its libraries
+  const char *name, *plugIn, *headers; // headers: what the plug-in is built with
+  std::vector<std::string> files;      // names of its libraries
 };
 
-const Family openMpiFamily = {"Open MPI", "libmtrun_mpi_openmpi.so." MTRUN_MPI_SOVERSION, {"libmpi.so.40"}};
-const Family mpichFamily = {"MPICH", "libmtrun_mpi_mpich.so." MTRUN_MPI_SOVERSION, {"libmpich.so.12", "libmpi.so.12"}};
+const Family openMpiFamily = {
+    "Open MPI", "libmtrun_mpi_openmpi.so." MTRUN_MPI_SOVERSION, "the headers of Open MPI are", {"libmpi.so.40"}};
+const Family mpichFamily = {"MPICH",
+                            "libmtrun_mpi_mpich.so." MTRUN_MPI_SOVERSION,
+                            "the headers of MPICH are",
+                            {"libmpich.so.12", "libmpi.so.12"}};
+// Libraries of several makers: MPICH 5, Intel MPI.
+const Family standardFamily = {"MPI's standard ABI",
+                               "libmtrun_mpi_standard.so." MTRUN_MPI_SOVERSION,
+                               "mpi_abi.h is, the header of MPI's standard ABI",
+                               {"libmpi_abi.so.1"}};
 
 // Returns the families whose launchers set the variables of this process's environment, the likeliest first.
 std::vector<const Family *> likelyFamilies() {
   if (environmentVariable("OMPI_COMM_WORLD_SIZE"))
-    return {&openMpiFamily};
+    return {&openMpiFamily, &standardFamily};
   if (environmentVariable("PMI_RANK") && !environmentVariable("PMIX_RANK"))
-    return {&mpichFamily, &openMpiFamily};
-  return {&openMpiFamily, &mpichFamily};
+    return {&mpichFamily, &standardFamily, &openMpiFamily};
+  return {&openMpiFamily, &mpichFamily, &standardFamily};
 }
 
 std::string folderOf(const std::string &path) {
@@ -74,7 +83,7 @@ std::vector<std::string> likelyFiles() {
   return files;
 }
 
-// Returns null for a library that is of neither family; `found` says what it is.
+// Returns null for a library that is of no family; `found` says what it is.
 const Family *familyOf(void *library, std::string &found) {
   if (dlsym(library, "ompi_mpi_comm_world"))
     return &openMpiFamily;
@@ -82,7 +91,7 @@ const Family *familyOf(void *library, std::string &found) {
   int major = 0, minor = 0;
   if (abi && abi(&major, &minor) == 0 && major >= 1) {
     found = "one of MPI's standard ABI " + std::to_string(major) + "." + std::to_string(minor);
-    return nullptr;
+    return major == 1 ? &standardFamily : nullptr;
   }
   found = "a library without MPI_Init_thread";
   return dlsym(library, "MPI_Init_thread") ? &mpichFamily : nullptr;
@@ -105,14 +114,13 @@ Status openMpiLibrary(MpiLibrary &result) {
                               mpiVariable + " names one): " + reasons};
   const Family *family = familyOf(library, found);
   if (!family)
-    return {MT_NO_DEVICE, place + ": expected a library of Open MPI or MPICH, found " + found};
+    return {MT_NO_DEVICE, place + ": expected a library of Open MPI, MPICH or MPI's standard ABI 1, found " + found};
   result.path = fileOf(library, place);
   reasons.clear();
   void *plugIn = openLibrary(family->plugIn, place, reasons);
   if (!plugIn)
-    return {MT_NO_DEVICE, result.path + " needs " + family->plugIn +
-                              ", which cannot be opened (it is built where the headers of " + family->name +
-                              " are): " + reasons};
+    return {MT_NO_DEVICE, result.path + " needs " + family->plugIn + ", which cannot be opened (it is built where " +
+                              family->headers + "): " + reasons};
   auto entry = reinterpret_cast<const mtrun_mpi_functions *(*)()>(dlsym(plugIn, "mtrun_mpi_plug_in"));
   result.functions = entry ? entry() : nullptr;
   const char *build = result.functions ? result.functions->build : "none";

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#ifdef MTRUN_MPI_STANDARD
+#include <mpi_abi.h>
+#else
 #include <mpi.h>
+#endif
 #include <vector>
 
 namespace {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The interface of libmtrun_mpi_openmpi.so and libmtrun_mpi_mpich.so for libmtrun of the same build: point-to-point
- * messages of MPI as plain functions. The two libraries are one source compiled with different headers of MPI, whose
- * types and constants differ. They are linked to no library of MPI: libmtrun opens one first. All functions return 0 or
- * an error code of MPI. */
+ * The interface of libmtrun_mpi_openmpi.so, libmtrun_mpi_mpich.so and libmtrun_mpi_standard.so for libmtrun of the same
+ * build: point-to-point messages of MPI as plain functions. The libraries are one source compiled with different
+ * headers of MPI, whose types and constants differ. They are linked to no library of MPI: libmtrun opens one first. All
+ * functions return 0 or an error code of MPI. */
 #ifndef MTRUN_MPI_PLUG_IN_H
 #define MTRUN_MPI_PLUG_IN_H
 

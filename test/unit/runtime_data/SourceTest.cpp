@@ -21,7 +21,8 @@ const mtrun_field labelAndImage[] = {{"label", MT_I64, 0, nullptr, nullptr, 0},
 struct Numbers {
   std::vector<int64_t> passes = {7}; // samples of each pass, the last one of all that follow
   std::atomic<int64_t> calls{0}, lastPass{0}, failAt{-1}, labelOffset{0};
-  bool lies = false;
+  bool lies = false, ownOnly = false;
+  std::atomic<int64_t> written{0};
 
   static int64_t read(void *user, mtrun_request *request) {
     auto *self = static_cast<Numbers *>(user);
@@ -31,7 +32,11 @@ struct Numbers {
     int64_t rows = request->rows;
     if (!request->samples)
       rows = std::min(rows, self->passes[pass] - request->first);
+    request->own_only = self->ownOnly;
     for (int64_t i = 0; i < rows; ++i) {
+      if (self->ownOnly && (i < request->own_first || i >= request->own_first + request->own_rows))
+        continue;
+      ++self->written;
       int64_t sample = request->samples ? request->samples[i] : request->first + i;
       if (sample == self->failAt) {
         snprintf(request->message, request->message_size, "no picture %lld", static_cast<long long>(sample));
@@ -343,4 +348,28 @@ TEST_F(SourceData, Messages) {
   source.read = nullptr;
   EXPECT_EQ(opening(source),
             "1: source: expected a plan, a source with a callback and room for the dataset, found NULL");
+}
+
+// A process with rows 1 and 2 of batches of 4: the callback may write these rows alone, or all.
+TEST_F(SourceData, OwnRows) {
+  for (int64_t known : {7, -1})
+    for (bool ownOnly : {true, false}) {
+      Owned<mtrun_dataset> data = open(known, 2);
+      numbers.ownOnly = ownOnly;
+      numbers.written = 0;
+      Binding binding = bindingOf(data);
+      {
+        BatchStream stream(*data, binding, {.batch = 4, .firstRow = 1, .needed = 2});
+        for (int64_t begin : {0, 4}) {
+          const Batch &batch = stream.next();
+          ASSERT_TRUE(batch.status.ok()) << batch.status.message();
+          EXPECT_EQ(batch.rows, begin ? 3 : 4);
+          EXPECT_EQ(batch.begin, ownOnly ? 1 : 0);
+          EXPECT_EQ(batch.end, ownOnly ? 3 : batch.rows);
+          for (int64_t row = batch.begin; row < batch.end; ++row)
+            EXPECT_EQ(static_cast<float *>(batch.tensors[0])[6 * row], static_cast<float>(6 * (begin + row)));
+        }
+      }
+      EXPECT_EQ(numbers.written, ownOnly ? 4 : 7);
+    }
 }

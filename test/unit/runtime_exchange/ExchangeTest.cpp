@@ -210,6 +210,9 @@ TEST(ExchangeTest, ChoosesByBytesAndProcesses) {
   EXPECT_EQ(chooseKind((16 << 10) + 4, 6), ExchangeKind::Direct);
   EXPECT_EQ(chooseKind((1 << 20) + 4, 64), ExchangeKind::Direct);
   EXPECT_EQ(chooseKind(100 << 20, 128), ExchangeKind::Halving);
+  // subtrees of different sizes
+  EXPECT_EQ(chooseKind(4, 4, /*even=*/false), ExchangeKind::Gather);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, 4, /*even=*/false), ExchangeKind::Direct);
 }
 
 // Processes without rows send no partial sums.

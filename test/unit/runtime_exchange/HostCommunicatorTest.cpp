@@ -36,17 +36,19 @@ Vector expectedOf(int64_t elements, int turn, int processes, const std::vector<T
 }
 
 // All-reduces one after another, as in steps of a program: small, middle and large, with full and short batches.
-void checkSequence(int processes, const std::vector<int64_t> &sizes) {
-  int shards = static_cast<int>(std::bit_ceil(static_cast<unsigned>(processes)));
-  auto tree = treeSums(splitShards(shards, processes));
+void checkSequence(int processes, const std::vector<int64_t> &sizes, std::vector<int> shards = {}) {
+  bool even = shards.empty();
+  if (even)
+    shards = splitShards(static_cast<int>(std::bit_ceil(static_cast<unsigned>(processes))), processes);
+  auto tree = treeSums(shards);
   std::atomic<int> wrong = 0;
   inProcesses(processes, [&](SimulatedTransport &transport) {
-    HostCommunicator communicator(transport, {});
+    HostCommunicator communicator(transport, {}, even);
     for (int turn = 0; turn < 3; ++turn)
       for (int64_t elements : sizes) {
         int active = turn == 1 ? std::max(1, processes - 1) : processes;
         Vector partial = partialOf(transport.process(), elements, turn), result(partial.size() + 1, -1);
-        Vector staging(static_cast<size_t>(HostCommunicator::stagingElements(elements, processes)) + 1, 7);
+        Vector staging(static_cast<size_t>(HostCommunicator::stagingElements(elements, processes, even)) + 1, 7);
         auto &sums = tree[static_cast<size_t>(active)];
         Status status =
             communicator.allReduce({elements, active, partial.data(), result.data(), staging.data()}, sums, addFloats);
@@ -62,6 +64,38 @@ void checkSequence(int processes, const std::vector<int64_t> &sizes) {
 TEST(HostCommunicatorTest, AddsInTreeOrder) {
   for (int processes : {1, 2, 3, 4, 5, 8})
     checkSequence(processes, {0, 1, 100, 4096, 5000, 70000});
+}
+
+// Four processes whose tree is not that of doubling.
+TEST(HostCommunicatorTest, AddsSubtreesOfDifferentSizes) {
+  checkSequence(4, {1, 100, 5000, 70000, (1 << 20) + 1}, {4, 2, 1, 1});
+  checkSequence(4, {1, 100, 5000, 70000}, {1, 1, 2, 4});
+}
+
+// Each process sends the others a message of another length, all in one exchange between all-reduces.
+TEST(HostCommunicatorTest, ExchangesRows) {
+  constexpr int processes = 3;
+  std::atomic<int> wrong = 0;
+  auto byteOf = [](int from) { return std::byte{static_cast<uint8_t>(17 + from)}; };
+  auto sizeOf = [](int from) { return static_cast<size_t>(1000 * from); }; // process 0 has none
+  inProcesses(processes, [&](SimulatedTransport &transport) {
+    HostCommunicator communicator(transport, {});
+    std::vector<std::vector<std::byte>> rows(processes);
+    std::vector<HostCommunicator::Message> messages;
+    for (int from = 0; from < processes; ++from)
+      rows[from].assign(sizeOf(from), from == transport.process() ? byteOf(from) : std::byte{});
+    for (int peer = 0; peer < processes; ++peer)
+      if (peer != transport.process()) {
+        messages.push_back({peer, false, rows[peer].data(), sizeOf(peer)});
+        messages.push_back({peer, true, rows[transport.process()].data(), sizeOf(transport.process())});
+      }
+    for (int turn = 0; turn < 2; ++turn)
+      wrong += !communicator.exchange(messages).ok();
+    for (int from = 0; from < processes; ++from)
+      wrong += rows[from] != std::vector<std::byte>(sizeOf(from), byteOf(from));
+    wrong += communicator.received() != 2 * (3000 - sizeOf(transport.process()));
+  });
+  EXPECT_EQ(wrong, 0);
 }
 
 // More pieces than are in flight at once, the last of which is short.
