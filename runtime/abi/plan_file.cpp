@@ -82,6 +82,27 @@ void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants) {
   plan.steps_hash_high = hash.high;
 }
 
+// Undoes what the compiler adds after setStepsHash().
+std::vector<uint8_t> stepsTables(const mt::plan::Plan &tables) {
+  const mt::plan::PlanT none;
+  mt::plan::PlanT plan;
+  tables.UnPackTo(&plan);
+  plan.version = none.version;
+  plan.steps_hash_low = plan.steps_hash_high = 0;
+  plan.targets.clear();
+  plan.sections.clear();
+  plan.archive.reset();
+  plan.constants = none.constants;
+  plan.initial_values = none.initial_values;
+  plan.micro_batches = none.micro_batches;
+  for (auto &variable : plan.variables)
+    variable->initial = mt::plan::VariableT().initial;
+  for (auto &kernel : plan.kernels)
+    kernel->scratch_bytes = 0;
+  flatbuffers::DetachedBuffer packed = packTables(plan);
+  return {packed.data(), packed.data() + packed.size()};
+}
+
 std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections) {
   plan.version = MT_PLAN_VERSION;
   plan.sections.clear();

@@ -31,6 +31,9 @@ struct SectionBytes {
 // Sets `steps_hash` of a plan that does not have targets, initial values, archive and sections yet.
 void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants);
 
+// Returns the tables that setStepsHash() hashed when the plan was made: the tables that determine the bits of a step.
+std::vector<uint8_t> stepsTables(const mt::plan::Plan &tables);
+
 // Lays out a complete plan file. Replaces `plan.sections` by the offsets, sizes and hashes of `sections` (in the same
 // order, so indices into Plan.sections are indices into `sections`) and `plan.version` by MT_PLAN_VERSION. The bytes
 // depend only on the arguments.

@@ -7,6 +7,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/data/LengthGroups.h"
 #include "runtime/data/Order.h"
+#include "runtime/data/RowDigests.h"
 
 #include <atomic>
 #include <cstddef>
@@ -25,6 +26,7 @@ struct Batch {
   Status status;     // error of reading the batch; the rows of a failed batch are invalid
   // if the data keeps damaged pictures: 1 for each row of a damaged picture, which is all zeros; else empty
   std::vector<uint8_t> damaged;
+  std::vector<Digest> digests; // if StreamOptions::hashed is not empty: of each row; others than these are undefined
 };
 
 struct StreamOptions {
@@ -39,6 +41,7 @@ struct StreamOptions {
   int readers = 0;                 // number of threads; 0: one, or for pictures the number that the data specifies
   int held = 1;                    // number of the latest batches from next() that stay valid
   bool allowNan = false;           // accept floats that are not finite
+  RowRange hashed = {};            // rows of each batch to hash
   // training: apply the flips and crops of the data's specification, and tell a callback that it is training
   bool augment = false;
 };
@@ -104,6 +107,7 @@ private:
   int64_t partRows_ = 0;  // number of rows that a thread claims at once
   double waited_ = 0;
   Shuffle order_, nextOrder_;            // orders of the current and of the next pass
+  std::unique_ptr<RowDigests> digests_;  // null: no rows are hashed
   std::unique_ptr<LengthGroups> groups_; // groups of the current pass; null: batches are not grouped by length
   std::unique_ptr<std::byte[]> storage_;
   std::vector<Slot> slots_;
