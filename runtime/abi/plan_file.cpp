@@ -73,10 +73,11 @@ Hash128 hash128(std::span<const uint8_t> bytes) {
   return {hash.low64, hash.high64};
 }
 
-void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants) {
+void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants, std::string_view kernels) {
   plan.steps_hash_low = plan.steps_hash_high = 0;
   flatbuffers::DetachedBuffer tables = packTables(plan);
-  const Hash128 parts[] = {hash128({tables.data(), tables.size()}), hash128(constants)};
+  const Hash128 parts[] = {hash128({tables.data(), tables.size()}), hash128(constants),
+                           hash128({reinterpret_cast<const uint8_t *>(kernels.data()), kernels.size()})};
   Hash128 hash = hash128({reinterpret_cast<const uint8_t *>(parts), sizeof parts});
   plan.steps_hash_low = hash.low;
   plan.steps_hash_high = hash.high;

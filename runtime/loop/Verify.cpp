@@ -77,6 +77,9 @@ private:
   }
   int64_t startOf(int64_t step);
   bool isProved(int64_t step);
+  int64_t differingChunks(const std::string &chunks) const;
+  Status setAll(std::span<const std::byte> bytes);
+  std::vector<std::byte> allVariables() const;
   Status begin();
   Status replay(const Window &window);
   void tellShare(const std::vector<Window> &drawn) const;
@@ -89,7 +92,7 @@ private:
   std::string folder_;
   std::vector<int64_t> steps_;       // of the checkpoints, newest first
   std::map<int64_t, bool> proved_;   // whether a checkpoint has the variables of its record
-  std::vector<std::byte> beginning_; // the variables that the session was given
+  std::vector<std::byte> beginning_; // the variables that were loaded; empty: none
 };
 
 } // namespace
@@ -127,35 +130,49 @@ int64_t Verification::startOf(int64_t step) {
   return 0;
 }
 
-// Sets the variables of step 0: the seed's, or else the variables that the session was given.
-Status Verification::begin() {
-  if (Status s = session_.init(receipt_.head["run"]["seed"].get<int64_t>()); !s.ok())
-    return s;
-  VariableTree own;
-  if (Status s = own.compute(session_); !s.ok())
-    return s;
-  std::string expected = Json::parse(receipt_.lines[0].text)["variables"];
-  if (hexadecimal(own.root) == expected)
-    return {};
-  auto set = [&](std::span<const std::byte> bytes) {
-    Status status;
-    for (uint32_t i = 0; i < count(session_.plan().tables().variables()) && status.ok(); ++i) {
-      status = session_.setVariable(i, bytes.first(session_.variableSize(i)));
-      bytes = bytes.subspan(session_.variableSize(i));
-    }
-    return status;
-  };
-  std::vector<std::byte> seeded;
+// Returns the number of chunks whose digits are others than in the record of step 0.
+int64_t Verification::differingChunks(const std::string &chunks) const {
+  std::string expected = Json::parse(receipt_.lines[0].text)["chunks"];
+  int64_t count = expected.size() != chunks.size();
+  for (size_t at = 0; at < std::min(expected.size(), chunks.size()); at += chunkDigits)
+    count += expected.compare(at, chunkDigits, chunks, at, chunkDigits) != 0;
+  return count;
+}
+
+Status Verification::setAll(std::span<const std::byte> bytes) {
+  Status status;
+  for (uint32_t i = 0; i < count(session_.plan().tables().variables()) && status.ok(); ++i) {
+    status = session_.setVariable(i, bytes.first(session_.variableSize(i)));
+    bytes = bytes.subspan(session_.variableSize(i));
+  }
+  return status;
+}
+
+std::vector<std::byte> Verification::allVariables() const {
+  std::vector<std::byte> all;
   for (uint32_t i = 0; i < count(session_.plan().tables().variables()); ++i) {
     std::span<const std::byte> bytes = session_.variable(i);
-    seeded.insert(seeded.end(), bytes.begin(), bytes.end());
+    all.insert(all.end(), bytes.begin(), bytes.end());
   }
-  if (Status s = set(beginning_); !s.ok())
+  return all;
+}
+
+// Sets the variables of step 0: the seed's, or else the variables that were loaded, if they are nearer to the
+// receipt's.
+Status Verification::begin() {
+  VariableTree own, given;
+  if (Status s = session_.init(receipt_.head["run"]["seed"].get<int64_t>()); !s.ok())
     return s;
-  VariableTree given;
+  if (Status s = own.compute(session_); !s.ok())
+    return s;
+  if (beginning_.empty() || differingChunks(own.chunks) == 0)
+    return {};
+  std::vector<std::byte> seeded = allVariables();
+  if (Status s = setAll(beginning_); !s.ok())
+    return s;
   if (Status s = given.compute(session_); !s.ok())
     return s;
-  return hexadecimal(given.root) == expected ? Status() : set(seeded);
+  return differingChunks(given.chunks) < differingChunks(own.chunks) ? Status() : setAll(seeded);
 }
 
 Status Verification::replay(const Window &window) {
@@ -218,10 +235,12 @@ Status Verification::run(const char *path) {
   for (const Window &window : drawn)
     windows.push_back({startOf(window.begin), window.end});
   joinWindows(windows);
-  for (uint32_t i = 0; i < count(session_.plan().tables().variables()) && windows[0].begin == 0; ++i) {
-    std::span<const std::byte> bytes = session_.variable(i);
-    beginning_.insert(beginning_.end(), bytes.begin(), bytes.end());
-  }
+  // Session::create() makes a change for each initial value, and one for the program `init`.
+  uint64_t changes = 1;
+  for (const mt::plan::Variable *variable : Each(session_.plan().tables().variables()))
+    changes += variable->initial() >= 0;
+  if (windows[0].begin == 0 && session_.changes() > changes)
+    beginning_ = allVariables();
   for (const Window &window : windows) {
     if (Status s = replay(window); !s.ok())
       return s;

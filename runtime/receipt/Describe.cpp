@@ -7,6 +7,7 @@
 #include "runtime/plan/Signature.h"
 #include "runtime/receipt/Recorder.h"
 #include "runtime/receipt/RunOptions.h"
+#include "runtime/support/hash_text.h"
 
 namespace mtrun {
 
@@ -20,6 +21,7 @@ Digest stepsDigest(const Plan &plan) {
   Sha256 both;
   both.add(digest(tables));
   both.add(digest(plan.constants()));
+  both.add(hashText(plan.stepsHash()).data(), 32); // covers the kernels
   return both.finish();
 }
 

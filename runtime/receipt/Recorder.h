@@ -14,8 +14,8 @@
 
 namespace mtrun {
 
-// SHA-256 of what determines the bits of the plan's steps (Plan::stepsHash) and of the constants: plans that differ
-// only in CPU targets, initial values or the archive have the same digest.
+// SHA-256 of the tables that determine the bits of the plan's steps, of the constants, and of Plan::stepsHash, which
+// covers the kernels too. Plans that differ only in CPU targets, initial values or the archive have the same digest.
 Digest stepsDigest(const Plan &plan);
 
 // The facts about a run in the first line of its receipt, except for its options.
