@@ -97,8 +97,8 @@ elif kind == "receipt":
     records = [{"chunks": "00000000", "step": 0, "variables": zeros, "prev": ""},
                {"chunks": "00000000", "step": 5, "variables": zeros, "prev": "", "epoch": 0, "position": 5,
                 "rows": zeros, "metrics": {"loss": "0x1p-1"}},
-               {"chunks": "00000000", "step": 7, "variables": zeros, "prev": "", "end": True, "epochs": 1, "rows": zeros,
-                "by_name": {"w": zeros}}]
+               {"chunks": "00000000", "step": 7, "variables": zeros, "prev": "", "end": True, "epochs": 1,
+                "rows": zeros, "by_name": {"w": zeros}}]
     for count in range(4):
         lines = [json.dumps(line, sort_keys=True, separators=(",", ":")) for line in [head, *records[:count]]]
         seeds[f"lines{count}"] = "".join(line + "\n" for line in lines).encode()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""errors.py DATA: mtrun verify of receipts that are damaged, hostile, or of another run. The folder has m.mtp, other.mtp
-and r.mtr."""
+"""errors.py DATA: mtrun verify of receipts that are damaged, hostile, or of another run. The folder has m.mtp,
+other.mtp and r.mtr."""
 import copy
 import pathlib
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""faults.py FAULTY-RUN COUNT: trains COUNT times with one bit flipped in the result of one launch, and finds the step by
-mtrun verify and the kernel by the digests of launches. The working directory has m.mtp, x.npy and y.npy."""
+"""faults.py FAULTY-RUN COUNT: trains COUNT times with one bit flipped in the result of one launch, and finds the step
+by mtrun verify and the kernel by the digests of launches. The working directory has m.mtp, x.npy and y.npy."""
 import pathlib
 import random
 import re

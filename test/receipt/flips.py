@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flips.py COUNT [SEED]: changes COUNT runs or receipts by one bit, a line or a value, and checks that mtrun verify says
-what differs and where. The working directory has mlp.mlir."""
+"""flips.py COUNT [SEED]: changes COUNT runs or receipts by one bit, a line or a value, and checks that mtrun verify
+says what differs and where. The working directory has mlp.mlir."""
 import pathlib
 import random
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""killed.py EXPECTED SEED COMMAND...: runs the training COMMAND, which writes k.mtr, kills it twice after random steps, and
-runs it until it ends, each time on other devices. The receipt must have the bytes of EXPECTED."""
+"""killed.py EXPECTED SEED COMMAND...: runs the training COMMAND, which writes k.mtr, kills it twice after random steps,
+and runs it until it ends, each time on other devices. The receipt must have the bytes of EXPECTED."""
 import pathlib
 import random
 import subprocess
