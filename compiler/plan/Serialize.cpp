@@ -191,6 +191,14 @@ static mlir::FailureOr<std::string> makeArchive(mlir::ModuleOp module, const Exp
   return section;
 }
 
+// The bodies of the kernels have numbers that no table has, such as the beta of an optimizer.
+static std::string textOfKernels(mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.walk([&](mlir::plan::KernelOp op) { op.print(stream, mlir::OpPrintingFlags().useLocalScope()); });
+  return text;
+}
+
 mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const Compilation &compilation) {
   mlir::FailureOr<tables::PlanT> plan = makeTables(module);
   mlir::FailureOr<std::vector<uint8_t>> constants = makeConstants(module);
@@ -200,7 +208,7 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
   addSumKernel(*plan, gpu ? sumGpuGrid(module.getContext()) : mlir::plan::GpuGridAttr());
   addModelFacts(*plan, compilation);
   addLengths(*plan, compilation);
-  mtrun::setStepsHash(*plan, *constants);
+  mtrun::setStepsHash(*plan, *constants, textOfKernels(module));
   mlir::FailureOr<std::vector<uint8_t>> initialValues = makeInitialValues(module, *plan, compilation.initial);
   if (failed(initialValues))
     return failure();

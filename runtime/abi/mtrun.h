@@ -20,6 +20,7 @@
 #include "mtrun_data.h"
 #include "mtrun_loop.h"
 #include "mtrun_plan.h"
+#include "mtrun_receipt.h"
 #include "mtrun_session.h"
 #include "mtrun_trace.h"
 

@@ -184,6 +184,17 @@ typedef struct mtrun_loop_options {
    * 0; also in the middle of an epoch that is resumed there. It may read and set variables. A result other than 0 ends
    * the fit before this step. Or NULL. */
   int (*epoch_begin)(void *user, int64_t epoch);
+  /** File that records hashes of the data and the variables, by which others can check the run. NULL: none. Flag:
+   * `--receipt FILE`, in Checkpoints and logs. A run that is resumed goes on with its file. */
+  const char *receipt;
+  /** Steps between two records of the receipt. 0: 100. Flag: `--receipt-every K=100`, 1 or more, in Checkpoints and
+   * logs, with --receipt. */
+  int64_t receipt_every;
+  /** Step, counted from 1, in which a digest of the results of each kernel's launch is written to `launch_file`. 0:
+   * none. Flag: `--hash-launches STEP`, 1 or more, in Checkpoints and logs. On CPUs of one process. */
+  int64_t hash_launches;
+  /** The file for `hash_launches`. Flag: `--launch-file FILE`, in Checkpoints and logs, with --hash-launches. */
+  const char *launch_file;
 } mtrun_loop_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtrun_loop_options)

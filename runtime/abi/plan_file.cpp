@@ -73,13 +73,35 @@ Hash128 hash128(std::span<const uint8_t> bytes) {
   return {hash.low64, hash.high64};
 }
 
-void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants) {
+void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants, std::string_view kernels) {
   plan.steps_hash_low = plan.steps_hash_high = 0;
   flatbuffers::DetachedBuffer tables = packTables(plan);
-  const Hash128 parts[] = {hash128({tables.data(), tables.size()}), hash128(constants)};
+  const Hash128 parts[] = {hash128({tables.data(), tables.size()}), hash128(constants),
+                           hash128({reinterpret_cast<const uint8_t *>(kernels.data()), kernels.size()})};
   Hash128 hash = hash128({reinterpret_cast<const uint8_t *>(parts), sizeof parts});
   plan.steps_hash_low = hash.low;
   plan.steps_hash_high = hash.high;
+}
+
+// Undoes what the compiler adds after setStepsHash().
+std::vector<uint8_t> stepsTables(const mt::plan::Plan &tables) {
+  const mt::plan::PlanT none;
+  mt::plan::PlanT plan;
+  tables.UnPackTo(&plan);
+  plan.version = none.version;
+  plan.steps_hash_low = plan.steps_hash_high = 0;
+  plan.targets.clear();
+  plan.sections.clear();
+  plan.archive.reset();
+  plan.constants = none.constants;
+  plan.initial_values = none.initial_values;
+  plan.micro_batches = none.micro_batches;
+  for (auto &variable : plan.variables)
+    variable->initial = mt::plan::VariableT().initial;
+  for (auto &kernel : plan.kernels)
+    kernel->scratch_bytes = 0;
+  flatbuffers::DetachedBuffer packed = packTables(plan);
+  return {packed.data(), packed.data() + packed.size()};
 }
 
 std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mtrun {
@@ -28,8 +29,12 @@ struct SectionBytes {
   std::span<const uint8_t> bytes;
 };
 
-// Sets `steps_hash` of a plan that does not have targets, initial values, archive and sections yet.
-void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants);
+// Sets `steps_hash` of a plan that does not have targets, initial values, archive and sections yet. `kernels`: a text
+// of what the kernels compute, the same for all targets.
+void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants, std::string_view kernels);
+
+// Returns the tables that setStepsHash() hashed when the plan was made: the tables that determine the bits of a step.
+std::vector<uint8_t> stepsTables(const mt::plan::Plan &tables);
 
 // Lays out a complete plan file. Replaces `plan.sections` by the offsets, sizes and hashes of `sections` (in the same
 // order, so indices into Plan.sections are indices into `sections`) and `plan.version` by MT_PLAN_VERSION. The bytes

@@ -37,20 +37,10 @@ Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool 
 }
 
 Status compareData(const LoopState &then, const LoopState &now, const std::string &where) {
-  struct {
-    const char *what;
-    int64_t then, now;
-  } facts[] = {{"samples", then.samples, now.samples},
-               {"a batch of", then.batch, now.batch},
-               {"steps per epoch", then.stepsPerEpoch, now.stepsPerEpoch},
-               {"shuffled (1) or not (0)", then.shuffle, now.shuffle},
-               {"a shuffle window of", then.window, now.window},
-               {"the hash of the samples that are not held out (0: all are used)", then.choice, now.choice},
-               {"the remainder dropped (1) or not (0)", then.dropRemainder, now.dropRemainder}};
-  for (const auto &fact : facts)
-    if (fact.then != fact.now)
-      return {MT_INVALID, where + ": made with other data: expected " + fact.what + ": " + std::to_string(fact.then) +
-                              ", found " + std::to_string(fact.now) +
+  for (const OrderFact &fact : orderFacts)
+    if (int64_t expected = fact.of(then), found = fact.of(now); expected != found)
+      return {MT_INVALID, where + ": made with other data: expected " + fact.what + ": " + std::to_string(expected) +
+                              ", found " + std::to_string(found) +
                               "; --force begins the epoch again with the current data"};
   if (!then.content.empty() && !now.content.empty() && then.content != now.content)
     return {MT_INVALID, where +

@@ -38,6 +38,8 @@ BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, cons
   steps_ = epochSteps(data, options.batch, options);
   if (options.shuffle && options.augment && data.groupByLength && data.plan->program("train_step"))
     groups_ = std::make_unique<LengthGroups>(data, options.batch);
+  if (options.hashed.begin < options.hashed.end)
+    digests_ = std::make_unique<RowDigests>(data, binding_, options.hashed);
   index_ = options.epoch * steps_ + options.position;
   allocate(static_cast<uint64_t>(known ? std::min(options.batch, data.size) : options.batch));
 
@@ -67,6 +69,7 @@ void BatchStream::allocate(uint64_t rows) {
   for (Slot &slot : slots_) {
     slot.samples.resize(rows);
     slot.batch.damaged.resize(data_.keepDamaged ? rows : 0);
+    slot.batch.digests.resize(digests_ ? rows : 0);
     slot.staged.resize(data_.columns.size());
     for (int c : binding_.columns) {
       slot.batch.tensors.push_back(c >= 0 ? place : nullptr);
@@ -223,6 +226,8 @@ void BatchStream::fill(const Part &part) {
         status = column.checkFinite(target(slot, i, row), slot.samples[size_t(row)]);
     }
   }
+  if (status.ok() && digests_)
+    digests_->hash(slot.batch.tensors, slot.samples, part.begin, part.end, slot.batch.digests);
   if (status.ok())
     return;
   std::lock_guard lock(mutex_);

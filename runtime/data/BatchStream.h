@@ -7,6 +7,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/data/LengthGroups.h"
 #include "runtime/data/Order.h"
+#include "runtime/data/RowDigests.h"
 
 #include <atomic>
 #include <cstddef>
@@ -28,6 +29,7 @@ struct Batch {
   // The rows [begin, end) are the samples; the others are undefined. In a stream of all rows, 0 and `rows`; also if a
   // callback gave more than its process needs.
   int64_t begin = 0, end = 0;
+  std::vector<Digest> digests; // if StreamOptions::hashed is not empty: of each row; others than these are undefined
 };
 
 struct StreamOptions {
@@ -45,6 +47,7 @@ struct StreamOptions {
   // The rows of a batch that this process needs. Samples of other rows are neither read nor decoded. All processes have
   // the order of all samples, which is a function of the seed and the epoch.
   int64_t firstRow = 0, needed = INT64_MAX;
+  RowRange hashed = {};            // rows of each batch to hash
   // training: apply the flips and crops of the data's specification, and tell a callback that it is training
   bool augment = false;
 };
@@ -117,6 +120,7 @@ private:
   int64_t partRows_ = 0;  // number of rows that a thread claims at once
   double waited_ = 0;
   Shuffle order_, nextOrder_;            // orders of the current and of the next pass
+  std::unique_ptr<RowDigests> digests_;  // null: no rows are hashed
   std::unique_ptr<LengthGroups> groups_; // groups of the current pass; null: batches are not grouped by length
   std::unique_ptr<std::byte[]> storage_;
   std::vector<Slot> slots_;

@@ -3,6 +3,7 @@
 #include "runtime/device/AvailableMemory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -149,6 +150,56 @@ void CpuDeviceGroup::copyIn(int device, void *to, const void *from, uint64_t byt
 
 void CpuDeviceGroup::copyOut(int device, void *to, const void *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
 
+Status CpuDeviceGroup::watchNextRun(const BoundProgram &program, LaunchWatcher see) {
+  if (exchange_ || pool_.devices() > 1 || !program.devices[0].phases.empty())
+    return {MT_INVALID, "expected CPUs of one process that share variables, without micro-batches, to see launches, "
+                        "found others"};
+  see_ = std::move(see);
+  watched_ = &program;
+  return {};
+}
+
+// Each launch is a job of the pool.
+void CpuDeviceGroup::walkWatched(BoundProgram &program) {
+  DeviceProgram &device = program.devices[0];
+  struct Job {
+    CpuDeviceGroup *group;
+    const BoundStep *step;
+    const mt_kernel_params *params;
+  } job{this, nullptr, &device.params};
+  for (const BoundStep &step : device.steps) {
+    if (!step.kernel || (step.usesRows && device.params.rows == 0)) // a single device has the sums already
+      continue;
+    job.step = &step;
+    pool_.run(
+        [](void *context, const Worker &worker) {
+          auto &job = *static_cast<Job *>(context);
+          mt_kernel_params params = *job.params;
+          auto &scratch = job.group->scratch_;
+          params.scratch = scratch.empty() ? nullptr : scratch[static_cast<size_t>(worker.index)];
+          job.group->launch(*job.step, params, worker);
+        },
+        &job);
+    see_(step, device.params);
+  }
+  see_ = nullptr;
+}
+
+void CpuDeviceGroup::parallel(int64_t tasks, const std::function<void(int64_t)> &task) {
+  struct Shared {
+    int64_t tasks;
+    const std::function<void(int64_t)> &task;
+    std::atomic<int64_t> next{0};
+  } shared{tasks, task};
+  pool_.run(
+      [](void *context, const Worker &) {
+        auto &shared = *static_cast<Shared *>(context);
+        for (int64_t i; (i = shared.next.fetch_add(1, std::memory_order_relaxed)) < shared.tasks;)
+          shared.task(i);
+      },
+      &shared);
+}
+
 void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments> runs) {
   const StepArguments &arguments = runs[0];
   if (!health_.ok())
@@ -170,7 +221,9 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
     const StepArguments *arguments;
     Tracer *tracer;
   } walk{this, &program, &arguments, program.tracer};
-  if (program.tracer && program.tracer->beginRun(arguments.n)) {
+  if (see_ && watched_ == &program) {
+    walkWatched(program);
+  } else if (program.tracer && program.tracer->beginRun(arguments.n)) {
     pool_.run(
         [](void *context, const Worker &worker) {
           auto &walk = *static_cast<Walk *>(context);

@@ -32,6 +32,8 @@ public:
   void copyIn(int device, void *to, const void *from, uint64_t bytes) override;
   void copyOut(int device, void *to, const void *from, uint64_t bytes) override;
   void begin(BoundProgram &program, std::span<const StepArguments> runs) override;
+  Status watchNextRun(const BoundProgram &program, LaunchWatcher see) override;
+  void parallel(int64_t tasks, const std::function<void(int64_t)> &task) override;
   uint64_t launches() const override;
   uint64_t collectiveBytes() const override;
   Activity activity() const override { return {rows_, exchange_ ? exchange_->received() : 0}; }
@@ -54,6 +56,7 @@ private:
   // `tracer`: records the worker's activity; may be null.
   template <bool traced>
   void walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer);
+  void walkWatched(BoundProgram &program);
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
   // All workers call it after their partial sums are complete.
   void allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker, TrackedStep tracked);
@@ -67,6 +70,8 @@ private:
   std::vector<std::pair<void *, size_t>> mappings_;
   std::unique_ptr<ProcessExchange> exchange_; // null: one process
   int64_t rows_ = 0;                          // rows computed so far
+  LaunchWatcher see_;                         // of the next run of watched_; empty: none
+  const BoundProgram *watched_ = nullptr;
 };
 
 } // namespace mtrun

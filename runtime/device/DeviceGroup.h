@@ -115,6 +115,19 @@ public:
     finish();
   }
 
+  // Calls `see` after each launch of the next run of `program`, in which launches run one after another. MT_INVALID:
+  // only CPU devices that share variables can.
+  using LaunchWatcher = std::function<void(const BoundStep &step, const mt_kernel_params &params)>;
+  virtual Status watchNextRun(const BoundProgram &program, LaunchWatcher see) {
+    return {MT_INVALID, std::string("expected CPUs of one process to see launches, found devices of kind ") + kind()};
+  }
+  // Runs task(0) to task(tasks - 1) in any order, on the group's threads if it has any. Must not be called during a
+  // run.
+  virtual void parallel(int64_t tasks, const std::function<void(int64_t)> &task) {
+    for (int64_t i = 0; i < tasks; ++i)
+      task(i);
+  }
+
   // Returns the number of kernel launches so far, without launches that a device skipped.
   virtual uint64_t launches() const = 0;
   // Returns the bytes that devices received from each other in the last run.

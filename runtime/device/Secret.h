@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HMAC-SHA-256 (RFC 2104, FIPS 180-4), by which a process proves that it knows a secret without sending it, and random
+// HMAC-SHA-256 (RFC 2104), by which a process proves that it knows a secret without sending it, and random
 // bytes.
 #pragma once
 
+#include "runtime/support/sha256.h"
 #include "runtime/support/status.h"
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace mtrun {
 
-using Digest = std::array<uint8_t, 32>;
-
-Digest sha256(std::string_view bytes);
 Digest hmac(std::string_view key, std::string_view bytes);
 // Compares in constant time for equal lengths.
 bool equalSecretly(std::string_view a, std::string_view b);

@@ -13,6 +13,8 @@ int64_t Fit::maxInFlight() const {
   int64_t most = granted();
   if ((!options_.in_flight && (options_.progress || options_.stop)) || stop_ || saveDue_)
     return 1;
+  if (receipt_.isOn())
+    most = std::min(most, receipt_.stepsUntilDue(state_.step));
   return saver_.writes() ? std::min(most, saver_.stepsUntilDue(state_.step)) : most;
 }
 
@@ -52,7 +54,7 @@ void Fit::writeAgain() {
 
 Status Fit::finish() {
   bool saved = false;
-  Status status;
+  Status status, recorded = endReceipt();
   if (saver_.writes()) {
     if (!saver_.has(state_))
       save(std::nullopt);
@@ -61,6 +63,8 @@ Status Fit::finish() {
   }
   if (status.ok())
     status = fileError_;
+  if (status.ok())
+    status = recorded;
   if (!stop_) { // checkpoints keep the variables that training continues with, not the averages
     if (Status set = takeAverages(*session_); status.ok())
       status = set;
@@ -101,9 +105,14 @@ Status Fit::runEpoch() {
   // the run was resumed before the validation of its epoch
   bool last = train_.steps() > 0 && state_.position == train_.steps();
   while (!last) {
+    bool hashes = hashesLaunches();
+    if (Status s = hashes ? launches_.begin(*session_, options_.hash_launches) : Status(); !s.ok())
+      return s;
     Status status = train_.step(maxInFlight());
     if (status.ok() && train_.rows() == 0)
       break;
+    if (hashes && status.ok())
+      status = launches_.write(options_.launch_file);
     if (status.ok() && !options_.allow_nan)
       status = train_.checkFinite();
     if (!status.ok())
@@ -114,6 +123,10 @@ Status Fit::runEpoch() {
     rate_.saw(train_.running().learningRate());
     progress_.learning_rate = rate_.now();
     last = train_.last();
+    if (receipt_.isOn())
+      receipt_.add(train_.batch());
+    if (Status s = last ? Status() : recordStep(); !s.ok())
+      return s;
     if (!(last && !validates))
       report(false);
     // The end of the epoch saves the checkpoint of the epoch's last step.
@@ -170,6 +183,8 @@ Status Fit::endEpoch() {
   std::optional<double> monitored = callbacks_.checkpoints().of(watched());
   ++state_.epoch;
   state_.position = 0;
+  if (Status s = recordStep(); !s.ok())
+    return s;
   if (best)
     best_.keep(*session_);
   if (due || (best && saver_.writes()))

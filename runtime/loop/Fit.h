@@ -9,6 +9,8 @@
 #include "runtime/loop/Loop.h"
 #include "runtime/loop/Rate.h"
 #include "runtime/loop/Saver.h"
+#include "runtime/receipt/Launches.h"
+#include "runtime/receipt/Recorder.h"
 
 #include <memory>
 #include <optional>
@@ -22,6 +24,12 @@ public:
   Status open(Session &session, mtrun_dataset *data, const mtrun_loop_options &options);
   Status run();
 
+  // Before open(): compares the run with a receipt, from its record of step `from`, at which the run begins, to that of
+  // step `until`; -1: to its end. `receipt` must outlive the fit.
+  void replay(const Receipt &receipt, int64_t from, int64_t until);
+  // Returns true if the run has differed from the receipt, which is its error.
+  bool differs() const { return receipt_.differs(); }
+
 private:
   // FitData.cpp
   Status nameClasses(mtrun_dataset &data);
@@ -31,6 +39,14 @@ private:
   Status openValidation();
   Status openCallbacks();
   void openHistory();
+
+  // FitReceipt.cpp
+  Status beginReceipt(const mtrun_dataset &data, LoopState now, StreamOptions &stream);
+  Status hashAgain(const mtrun_dataset &data, int64_t stepsPerEpoch, int64_t steps, StreamOptions stream);
+  Status startReceipt();
+  Status recordStep(); // if it is due
+  Status endReceipt();
+  bool hashesLaunches() const { return options_.hash_launches == state_.step + 1; } // in the next step
 
   // FitTogether.cpp
   Status openSaver();
@@ -66,6 +82,9 @@ private:
   mtrun_loop_options options_ = {};
   LoopState state_;
   Saver saver_;
+  Recorder receipt_;
+  LaunchDigests launches_;
+  const Receipt *expected_ = nullptr;             // the receipt to compare with, or null
   std::unique_ptr<mtrun_dataset> kept_, held_;    // the parts of a split, or null
   std::unique_ptr<mtrun_dataset> validationData_; // the samples of options.validation_steps
   EpochLoop train_, validation_;

@@ -90,7 +90,7 @@ Status Fit::open(Session &session, mtrun_dataset *data, const mtrun_loop_options
     note("resumed " + saver_.resumedFrom() + ": " + std::to_string(state_.epoch) + " epochs and " +
          std::to_string(state_.position) + (train_.steps() ? " of " + std::to_string(train_.steps()) : std::string()) +
          " steps are done");
-  return {};
+  return startReceipt();
 }
 
 // Opens the stream at the position of the checkpoint.
@@ -123,6 +123,8 @@ Status Fit::openTraining(const mtrun_dataset *data) {
                     __builtin_add_overflow(done, state_.position, &done))
     return {MT_INVALID, "expected epochs whose steps can be counted, found " + std::to_string(state_.epoch) + " of " +
                             std::to_string(now.stepsPerEpoch) + " steps"};
+  if (Status s = beginReceipt(*data, now, stream); !s.ok())
+    return s;
   stream.epochs = options_.epochs;
   stream.epoch = state_.epoch;
   stream.position = state_.position;

@@ -50,6 +50,9 @@ public:
   // step left.
   bool last() const { return batch_->last; }
   int64_t rows() const { return batch_->rows; }
+  const Batch &batch() const { return *batch_; } // of the last finished step
+  // Takes the next batch without a step.
+  const Batch &skip() { return stream_->next(); }
   // MT_INVALID if a loss of the last step is not finite. The message names the loss, and the first input or variable
   // that is not finite.
   Status checkFinite() const;

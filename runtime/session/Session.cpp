@@ -41,6 +41,8 @@ struct Session::State : SessionDevices {
   std::vector<std::string> classNames;
   // Null: the plan has one length.
   std::unique_ptr<LengthChoice> lengths;
+  std::function<void(const Session::Launch &)> see; // of watchLaunches(), until the next run
+  int64_t corrupted = -1;                           // of corruptLaunch(), until the next run
 
   void log(int level, const std::string &message) const {
     if (options.log)
@@ -51,6 +53,7 @@ struct Session::State : SessionDevices {
   // Finds the executable of `program`. If the plan has several lengths, chooses one and cuts the step's tensors to it.
   Status choose(std::string_view program, Executable *&executable, Step &step);
   void report(const Executable &executable, const mtrun_results &results);
+  Status watch();
   // Checks step `index` of a launch and converts it to arguments of the device group.
   Status checkStep(Executable &executable, const Step &step, size_t index);
 };
@@ -229,6 +232,10 @@ Status Session::begin(std::string_view program, std::span<const Step> steps) {
   state_->launches.push_back(steps.size());
   state_->inFlight += steps.size();
   state_->group->begin(executable->bound, std::span(executable->runs).first(steps.size()));
+  if (program == "train_step") { // CPUs have run it
+    state_->see = nullptr;
+    state_->corrupted = -1;
+  }
   return {};
 }
 
@@ -317,6 +324,39 @@ Status Session::startTrace(const TracerOptions &options) {
   return startTracer(options, *state_->group, *executable, state_->tracer);
 }
 
+Status Session::State::watch() {
+  Executable *executable = find("train_step");
+  if (!executable || lengths)
+    return {MT_INVALID, "expected a plan of one length with a training step, to see its launches, found another"};
+  const auto *kernels = plan->tables().kernels();
+  auto seeLaunch = [=, this, number = int64_t{0}](const BoundStep &step, const mt_kernel_params &params) mutable {
+    const fb::Kernel &kernel =
+        *kernels->Get(static_cast<uint32_t>(executable->program->steps()->Get(step.index)->kernel()));
+    Session::Launch launch = {step.index, kernel.name()->str(), {}};
+    for (uint32_t s = 0; s < step.segmentCount; ++s)
+      for (uint32_t a = 0; a < count(kernel.arguments()); ++a) {
+        const fb::KernelArgument &argument = *kernel.arguments()->Get(a);
+        const BoundSegment &segment = step.segments[s];
+        if (argument.written())
+          launch.results.emplace_back(static_cast<std::byte *>(segment.buffers[a]),
+                                      argument.fixed_bytes() +
+                                          argument.row_bytes() * static_cast<uint64_t>(params.rows) +
+                                          argument.element_bytes() * static_cast<uint64_t>(segment.count));
+      }
+    constexpr size_t middle = 2; // of a float32: a bit that counts
+    if (number++ == corrupted && !launch.results.empty() && launch.results[0].size() > middle)
+      launch.results[0][middle] ^= std::byte{0x40};
+    if (see)
+      see(launch);
+  };
+  return group->watchNextRun(executable->bound, seeLaunch);
+}
+
+Status Session::watchLaunches(std::function<void(const Launch &)> see) {
+  state_->see = std::move(see);
+  return state_->watch();
+}
+
 Status Session::tune(const std::string &path, int repeats, const std::function<void(const std::string &)> &line) {
   Executable *executable = state_->find("train_step");
   if (!executable)
@@ -354,6 +394,10 @@ Status Session::gather(const std::string &own, std::vector<std::string> &all) {
   if (!health().ok() || !state_->processGroup)
     return health();
   return state_->processGroup->gather(own, all);
+}
+
+void Session::parallel(int64_t tasks, const std::function<void(int64_t)> &task) const {
+  state_->group->parallel(tasks, task);
 }
 
 Status Session::gatherActivities(std::span<mtrun_activity> activities) {
@@ -456,6 +500,11 @@ void Session::fillTemporaries(uint8_t byte) {
     if (uint64_t bytes = state_->memory.sumsBytes[static_cast<size_t>(d)])
       state_->group->fill(d, state_->memory.map.sums[d], byte, bytes);
   }
+}
+
+Status Session::corruptLaunch(uint64_t launch) {
+  state_->corrupted = static_cast<int64_t>(launch);
+  return state_->watch();
 }
 
 void Session::corruptPartial(int collective, int device) { state_->group->corruptPartial(collective, device); }

@@ -83,6 +83,16 @@ public:
   // Returns the number of devices that split the shards: 1 if the devices share variables.
   int groupDevices() const;
 
+  // A launch of a kernel that has ended, and the memory that it has written on the device.
+  struct Launch {
+    uint32_t step; // index of the program's step
+    std::string kernel;
+    std::vector<std::span<std::byte>> results;
+  };
+  // Calls `see` after each launch of the next run of train_step, in which launches run one after another. MT_INVALID:
+  // the devices are no CPUs that share variables, the session has micro-batches, or the plan has several lengths.
+  Status watchLaunches(std::function<void(const Launch &)> see);
+
   // The rank of this process and the number of processes; 0 and 1 if the session has a single process.
   int process() const;
   int processes() const;
@@ -108,6 +118,9 @@ public:
   Status broadcast(std::string &bytes);
   // Collects a text of each process in process 0; `all` stays empty elsewhere. Collective. MT_LOST.
   Status gather(const std::string &own, std::vector<std::string> &all);
+  // Runs task(0) to task(tasks - 1) on the threads of the devices, or in this thread if devices have none. No step may
+  // be in flight.
+  void parallel(int64_t tasks, const std::function<void(int64_t)> &task) const;
   // Collects the activity of all processes in process 0. Collective. MT_LOST.
   Status gatherActivities(std::span<mtrun_activity> activities);
 
@@ -136,6 +149,9 @@ public:
   uint64_t launches() const;
   // For tests. Sets every byte of arenas and shared blocks: programs must not depend on leftover values there.
   void fillTemporaries(uint8_t byte);
+  // For tests. Flips a bit of the first result of launch `launch` in the next run of train_step. MT_INVALID as for
+  // watchLaunches().
+  Status corruptLaunch(uint64_t launch);
   // For tests, with private variables. Before each exchange of all-reduce `collective`, flips the lowest bit of the
   // first element of the partial sum that `device` sends. -1 ends it.
   void corruptPartial(int collective, int device);

@@ -13,9 +13,9 @@ import subprocess
 import sys
 
 PROGRAMS = {"mtc", "mtrun", "mt-opt", "mt-interpret", "generate", "cmp", "head", "cp", "cmake", "ninja", "python3",
-            "python", "make-pictures", "gcc", "cc", "docker", "sudo", "mpirun", "srun", "torchrun", "tools/setup",
-            "tools/check", "tools/quickstart", "packaging/deb/build", "packaging/wheels/build", "benchmarks/run",
-            "benchmarks/gpu/kit", "KIT/run", "benchmarks/input", ".ci/run", "lit", "pip"}
+            "python", "make-pictures", "gcc", "cc", "docker", "sudo", "mpirun", "srun", "torchrun", "ssh-keygen",
+            "tools/setup", "tools/check", "tools/quickstart", "packaging/deb/build", "packaging/wheels/build",
+            "benchmarks/run", "benchmarks/gpu/kit", "KIT/run", "benchmarks/input", ".ci/run", "lit", "pip"}
 MARK = re.compile(r"<!-- test: (skip|long)\b *(.*?) *-->")
 
 

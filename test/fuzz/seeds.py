@@ -89,6 +89,19 @@ elif kind == "safetensors":
     seeds["empty"] = safetensors({})
     seeds["two"] = safetensors({"dense/kernel": [4, 3], "dense/bias": [3]})
     seeds["scalar"] = safetensors({"adam/learning_rate": []})
+elif kind == "receipt":
+    # The harness gives the lines their chain of hashes.
+    zeros = "0" * 64
+    head = {"chunk": 1048576, "class": "cpu", "data": {}, "every": 5, "format": "mtc-receipt", "plan": {}, "prev": "",
+            "run": {"seed": 1, "monitor": "loss", "plateau_factor": "0x1p-1"}, "variables": [["w", 8]], "version": 1}
+    records = [{"chunks": "00000000", "step": 0, "variables": zeros, "prev": ""},
+               {"chunks": "00000000", "step": 5, "variables": zeros, "prev": "", "epoch": 0, "position": 5,
+                "rows": zeros, "metrics": {"loss": "0x1p-1"}},
+               {"chunks": "00000000", "step": 7, "variables": zeros, "prev": "", "end": True, "epochs": 1,
+                "rows": zeros, "by_name": {"w": zeros}}]
+    for count in range(4):
+        lines = [json.dumps(line, sort_keys=True, separators=(",", ":")) for line in [head, *records[:count]]]
+        seeds[f"lines{count}"] = "".join(line + "\n" for line in lines).encode()
 elif kind == "manifest":
     # The harness gives each its hash.
     state = {"seed": 1, "epoch": 1, "position": 2, "step": 7, "sums": ["0x1p+0"], "totals": ["nan"],

@@ -15,10 +15,11 @@ FORBIDDEN = {  # folder: prefixes that it must not include
     "examples": ("mlir/", "llvm/", "compiler/", "dialects/", "frontend/"),
 }
 MEET = ("compiler", "dialects", "frontend", "tools/mtc", "tools/mtrun")  # of runtime/, they see abi and support
-C_HEADERS = ("mt.h", "mtc.h", "mtrun.h", "mtrun_data.h", "mtrun_loop.h", "mtrun_plan.h", "mtrun_session.h",
-             "mtrun_trace.h", "kernel.h", "gpu_kernel.h")  # in runtime/abi: they include one another only
-ORDER = [("abi", "support"), ("plan",), ("device",), ("session",), ("data", "trace"), ("checkpoint",), ("loop",),
-         ("api",)]  # of runtime/: each includes of itself and of what is before it
+C_HEADERS = ("mt.h", "mtc.h", "mtrun.h", "mtrun_data.h", "mtrun_loop.h", "mtrun_plan.h", "mtrun_receipt.h",
+             "mtrun_session.h", "mtrun_trace.h", "kernel.h",
+             "gpu_kernel.h")  # in runtime/abi: they include one another only
+ORDER = [("abi", "support"), ("plan",), ("device",), ("session",), ("data", "trace"), ("checkpoint",), ("receipt",),
+         ("loop",), ("api",)]  # of runtime/: each includes of itself and of what is before it
 LEVEL = {folder: level for level, folders in enumerate(ORDER) for folder in folders}
 BACKWARD = {}  # file: (header, why it may)
 CALL = re.compile(r"\b(mtrun_[a-z_]+)\(")

@@ -24,6 +24,9 @@ struct Arguments {
 
   std::string plan, data, validation, devices, load, save, output;
   std::string run, checkpoint, epochFile, history, tensorboard, trace;
+  std::string receipt, window;    // of verify
+  std::vector<std::string> paths; // of diff
+  int64_t windows = 0, windowSeed = 0;
   int64_t steps = 200, warmup = 20, rows = 0, samples = 3;
   int32_t outputIndex = -1, repeats = 20;
   bool json = false, profile = false, verbose = false, strict = false, speed = false;

@@ -15,5 +15,7 @@ int benchmark(const Arguments &arguments);
 int devices(const Arguments &arguments);
 int tune(const Arguments &arguments);
 int data(const Arguments &arguments);
+int verify(const Arguments &arguments);
+int diff(const Arguments &arguments);
 
 } // namespace mtrun_tool

@@ -9,6 +9,8 @@ namespace mtrun_tool {
 
 // EX_TEMPFAIL: the run was asked to stop, and can be resumed from its checkpoint.
 inline constexpr int interrupted = 75;
+// verify and diff have found a difference.
+inline constexpr int differing = 10;
 
 // Prints "mtrun: error: ..." for each line of the message, and returns the code.
 int reportError(int code, const std::string &message);

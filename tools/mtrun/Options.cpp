@@ -57,7 +57,7 @@ static void addStrict(CLI::App *app, Arguments &a) {
   app->add_flag("--strict", a.strict, "a damaged picture or a class without any is an error, and not left out");
 }
 
-static void addData(CLI::App *app, Arguments &a) {
+static void addDataSource(CLI::App *app, Arguments &a) {
   std::string forms;
   for (int32_t i = 0; mtrun_data_form(i); ++i)
     forms += (i == 0 ? "" : mtrun_data_form(i + 1) ? ", " : " or ") + std::string(mtrun_data_form(i));
@@ -67,6 +67,10 @@ static void addData(CLI::App *app, Arguments &a) {
       ->type_name("SPEC")
       ->required();
   addStrict(app, a);
+}
+
+static void addData(CLI::App *app, Arguments &a) {
+  addDataSource(app, a);
   addOptions(app, a, "Checks", "Options");
 }
 
@@ -263,6 +267,46 @@ static void addDataCommand(CLI::App &app, Arguments &a) {
   sub->footer(kinds + "Example:\n  mtrun data mnist:DIR,split=test");
 }
 
+static void addVerify(CLI::App &app, Arguments &a) {
+  CLI::App *sub = app.add_subcommand("verify", "train parts of a run again and compare them with its receipt");
+  sub->add_option("RECEIPT", a.receipt, "the file that mtrun train --receipt wrote")->type_name("FILE")->required();
+  sub->add_option("--plan", a.plan, "the run's plan, for any CPU; or the model, where mtc is installed")
+      ->type_name("FILE")
+      ->required();
+  addDataSource(sub, a);
+  sub->add_option("--validation", a.validation, "the data that the run evaluated on")->type_name("SPEC");
+  auto *window = sub->add_option("--window", a.window, "only steps A to B, each the next record before or after")
+                     ->type_name("A:B");
+  auto *random = addCount(sub, "--random", a.windows, 1, "M random windows between two records");
+  random->excludes(window);
+  addCount(sub, "--seed", a.windowSeed, 0, "of the random windows")->needs(random);
+  sub->add_option("--checkpoints", a.checkpoint,
+                  "folder of checkpoints of the run, from which windows begin; without it they begin at step 0")
+      ->type_name("DIR");
+  sub->add_option("--devices", a.devices, "as of mtrun train; their number and CPUs may be others than the run's")
+      ->type_name("DEVICES");
+  commandline::addOptions(*sub, mtrun::sessionOptions, a.session, nullptr, [](const auto &row) {
+    return std::string_view(row.group) == "Devices" && std::string_view(row.name) != "seed"; // the receipt has it
+  });
+  addLoad(sub, a);
+  addCompiler(sub, a);
+  sub->footer(
+      "Exit codes: 0 verified; 10 the run differs from the receipt; 1 it cannot be checked.\n\n"
+      "Example:\n  mtrun verify run.mtr --plan mnist.mtp --data mnist:DIR --random 3 --seed 7 --checkpoints ck");
+}
+
+static void addDiff(CLI::App &app, Arguments &a) {
+  CLI::App *sub =
+      app.add_subcommand("diff", "show where two checkpoints, .safetensors files, plans or receipts differ");
+  sub->add_option("FILES", a.paths, "two of one kind; digests of launches too; or variables and their run's receipt")
+      ->type_name("A B")
+      ->required()
+      ->expected(2);
+  sub->add_option("--plan", a.plan, "the plan, whose order the variables then have")->type_name("FILE");
+  sub->footer("Exit codes: 0 no difference; 10 a difference; 1 no two files that can be compared.\n\n"
+              "Example:\n  mtrun diff ck/step-000000000100 other/step-000000000100 --plan mnist.mtp");
+}
+
 void addCommands(CLI::App &app, Arguments &arguments) {
   arguments.loop.epochs = 1;
   addTrain(app, arguments);
@@ -272,6 +316,8 @@ void addCommands(CLI::App &app, Arguments &arguments) {
   addBenchmark(app, arguments);
   addTune(app, arguments);
   addDataCommand(app, arguments);
+  addVerify(app, arguments);
+  addDiff(app, arguments);
   app.add_subcommand("devices", "list what --devices may name here");
 }
 

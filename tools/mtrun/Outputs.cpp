@@ -64,7 +64,8 @@ Outputs::Outputs(const Arguments &arguments) {
     json = arguments.history + ".json";
     csv = arguments.history + ".csv";
   }
-  for (const std::string &path : {save, json, csv, tracePath(arguments)})
+  std::string receipt = arguments.loop.receipt ? arguments.loop.receipt : "";
+  for (const std::string &path : {save, json, csv, receipt, tracePath(arguments)})
     must(folders_.prepareFile(path));
   if (epochFile.find('{') == std::string::npos || epochFile.find('{') >= epochFile.rfind('/') + 1)
     must(folders_.prepareFile(epochFile));

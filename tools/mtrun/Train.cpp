@@ -255,6 +255,9 @@ int train(const Arguments &arguments) {
   options.note = showNote;
   options.note_user = const_cast<Arguments *>(&arguments);
   options.in_flight = 1;
+  std::string launches = "launches-" + std::to_string(options.hash_launches) + ".mtl";
+  if (options.hash_launches && !options.launch_file)
+    options.launch_file = launches.c_str();
   if (first)
     startTrace(run, arguments, arguments.saving.resume ? 0 : untracedSteps, stepsToCome(run, arguments, data.get()));
   return fit(run, arguments, outputs, data.get(), options, report);

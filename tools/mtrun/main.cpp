@@ -22,8 +22,8 @@ using namespace mtrun_tool;
 static const char *const exitCodes =
     R"(Exit codes: 0 success; 1 a wrong model, data or argument; 2 a wrong command line; 3 a damaged plan or
 data file, or one of another version; 4 out of memory; 5 a device does not start or the plan has no code for it; 7 a
-file that cannot be read or written; 8 no such device; 9 a device or a process that was lost in the run; 75 stopped by
-a signal, and saved)";
+file that cannot be read or written; 8 no such device; 9 a device or a process that was lost in the run; 10 a difference
+that verify or diff has found; 75 stopped by a signal, and saved)";
 
 using Command = int (*)(const Arguments &);
 
@@ -35,14 +35,16 @@ static Command commandOf(const std::string &name) {
          : name == "benchmark" ? benchmark
          : name == "data"      ? data
          : name == "tune"      ? tune
+         : name == "verify"    ? verify
+         : name == "diff"      ? diff
                                : devices;
 }
 
 static int run(const std::string &name, Arguments &arguments, char **argv) {
   try {
-    if (name != "data" && name != "devices")
+    if (name != "data" && name != "devices" && name != "diff")
       arguments.plan = planOf(arguments);
-    if (arguments.devices.empty())
+    if (arguments.devices.empty() && name != "diff")
       arguments.devices = name == "export" ? "cpu:1" : defaultDevices(arguments.plan);
     if (name == "train" || name == "evaluate" || name == "benchmark" ||
         (name == "predict" && distinctGpus(arguments.devices).empty()))

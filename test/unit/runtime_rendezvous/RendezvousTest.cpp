@@ -25,16 +25,6 @@ using namespace std::chrono_literals;
 
 const std::string secret = "a secret of this test";
 
-std::string hexadecimal(const Digest &digest) {
-  std::string text;
-  for (uint8_t byte : digest) {
-    char digits[3];
-    snprintf(digits, sizeof digits, "%02x", byte);
-    text += digits;
-  }
-  return text;
-}
-
 std::string text(const Status &status) {
   return status.ok() ? "0" : std::to_string(status.code()) + ": " + status.message();
 }
