@@ -20,7 +20,8 @@ public:
 
 HostCommunicator::Watch watchOf(ProcessGroup &group) {
   HostCommunicator::Watch watch;
-  watch.timeout = group.timeout();
+  // The group names the process that the others wait for, so its message comes first.
+  watch.timeout = group.timeout() + 3;
   watch.check = [&group] { return group.check(); };
   watch.lose = [&group](std::string message) { return group.lose(std::move(message)); };
   watch.title = [&group](int process) { return group.title(process); };
@@ -83,6 +84,8 @@ const std::vector<OrderedStep> &ProcessExchange::order(const BoundProgram &progr
 
 void ProcessExchange::begin(const BoundProgram &program, int64_t samples) {
   group_.begin();
+  if (status_.ok())
+    status_ = group_.check();
   program_ = &program;
   active_ = program.activeDevices(samples);
   receivedBefore_ = communicator_.received();
@@ -92,6 +95,7 @@ void ProcessExchange::begin(const BoundProgram &program, int64_t samples) {
 void ProcessExchange::run(uint32_t index) {
   if (!status_.ok())
     return;
+  group_.beginPart();
   const ReduceTree &tree = *program_->tree;
   const BoundAllReduce &reduce = program_->allReduces[index];
   auto add = [&](const float *a, const float *b, float *out, int64_t elements) {
