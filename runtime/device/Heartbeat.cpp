@@ -129,7 +129,7 @@ void ProcessGroup::judge(Clock::time_point now) {
   }
 }
 
-// Names the processes that the others wait for: suspected ones, else those that have begun the least.
+// Names the processes that the others wait for: suspected ones, else the processes that have begun the least.
 std::string ProcessGroup::standsStill(Clock::time_point now) const {
   auto key = [](const Work &work) { return std::tuple(work.begun, work.parts); };
   const Work &least =

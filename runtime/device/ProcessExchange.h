@@ -10,6 +10,7 @@
 #include "runtime/device/ProcessGroup.h"
 #include "runtime/plan/Plan.h"
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -36,7 +37,9 @@ public:
   void wait(uint32_t posted) { thread_.wait(posted); }
   // Runs an all-reduce in the calling thread, after all that were posted have ended.
   void run(uint32_t allReduce);
-  // Ends a run. Returns the first failure of this or an earlier run.
+  // Returns true if an all-reduce of this or an earlier run has failed: a step that writes variables is left out.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // Ends a run. Returns the first failure of this or an earlier run. The variables then are as before the run.
   const Status &finish();
 
   uint64_t received() const { return communicator_.received(); }
@@ -51,6 +54,7 @@ private:
   int active_ = 0;
   uint64_t receivedBefore_ = 0;
   Status status_; // written by the thread that runs all-reduces
+  std::atomic<bool> failed_ = false;
   bool threadStarted_ = false;
   ExchangeThread thread_; // ends before the other members
 };

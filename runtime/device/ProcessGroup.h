@@ -5,7 +5,7 @@
 // between devices. A thread of the group reads all connections, and sends a heartbeat to each every second.
 #pragma once
 
-#include "runtime/device/Greeting.h"
+#include "runtime/support/greeting.h"
 #include "runtime/support/status.h"
 
 #include <atomic>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connects the processes of a session. Each process connects to process 0, completes the handshake (Greeting.h), sends
+// Connects the processes of a session. Each process connects to process 0, completes the handshake (greeting.h), sends
 // 'h' with its number, device and settings, and receives the name of process 0 when all are connected. Process 0
 // handles all connections concurrently: a connection that sends nothing or invalid data uses a descriptor until its
 // timeout, and delays no process of the run. Its data is neither interpreted nor printed.
 #include "runtime/device/ProcessGroup.h"
 
-#include "runtime/device/Secret.h"
-#include "runtime/device/Socket.h"
+#include "runtime/support/secret.h"
+#include "runtime/support/socket.h"
 
 #include <algorithm>
 #include <array>

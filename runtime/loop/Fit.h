@@ -8,6 +8,7 @@
 #include "runtime/loop/EpochFile.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/loop/Rate.h"
+#include "runtime/loop/Rescue.h"
 #include "runtime/loop/Saver.h"
 
 #include <memory>
@@ -34,6 +35,8 @@ private:
 
   // FitTogether.cpp
   Status openSaver();
+  Status resume(const mtrun_checkpoint_options &checkpoint);
+  void rescue(const Status &why);                          // keeps the variables after the loss of a process
   Status agree(const LoopState &data, int64_t seed) const; // compares with process 0
   bool mustStop();                                         // returns true if the run must stop
   int64_t granted() const;                                 // number of steps that may begin
@@ -50,6 +53,7 @@ private:
   void updateCallbacks();
   std::span<const double> watched() const; // the values that this epoch has
   void report(bool epochEnd);
+  void keepState(); // completes state_ for a checkpoint
   // `finite`: the caller has checked that the variables are finite.
   void save(std::optional<double> monitored, bool finite = false);
   void note(const std::string &line) const;
@@ -65,6 +69,7 @@ private:
   mtrun_loop_options options_ = {};
   LoopState state_;
   Saver saver_;
+  Rescue rescue_;
   std::unique_ptr<mtrun_dataset> kept_, held_;    // the parts of a split, or null
   std::unique_ptr<mtrun_dataset> validationData_; // the samples of options.validation_steps
   EpochLoop train_, validation_;

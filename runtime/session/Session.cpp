@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Session.h"
 
+#include "runtime/device/SharedBytes.h"
 #include "runtime/plan/Check.h"
 #include "runtime/session/Activities.h"
 #include "runtime/session/Bind.h"
@@ -341,6 +342,18 @@ Status Session::broadcast(std::string &bytes) {
   if (!health().ok() || !state_->processGroup)
     return health();
   return state_->processGroup->broadcast(bytes);
+}
+
+Status Session::gather(const std::string &own, std::vector<std::string> &all) {
+  if (!health().ok() || !state_->processGroup)
+    return health();
+  return state_->processGroup->gather(own, all);
+}
+
+bool Session::sharesBytes() const { return state_->transport != nullptr; }
+
+Status Session::shareBytes(std::vector<std::byte> &bytes, int root) {
+  return mtrun::shareBytes(*state_->transport, *state_->processGroup, bytes, root);
 }
 
 Status Session::gatherActivities(std::span<mtrun_activity> activities) {

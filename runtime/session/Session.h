@@ -88,6 +88,12 @@ public:
   int processes() const;
   // Broadcasts `bytes` from process 0. Collective: all processes must call it the same number of times. MT_LOST.
   Status broadcast(std::string &bytes);
+  // Collects a text of each process in process 0. Collective. MT_LOST.
+  Status gather(const std::string &own, std::vector<std::string> &all);
+  // Returns true if processes of CPU devices can exchange bytes of any size.
+  bool sharesBytes() const;
+  // Broadcasts bytes of any size from process `root`. Collective; needs sharesBytes(). MT_LOST, MT_NO_MEMORY.
+  Status shareBytes(std::vector<std::byte> &bytes, int root);
   // Collects the activity of all processes in process 0. Collective. MT_LOST.
   Status gatherActivities(std::span<mtrun_activity> activities);
 

@@ -129,10 +129,15 @@ std::vector<int> distinctGpus(const std::string &devices) {
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? spec.gpus : std::vector<int>();
 }
 
+bool isOnGpus(const Arguments &arguments) {
+  const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);
+  return kind && kind->gpu;
+}
+
 std::optional<int> distribute(Arguments &arguments, char **argv) {
   mtrun_options &session = arguments.session;
   const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);
-  bool onGpus = kind && kind->gpu;
+  bool onGpus = isOnGpus(arguments);
   const mtrun::Launcher *by = kind && session.processes != 1 ? launcher() : nullptr;
   if (by && !onGpus && (!by->mpi || mtrun::isIndependent())) {
     expect(mtrun::expectNoLauncher("devices of kind " + std::string(kind->name), "--processes 1"));

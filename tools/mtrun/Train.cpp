@@ -5,16 +5,20 @@
 #include "tools/mtrun/Events.h"
 #include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Outputs.h"
+#include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Report.h"
 #include "tools/mtrun/Run.h"
+#include "tools/mtrun/Supervision.h"
 #include "tools/mtrun/Trace.h"
+#include "tools/mtrun/Worker.h"
 
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace mtrun_tool {
@@ -39,6 +43,11 @@ static void onSignal(int number) {
 // The reader of standard output has ended, as with `| head`. Later writes fail, and the run stops as after a signal.
 static void onPipe(int) { signalsSeen = 1; }
 
+static void onStop(int) {
+  signalsSeen = 1;
+  limitOrphan();
+}
+
 static void catchSignals() {
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction before;
@@ -49,6 +58,14 @@ static void catchSignals() {
     action.sa_flags = SA_RESTART;
     sigaction(number, &action, nullptr);
   }
+  struct sigaction stop = {};
+  stop.sa_handler = onStop;
+  stop.sa_flags = SA_RESTART;
+  sigaction(stopSignal, &stop, nullptr);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, stopSignal);
+  sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
 }
 
 static int stopAsked(void *) { return signalsSeen != 0; }
@@ -196,6 +213,15 @@ static std::string describeProcesses(const Run &run) {
   return text.empty() ? "" : text + "]}\n";
 }
 
+// After the loss of a process of CPU devices: libraries of MPI may wait for it while they end.
+static void endIfLost(const Arguments &arguments, const Failure &failure) {
+  if (failure.code != MT_LOST || arguments.session.processes < 2 || isOnGpus(arguments))
+    return;
+  fflush(stdout);
+  std::string who = arguments.session.process ? "process " + std::to_string(arguments.session.process) + ": " : "";
+  _exit(reportError(failure.code, who + failure.message));
+}
+
 // Saves the variables even if the last checkpoint could not be written, because training is complete.
 static int fit(const Run &run, const Arguments &arguments, const Outputs &outputs, mtrun_dataset *data,
                mtrun_loop_options &options, Report &report) try {
@@ -215,6 +241,7 @@ static int fit(const Run &run, const Arguments &arguments, const Outputs &output
   return code;
 } catch (const Failure &failure) {
   report.fail(failure.message);
+  endIfLost(arguments, failure);
   throw;
 }
 
@@ -222,6 +249,8 @@ int train(const Arguments &arguments) {
   Outputs outputs(arguments);
   checkTogether(arguments, outputs);
   catchSignals();
+  if (arguments.session.process == 0)
+    obeySupervisor();
   Run run = loadPlan(arguments);
   outputs.begin(run);
   bind(run, arguments);

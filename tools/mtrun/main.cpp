@@ -10,6 +10,8 @@
 #include "tools/mtrun/Options.h"
 #include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Run.h"
+#include "tools/mtrun/Supervise.h"
+#include "tools/mtrun/Worker.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -40,12 +42,17 @@ static Command commandOf(const std::string &name) {
 
 static int run(const std::string &name, Arguments &arguments, char **argv) {
   try {
+    if (name == "supervise")
+      return supervise(arguments);
     if (name != "data" && name != "devices")
       arguments.plan = planOf(arguments);
     if (arguments.devices.empty())
       arguments.devices = name == "export" ? "cpu:1" : defaultDevices(arguments.plan);
     if (name == "train" || name == "evaluate" || name == "benchmark")
       if (std::optional<int> code = distribute(arguments, argv))
+        return *code;
+    if (name == "train" && arguments.session.processes > 1 && !isOnGpus(arguments))
+      if (std::optional<int> code = startWorker())
         return *code;
     std::optional<MpiGuard> guard;
     if (arguments.session.processes > 1)
