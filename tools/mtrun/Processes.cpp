@@ -102,10 +102,14 @@ void takeRank(const mtrun::Launcher &by, bool onGpus, Arguments &arguments) {
 }
 
 bool isGuarded = false;
+constexpr unsigned lastSeconds = 30;
 
 void tellOfEnd() {
   if (!isGuarded)
     return;
+  // A thread of the library ends the process when the launcher is gone; the main thread may still write variables.
+  if (gettid() != getpid())
+    sleep(lastSeconds);
   reportError(MT_NO_DEVICE, "the library of MPI ended this process, which a library of another version than the "
                             "launcher's does; MTRUN_MPI names another file");
   _exit(MT_NO_DEVICE);

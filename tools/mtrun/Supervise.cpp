@@ -34,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto hangs = 10s;     // after a loss, until a launcher that does not end is killed
+constexpr auto hangsAlone = 3s; // likewise after process 0 has ended too
 constexpr auto lastWords = 20s; // for processes of this host that still write their variables
 constexpr size_t maxLine = 4096;
 
@@ -46,23 +47,29 @@ void onRequest(int number) {
 
 void onLauncherEnd(int) {}
 
-// The processes of this host that have `text` in their environment.
-std::vector<pid_t> processesWith(const std::string &text) {
-  std::vector<pid_t> found;
+// The processes of this host that a launcher has started: `text` is in their environment.
+struct Started {
+  pid_t process;
+  bool ofTheRun; // else it belongs to the launcher itself
+};
+
+std::vector<Started> processesWith(const std::string &text) {
+  std::vector<Started> found;
   DIR *listing = opendir("/proc");
   while (dirent *entry = listing ? readdir(listing) : nullptr) {
     pid_t process = static_cast<pid_t>(std::atoi(entry->d_name));
     if (process <= 0 || process == getpid())
       continue;
-    std::string environment;
+    std::string environment(1, '\0');
     if (FILE *file = fopen(("/proc/" + std::string(entry->d_name) + "/environ").c_str(), "re")) {
       char room[4096];
       while (size_t count = fread(room, 1, sizeof room, file))
         environment.append(room, count);
       fclose(file);
     }
-    if (environment.find(text) != std::string::npos)
-      found.push_back(process);
+    auto has = [&](const std::string &name) { return environment.find('\0' + name) != std::string::npos; };
+    if (has(text))
+      found.push_back({process, has("OMPI_COMM_WORLD_RANK=") || has("PMI_RANK=") || has("SLURM_PROCID=")});
   }
   if (listing)
     closedir(listing);
@@ -131,7 +138,6 @@ Supervisor::End Supervisor::start() {
   if (launch.family() == LauncherFamily::OpenMpi)
     launch.insert({"-x", mtrun::supervisorVariable});
   setenv(mtrun::supervisorVariable, port_.variable().c_str(), 1);
-  setenv("OMPI_MCA_odls_base_sigkill_timeout", "20", 0); // seconds that processes have to write their variables
   std::vector<char *> words;
   for (const std::string &word : launch.words())
     words.push_back(const_cast<char *>(word.c_str()));
@@ -157,6 +163,7 @@ Supervisor::End Supervisor::start() {
   }
   fcntl(errors_, F_SETFL, fcntl(errors_, F_GETFL) | O_NONBLOCK);
   loss_.reset();
+  port_.reset();
   End end;
   wait(end);
   return end;
@@ -210,7 +217,7 @@ void Supervisor::wait(End &end) {
     serve(before);
     if (stopsSeen > 0)
       port_.stop();
-    bool late = loss_ && Clock::now() - lossTime_ >= hangs;
+    bool late = loss_ && Clock::now() - lossTime_ >= (port_.left() ? hangsAlone : hangs);
     if (!end.killed && (late || stopsSeen > 1)) {
       end.killed = true;
       kill(-launcher_, SIGKILL);
@@ -227,22 +234,23 @@ void Supervisor::wait(End &end) {
 // Processes that the launcher has left write their variables and end; what is left then is stopped or hangs.
 void Supervisor::endLocalProcesses() const {
   auto limit = Clock::now() + (stopsSeen > 1 ? 0s : lastWords);
-  std::vector<pid_t> left = processesWith(mark_);
-  for (; !left.empty() && Clock::now() < limit; left = processesWith(mark_)) {
-    for (pid_t process : left)
-      kill(process, SIGCONT);
+  for (;;) {
+    std::vector<Started> left = processesWith(mark_);
+    bool late = Clock::now() >= limit;
+    for (const Started &each : left)
+      kill(each.process, late || !each.ofTheRun ? SIGKILL : SIGCONT);
+    if (late || left.empty())
+      return;
     std::this_thread::sleep_for(50ms);
   }
-  for (pid_t process : left)
-    kill(process, SIGKILL);
 }
 
 int Supervisor::codeOf(const End &end) const {
   if (end.killed || WIFSIGNALED(end.status))
     return MT_LOST;
-  constexpr int signalled = 128;
+  constexpr int signalled = 128, lastSignal = 64; // launchers and shells add a signal's number to 128
   int code = WEXITSTATUS(end.status);
-  return code > signalled ? MT_LOST : code;
+  return code > signalled && code <= signalled + lastSignal ? MT_LOST : code;
 }
 
 // Leaves out a host that does not answer, or on which processes ended twice. Returns false if too few processes are

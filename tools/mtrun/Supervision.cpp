@@ -143,8 +143,14 @@ void SupervisorPort::serve() {
   for (Caller &caller : callers_)
     greet(caller);
   std::erase_if(callers_, [](const Caller &caller) { return caller.socket < 0; });
+  wasConnected_ = wasConnected_ || isConnected();
   if (stops_)
     stop();
+}
+
+bool SupervisorPort::isConnected() const {
+  return std::any_of(callers_.begin(), callers_.end(),
+                     [](const Caller &caller) { return caller.greeting.state() == mtrun::Greeting::State::Known; });
 }
 
 void SupervisorPort::stop() {

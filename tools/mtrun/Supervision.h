@@ -26,6 +26,9 @@ public:
   std::vector<int> sockets() const;
   // Handles what has arrived.
   void serve();
+  // Begins a start of the run. left(): process 0 of this start was connected, and is not any more.
+  void reset() { wasConnected_ = false; }
+  bool left() const { return wasConnected_ && !isConnected(); }
   // Asks each process that is connected, or connects later, to stop.
   void stop();
 
@@ -36,11 +39,12 @@ private:
     bool asked = false;
   };
   void greet(Caller &caller);
+  bool isConnected() const;
 
   std::string name_, secret_, places_;
   std::vector<int> listening_;
   std::vector<Caller> callers_;
-  bool stops_ = false;
+  bool stops_ = false, wasConnected_ = false;
 };
 
 // Process 0's side: connects to the supervisor that the environment names, if there is one, and sends this process

@@ -27,22 +27,24 @@ constexpr int64_t untracedSteps = 10; // number of steps before a trace without 
 // minimum share of waiting for data, and minimum seconds of training, for a note
 constexpr double worthTelling = 0.02, longEnough = 1;
 
-static volatile sig_atomic_t signalsSeen = 0;
+static volatile sig_atomic_t signalsSeen = 0, endsNext = 0; // endsNext: the next signal ends the process
 
 // The first signal requests an end after the current step and its save; the second ends the process by its default
 // action.
 static void onSignal(int number) {
-  int before = signalsSeen;
   signalsSeen = 1;
-  if (before == 0)
+  if (endsNext == 0) {
+    endsNext = 1;
     return;
+  }
   signal(number, SIG_DFL);
   raise(number);
 }
 
 // The reader of standard output has ended, as with `| head`. Later writes fail, and the run stops as after a signal.
-static void onPipe(int) { signalsSeen = 1; }
+static void onPipe(int) { signalsSeen = endsNext = 1; }
 
+// Somebody may send the same signal to this process and to the launcher's process, which passes it on.
 static void onStop(int) {
   signalsSeen = 1;
   limitOrphan();
@@ -272,7 +274,7 @@ int train(const Arguments &arguments) {
   options.validation = validation.get();
   options.progress = first ? logStep : nullptr;
   options.progress_user = &logs;
-  options.checkpoint = checkpoint.folder || checkpoint.resume ? &checkpoint : nullptr;
+  options.checkpoint = checkpoint.folder || checkpoint.resume || checkpoint.rescue ? &checkpoint : nullptr;
   options.history_json = pointer(outputs.json);
   options.history_csv = pointer(outputs.csv);
   options.rate_scale = rateScale(run, arguments);
