@@ -58,8 +58,10 @@ Status writeIncarnation(Disk &disk, int folder, const std::string &path, const I
   std::string text = incarnationText(incarnation), where = path + "/" + incarnationFile;
   std::span<const std::byte> bytes = std::as_bytes(std::span(text));
   disk.unlink(folder, newFile); // left by a process that was killed here
-  if (Status s = disk.writeFile(folder, newFile, path + "/" + newFile, {&bytes, 1}); !s.ok())
+  if (Status s = disk.writeFile(folder, newFile, path + "/" + newFile, {&bytes, 1}); !s.ok()) {
+    disk.unlink(folder, newFile);
     return s;
+  }
   if (disk.rename(folder, newFile, incarnationFile) != 0)
     return ioError("cannot write", where, errno);
   return disk.syncFolder(folder, path);

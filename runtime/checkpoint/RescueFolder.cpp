@@ -73,7 +73,8 @@ Status RescueFolder::open(const std::string &root, const Incarnation &incarnatio
   return status;
 }
 
-// Every process holds a shared lock on the folder. The first of a start waits until nobody has one.
+// Every process holds a shared lock on the folder. The first process of a start waits until
+// no process has one.
 Status RescueFolder::succeed() {
   auto limit = std::chrono::steady_clock::now() + lastPatience;
   while (readIncarnation(folder_).number < incarnation_.number && flock(folder_, LOCK_EX | LOCK_NB) != 0 &&

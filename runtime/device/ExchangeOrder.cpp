@@ -100,7 +100,8 @@ private:
   bool barrierDue_ = false; // a step with a barrier was deferred, or an update has run
 };
 
-// Moves the steps that write variables behind the last all-reduce, as far as no later step needs their results.
+// Moves the steps that write variables to the end, after the last all-reduce, as far as no later step needs their
+// results.
 class Committer {
 public:
   Committer(const DeviceProgram &program, const RangesOf &rangesOf) : program_(program), rangesOf_(rangesOf) {

@@ -62,8 +62,8 @@ public:
   // before the one before it ends. Any thread may call these functions, which take no lock.
   void begin(uint64_t pieces = 1) { own_.begun.fetch_add(pieces, std::memory_order_relaxed); }
   void end(uint64_t pieces = 1) { own_.done.fetch_add(pieces, std::memory_order_relaxed); }
-  // Marks the begin of a part of a piece, such as an all-reduce: the process that has begun the fewest parts is the one
-  // that the others wait for.
+  // Marks the begin of a part of a piece, such as an all-reduce: the others wait for the process that has
+  // begun the fewest parts.
   void beginPart() { own_.parts.fetch_add(1, std::memory_order_relaxed); }
   // Checks that no process is lost: all are connected, all send heartbeats, the work of none stands still, and none has
   // ended before the work that this process has begun. Does not wait. MT_LOST names the process, and is final.

@@ -11,7 +11,7 @@ namespace mtrun {
 namespace {
 
 constexpr size_t pieceBytes = size_t{1} << 24;
-constexpr uint64_t mostBytes = uint64_t{1} << 46; // more than any memory
+constexpr uint64_t maxBytes = uint64_t{1} << 46; // more than any memory
 constexpr auto nap = std::chrono::microseconds(20);
 
 // Processes that have the bytes send them to as many that lack them, until all have them.
@@ -77,8 +77,8 @@ Status shareBytes(Transport &transport, ProcessGroup &group, std::vector<std::by
   Broadcast broadcast(transport, group, root);
   uint64_t size = bytes.size();
   Status status = broadcast.run(&size, sizeof size);
-  if (status.ok() && size > mostBytes)
-    status = {MT_LOST, "expected at most " + std::to_string(mostBytes) + " bytes of process " + std::to_string(root) +
+  if (status.ok() && size > maxBytes)
+    status = {MT_LOST, "expected at most " + std::to_string(maxBytes) + " bytes of process " + std::to_string(root) +
                            ", found " + std::to_string(size)};
   if (status.ok()) {
     bytes.resize(size);

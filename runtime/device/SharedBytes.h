@@ -11,8 +11,8 @@
 
 namespace mtrun {
 
-// Replaces `bytes` in all processes by those of process `root`. Each process receives them once, and sends them to at
-// most log2 of the number of processes. No all-reduce may be in flight. MT_LOST, MT_NO_MEMORY.
+// Replaces `bytes` in all processes by the bytes of process `root`. Each process receives them once, and sends them to
+// at most log2 of the number of processes. No all-reduce may be in flight. MT_LOST, MT_NO_MEMORY.
 Status shareBytes(Transport &transport, ProcessGroup &group, std::vector<std::byte> &bytes, int root);
 
 } // namespace mtrun

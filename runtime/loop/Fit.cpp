@@ -59,6 +59,8 @@ Status Fit::finish() {
       save(std::nullopt);
     status = saver_.finish();
     saved = status.ok();
+    if (!saved && rescue_.opened())
+      keepInMemory();
   }
   if (status.ok() && (saved || !stop_))
     rescue_.remove();

@@ -36,7 +36,8 @@ private:
   // FitTogether.cpp
   Status openSaver();
   Status resume(const mtrun_checkpoint_options &checkpoint);
-  void rescue(const Status &why);                          // keeps the variables after the loss of a process
+  void rescue(const Status &why); // keeps the variables in memory after the loss of a process
+  void keepInMemory();
   Status agree(const LoopState &data, int64_t seed) const; // compares with process 0
   bool mustStop();                                         // returns true if the run must stop
   int64_t granted() const;                                 // number of steps that may begin

@@ -58,8 +58,11 @@ Status Fit::resume(const mtrun_checkpoint_options &checkpoint) {
 }
 
 void Fit::rescue(const Status &why) {
-  if (why.code() != MT_LOST || !rescue_.opened() || state_.step == 0)
-    return;
+  if (why.code() == MT_LOST && rescue_.opened() && state_.step > 0)
+    keepInMemory();
+}
+
+void Fit::keepInMemory() {
   keepState();
   saver_.keepFolder();
   Status status = rescue_.keep(*session_, saver_.manifestOf(state_, std::nullopt));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the processes of a run keep when they lose one another, and how the next start finds it.
+// The checkpoint that the processes of a run keep in memory when they lose one another, and how the next start finds
+// it.
 #pragma once
 
 #include "runtime/checkpoint/RescueFolder.h"

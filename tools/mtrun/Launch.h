@@ -32,7 +32,7 @@ public:
   std::string hostOf(const std::string &name, int process) const;
   // Leaves out a host. A new file of hosts is written into `folder`. Returns false if it would be the last.
   bool leaveOut(const std::string &host, const std::string &folder);
-  // Adds words behind the launcher's program.
+  // Adds words after the launcher's program.
   void insert(const std::vector<std::string> &words) { words_.insert(words_.begin() + 1, words.begin(), words.end()); }
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a supervisor reads in the messages of a run's processes: which process was lost, and on which host.
+// A supervisor reads in the messages of a run's processes which process was lost, and on which host.
 #pragma once
 
 #include <optional>

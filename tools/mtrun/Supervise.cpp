@@ -250,7 +250,8 @@ int Supervisor::codeOf(const End &end) const {
     return MT_LOST;
   constexpr int signalled = 128, lastSignal = 64; // launchers and shells add a signal's number to 128
   int code = WEXITSTATUS(end.status);
-  return code > signalled && code <= signalled + lastSignal ? MT_LOST : code;
+  bool lost = loss_ && code != MT_OK && code != interrupted;
+  return lost || (code > signalled && code <= signalled + lastSignal) ? MT_LOST : code;
 }
 
 // Leaves out a host that does not answer, or on which processes ended twice. Returns false if too few processes are

@@ -42,7 +42,10 @@ static void onSignal(int number) {
 }
 
 // The reader of standard output has ended, as with `| head`. Later writes fail, and the run stops as after a signal.
-static void onPipe(int) { signalsSeen = endsNext = 1; }
+static void onPipe(int) {
+  signalsSeen = 1;
+  endsNext = 1;
+}
 
 // Somebody may send the same signal to this process and to the launcher's process, which passes it on.
 static void onStop(int) {

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <sys/prctl.h>
@@ -16,7 +17,7 @@ namespace mtrun_tool {
 
 const int stopSignal = SIGUSR1;
 
-constexpr unsigned orphanSeconds = 60;
+constexpr unsigned orphanSeconds = 30;
 static pid_t launchersProcess = -1; // in a worker
 
 static sigset_t setOf(std::initializer_list<int> numbers) {
@@ -27,9 +28,18 @@ static sigset_t setOf(std::initializer_list<int> numbers) {
   return set;
 }
 
+static bool isOrphan() { return launchersProcess > 0 && getppid() != launchersProcess; }
+
 void limitOrphan() {
-  if (launchersProcess > 0 && getppid() != launchersProcess)
+  if (isOrphan())
     alarm(orphanSeconds);
+}
+
+void endOrphan(int code) {
+  if (!isOrphan())
+    return;
+  fflush(stdout);
+  _exit(code);
 }
 
 static void becomeWorker(pid_t parent, const sigset_t &before) {

@@ -58,6 +58,7 @@ static int run(const std::string &name, Arguments &arguments, char **argv) {
     if (arguments.session.processes > 1)
       guard.emplace();
     int code = commandOf(name)(arguments);
+    endOrphan(code);
     if (code == MT_OK && outputError() != 0)
       return reportError(MT_IO, std::string("cannot write standard output: ") + strerror(outputError()));
     return code;

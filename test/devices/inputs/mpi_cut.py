@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mpi_cut.py COMMAND...: runs mpi_hosts.sh with a supervised run on 3 hosts, and cuts off the last host after some steps.
-Prints when the cut-off process has ended, when the others have computed their next step, and the errors."""
+"""mpi_cut.py COMMAND...: runs mpi_hosts.sh with a supervised run on 3 hosts, and cuts off the last host after some
+steps. Prints when the cut-off process has ended, when the others have computed their next step, and the errors."""
 import json
 import os
 import pathlib

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # mpi_hosts.sh HOSTS COMMAND...: runs a command with Open MPI in one process on each of HOSTS hosts, which are network
-# namespaces that a bridge connects. They have one file system, a /dev/shm each, and no address of the loopback device in
-# common. With CUT=FILE in the environment mtrun supervise starts the launcher, and the link of the last host is set down
-# when FILE exists; FILE.ended then gets the seconds until no process of mtrun is left on this host.
+# namespaces that a bridge connects. They have one file system, a /dev/shm each, and no address of the loopback device
+# in common. With CUT=FILE in the environment mtrun supervise starts the launcher, and the link of the last host is set
+# down when FILE exists; FILE.ended then gets the seconds until no process of mtrun is left on this host.
 set -euo pipefail
 hosts=$1
 shift

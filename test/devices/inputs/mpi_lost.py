@@ -90,4 +90,5 @@ for number in range(10 * failures + 10):
     done, worst, named = done + 1, max(worst, seconds), named + ("was lost" in errors)
 else:
     sys.exit("never complete")
-print(f"{done} lost, {named} named, {number + 1} starts, the last step is {seen}, at most {worst:.1f} s to the end of a start")
+print(f"{done} lost, {named} named, {number + 1} starts, the last step is {seen}, "
+      f"at most {worst:.1f} s to the end of a start")
