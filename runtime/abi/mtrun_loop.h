@@ -59,6 +59,10 @@ typedef struct mtrun_checkpoint_options {
   /** 1: resumes with another plan whose variables fit, or with other data, or drops newer checkpoints. Flag:
    * `--force`, in Checkpoints and logs. */
   int force;
+  /** Folder in the memory of each host, in which CPU processes of several keep the variables when they lose one
+   * another: the next start with `resume` "auto" goes on from there, from the same step. "none": none. NULL:
+   * /dev/shm/mtrun-UID. Flag: `--rescue DIR`, in Checkpoints and logs. It needs `folder`. */
+  const char *rescue;
 } mtrun_checkpoint_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtrun_checkpoint_options)

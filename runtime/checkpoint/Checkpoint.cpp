@@ -76,10 +76,12 @@ static Status rename(Disk &disk, int folder, const std::string &temporary, const
 }
 
 Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest,
-                       std::vector<SafeTensor> tensors) {
+                       std::vector<SafeTensor> tensors, const std::function<Status()> &mayName) {
   std::string name = checkpointName(manifest.state.step);
   std::string temporary = temporaryPrefix + name + "-" + std::to_string(getpid());
   Status status = writeTemporary(disk, folder, temporary, path + "/" + temporary, manifest, std::move(tensors));
+  if (status.ok() && mayName)
+    status = mayName();
   if (status.ok())
     status = rename(disk, folder, temporary, name, path + "/" + name);
   if (status.ok())
@@ -126,6 +128,15 @@ static Status verify(const Checkpoint &checkpoint, const std::string &where) {
   return {};
 }
 
+// The size is checked first, so that a truncated file is reported as truncated and not as a bad header. Tensors of zero
+// bytes may be in any order in the file.
+static Status parseVariables(const std::string &where, Checkpoint &checkpoint) {
+  if (checkpoint.file.size() == checkpoint.manifest.fileSize)
+    if (Status s = parseSafetensors(checkpoint.file, where, checkpoint.tensors); !s.ok())
+      return s;
+  return verify(checkpoint, where);
+}
+
 Status readCheckpoint(const std::string &path, Checkpoint &checkpoint) {
   checkpoint = {};
   checkpoint.path = path;
@@ -134,12 +145,17 @@ Status readCheckpoint(const std::string &path, Checkpoint &checkpoint) {
   std::string where = path + "/" + variablesFile;
   if (Status s = readWholeFile(where, checkpoint.file); !s.ok())
     return s;
-  // The size is checked first, so that a truncated file is reported as truncated and not as a bad header.
-  if (checkpoint.file.size() == checkpoint.manifest.fileSize)
-    if (Status s = parseSafetensors(checkpoint.file, where, checkpoint.tensors); !s.ok())
-      return s;
-  // Tensors of zero bytes may be in any order in the file.
-  return verify(checkpoint, where);
+  return parseVariables(where, checkpoint);
+}
+
+Status parseCheckpoint(const std::string &path, const std::string &manifest, std::vector<std::byte> file,
+                       Checkpoint &checkpoint) {
+  checkpoint = {};
+  checkpoint.path = path;
+  if (Status s = parseManifest(manifest, path + "/" + manifestFile, checkpoint.manifest); !s.ok())
+    return s;
+  checkpoint.file = std::move(file);
+  return parseVariables(path + "/" + variablesFile, checkpoint);
 }
 
 std::string checkpointName(int64_t step) {

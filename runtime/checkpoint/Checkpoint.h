@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/support/safetensors.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ namespace mtrun {
 // Writes the checkpoint step-N, N = manifest.state.step, with `tensors` into the open folder `folder`; `path` is its
 // path for messages. Fills in the manifest's fields about files. The files are written to a folder with a temporary
 // name, which readers ignore; files and folder are synced, a rename gives the folder its name, and the parent folder is
-// synced. An existing checkpoint of the name is replaced. After MT_IO, the existing checkpoint is unchanged.
+// synced. An existing checkpoint of the name is replaced. After MT_IO, the existing checkpoint is unchanged. `mayName`,
+// if there is one, is called immediately before the rename, and its failure leaves everything as it was.
 Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest,
-                       std::vector<SafeTensor> tensors);
+                       std::vector<SafeTensor> tensors, const std::function<Status()> &mayName = {});
 
 struct Checkpoint {
   std::string path;
@@ -30,6 +32,9 @@ Status readManifest(const std::string &path, Manifest &manifest);
 // Verifies the manifest, the size of the file, its header and every tensor. MT_CORRUPT names the file or the tensor
 // that differs. MT_IO.
 Status readCheckpoint(const std::string &path, Checkpoint &checkpoint);
+// Likewise for the bytes of the two files, which another process has sent.
+Status parseCheckpoint(const std::string &path, const std::string &manifest, std::vector<std::byte> file,
+                       Checkpoint &checkpoint);
 
 // Returns a name such as "step-000000000100".
 std::string checkpointName(int64_t step);
@@ -40,6 +45,9 @@ std::vector<int64_t> checkpointSteps(const std::string &folder);
 // Finds the newest checkpoint that verifies; false if there is none. `skipped` receives a line with the reason for each
 // newer checkpoint.
 bool findNewest(const std::string &folder, Checkpoint &checkpoint, std::vector<std::string> &skipped);
+
+// Additional bytes of a checkpoint: the header, the manifest, and partly filled blocks of the file system.
+inline constexpr uint64_t checkpointOverhead = 1 << 20;
 
 // Prefixes of temporary folders: for a save, and for a checkpoint that is being removed.
 inline constexpr const char *temporaryPrefix = ".tmp-", *removedPrefix = ".tmp-removed-";

@@ -16,10 +16,9 @@
 
 namespace mtrun {
 
-// Additional bytes of a checkpoint: the header, the manifest, and partly filled blocks of the file system.
-constexpr uint64_t overhead = 1 << 20;
-
 CheckpointFolder::~CheckpointFolder() {
+  if (!incarnation_.run.empty() && !keeps_ && checkpointSteps(folder_).empty() && stillOurs().ok())
+    disk_->unlink(descriptor_, incarnationFile);
   for (int descriptor : {descriptor_, lock_})
     if (descriptor >= 0)
       close(descriptor);
@@ -28,17 +27,21 @@ CheckpointFolder::~CheckpointFolder() {
 // Locks the folder itself: a lock file could be removed, and the next run would then lock a new file.
 Status CheckpointFolder::lock() {
   Status lockedElsewhere(MT_INVALID, "another run writes its checkpoints to " + folder_);
+  const std::string &supervisor = incarnation_.supervisor;
+  bool isSuccessor = !supervisor.empty() && readIncarnation(descriptor_).supervisor == supervisor;
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0)
     return {};
   if (errno == EWOULDBLOCK)
-    return lockedElsewhere;
+    return isSuccessor ? Status() : lockedElsewhere;
   // NFS can lock only files that are open for writing, so a file is locked there.
   lock_ = openat(descriptor_, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (lock_ < 0)
     return ioError("cannot write", folder_ + "/.lock", errno);
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0)
     return {};
-  return errno == EWOULDBLOCK ? lockedElsewhere : ioError("cannot lock", folder_ + "/.lock", errno);
+  if (errno == EWOULDBLOCK)
+    return isSuccessor ? Status() : lockedElsewhere;
+  return ioError("cannot lock", folder_ + "/.lock", errno);
 }
 
 static bool isNumber(std::string_view text) {
@@ -99,8 +102,28 @@ void CheckpointFolder::tidy() {
   }
 }
 
-Status CheckpointFolder::open(Disk &disk, const std::string &folder) {
+Status CheckpointFolder::claim(bool sameRun) {
+  Incarnation before = readIncarnation(descriptor_);
+  std::string supervisor = incarnation_.supervisor.empty() ? "-" : incarnation_.supervisor;
+  if (!sameRun || before.run.empty()) {
+    before.number = 0;
+    if (Status s = drawRun(before.run); !s.ok())
+      return s;
+  }
+  Incarnation own = {before.run, before.number + 1, supervisor};
+  if (Status s = writeIncarnation(*disk_, descriptor_, folder_, own); !s.ok())
+    return s;
+  incarnation_ = own;
+  return {};
+}
+
+Status CheckpointFolder::stillOurs() const {
+  return incarnation_.run.empty() ? Status() : expectIncarnation(descriptor_, folder_, incarnation_);
+}
+
+Status CheckpointFolder::open(Disk &disk, const std::string &folder, const std::string &supervisor) {
   disk_ = &disk;
+  incarnation_.supervisor = supervisor;
   folder_ = folder;
   while (folder_.size() > 1 && folder_.back() == '/')
     folder_.pop_back();
@@ -116,7 +139,10 @@ Status CheckpointFolder::open(Disk &disk, const std::string &folder) {
 }
 
 Status CheckpointFolder::write(Manifest manifest, std::vector<SafeTensor> tensors) const {
-  return writeCheckpoint(*disk_, descriptor_, folder_, std::move(manifest), std::move(tensors));
+  if (Status s = stillOurs(); !s.ok())
+    return s;
+  return writeCheckpoint(*disk_, descriptor_, folder_, std::move(manifest), std::move(tensors),
+                         [this] { return stillOurs(); });
 }
 
 Status CheckpointFolder::checkRoom(uint64_t bytes) const {
@@ -124,7 +150,7 @@ Status CheckpointFolder::checkRoom(uint64_t bytes) const {
   uint64_t free = disk_->freeBytes(descriptor_), want = 0;
   if (free == 0 && errno != 0)
     return ioError("cannot measure the free bytes in", folder_, errno);
-  if (__builtin_add_overflow(bytes, overhead, &want) || free < want)
+  if (__builtin_add_overflow(bytes, checkpointOverhead, &want) || free < want)
     return {MT_IO, "expected " + std::to_string(want) + " free bytes for a checkpoint in " + folder_ + ", found " +
                        std::to_string(free)};
   return {};
@@ -144,7 +170,7 @@ bool CheckpointFolder::remove(int64_t step) const {
 
 void CheckpointFolder::prune(int64_t keep, bool largest, const std::string &monitor, int64_t keptStep) const {
   std::vector<int64_t> steps = checkpointSteps(folder_);
-  if (static_cast<int64_t>(steps.size()) <= keep)
+  if (static_cast<int64_t>(steps.size()) <= keep || !stillOurs().ok())
     return;
   int64_t best = -1;
   double bestValue = 0;

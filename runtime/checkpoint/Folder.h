@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/checkpoint/Incarnation.h"
 
 #include <string>
 
@@ -14,16 +15,25 @@ public:
   CheckpointFolder() = default;
   CheckpointFolder(const CheckpointFolder &) = delete;
   CheckpointFolder &operator=(const CheckpointFolder &) = delete;
-  ~CheckpointFolder(); // releases the lock, as does the end of the process
+  // Releases the lock, as does the end of the process. A folder without checkpoints gets empty again, unless keep() was
+  // called.
+  ~CheckpointFolder();
 
   // Creates the folder if necessary, locks it, and removes the folders of unfinished saves. MT_IO; MT_INVALID: another
-  // run has locked it.
-  Status open(Disk &disk, const std::string &folder);
+  // run has locked it. `supervisor`: the name of the supervisor that started this process, or "". A process that the
+  // same supervisor started before may still have the lock, for instance while it is stopped; claim() then keeps it
+  // from writing.
+  Status open(Disk &disk, const std::string &folder, const std::string &supervisor = "");
+  // Makes this process the only one that writes to the folder. `sameRun`: it continues the run of the folder. MT_IO.
+  Status claim(bool sameRun);
+  // The run continues elsewhere although it has no checkpoint yet.
+  void keep() { keeps_ = true; }
+  const Incarnation &incarnation() const { return incarnation_; }
   // Names of checkpoints that are not checkpoints: links, and folders with other files. They are never removed.
   const std::vector<std::string> &strangers() const { return strangers_; }
   // Checks that the file system has room for a save of `bytes` bytes of variables. MT_IO with both numbers.
   Status checkRoom(uint64_t bytes) const;
-  // See writeCheckpoint().
+  // See writeCheckpoint(). MT_LOST: a later start of the run has claimed the folder.
   Status write(Manifest manifest, std::vector<SafeTensor> tensors) const;
   // Removes all checkpoints except the newest `keep`, the checkpoint of step `keptStep`, and the best, which has the
   // smallest (`largest`: the largest) value of the monitored metric in its manifest.
@@ -39,11 +49,14 @@ public:
 
 private:
   Status lock();
+  Status stillOurs() const;
   void tidy();
   bool remove(int64_t step) const;
 
   Disk *disk_ = nullptr;
   std::string folder_;
+  Incarnation incarnation_; // its run is "" before claim()
+  bool keeps_ = false;
   std::vector<std::string> strangers_;
   int descriptor_ = -1, lock_ = -1; // the folder; the locked file, if the file system cannot lock folders
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Resume.h"
 #include "runtime/checkpoint/Variables.h"
-#include "runtime/device/Greeting.h"
+#include "runtime/support/greeting.h"
 #include "runtime/support/hash_text.h"
 
 namespace mtrun {

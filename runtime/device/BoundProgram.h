@@ -39,6 +39,7 @@ struct BoundStep {
   bool usesRows;
   bool isUpdate;    // accesses only state that devices share, and no arena
   bool once;        // runs only after the last micro-batch
+  bool writes;      // writes variables
   uint32_t index;   // index of the program's step
   uint32_t threads; // threads per block, on devices with blocks; else 0
   bool hasPartials; // on devices with blocks: uses memory for partial sums, which one launch at a time may use
@@ -67,6 +68,7 @@ struct alignas(64) DeviceProgram {
   std::vector<BoundSegment> segments;
   std::vector<void *> pointers;
   std::vector<uint64_t> sizes; // maximum bytes of the memory at each pointer
+  std::vector<bool> written;   // of each pointer: the launch writes a variable there
   std::vector<SignaturePatch> patches;
 
   // Returns the number of micro-batches for `rows` valid rows; at least 1.

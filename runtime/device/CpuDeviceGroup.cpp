@@ -308,6 +308,8 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   auto run = [&](const BoundStep &step) {
     if (!step.kernel) {
       allReduce(program, step.allReduce, active, worker, {track, step.index});
+    } else if (step.writes && exchange_ && exchange_->failed()) {
+      // the variables stay as they were before this run
     } else if (!step.usesRows || params.rows > 0) {
       launch(step, params, worker);
       if constexpr (traced)

@@ -25,6 +25,15 @@ public:
     pending_.push_back({step, false, std::move(ranges), allReduces_});
   }
 
+  // A barrier comes before the next step.
+  void barrier() { barrierDue_ = true; }
+
+  // Everything before this step has ended, all-reduces too.
+  void commit(uint32_t step) {
+    uint32_t needs = flush(pending_.size());
+    add({step, true, needs, false});
+  }
+
   void launch(uint32_t step, const BoundStep &bound, std::vector<Range> ranges) {
     size_t end = pending_.size();
     while (end > 0 && !share(pending_[end - 1].ranges, ranges))
@@ -91,20 +100,81 @@ private:
   bool barrierDue_ = false; // a step with a barrier was deferred, or an update has run
 };
 
+// Moves the steps that write variables to the end, after the last all-reduce, as far as no later step needs their
+// results.
+class Committer {
+public:
+  Committer(const DeviceProgram &program, const RangesOf &rangesOf) : program_(program), rangesOf_(rangesOf) {
+    for (size_t i = 0; i < program.steps.size(); ++i)
+      if (!program.steps[i].kernel)
+        lastAllReduce_ = i + 1;
+  }
+
+  ExchangeOrder order() {
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const BoundStep &step = program_.steps[i];
+      std::vector<Range> ranges = rangesOf_(step);
+      if (step.writes && i < lastAllReduce_) {
+        if (step.waits) // it ordered the launches around it too
+          orderer_.barrier();
+        deferred_.push_back({static_cast<uint32_t>(i), std::move(ranges)});
+        continue;
+      }
+      size_t end = deferred_.size();
+      while (end > 0 && !share(deferred_[end - 1].ranges, ranges))
+        --end;
+      if (i >= lastAllReduce_ && step.writes)
+        end = deferred_.size();
+      release(end, i < lastAllReduce_);
+      if (i >= lastAllReduce_ && step.writes && lastAllReduce_ > 0)
+        orderer_.commit(static_cast<uint32_t>(i));
+      else
+        add(static_cast<uint32_t>(i), std::move(ranges));
+    }
+    release(deferred_.size(), false);
+    return {orderer_.finish(program_), std::move(early_)};
+  }
+
+private:
+  struct Deferred {
+    uint32_t step;
+    std::vector<Range> ranges;
+  };
+
+  void add(uint32_t step, std::vector<Range> ranges) {
+    if (program_.steps[step].kernel)
+      orderer_.launch(step, program_.steps[step], std::move(ranges));
+    else
+      orderer_.allReduce(step, std::move(ranges));
+  }
+
+  // Adds the first `end` deferred steps.
+  void release(size_t end, bool isEarly) {
+    for (size_t i = 0; i < end; ++i) {
+      orderer_.barrier();
+      if (isEarly) {
+        early_.push_back(deferred_[i].step);
+        add(deferred_[i].step, std::move(deferred_[i].ranges));
+      } else {
+        orderer_.commit(deferred_[i].step);
+      }
+      orderer_.barrier();
+    }
+    deferred_.erase(deferred_.begin(), deferred_.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+
+  const DeviceProgram &program_;
+  const RangesOf &rangesOf_;
+  size_t lastAllReduce_ = 0; // the number of steps up to it
+  std::vector<Deferred> deferred_;
+  std::vector<uint32_t> early_;
+  Orderer orderer_;
+};
+
 } // namespace
 
-std::vector<OrderedStep> overlapExchanges(const DeviceProgram &program,
-                                          const std::function<std::vector<Range>(const BoundStep &step)> &rangesOf) {
-  Orderer orderer;
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    const BoundStep &step = program.steps[i];
-    auto index = static_cast<uint32_t>(i);
-    if (step.kernel)
-      orderer.launch(index, step, rangesOf(step));
-    else
-      orderer.allReduce(index, rangesOf(step));
-  }
-  return orderer.finish(program);
+ExchangeOrder overlapExchanges(const DeviceProgram &program, const RangesOf &rangesOf) {
+  return Committer(program, rangesOf).order();
 }
 
 } // namespace mtrun

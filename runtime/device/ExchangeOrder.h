@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The order of a program's steps if a thread of its own runs the all-reduces between processes: launches that do not
-// access the memory of an all-reduce run meanwhile, and updates of variables that need it are deferred. The order
-// depends only on the memory ranges that the steps access.
+// access the memory of an all-reduce run meanwhile, and updates of variables that need it are deferred. No variable is
+// written before the last all-reduce has ended, so that after the loss of a process the variables of the others are of
+// one step. The order depends only on the memory ranges that the steps access.
 #pragma once
 
 #include "runtime/device/BoundProgram.h"
@@ -20,8 +21,15 @@ struct OrderedStep {
   bool inPlace;   // for an all-reduce: the next step needs it, so the other thread does not run it
 };
 
-// `rangesOf` returns the memory that a step accesses: buffers of a launch, or partial sum and result of an all-reduce.
-std::vector<OrderedStep> overlapExchanges(const DeviceProgram &program,
-                                          const std::function<std::vector<Range>(const BoundStep &step)> &rangesOf);
+// Returns the memory that a step accesses: buffers of a launch, or partial sum and result of an all-reduce.
+using RangesOf = std::function<std::vector<Range>(const BoundStep &step)>;
+
+struct ExchangeOrder {
+  std::vector<OrderedStep> steps;
+  // Steps that write variables before the last all-reduce has ended, because later steps need their results.
+  std::vector<uint32_t> early;
+};
+
+ExchangeOrder overlapExchanges(const DeviceProgram &program, const RangesOf &rangesOf);
 
 } // namespace mtrun

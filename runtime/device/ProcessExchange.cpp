@@ -5,6 +5,7 @@
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 
 namespace mtrun {
@@ -12,15 +13,59 @@ namespace {
 
 constexpr size_t mostPosted = 4096; // all-reduces of a program for which no memory is allocated in a run
 
+// A part of a variable that a program writes before its last all-reduce has ended.
+struct Early {
+  std::byte *memory;
+  uint64_t bytes;
+};
+
 class PreparedOrder : public PreparedProgram {
 public:
   std::vector<OrderedStep> steps;
   size_t posted = 0;
+  std::vector<Early> early;
+  std::vector<std::byte> before; // the values of `early` before the run
+
+  void save() {
+    std::byte *to = before.data();
+    for (const Early &each : early)
+      to = std::copy_n(each.memory, each.bytes, to);
+  }
+  void undo() const {
+    const std::byte *from = before.data();
+    for (const Early &each : early) {
+      std::copy_n(from, each.bytes, each.memory);
+      from += each.bytes;
+    }
+  }
 };
+
+PreparedOrder &preparedOf(const BoundProgram &program) { return static_cast<PreparedOrder &>(*program.prepared); }
+
+// Adds the parts of variables that a step writes.
+void addWritten(const DeviceProgram &device, const BoundStep &step, std::vector<Early> &early) {
+  for (const BoundSegment &segment : std::span(step.segments, step.segmentCount))
+    for (void *const *buffer = segment.buffers; buffer != segment.buffers + segment.bufferCount; ++buffer)
+      if (auto place = static_cast<size_t>(buffer - device.pointers.data()); device.written[place])
+        early.push_back({static_cast<std::byte *>(*buffer), device.sizes[place]});
+}
+
+// In micro-batches all steps run in the plan's order.
+std::vector<uint32_t> earlyInOrder(const DeviceProgram &device) {
+  std::vector<uint32_t> early, writers;
+  for (uint32_t i = 0; i < device.steps.size(); ++i) {
+    if (!device.steps[i].kernel)
+      early = writers;
+    if (device.steps[i].writes)
+      writers.push_back(i);
+  }
+  return early;
+}
 
 HostCommunicator::Watch watchOf(ProcessGroup &group) {
   HostCommunicator::Watch watch;
-  watch.timeout = group.timeout();
+  // The group names the process that the others wait for, so its message comes first.
+  watch.timeout = group.timeout() + 3;
   watch.check = [&group] { return group.check(); };
   watch.lose = [&group](std::string message) { return group.lose(std::move(message)); };
   watch.title = [&group](int process) { return group.title(process); };
@@ -65,11 +110,21 @@ void ProcessExchange::measure(const Plan &plan) {
 
 Status ProcessExchange::prepare(BoundProgram &program) {
   auto prepared = std::make_unique<PreparedOrder>();
-  if (program.devices[0].phases.empty())
-    prepared->steps =
-        overlapExchanges(program.devices[0], [&](const BoundStep &step) { return rangesOf(program, step); });
+  const DeviceProgram &device = program.devices[0];
+  ExchangeOrder order;
+  if (device.phases.empty())
+    order = overlapExchanges(device, [&](const BoundStep &step) { return rangesOf(program, step); });
+  else
+    order.early = earlyInOrder(device);
+  prepared->steps = std::move(order.steps);
+  size_t bytes = 0;
+  for (uint32_t step : order.early)
+    addWritten(device, device.steps[step], prepared->early);
+  for (const Early &each : prepared->early)
+    bytes += each.bytes;
+  prepared->before.resize(bytes);
   for (const OrderedStep &step : prepared->steps)
-    prepared->posted += !program.devices[0].steps[step.step].kernel && !step.inPlace;
+    prepared->posted += !device.steps[step.step].kernel && !step.inPlace;
   bool posts = prepared->posted > 0;
   program.prepared = std::move(prepared);
   if (!posts || threadStarted_)
@@ -79,11 +134,16 @@ Status ProcessExchange::prepare(BoundProgram &program) {
 }
 
 const std::vector<OrderedStep> &ProcessExchange::order(const BoundProgram &program) {
-  return static_cast<const PreparedOrder &>(*program.prepared).steps;
+  return preparedOf(program).steps;
 }
 
 void ProcessExchange::begin(const BoundProgram &program, int64_t samples) {
   group_.begin();
+  if (status_.ok())
+    status_ = group_.check();
+  if (!status_.ok())
+    failed_ = true;
+  preparedOf(program).save();
   program_ = &program;
   active_ = program.activeDevices(samples);
   receivedBefore_ = communicator_.received();
@@ -93,6 +153,7 @@ void ProcessExchange::begin(const BoundProgram &program, int64_t samples) {
 void ProcessExchange::run(uint32_t index) {
   if (!status_.ok())
     return;
+  group_.beginPart();
   const ReduceTree &tree = *program_->tree;
   const BoundAllReduce &reduce = program_->allReduces[index];
   auto add = [&](const float *a, const float *b, float *out, int64_t elements) {
@@ -100,6 +161,8 @@ void ProcessExchange::run(uint32_t index) {
   };
   status_ = communicator_.allReduce({reduce.elements, active_, reduce.partials[0], reduce.results[0], staging_},
                                     tree.sums[static_cast<size_t>(active_)], add);
+  if (!status_.ok())
+    failed_.store(true, std::memory_order_release);
 }
 
 // Every process sends its rows of each output to all others.
@@ -132,11 +195,13 @@ Status ProcessExchange::gatherOutputs(const StepArguments &arguments) {
 }
 
 const Status &ProcessExchange::finish(const StepArguments &arguments) {
-  thread_.wait(static_cast<const PreparedOrder &>(*program_->prepared).posted);
+  thread_.wait(preparedOf(*program_).posted);
   if (status_.ok())
     status_ = gatherOutputs(arguments);
   if (status_.ok())
     group_.end();
+  else
+    preparedOf(*program_).undo();
   return status_;
 }
 

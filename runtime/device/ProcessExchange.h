@@ -10,6 +10,7 @@
 #include "runtime/device/ProcessGroup.h"
 #include "runtime/plan/Plan.h"
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -37,7 +38,10 @@ public:
   void wait(uint32_t posted) { thread_.wait(posted); }
   // Runs an all-reduce in the calling thread, after all that were posted have ended.
   void run(uint32_t allReduce);
-  // Ends a run: gives all processes the output rows of each. Returns the first failure of this or an earlier run.
+  // Returns true if an all-reduce of this or an earlier run has failed: a step that writes variables is left out.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // Ends a run: gives all processes the output rows of each. Returns the first failure of this or an earlier run. After
+  // a failure the variables are as before the run.
   const Status &finish(const StepArguments &arguments);
 
   uint64_t received() const { return communicator_.received(); }
@@ -56,6 +60,7 @@ private:
   uint64_t receivedBefore_ = 0;
   std::vector<HostCommunicator::Message> messages_;
   Status status_; // written by the thread that runs all-reduces
+  std::atomic<bool> failed_ = false;
   bool threadStarted_ = false;
   ExchangeThread thread_; // ends before the other members
 };

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connects the processes of a session. Each process connects to process 0, completes the handshake (Greeting.h), sends
+// Connects the processes of a session. Each process connects to process 0, completes the handshake (greeting.h), sends
 // 'h' with its number, device and settings, and receives the name of process 0 when all are connected. Process 0
 // handles all connections concurrently: a connection that sends nothing or invalid data uses a descriptor until its
 // timeout, and delays no process of the run. Its data is neither interpreted nor printed.
 #include "runtime/device/ProcessGroup.h"
 
-#include "runtime/device/Secret.h"
-#include "runtime/device/Socket.h"
+#include "runtime/support/secret.h"
+#include "runtime/support/socket.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
@@ -27,7 +28,7 @@ using namespace std::chrono_literals;
 constexpr auto between = 20ms; // interval between attempts to connect
 // timeout of an unidentified connection, and of retries after process 0 refused the secret
 constexpr auto shortly = 3s;
-constexpr size_t maxStrangers = 128; // above this number the oldest connection is closed
+constexpr size_t maxStrangers = 128; // above this number and that of processes the oldest connection is closed
 constexpr size_t minSecretBytes = 16;
 
 bool sendNow(int socket, const std::string &bytes) {
@@ -57,10 +58,11 @@ Status ProcessGroup::connectAll() {
                             " bytes, the same in all processes, for the rendezvous " + options_.rendezvous +
                             " (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found " +
                             (options_.secret.empty() ? "none" : std::to_string(options_.secret.size()) + " bytes")};
-  auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                     std::chrono::duration<double>(std::min(options_.timeout, 1e6)));
+  auto deadline = limit();
   if (options_.process != 0)
     return connect(deadline);
+  if (Status status = raiseLimit(); !status.ok())
+    return status;
   int listening = -1;
   if (Status status = listen(listening); !status.ok())
     return status;
@@ -71,6 +73,23 @@ Status ProcessGroup::connectAll() {
       ::close(stranger.socket);
   strangers_.clear();
   return status;
+}
+
+// Process 0 has a descriptor per process, and some for strangers. A soft limit that is too low is raised.
+Status ProcessGroup::raiseLimit() const {
+  constexpr rlim_t others = 64; // files, libraries, MPI, and the first strangers
+  const rlim_t needed = static_cast<rlim_t>(options_.processes) + others;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed + maxStrangers)
+    return {};
+  limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, needed + maxStrangers));
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
+    return {};
+  return {MT_INVALID, "expected " + std::to_string(needed) + " open files for the connections of " +
+                          std::to_string(options_.processes) + " processes, found a limit of " +
+                          std::to_string(limit.rlim_cur) + " for process 0; raise it with: ulimit -n " +
+                          std::to_string(needed)};
 }
 
 Status ProcessGroup::listen(int &socket) {
@@ -121,6 +140,8 @@ Status ProcessGroup::accept(int listening, Clock::time_point deadline) {
     if (some && waits[0].revents)
       if (Status status = welcome(listening); !status.ok())
         return lose(status.message(), status.code());
+    for (Connection &connection : connections_)
+      receive(connection);
     if (Status status = check(); !status.ok())
       return status;
     if (Clock::now() >= deadline)
@@ -147,7 +168,7 @@ Status ProcessGroup::welcome(int listening) {
       ::close(socket);
       return status;
     }
-    if (strangers_.size() >= maxStrangers) {
+    if (strangers_.size() >= maxStrangers + static_cast<size_t>(options_.processes)) {
       auto oldest = std::find_if(strangers_.begin(), strangers_.end(),
                                  [](const Stranger &each) { return each.greeting.state() != Greeting::State::Known; });
       if (oldest != strangers_.end()) {
@@ -270,7 +291,9 @@ Status ProcessGroup::connect(Clock::time_point deadline) {
       return status;
     if (Clock::now() >= limit)
       return lose("expected process 0 to answer within " + patience() + ", found nothing");
-    receive(first, millisecondsTo(limit));
+    pollfd waits = {first.socket, POLLIN, 0};
+    if (poll(&waits, 1, millisecondsTo(limit)) > 0)
+      receive(first);
   }
   return {};
 }

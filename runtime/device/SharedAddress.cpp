@@ -4,8 +4,8 @@
 // secret, and its addresses. Each process uses the first address that it can reach.
 #include "runtime/device/SharedAddress.h"
 
-#include "runtime/device/Secret.h"
-#include "runtime/device/Socket.h"
+#include "runtime/support/secret.h"
+#include "runtime/support/socket.h"
 #include "runtime/support/text.h"
 
 #include <algorithm>
@@ -14,8 +14,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <ifaddrs.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <thread>
@@ -41,16 +39,6 @@ Text textOf(const std::string &string) {
 
 std::string stringOf(const Text &text) { return {text.data(), strnlen(text.data(), text.size())}; }
 
-std::string hexadecimal(const std::string &bytes) {
-  std::string text;
-  for (char byte : bytes) {
-    char digits[3];
-    snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(byte));
-    text += digits;
-  }
-  return text;
-}
-
 // Returns a text that processes have in common if they can connect by names of Linux's abstract sockets: the boot of
 // the host, and its network namespace.
 std::string hostText() {
@@ -61,30 +49,6 @@ std::string hostText() {
   }
   (void)readlink("/proc/self/ns/net", network, sizeof network - 1);
   return std::string(boot) + network;
-}
-
-// Returns the numeric addresses of this host that other hosts may reach.
-std::vector<std::string> hostAddresses() {
-  std::vector<std::string> addresses;
-  ifaddrs *interfaces = nullptr;
-  if (getifaddrs(&interfaces) != 0)
-    return addresses;
-  for (ifaddrs *each = interfaces; each; each = each->ifa_next) {
-    int family = each->ifa_addr ? each->ifa_addr->sa_family : AF_UNSPEC;
-    if (family != AF_INET && family != AF_INET6)
-      continue;
-    const auto *six = reinterpret_cast<const sockaddr_in6 *>(each->ifa_addr);
-    const auto *four = reinterpret_cast<const sockaddr_in *>(each->ifa_addr);
-    if (family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) || IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr)
-                           : ntohl(four->sin_addr.s_addr) >> 24 == 127)
-      continue;
-    char name[NI_MAXHOST];
-    if (getnameinfo(each->ifa_addr, family == AF_INET ? sizeof *four : sizeof *six, name, sizeof name, nullptr, 0,
-                    NI_NUMERICHOST) == 0)
-      addresses.push_back(family == AF_INET ? name : "[" + std::string(name) + "]");
-  }
-  freeifaddrs(interfaces);
-  return addresses;
 }
 
 class Sharing {
@@ -138,14 +102,11 @@ Status listenAnywhere(std::string &rendezvous, std::string &places) {
   if (Status six = listenAt("tcp:[::]:0", socket); !six.ok())
     if (Status four = listenAt("tcp:0.0.0.0:0", socket); !four.ok())
       return four;
-  sockaddr_storage storage = {};
-  socklen_t size = sizeof storage;
-  if (getsockname(socket, reinterpret_cast<sockaddr *>(&storage), &size) != 0)
+  int port = portOf(socket);
+  if (port == 0)
     return {MT_IO, std::string("cannot find the port of a socket: ") + std::strerror(errno)};
-  in_port_t port = storage.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6 *>(&storage)->sin6_port
-                                                 : reinterpret_cast<sockaddr_in *>(&storage)->sin_port;
   for (const std::string &address : hostAddresses())
-    places += "tcp:" + address + ":" + std::to_string(ntohs(port)) + "\n";
+    places += "tcp:" + address + ":" + std::to_string(port) + "\n";
   rendezvous = "fd:" + std::to_string(socket);
   return {};
 }

@@ -31,6 +31,7 @@ Status Fit::run() {
          "; --more-epochs N continues");
   while (!nothingLeft() && !stop_)
     if (Status s = runEpoch(); !s.ok()) {
+      rescue(s);
       if (saver_.writes())
         (void)saver_.finish();
       return s;
@@ -60,7 +61,11 @@ Status Fit::finish() {
       save(std::nullopt);
     status = saver_.finish();
     saved = status.ok();
+    if (!saved && rescue_.opened())
+      keepInMemory();
   }
+  if (status.ok() && (saved || !stop_))
+    rescue_.remove();
   if (status.ok())
     status = fileError_;
   if (status.ok())
@@ -251,11 +256,15 @@ void Fit::updateCallbacks() {
   }
 }
 
-void Fit::save(std::optional<double> monitored, bool finite) {
+void Fit::keepState() {
   state_.sums = train_.running().sums();
   state_.totals = train_.running().totals();
   state_.scheduledRate = rate_.isVariable() ? std::numeric_limits<double>::quiet_NaN() : rate_.now();
   callbacks_.keep(state_);
+}
+
+void Fit::save(std::optional<double> monitored, bool finite) {
+  keepState();
   saver_.save(state_, monitored, finite, options_.restore_best ? callbacks_.bestStep() : -1);
 }
 

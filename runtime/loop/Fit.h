@@ -8,6 +8,7 @@
 #include "runtime/loop/EpochFile.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/loop/Rate.h"
+#include "runtime/loop/Rescue.h"
 #include "runtime/loop/Saver.h"
 #include "runtime/receipt/Launches.h"
 #include "runtime/receipt/Recorder.h"
@@ -50,6 +51,9 @@ private:
 
   // FitTogether.cpp
   Status openSaver();
+  Status resume(const mtrun_checkpoint_options &checkpoint);
+  void rescue(const Status &why); // keeps the variables in memory after the loss of a process
+  void keepInMemory();
   Status agree(const mtrun_dataset &data, const LoopState &state, int64_t seed); // compares the processes
   // Returns true if the run must stop. `now`: process 0 says in this call whether; all processes pass the same.
   bool mustStop(bool now = false);
@@ -67,6 +71,7 @@ private:
   void updateCallbacks();
   std::span<const double> watched() const; // the values that this epoch has
   void report(bool epochEnd);
+  void keepState(); // completes state_ for a checkpoint
   // `finite`: the caller has checked that the variables are finite.
   void save(std::optional<double> monitored, bool finite = false);
   void note(const std::string &line) const;
@@ -85,6 +90,7 @@ private:
   Recorder receipt_;
   LaunchDigests launches_;
   const Receipt *expected_ = nullptr;             // the receipt to compare with, or null
+  Rescue rescue_;
   std::unique_ptr<mtrun_dataset> kept_, held_;    // the parts of a split, or null
   std::unique_ptr<mtrun_dataset> validationData_; // the samples of options.validation_steps
   EpochLoop train_, validation_;

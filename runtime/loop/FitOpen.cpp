@@ -184,7 +184,7 @@ Status Fit::openCallbacks() {
   // A user who asks for more epochs, or turns early stopping off, wants a run to continue that had stopped early.
   state_.stoppedEarly = state_.stoppedEarly && callbacks_.early() && !options_.more_epochs;
   if (options_.restore_best && callbacks_.early()->seen()) {
-    std::string folder = saver_.resumedFrom().substr(0, saver_.resumedFrom().rfind('/'));
+    std::string folder = saver_.bestFolder();
     if (!best_.load(*session_, folder + "/" + checkpointName(callbacks_.bestStep())))
       note("no checkpoint in " + folder +
            " has the best variables; only the variables of a better epoch could be restored");

@@ -22,26 +22,66 @@ template <typename T> static std::string valueText(const T &value) {
     return std::to_string(value);
 }
 
-// Process 0 alone reads the folder and writes checkpoints; the other processes read the checkpoint that it selected.
+// Process 0 alone reads the folder of checkpoints and writes to it. It may find none and another process one, of the
+// last step before a loss.
 Status Fit::openSaver() {
   Session &session = *session_;
   bool first = session.process() == 0;
   mtrun_checkpoint_options checkpoint;
   if (Status s = MTRUN_READ_OPTIONS(mtrun_checkpoint_options, force, options_.checkpoint, checkpoint); !s.ok())
     return s;
+  if (!first) {
+    options_.history_json = options_.history_csv = options_.epoch_file = nullptr;
+    checkpoint.folder = checkpoint.resume = nullptr;
+  }
   auto tell = [this](const std::string &line) { note(line); };
-  if (options_.checkpoint && first)
-    if (Status s = saver_.open(*session_, checkpoint, tell, state_); !s.ok())
+  if (options_.checkpoint || !first)
+    if (Status s = saver_.open(session, checkpoint, tell); !s.ok())
       return s;
-  if (session.processes() == 1)
-    return {};
-  std::string from = saver_.resumedFrom();
-  if (Status s = session.broadcast(from); !s.ok() || first)
+  if (Status s = rescue_.open(session, saver_, checkpoint.rescue, [this](const std::string &line) { warn(line); });
+      !s.ok())
     return s;
-  options_.history_json = options_.history_csv = options_.epoch_file = nullptr;
-  checkpoint.folder = nullptr;
-  checkpoint.resume = from.c_str();
-  return from.empty() ? Status() : saver_.open(*session_, checkpoint, tell, state_);
+  return resume(checkpoint);
+}
+
+Status Fit::resume(const mtrun_checkpoint_options &checkpoint) {
+  Session &session = *session_;
+  bool first = session.process() == 0, found = false, together = session.processes() > 1;
+  auto tell = [this](const std::string &line) { note(line); };
+  Checkpoint from;
+  if (first)
+    if (Status s = saver_.find(tell, from, found); !s.ok())
+      return s;
+  std::string newest = saver_.resumesNewest() ? "newest" : "";
+  if (Status s = together ? session.broadcast(newest) : Status(); !s.ok())
+    return s;
+  if (together && !session.sharesBytes()) { // GPUs: all read the checkpoint that process 0 has selected
+    std::string path = found ? from.path : "";
+    if (Status s = session.broadcast(path); !s.ok())
+      return s;
+    found = !path.empty();
+    if (Status s = first || !found ? Status() : readCheckpoint(path, from); !s.ok())
+      return s;
+  } else if (Status s = rescue_.shareNewest(session, from, found, !newest.empty()); !s.ok()) {
+    return s;
+  }
+  if (!found && saver_.resumesNewest())
+    tell("no checkpoint in " + std::string(checkpoint.folder) + ": beginning at step 0");
+  return found ? saver_.adopt(from, tell, state_) : Status();
+}
+
+void Fit::rescue(const Status &why) {
+  if (why.code() == MT_LOST && rescue_.opened() && state_.step > 0)
+    keepInMemory();
+}
+
+void Fit::keepInMemory() {
+  keepState();
+  saver_.keepFolder();
+  Status status = rescue_.keep(*session_, saver_.manifestOf(state_, std::nullopt));
+  note(status.ok() ? "the variables after step " + std::to_string(state_.step) + " are in " + rescue_.path() +
+                         "; --resume auto continues with them"
+                   : "the variables were not kept: " + status.message());
 }
 
 // Compares all that the bits of a run depend on, except for the plan and the seed, which the session has compared.

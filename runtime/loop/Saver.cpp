@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/Saver.h"
+#include "runtime/support/launcher.h"
 #include "runtime/support/suggest.h"
 
 #include <cmath>
 
 namespace mtrun {
 
-Status Saver::open(Session &session, const mtrun_checkpoint_options &options,
-                   const std::function<void(const std::string &)> &note, LoopState &state) {
+// Returns the name of the supervisor that started this process; "" if there is none.
+static std::string supervisorName() {
+  const char *text = environmentVariable(supervisorVariable);
+  std::string_view all = text ? text : "";
+  return std::string(all.substr(0, all.find(' ')));
+}
+
+Status Saver::open(Session &session, const mtrun_checkpoint_options &options, const Note &note) {
   session_ = &session;
   options_ = options;
   if (options.keep < 0 || options.every_steps < 0 || options.every_epochs < 0 || !(options.every_seconds >= 0) ||
@@ -20,25 +27,27 @@ Status Saver::open(Session &session, const mtrun_checkpoint_options &options,
   if (!options.every_steps && !options.every_epochs && options.every_seconds == 0)
     options_.every_epochs = 1;
   if (options.folder) {
-    if (Status s = folder_.open(disk_, options.folder); !s.ok())
+    if (Status s = folder_.open(disk_, options.folder, supervisorName()); !s.ok())
       return s;
     for (const std::string &name : folder_.strangers())
       note(folder_.path() + "/" + name + " is a link, or has other files in it: it stays as it is");
     opened_ = true;
   }
-  if (options.resume)
-    return resume(options.resume, note, state);
+  resume_ = options.resume ? options.resume : "";
   std::vector<int64_t> steps = opened_ ? checkpointSteps(folder_.path()) : std::vector<int64_t>();
-  if (!steps.empty())
+  if (!steps.empty() && resume_.empty())
     return {MT_INVALID, folder_.path() + " holds the checkpoints of a run that came to step " +
                             std::to_string(steps.front()) +
                             "; expected another folder, or to resume it (--resume auto)"};
-  return {};
+  return opened_ ? folder_.claim(resumesNewest()) : Status();
 }
 
+bool Saver::resumesNewest() const { return resume_ == "auto"; }
+
+std::string Saver::bestFolder() const { return opened_ ? folder_.path() : from_.substr(0, from_.rfind('/')); }
+
 // Renames newer checkpoints that do not verify, because this run will write checkpoints of the same names.
-void Saver::setAside(const std::vector<std::string> &skipped, int64_t resumedStep,
-                     const std::function<void(const std::string &)> &note) const {
+void Saver::setAside(const std::vector<std::string> &skipped, int64_t resumedStep, const Note &note) const {
   for (const std::string &line : skipped)
     note(line);
   for (int64_t step : checkpointSteps(folder_.path()))
@@ -47,31 +56,38 @@ void Saver::setAside(const std::vector<std::string> &skipped, int64_t resumedSte
         note("kept the damaged checkpoint as " + aside);
 }
 
-Status Saver::resume(const std::string &what, const std::function<void(const std::string &)> &note, LoopState &state) {
-  Checkpoint checkpoint;
-  if (what == "auto") {
-    if (!opened_)
-      return {MT_INVALID, "resume auto: expected a folder of checkpoints (--checkpoint DIR), found none"};
-    std::vector<std::string> skipped;
-    if (!findNewest(folder_.path(), checkpoint, skipped)) {
-      if (skipped.empty())
-        return note("no checkpoint in " + folder_.path() + ": beginning at step 0"), Status();
-      std::string lines;
-      for (const std::string &line : skipped)
-        lines += "\n" + line;
-      return {MT_CORRUPT, "resume auto: none of the " + std::to_string(skipped.size()) + " checkpoints in " +
-                              folder_.path() + " verifies" + lines};
-    }
-    setAside(skipped, checkpoint.manifest.state.step, note);
-  } else if (Status s = readCheckpoint(what, checkpoint); !s.ok()) {
-    return s.code() == MT_IO ? Status(MT_IO, s.message() + didYouMean(what, {"auto"})) : s;
+Status Saver::find(const Note &note, Checkpoint &checkpoint, bool &found) const {
+  found = false;
+  if (resume_.empty())
+    return {};
+  if (!resumesNewest()) {
+    Status s = readCheckpoint(resume_, checkpoint);
+    found = s.ok();
+    return s.code() == MT_IO ? Status(MT_IO, s.message() + didYouMean(resume_, {"auto"})) : s;
   }
+  if (!opened_)
+    return {MT_INVALID, "resume auto: expected a folder of checkpoints (--checkpoint DIR), found none"};
+  std::vector<std::string> skipped;
+  found = findNewest(folder_.path(), checkpoint, skipped);
+  if (found) {
+    setAside(skipped, checkpoint.manifest.state.step, note);
+    return {};
+  }
+  std::string lines;
+  for (const std::string &line : skipped)
+    lines += "\n" + line;
+  return skipped.empty() ? Status()
+                         : Status(MT_CORRUPT, "resume auto: none of the " + std::to_string(skipped.size()) +
+                                                  " checkpoints in " + folder_.path() + " verifies" + lines);
+}
+
+Status Saver::adopt(const Checkpoint &checkpoint, const Note &note, LoopState &state) {
   int64_t step = checkpoint.manifest.state.step;
   if (opened_ && !checkpointSteps(folder_.path()).empty() && checkpointSteps(folder_.path()).front() > step) {
     if (!options_.force)
       return {MT_INVALID, folder_.path() + " holds checkpoints up to step " +
                               std::to_string(checkpointSteps(folder_.path()).front()) + ", after step " +
-                              std::to_string(step) + " of " + what +
+                              std::to_string(step) + " of " + resume_ +
                               "; expected another folder to save in, or --force, which removes them"};
     folder_.removeAfter(step);
   }
@@ -125,9 +141,7 @@ int64_t Saver::stepsUntilDue(int64_t step) const {
 
 bool Saver::dueAfterEpoch(int64_t epochs) { return options_.every_epochs > 0 && epochs % options_.every_epochs == 0; }
 
-void Saver::save(const LoopState &state, std::optional<double> monitored, bool finite, int64_t keptStep) {
-  if (has(state))
-    return;
+Manifest Saver::manifestOf(const LoopState &state, std::optional<double> monitored) const {
   Manifest manifest;
   const Plan &plan = session_->plan();
   manifest.model = plan.tables().model() ? plan.tables().model()->str() : "";
@@ -137,6 +151,13 @@ void Saver::save(const LoopState &state, std::optional<double> monitored, bool f
   manifest.state = state;
   manifest.monitor = monitor_;
   manifest.monitored = monitored;
+  return manifest;
+}
+
+void Saver::save(const LoopState &state, std::optional<double> monitored, bool finite, int64_t keptStep) {
+  if (has(state))
+    return;
+  Manifest manifest = manifestOf(state, monitored);
   // Reports the error of the save before this one. An error of this save is reported by the next save or by finish().
   writer_->wait();
   if (Status s = writer_->takeError(); !s.ok())

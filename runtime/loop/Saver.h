@@ -17,10 +17,20 @@ namespace mtrun {
 
 class Saver {
 public:
-  // Opens the folder and resumes the checkpoint that `options` select: sets the session's variables and seed, and
-  // `state`, which otherwise stays unchanged. Calls `note` with a line for each checkpoint that was skipped or resumed.
-  Status open(Session &session, const mtrun_checkpoint_options &options,
-              const std::function<void(const std::string &)> &note, LoopState &state);
+  using Note = std::function<void(const std::string &)>;
+
+  // Opens the folder. Calls `note` with a line for each folder inside that is no checkpoint.
+  Status open(Session &session, const mtrun_checkpoint_options &options, const Note &note);
+  // Finds the checkpoint that the options select. Calls `note` with a line for each checkpoint that was skipped.
+  Status find(const Note &note, Checkpoint &checkpoint, bool &found) const;
+  // Resumes a checkpoint: sets the session's variables and seed, and `state`.
+  Status adopt(const Checkpoint &checkpoint, const Note &note, LoopState &state);
+  bool resumesNewest() const; // "auto": the newest of the run
+  // The run whose checkpoints are in the folder; its name is "" without a folder.
+  const Incarnation &incarnation() const { return folder_.incarnation(); }
+  void keepFolder() { folder_.keep(); }
+  // Returns the folder where the checkpoint of the best epoch is.
+  std::string bestFolder() const;
   bool resumed() const { return resumed_; }
   const std::string &resumedFrom() const { return from_; }
   // Compares the data with the data of the checkpoint. A difference is an error; with `force` the epoch begins again.
@@ -39,19 +49,20 @@ public:
   void save(const LoopState &state, std::optional<double> monitored, bool finite, int64_t keptStep);
   // Waits for the last save and returns its error.
   Status finish();
+  // Returns a manifest of the variables as they are now, except for what belongs to files.
+  Manifest manifestOf(const LoopState &state, std::optional<double> monitored) const;
   // Returns true if `state` is in a checkpoint or is being saved.
   bool has(const LoopState &state) const { return savedStep_ == state.step && savedEpochEnd_ == (state.position == 0); }
 
 private:
-  Status resume(const std::string &what, const std::function<void(const std::string &)> &note, LoopState &state);
-  void setAside(const std::vector<std::string> &skipped, int64_t resumedStep,
-                const std::function<void(const std::string &)> &note) const;
+  void setAside(const std::vector<std::string> &skipped, int64_t resumedStep, const Note &note) const;
 
   Session *session_ = nullptr;
   mtrun_checkpoint_options options_ = {};
   Disk disk_;
   CheckpointFolder folder_;
   bool opened_ = false, resumed_ = false, samePlan_ = true;
+  std::string resume_; // the option; "": none
   std::string from_, monitor_;
   std::unique_ptr<CheckpointWriter> writer_;
   Stopwatch sinceSave_;

@@ -116,6 +116,7 @@ private:
     result.segments.reserve(segments);
     result.pointers.reserve(pointers);
     result.sizes.reserve(pointers);
+    result.written.reserve(pointers);
   }
 
   // Returns the address of a shared buffer. With a single device the partial sum is the result, and the shared block
@@ -181,8 +182,12 @@ private:
         target.tiles = (target.count + static_cast<int64_t>(perTile) - 1) / static_cast<int64_t>(perTile);
         bound.elementTiles += target.tiles;
       }
-      for (uint32_t b = 0; b < target.bufferCount; ++b)
-        bindPointer(result, *program_.buffers()->Get(segment.buffers()->Get(b)));
+      for (uint32_t b = 0; b < target.bufferCount; ++b) {
+        const fb::Buffer &buffer = *program_.buffers()->Get(segment.buffers()->Get(b));
+        bindPointer(result, buffer);
+        result.written.push_back(buffer.space() == fb::Space::Variable && kernel.arguments()->Get(b)->written());
+        bound.writes = bound.writes || result.written.back();
+      }
       result.segments.push_back(target);
     }
     return bound;

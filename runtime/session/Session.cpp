@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Session.h"
 
+#include "runtime/device/SharedBytes.h"
 #include "runtime/plan/Check.h"
 #include "runtime/plan/Signature.h"
 #include "runtime/session/Activities.h"
@@ -398,6 +399,12 @@ Status Session::gather(const std::string &own, std::vector<std::string> &all) {
 
 void Session::parallel(int64_t tasks, const std::function<void(int64_t)> &task) const {
   state_->group->parallel(tasks, task);
+}
+
+bool Session::sharesBytes() const { return state_->transport != nullptr; }
+
+Status Session::shareBytes(std::vector<std::byte> &bytes, int root) {
+  return mtrun::shareBytes(*state_->transport, *state_->processGroup, bytes, root);
 }
 
 Status Session::gatherActivities(std::span<mtrun_activity> activities) {

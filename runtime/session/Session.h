@@ -121,6 +121,10 @@ public:
   // Runs task(0) to task(tasks - 1) on the threads of the devices, or in this thread if devices have none. No step may
   // be in flight.
   void parallel(int64_t tasks, const std::function<void(int64_t)> &task) const;
+  // Returns true if processes of CPU devices can exchange bytes of any size.
+  bool sharesBytes() const;
+  // Broadcasts bytes of any size from process `root`. Collective; needs sharesBytes(). MT_LOST, MT_NO_MEMORY.
+  Status shareBytes(std::vector<std::byte> &bytes, int root);
   // Collects the activity of all processes in process 0. Collective. MT_LOST.
   Status gatherActivities(std::span<mtrun_activity> activities);
 

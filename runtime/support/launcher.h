@@ -22,6 +22,10 @@ struct Launcher {
 // The environment variable that a user sets to "1" if the processes of a launcher are independent runs.
 inline constexpr const char *processesVariable = "MTRUN_PROCESSES";
 
+// The environment variable that `mtrun supervise` sets for the processes that it starts: "NAME SECRET ADDRESS...", its
+// name, and where process 0 connects to it.
+inline constexpr const char *supervisorVariable = "MTRUN_SUPERVISOR";
+
 // Returns the value of an environment variable, or null if it is unset or empty.
 const char *environmentVariable(const char *name);
 // Reads an environment variable as a whole number >= 0; nullopt if it is unset. MT_INVALID: it has another text.

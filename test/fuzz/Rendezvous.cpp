@@ -2,7 +2,7 @@
 //
 // Any bytes of a stranger, in pieces of any size: to process 0, to a process that connects, and as messages after the
 // greeting. Nobody is known without the secret, no more than a greeting is asked for, and what is shown is text.
-#include "runtime/device/Greeting.h"
+#include "runtime/support/greeting.h"
 #include "runtime/support/text.h"
 
 #include <algorithm>

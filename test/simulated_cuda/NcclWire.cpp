@@ -2,7 +2,7 @@
 //
 // How simulated NCCL moves bytes: sockets of Linux' abstract space, one a pair of processes.
 #include "Nccl.h"
-#include "runtime/device/Socket.h"
+#include "runtime/support/socket.h"
 
 #include <cerrno>
 #include <csignal>

@@ -34,6 +34,8 @@ struct Arguments {
   std::string lrScaling;
   int64_t baseBatch = 0;
   double seconds = 5;
+  std::vector<std::string> supervised; // a launcher and its arguments
+  int32_t minProcesses = 1, maxRestarts = 10;
 };
 
 } // namespace mtrun_tool

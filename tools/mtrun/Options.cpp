@@ -307,6 +307,20 @@ static void addDiff(CLI::App &app, Arguments &a) {
               "Example:\n  mtrun diff ck/step-000000000100 other/step-000000000100 --plan mnist.mtp");
 }
 
+static void addSupervise(CLI::App &app, Arguments &a) {
+  CLI::App *sub = app.add_subcommand(
+      "supervise", "start a run of several processes with MPI, and start it again when a process or a host is lost");
+  addCount(sub, "--min-processes", a.minProcesses, 1, "end if fewer processes than that are left");
+  addCount(sub, "--max-restarts", a.maxRestarts, 0, "end, with exit code 9, after this number of restarts");
+  sub->add_option("COMMAND", a.supervised,
+                  "after --: mpirun, mpiexec or srun with its options, and mtrun train with --checkpoint and --resume "
+                  "auto")
+      ->required();
+  sub->footer("A signal to stop is passed to the run, which saves a checkpoint and ends with exit code 75.\n\n"
+              "Example:\n  mtrun supervise -- mpirun --host a,b,c,d --map-by node --bind-to none mtrun train m.mtp "
+              "--data mnist:DIR --checkpoint ck --resume auto");
+}
+
 void addCommands(CLI::App &app, Arguments &arguments) {
   arguments.loop.epochs = 1;
   addTrain(app, arguments);
@@ -318,6 +332,7 @@ void addCommands(CLI::App &app, Arguments &arguments) {
   addDataCommand(app, arguments);
   addVerify(app, arguments);
   addDiff(app, arguments);
+  addSupervise(app, arguments);
   app.add_subcommand("devices", "list what --devices may name here");
 }
 

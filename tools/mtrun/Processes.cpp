@@ -109,10 +109,14 @@ void takeRank(const mtrun::Launcher &by, bool onGpus, Arguments &arguments) {
 }
 
 bool isGuarded = false;
+constexpr unsigned lastSeconds = 30;
 
 void tellOfEnd() {
   if (!isGuarded)
     return;
+  // A thread of the library ends the process when the launcher is gone; the main thread may still write variables.
+  if (gettid() != getpid())
+    sleep(lastSeconds);
   reportError(MT_NO_DEVICE, "the library of MPI ended this process, which a library of another version than the "
                             "launcher's does; MTRUN_MPI names another file");
   _exit(MT_NO_DEVICE);
@@ -136,10 +140,15 @@ std::vector<int> distinctGpus(const std::string &devices) {
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? spec.gpus : std::vector<int>();
 }
 
+bool isOnGpus(const Arguments &arguments) {
+  const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);
+  return kind && kind->gpu;
+}
+
 std::optional<int> distribute(Arguments &arguments, char **argv) {
   mtrun_options &session = arguments.session;
   const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);
-  bool onGpus = kind && kind->gpu;
+  bool onGpus = isOnGpus(arguments);
   const mtrun::Launcher *by = kind && session.processes != 1 ? launcher() : nullptr;
   if (by && !onGpus && (!by->mpi || mtrun::isIndependent())) {
     expect(mtrun::expectNoLauncher("devices of kind " + std::string(kind->name), "--processes 1"));

@@ -21,6 +21,8 @@ inline constexpr const char *secretVariable = "MTC_SECRET";
 // Throws Failure.
 std::optional<int> distribute(Arguments &arguments, char **argv);
 
+bool isOnGpus(const Arguments &arguments);
+
 // While it lives, exit() reports that the library of MPI has ended this process: MPI_Init does that if it cannot work
 // with the launcher, and nothing else calls exit().
 class MpiGuard {

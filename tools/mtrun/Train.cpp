@@ -5,16 +5,20 @@
 #include "tools/mtrun/Events.h"
 #include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Outputs.h"
+#include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Report.h"
 #include "tools/mtrun/Run.h"
+#include "tools/mtrun/Supervision.h"
 #include "tools/mtrun/Trace.h"
+#include "tools/mtrun/Worker.h"
 
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace mtrun_tool {
@@ -23,21 +27,31 @@ constexpr int64_t untracedSteps = 10; // number of steps before a trace without 
 // minimum share of waiting for data, and minimum seconds of training, for a note
 constexpr double worthTelling = 0.02, longEnough = 1;
 
-static volatile sig_atomic_t signalsSeen = 0;
+static volatile sig_atomic_t signalsSeen = 0, endsNext = 0; // endsNext: the next signal ends the process
 
 // The first signal requests an end after the current step and its save; the second ends the process by its default
 // action.
 static void onSignal(int number) {
-  int before = signalsSeen;
   signalsSeen = 1;
-  if (before == 0)
+  if (endsNext == 0) {
+    endsNext = 1;
     return;
+  }
   signal(number, SIG_DFL);
   raise(number);
 }
 
 // The reader of standard output has ended, as with `| head`. Later writes fail, and the run stops as after a signal.
-static void onPipe(int) { signalsSeen = 1; }
+static void onPipe(int) {
+  signalsSeen = 1;
+  endsNext = 1;
+}
+
+// Somebody may send the same signal to this process and to the launcher's process, which passes it on.
+static void onStop(int) {
+  signalsSeen = 1;
+  limitOrphan();
+}
 
 static void catchSignals() {
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
@@ -49,6 +63,14 @@ static void catchSignals() {
     action.sa_flags = SA_RESTART;
     sigaction(number, &action, nullptr);
   }
+  struct sigaction stop = {};
+  stop.sa_handler = onStop;
+  stop.sa_flags = SA_RESTART;
+  sigaction(stopSignal, &stop, nullptr);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, stopSignal);
+  sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
 }
 
 static int stopAsked(void *) { return signalsSeen != 0; }
@@ -198,6 +220,15 @@ static std::string describeProcesses(const Run &run) {
   return text.empty() ? "" : text + "]}\n";
 }
 
+// After the loss of a process of CPU devices: libraries of MPI may wait for it while they end.
+static void endIfLost(const Arguments &arguments, const Failure &failure) {
+  if (failure.code != MT_LOST || arguments.session.processes < 2 || isOnGpus(arguments))
+    return;
+  fflush(stdout);
+  std::string who = arguments.session.process ? "process " + std::to_string(arguments.session.process) + ": " : "";
+  _exit(reportError(failure.code, who + failure.message));
+}
+
 // Saves the variables even if the last checkpoint could not be written, because training is complete.
 static int fit(const Run &run, const Arguments &arguments, const Outputs &outputs, mtrun_dataset *data,
                mtrun_loop_options &options, Report &report) try {
@@ -217,6 +248,7 @@ static int fit(const Run &run, const Arguments &arguments, const Outputs &output
   return code;
 } catch (const Failure &failure) {
   report.fail(failure.message);
+  endIfLost(arguments, failure);
   throw;
 }
 
@@ -224,6 +256,8 @@ int train(const Arguments &arguments) {
   Outputs outputs(arguments);
   checkTogether(arguments, outputs);
   catchSignals();
+  if (arguments.session.process == 0)
+    obeySupervisor();
   Run run = loadPlan(arguments);
   outputs.begin(run);
   bind(run, arguments);
@@ -245,7 +279,7 @@ int train(const Arguments &arguments) {
   options.validation = validation.get();
   options.progress = first ? logStep : nullptr;
   options.progress_user = &logs;
-  options.checkpoint = checkpoint.folder || checkpoint.resume ? &checkpoint : nullptr;
+  options.checkpoint = checkpoint.folder || checkpoint.resume || checkpoint.rescue ? &checkpoint : nullptr;
   options.history_json = pointer(outputs.json);
   options.history_csv = pointer(outputs.csv);
   options.rate_scale = rateScale(run, arguments);

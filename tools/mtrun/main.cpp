@@ -10,6 +10,8 @@
 #include "tools/mtrun/Options.h"
 #include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Run.h"
+#include "tools/mtrun/Supervise.h"
+#include "tools/mtrun/Worker.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -42,6 +44,8 @@ static Command commandOf(const std::string &name) {
 
 static int run(const std::string &name, Arguments &arguments, char **argv) {
   try {
+    if (name == "supervise")
+      return supervise(arguments);
     if (name != "data" && name != "devices" && name != "diff")
       arguments.plan = planOf(arguments);
     if (arguments.devices.empty() && name != "diff")
@@ -50,10 +54,14 @@ static int run(const std::string &name, Arguments &arguments, char **argv) {
         (name == "predict" && distinctGpus(arguments.devices).empty()))
       if (std::optional<int> code = distribute(arguments, argv))
         return *code;
+    if (name == "train" && arguments.session.processes > 1 && !isOnGpus(arguments))
+      if (std::optional<int> code = startWorker())
+        return *code;
     std::optional<MpiGuard> guard;
     if (arguments.session.processes > 1)
       guard.emplace();
     int code = commandOf(name)(arguments);
+    endOrphan(code);
     if (code == MT_OK && outputError() != 0)
       return reportError(MT_IO, std::string("cannot write standard output: ") + strerror(outputError()));
     return code;

@@ -14,6 +14,11 @@ class Steps {
 public:
   Steps &launch(const std::string &memory, bool waits = false) { return add(memory, waits, false); }
   Steps &update(const std::string &memory, bool waits = false) { return add(memory, waits, true); }
+  Steps &write(const std::string &memory, bool waits = false) { // of variables
+    add(memory, waits, true);
+    program_.steps.back().writes = true;
+    return *this;
+  }
   Steps &allReduce(const std::string &memory) {
     add(memory, false, false);
     program_.steps.back().kernel = nullptr;
@@ -21,7 +26,8 @@ public:
   }
 
   // Returns the order as text: the number of a step, "|" before it for a barrier, "<N" for all-reduces of the other
-  // thread that must have ended, "!" for an all-reduce in place.
+  // thread that must have ended, "!" for an all-reduce in place. Then the steps that write
+  // variables early.
   std::string order() {
     std::string text;
     auto rangesOf = [&](const BoundStep &step) {
@@ -30,9 +36,12 @@ public:
         ranges.push_back({static_cast<uint64_t>(letter), static_cast<uint64_t>(letter) + 1});
       return ranges;
     };
-    for (const OrderedStep &step : overlapExchanges(program_, rangesOf))
+    ExchangeOrder found = overlapExchanges(program_, rangesOf);
+    for (const OrderedStep &step : found.steps)
       text += (text.empty() ? "" : " ") + std::string(step.waits ? "|" : "") + std::to_string(step.step) +
               (step.needs ? "<" + std::to_string(step.needs) : "") + (step.inPlace ? "!" : "");
+    for (uint32_t step : found.early)
+      text += " early " + std::to_string(step);
     return text;
   }
 
@@ -68,6 +77,22 @@ TEST(ExchangeOrderTest, UpdatesAreDeferred) {
   EXPECT_EQ(Steps().allReduce("AR").update("RV").launch("B").allReduce("BS").update("SW").order(), "0 2 3 |1<1 |4<2");
   // An update without an all-reduce runs at once.
   EXPECT_EQ(Steps().update("V").allReduce("AR").launch("B").order(), "0 1 2");
+}
+
+// No variable changes before the last all-reduce has ended: a process that is lost meanwhile leaves the others with
+// variables of one step.
+TEST(ExchangeOrderTest, VariablesAreWrittenAfterTheLastAllReduce) {
+  EXPECT_EQ(Steps().allReduce("AR").write("RV").launch("B").allReduce("BS").write("SW").order(), "0 2 3<1! |1<1 |4");
+  // A write that needs no all-reduce, and one whose barrier ordered other launches too.
+  EXPECT_EQ(Steps().write("V").launch("A").allReduce("AR").write("RW").order(), "1 2! |0 |3");
+  EXPECT_EQ(Steps().launch("A").write("V", true).launch("A").allReduce("BR").write("RW").order(), "0 |2 3! |1 |4");
+  // All that were posted have ended before the first write, even if it needs the first of them.
+  EXPECT_EQ(Steps().allReduce("AR").allReduce("BS").launch("C").write("RV").write("SW").order(), "0 1 2 |3<2 |4");
+  // A later step needs the new value: it is written early.
+  EXPECT_EQ(Steps().allReduce("AR").write("RV").launch("VB").allReduce("BS").write("SW").order(),
+            "0! |1 |2 3! |4 early 1");
+  EXPECT_EQ(Steps().allReduce("AR").write("RV").allReduce("VS").write("SW").order(), "0! |1 |2! |3 early 1");
+  EXPECT_EQ(Steps().write("V").launch("V").order(), "0 1");
 }
 
 // A launch that reads a variable follows its update, and launches after it need its barrier.

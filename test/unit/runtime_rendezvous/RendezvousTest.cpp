@@ -3,8 +3,8 @@
 // Strangers who connect to process 0 ended runs with six bytes, with a text for the terminal and an exit code of their
 // choice, kept it busy or filled its memory. Now each has to prove first that it knows the run's secret.
 #include "runtime/device/ProcessGroup.h"
-#include "runtime/device/Secret.h"
-#include "runtime/device/Socket.h"
+#include "runtime/support/secret.h"
+#include "runtime/support/socket.h"
 #include "runtime/support/text.h"
 
 #include <arpa/inet.h>

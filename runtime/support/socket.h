@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <vector>
 
 namespace mtrun {
 
@@ -19,6 +20,10 @@ Status listenAt(const std::string &place, int &socket);
 Status connectTo(const std::string &place, int milliseconds, int &socket);
 // Returns true if the peer is a process of this user, or if it is on another host, where the user is unknown.
 bool isOfThisUser(int socket);
+// Returns the numeric addresses of this host that other hosts may reach.
+std::vector<std::string> hostAddresses();
+// Returns the port of a socket that listens for TCP; 0 on failure.
+int portOf(int socket);
 // Makes a socket non-blocking.
 void neverWait(int socket);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/Greeting.h"
+#include "runtime/support/greeting.h"
 
-#include "runtime/device/Secret.h"
+#include "runtime/support/secret.h"
 #include "runtime/support/text.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/Secret.h"
+#include "runtime/support/secret.h"
 
 #include <cerrno>
 #include <sys/random.h>
@@ -32,6 +32,16 @@ bool equalSecretly(std::string_view a, std::string_view b) {
   for (size_t i = 0; i < a.size(); ++i)
     differing = static_cast<uint8_t>(differing | (a[i] ^ b[i]));
   return differing == 0;
+}
+
+std::string hexadecimal(std::string_view bytes) {
+  constexpr const char *digits = "0123456789abcdef";
+  std::string text;
+  for (char byte : bytes) {
+    text += digits[static_cast<unsigned char>(byte) >> 4];
+    text += digits[static_cast<unsigned char>(byte) & 15];
+  }
+  return text;
 }
 
 Status randomBytes(size_t count, std::string &bytes) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/Socket.h"
+#include "runtime/support/socket.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -221,6 +222,38 @@ bool isOfThisUser(int socket) {
   if (getsockname(socket, reinterpret_cast<sockaddr *>(&self), &selfSize) != 0 || self.ss_family != AF_UNIX)
     return true;
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
+}
+
+std::vector<std::string> hostAddresses() {
+  std::vector<std::string> addresses;
+  ifaddrs *interfaces = nullptr;
+  if (getifaddrs(&interfaces) != 0)
+    return addresses;
+  for (ifaddrs *each = interfaces; each; each = each->ifa_next) {
+    int family = each->ifa_addr ? each->ifa_addr->sa_family : AF_UNSPEC;
+    if (family != AF_INET && family != AF_INET6)
+      continue;
+    const auto *six = reinterpret_cast<const sockaddr_in6 *>(each->ifa_addr);
+    const auto *four = reinterpret_cast<const sockaddr_in *>(each->ifa_addr);
+    if (family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) || IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr)
+                           : ntohl(four->sin_addr.s_addr) >> 24 == 127)
+      continue;
+    char name[NI_MAXHOST];
+    if (getnameinfo(each->ifa_addr, family == AF_INET ? sizeof *four : sizeof *six, name, sizeof name, nullptr, 0,
+                    NI_NUMERICHOST) == 0)
+      addresses.push_back(family == AF_INET ? name : "[" + std::string(name) + "]");
+  }
+  freeifaddrs(interfaces);
+  return addresses;
+}
+
+int portOf(int socket) {
+  sockaddr_storage storage = {};
+  socklen_t size = sizeof storage;
+  if (getsockname(socket, reinterpret_cast<sockaddr *>(&storage), &size) != 0)
+    return 0;
+  return ntohs(storage.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6 *>(&storage)->sin6_port
+                                             : reinterpret_cast<sockaddr_in *>(&storage)->sin_port);
 }
 
 void neverWait(int socket) { (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK); }

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""supervised.py LOSSES SIGNALS SEED complete|TERM -- COMMAND...: runs mtrun supervise, and sends random processes of
+its run one of the signals, LOSSES times, each after some steps. Then it waits for the end of the run, or sends
+SIGTERM to the supervisor. Each start goes on where the one before was lost: at most one step is computed again.
+No process may be left. Prints the exit code and times: to the first step after each loss, and to the end after
+SIGTERM."""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+START = 0.25  # seconds that a start takes at least
+
+losses, kinds, end = int(sys.argv[1]), sys.argv[2].split(","), sys.argv[4]
+random.seed(int(sys.argv[3]))
+command = sys.argv[sys.argv.index("--") + 1:]
+mark = f"MTC_TEST_RUN={os.getpid()}".encode()
+
+
+def ours():
+    """The processes of mtrun in this run, by rank: the launcher's and its worker."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                variables = file.read().split(b"\0")
+        except OSError:
+            continue
+        ranks = [v.split(b"=")[1] for v in variables if v.split(b"=")[0] in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
+        if mark in variables and ranks:
+            found.setdefault(int(ranks[0]), []).append(int(name))
+    return found
+
+
+errors = open(f"errors.{os.getpid()}", "w+", encoding="utf-8")
+run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
+                       env={**os.environ, "MTC_TEST_RUN": str(os.getpid())})
+seen, lost, wait, times, asked, again, last = 0, None, random.randint(20, 400), [], None, 0, time.monotonic()
+for line in run.stdout:
+    step = json.loads(line).get("total_step") if line.startswith("{") else None
+    if step is None:
+        continue
+    gap, last = time.monotonic() - last, time.monotonic()
+    if step < seen:
+        run.kill()
+        sys.exit(f"expected step {seen} or a later one, found {step}")
+    # Steps that are not logged may have been computed while the launcher ended.
+    again += step == seen
+    if lost and (step != seen + 1 or gap > START):
+        times.append(last - lost)
+        lost = None
+    seen, wait = step, wait - 1
+    if lost is None and wait <= 0 and len(times) < losses:
+        if processes := ours():
+            rank = random.choice(list(processes))
+            lost, wait = time.monotonic(), random.randint(20, 400)
+            os.kill(random.choice(processes[rank]), getattr(signal, "SIG" + random.choice(kinds)))
+    elif len(times) == losses and wait <= 0 and end == "TERM" and asked is None:
+        asked = time.monotonic()
+        run.send_signal(signal.SIGTERM)
+code = run.wait()
+if lost:
+    times.append(time.monotonic() - lost)
+seconds = f", {time.monotonic() - asked:.1f} s after SIGTERM" if asked else ""
+errors.seek(0)
+text = errors.read()
+time.sleep(0.2)
+if left := ours():
+    sys.exit(f"left behind: {left}\n{text}")
+print(f"exit code {code}{seconds}; {len(times)} lost; {again} steps computed again; to the first step again at most "
+      f"{max(times, default=0):.1f} s; last step {seen}")
+print(text)
