@@ -60,10 +60,10 @@ typedef struct mtrun_request {
   void *const *fields;    /**< Buffers for `rows` dense samples of each field; NULL: the field is not needed. */
   char *message;          /**< Buffer for the message of a failure. */
   size_t message_size;    /**< Bytes of `message`, the zero byte included. */
-  /** The process of a session of several computes these rows of the request alone: `own_rows` rows from `own_first`, or
-   * none. It may write all rows; then the processes compare them from time to time, since all must have the same. */
+  /** Several processes: the first row of the request that this process computes. `read` may write all rows; then the
+   * processes compare them from time to time, since all must have the same. */
   int64_t own_first;
-  int64_t own_rows;
+  int64_t own_rows; /**< Number of these rows, which follow each other; 0: none of the request. */
   int32_t own_only; /**< 0; `read` sets 1 if it wrote no other rows. It returns `rows` all the same. */
 } mtrun_request;
 

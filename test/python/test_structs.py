@@ -8,7 +8,8 @@ from conftest import ROOT
 from mtc import _structs
 
 NAMES = {"TensorInfo": "mtrun_tensor_info", "CompileOptions": "mtc_options", "Options": "mtrun_options",
-         "Results": "mtrun_results", "SessionInfo": "mtrun_session_info", "Field": "mtrun_field",
+         "Results": "mtrun_results", "SessionInfo": "mtrun_session_info",
+         "Activity": "mtrun_activity", "Field": "mtrun_field",
          "Request": "mtrun_request", "Source": "mtrun_source", "Progress": "mtrun_progress",
          "CheckpointOptions": "mtrun_checkpoint_options", "FitResult": "mtrun_fit_result",
          "LoopOptions": "mtrun_loop_options", "Node": "mtrun_node", "TraceOptions": "mtrun_trace_options",
