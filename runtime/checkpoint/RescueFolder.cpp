@@ -126,7 +126,7 @@ Status RescueFolder::write(const Manifest &manifest, std::vector<SafeTensor> ten
 }
 
 void RescueFolder::remove() {
-  if (folder_ < 0 || !expectIncarnation(folder_, path_, incarnation_).ok())
+  if (folder_ < 0 || readIncarnation(folder_).number > incarnation_.number) // a later start uses it
     return;
   for (int64_t step : checkpointSteps(path_))
     disk_.removeCheckpoint(folder_, checkpointName(step));

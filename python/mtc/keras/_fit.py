@@ -61,7 +61,7 @@ def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = No
         validation_freq: validates after each so many epochs, or after the epochs of a list, from 1.
         devices: "cpu:2", "cuda:0-3"; None: as of `mtc.Session`. The result does not depend on it.
         checkpoint: a folder for checkpoints, or a dict of `folder`, `every_steps`, `every_epochs`, `every_seconds`,
-            `keep`, `force`. Without any of the `every_`: after each epoch.
+            `keep`, `force`, `rescue`. Without any of the `every_`: after each epoch.
         resume: "auto" or True: goes on from the newest checkpoint of the folder, if there is one; or the path of one.
         precision: as of `mtc.compile`.
         shards: as of `mtc.compile`.

@@ -132,7 +132,11 @@ TEST(RescueFolder, KeepsTheNewestOfAllProcesses) {
   // Another run finds nothing, and makes nothing.
   ASSERT_EQ(text(other.open(root, {std::string(32, 'a'), 1}, 100, true)), "0");
   EXPECT_FALSE(other.opened());
-  first.remove();
+  // A later start in one process, which keeps nothing, goes on and is complete.
+  RescueFolder alone;
+  ASSERT_EQ(text(alone.open(root, {runName, 2}, 100, true)), "0");
+  EXPECT_TRUE(alone.opened());
+  alone.remove();
   EXPECT_EQ(std::filesystem::exists(root + "/" + runName), false);
 }
 
