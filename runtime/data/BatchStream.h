@@ -47,7 +47,7 @@ struct StreamOptions {
   // The rows of a batch that this process needs. Samples of other rows are neither read nor decoded. All processes have
   // the order of all samples, which is a function of the seed and the epoch.
   int64_t firstRow = 0, needed = INT64_MAX;
-  RowRange hashed = {};            // rows of each batch to hash
+  RowRange hashed = {}; // rows of each batch to hash
   // training: apply the flips and crops of the data's specification, and tell a callback that it is training
   bool augment = false;
 };

@@ -89,7 +89,7 @@ private:
   Saver saver_;
   Recorder receipt_;
   LaunchDigests launches_;
-  const Receipt *expected_ = nullptr;             // the receipt to compare with, or null
+  const Receipt *expected_ = nullptr; // the receipt to compare with, or null
   Rescue rescue_;
   std::unique_ptr<mtrun_dataset> kept_, held_;    // the parts of a split, or null
   std::unique_ptr<mtrun_dataset> validationData_; // the samples of options.validation_steps
