@@ -196,12 +196,12 @@ Status ProcessExchange::gatherOutputs(const StepArguments &arguments) {
 
 const Status &ProcessExchange::finish(const StepArguments &arguments) {
   thread_.wait(preparedOf(*program_).posted);
-  if (status_.ok())
+  if (!status_.ok())
+    preparedOf(*program_).undo();
+  else
     status_ = gatherOutputs(arguments);
   if (status_.ok())
     group_.end();
-  else
-    preparedOf(*program_).undo();
   return status_;
 }
 

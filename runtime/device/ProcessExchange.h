@@ -40,8 +40,8 @@ public:
   void run(uint32_t allReduce);
   // Returns true if an all-reduce of this or an earlier run has failed: a step that writes variables is left out.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // Ends a run: gives all processes the output rows of each. Returns the first failure of this or an earlier run. After
-  // a failure the variables are as before the run.
+  // Ends a run: gives all processes the output rows of each. Returns the first failure of this or an earlier run. If an
+  // all-reduce has failed, the variables are as before the run.
   const Status &finish(const StepArguments &arguments);
 
   uint64_t received() const { return communicator_.received(); }

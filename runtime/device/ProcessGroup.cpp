@@ -114,11 +114,10 @@ void ProcessGroup::take(Connection &from, const Message &message) {
       bool known = bytes[0] > '0' + MT_OK && bytes[0] <= '0' + MT_LOST;
       mt_code code = known ? static_cast<mt_code>(bytes[0] - '0') : MT_LOST;
       std::string text = printable(std::string_view(bytes).substr(1));
-      if (options_.process == 0) {
+      if (options_.process == 0)
         (void)fail(title(from.process) + ": " + text, code);
-        break;
-      }
-      lost_ = {code, text};
+      else
+        lost_ = {code, text};
       suspicious_ = true;
     }
     break;
