@@ -98,6 +98,13 @@ CASES = {
     "conv2d of several images": lambda x: of_several(x, lambda y: F.conv2d(y, TAPS[:, :1, 0], stride=2, padding=1)),
     "max_pool2d of several images": lambda x: of_several(x, lambda y: F.max_pool2d(y, 2, 1, padding=1)),
     "avg_pool2d of several images": lambda x: of_several(x, lambda y: F.avg_pool2d(y, (2, 3), padding=(0, 1))),
+    "diagonal": lambda x: x[:, :, :4].diagonal(1, 1, 2), "diagonal below": lambda x: torch.diagonal(x, -2, -1, -2),
+    "meshgrid": lambda x: sum(torch.meshgrid(TIES[0], TIES[1, :4], indexing="xy")) * x,
+    "atleast_3d": lambda x: x * torch.atleast_3d(TIES[0])[..., 0], "unsafe_split": lambda x: x.unsafe_split(3, 2)[1],
+    "lgamma": lambda x: torch.lgamma(x * 0.3 + 1.6), "digamma": lambda x: torch.digamma(x.abs() + 0.7),
+    "nearest to other sizes": lambda x: F.interpolate(x[:, None], (3, 8)),
+    "nearest exact": lambda x: F.interpolate(x, scale_factor=1.5, mode="nearest-exact"),
+    "nearest of 3 axes": lambda x: F.interpolate(cube(x), (3, 4, 5)),
     "adaptive max": lambda x: F.adaptive_max_pool2d(x[:, None], (3, 4)),
     "adaptive of 3 axes": lambda x: F.adaptive_avg_pool3d(cube(x), (1, 2, 4)),
     **{f"pad {mode}": lambda x, mode=mode: F.pad(x[:, None], (2, 3, 1, 0), mode=mode)

@@ -93,6 +93,22 @@ def atan2(c: Converter, value: Any, other: Any) -> Value:
                   singular=True)
 
 
+@op("lgamma")
+def lgamma(c: Converter, value: Any) -> Value:
+    x, fixed = _fixed(c, value)
+    return sloped(functions.lgamma(fixed), (x, functions.digamma(fixed)))
+
+
+@op("digamma", "special_digamma")
+def digamma(c: Converter, value: Any) -> Value:
+    return functions.digamma(as_result(c, value))
+
+
+@op("log_sigmoid_forward")
+def log_sigmoid(c: Converter, value: Any) -> list[Any]:
+    return [e.unary("log_sigmoid", as_result(c, value)), None]
+
+
 @op("tan")
 def tan(c: Converter, value: Any) -> Value:
     return functions.tan(as_result(c, value))

@@ -7,7 +7,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import Batch, Refused, Value, layout, moves, products
+from mtc._trace import Batch, Refused, Value, layout, moves, products, reductions
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, Known, op
 from mtc.torch._framework import torch
@@ -17,6 +17,42 @@ from mtc.torch._framework import torch
     "_reshape_alias")
 def reshape(c: Converter, value: Any, *_: Any) -> Value:
     return layout.reshape(c.value(value), c.shape())
+
+
+@op("atleast_1d", "atleast_2d", "atleast_3d")
+def at_least(c: Converter, value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [layout.reshape(c.value(v), shape) for v, shape in zip(value, c.shapes())]
+    return layout.reshape(c.value(value), c.shape())
+
+
+@op("meshgrid")
+def mesh(c: Converter, values: Sequence[Any], indexing: str = "ij") -> list[Value]:
+    """Each line along its own axis; with "xy" the first two change places."""
+    made = []
+    for i, (value, shape) in enumerate(zip(values, c.shapes())):
+        axis = 1 - i if indexing == "xy" and len(shape) > 1 and i < 2 else i
+        line = layout.reshape(c.value(value), tuple(n if k == axis else 1 for k, n in enumerate(shape)))
+        made.append(layout.broadcast(line, shape))
+    return made
+
+
+@op("diagonal")
+def diagonal(c: Converter, value: Any, offset: int = 0, first: int = 0, second: int = 1) -> Value:
+    """Of two axes that are not the batch: of each row the element that belongs to it."""
+    x = c.value(value)
+    axes = [first % len(x.shape), second % len(x.shape)]
+    rest = [i for i in range(len(x.shape)) if i not in axes]
+    x = layout.transpose(x, [*rest, *axes])
+    rows, columns = x.shape[-2:]
+    if isinstance(rows, Batch) or isinstance(columns, Batch):
+        raise Refused("a diagonal along the batch")
+    begin, length = max(-offset, 0), int(c.shape()[-1])  # type: ignore[arg-type]
+    if length == 0:
+        raise Refused("a value without elements")
+    seen = np.eye(int(rows), int(columns), offset, dtype=bool)
+    made = reductions.reduce("sum", e.select(x.graph.constant(seen), x, e.as_value(x, 0)), [len(x.shape) - 1])
+    return part(made, len(rest), begin, begin + length)
 
 
 @op("expand", "expand_as", "broadcast_to")
@@ -45,7 +81,7 @@ def transpose(c: Converter, value: Any, a: int, b: int) -> Value:
     return layout.transpose(x, order)
 
 
-@op("t", "numpy_T", "mT", "adjoint")
+@op("t", "numpy_T", "mT", "mH", "adjoint")
 def turn(c: Converter, value: Any) -> Value:
     x = c.value(value)
     rank = len(x.shape)
@@ -97,7 +133,8 @@ def select(c: Converter, value: Any, dim: int, index: int) -> Value:
     return layout.squeeze(part(x, axis, index % size, index % size + 1), (axis,))
 
 
-@op("split", "split_with_sizes", "chunk", "tensor_split", "unbind")
+@op("split", "split_with_sizes", "chunk", "tensor_split", "unbind", "unsafe_split", "unsafe_split_with_sizes",
+    "unsafe_chunk")
 def split(c: Converter, value: Any, sizes: Any = 0, dim: int = 0, *_: Any) -> list[Value]:
     x = c.value(value)
     if c.name() == "unbind":
@@ -235,19 +272,28 @@ def pixel_shuffle(c: Converter, value: Any, factor: int) -> Value:
     return layout.reshape(layout.transpose(x, (0, 1, 4, 2, 5, 3)), c.shape())
 
 
-@op("upsample_nearest2d", "upsample_nearest1d")
-def upsample(c: Converter, value: Any, *_: Any) -> Value:
-    """Each element repeated, along each axis by a whole number."""
+@op("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d", "_upsample_nearest_exact3d")
+def upsample(c: Converter, value: Any, _size: Any, *factors: Any) -> Value:
+    """Along each axis the elements that the operation takes of a line of places; by a whole number, repeated ones."""
     x = c.value(value)
-    spread, full = [], []
-    for i, (old, new) in enumerate(zip(x.shape, c.shape())):
-        full.append(old)
-        if i > 1:
-            if isinstance(old, Batch) or new % old:  # type: ignore[operator]
-                raise Refused(f"an upsampling from {old} to {new}")
-            spread.append(len(full))
-            full.append(new // old)  # type: ignore[operator]
-    return layout.reshape(layout.broadcast(layout.expand_dims(x, spread), tuple(full)), c.shape())
+    count = len(x.shape) - 2
+    factors = tuple(factors[0]) if factors and isinstance(factors[0], (list, tuple)) else factors
+    for i, new in enumerate(c.shape()[2:]):
+        axis, old = i + 2, x.shape[i + 2]
+        if isinstance(old, Batch) or isinstance(new, Batch):
+            raise Refused("an upsampling along the batch")
+        line = torch.arange(old, dtype=torch.float32).reshape(1, 1, *(old if k == i else 1 for k in range(count)))
+        scales = [factors[k] if k == i and k < len(factors) else None for k in range(count)]
+        target = getattr(torch.ops.aten, c.name()).default
+        places = target(line, [new if k == i else 1 for k in range(count)], *scales).flatten().int().numpy()
+        if new % old == 0 and (places == np.arange(new) // (new // old)).all():
+            spread = layout.expand_dims(x, (axis + 1,))
+            shape = (*x.shape[:axis + 1], new // old, *x.shape[axis + 1:])
+            x = layout.reshape(layout.broadcast(spread, shape), (*x.shape[:axis], new, *x.shape[axis + 1:]))
+        else:
+            x = moves.take(x, x.graph.constant(places), axis)
+    return x
 
 
 @op("upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",

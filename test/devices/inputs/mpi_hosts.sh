@@ -11,7 +11,10 @@ shift
 name=mtc$$ # of devices and namespaces; at most 15 bytes with a suffix
 work=$(mktemp -d)
 clean() {
-  for host in $(seq "$hosts"); do ip netns del "$name-$host" 2>/dev/null || true; done
+  for host in $(seq "$hosts"); do
+    ip netns pids "$name-$host" 2>/dev/null | xargs -r kill -KILL 2>/dev/null || true
+    ip netns del "$name-$host" 2>/dev/null || true
+  done
   ip link del "$name" 2>/dev/null || true
   rm -rf "$work"
 }
@@ -50,7 +53,8 @@ if [ -n "${CUT-}" ]; then
   supervise=(mtrun supervise --)
   cut &
 fi
-ip netns exec "$name-1" bash -c "mount --bind $work/1 /dev/shm; exec \"\$@\"" bash \
+# Now and then the daemon of a host does not come up, and Open MPI waits for it.
+timeout -k 5 120 ip netns exec "$name-1" bash -c "mount --bind $work/1 /dev/shm; exec \"\$@\"" bash \
   "${supervise[@]}" mpirun.openmpi --mca plm_rsh_agent "$work/agent" --mca plm_rsh_no_tree_spawn 1 \
   --mca routed direct --mca btl tcp,self \
   --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --bind-to none --host "$addresses" "$@"
