@@ -202,6 +202,22 @@ def PoolGradientOp : Graph_TypedOp<"pool_gradient", (ins Graph_Value:$gradient, 
   let summary = "gradient of `graph.pool max` to its images: of equal elements the first has that of the window";
 }
 
+// ---- Linear algebra
+
+def SolveTriangularOp : Graph_TypedOp<"solve_triangular", (ins Graph_Value:$matrix, Graph_Value:$rhs,
+    UnitAttr:$right_side, UnitAttr:$upper, UnitAttr:$transposed, UnitAttr:$unit_diagonal),
+    "$matrix `,` $rhs (`right_side` $right_side^)? (`upper` $upper^)? (`transposed` $transposed^)? "
+    "(`unit_diagonal` $unit_diagonal^)?"> {
+  let summary = "X of A X = B, or with right_side of X A = B, for triangular A [..., n, n] of up to 64 rows";
+  let description = "With `transposed` A is the transpose of the matrix. The other triangle is not read. Errors: more "
+                    "rows.";
+}
+def CholeskyOp : Graph_TypedOp<"cholesky", (ins Graph_Value:$matrix, UnitAttr:$upper), "$matrix (`upper` $upper^)?"> {
+  let summary = "the lower triangle L of A = L L^T, for symmetric A [..., n, n] of up to 64 rows";
+  let description = "One triangle of A is read, with `upper` the upper one. Its gradient is symmetric. Errors: more "
+                    "rows.";
+}
+
 // ---- Parts
 
 def SliceOp : Graph_TypedOp<"slice", (ins Graph_Value:$operand, DenseI64ArrayAttr:$starts, Graph_Ints:$strides),

@@ -30,8 +30,8 @@ using lower::Size;
 bool isOfGraph(Operation &op) { return isa_and_present<graph::GraphDialect>(op.getDialect()); }
 
 const lower::Entry *findEntry(Operation &op) {
-  static constexpr llvm::ArrayRef<lower::Entry> (*families[])() = {lower::elementwiseOps, lower::partOps,
-                                                                   lower::productOps, lower::reductionOps};
+  static constexpr llvm::ArrayRef<lower::Entry> (*families[])() = {
+      lower::elementwiseOps, lower::partOps, lower::productOps, lower::reductionOps, lower::linearOps};
   for (auto family : families)
     for (const lower::Entry &entry : family())
       if (op.getName().getStringRef() == entry.name)

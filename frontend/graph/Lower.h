@@ -41,6 +41,7 @@ llvm::ArrayRef<Entry> elementwiseOps();
 llvm::ArrayRef<Entry> partOps();
 llvm::ArrayRef<Entry> productOps();
 llvm::ArrayRef<Entry> reductionOps();
+llvm::ArrayRef<Entry> linearOps();
 // An op of mt with the attributes of an op of graph that names it.
 mlir::Value makeNamed(Call &call, llvm::StringRef name, mlir::Type type, mlir::ValueRange operands);
 

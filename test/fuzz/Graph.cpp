@@ -125,7 +125,7 @@ private:
     static constexpr Build builds[] = {&Model::elementwise, &Model::elementwise, &Model::transpose, &Model::reshape,
                                        &Model::reshape,     &Model::broadcast,   &Model::reduce,    &Model::along,
                                        &Model::product,     &Model::product,     &Model::windows,   &Model::slice,
-                                       &Model::pad,         &Model::concat,      &Model::lookup};
+                                       &Model::pad,         &Model::concat,      &Model::lookup,    &Model::linear};
     (this->*choices.of(builds))();
   }
 
@@ -146,6 +146,17 @@ private:
       return make("elementwise \"" + name + "\"(" + a.name + ", " + b.name + ")" + given, {a, b},
                   a.shape.size() < b.shape.size() ? b.shape : a.shape, element);
     make("elementwise \"" + name + "\"(" + a.name + ")" + given, {a}, a.shape, element);
+  }
+  void linear() {
+    Value a = pick("f32");
+    if (choices.once(3))
+      return make("round " + a.name + " to " + choices.of({"bf16", "f16", "f32"}), {a}, a.shape);
+    if (choices.once(2))
+      return make("cholesky " + a.name + choices.of({"", " upper"}), {a}, a.shape);
+    const Value &b = pick("f32");
+    make("solve_triangular " + a.name + ", " + b.name + choices.of({"", " right_side"}) + choices.of({"", " upper"}) +
+             choices.of({"", " transposed"}) + choices.of({"", " unit_diagonal"}),
+         {a, b}, b.shape);
   }
   void transpose() {
     Value a = pick();
@@ -258,7 +269,7 @@ private:
       taps.push_back(pools || k.shape.size() <= i + 2 ? 1 + static_cast<int64_t>(choices.below(3))
                                                       : k.shape[i + 2].times);
       strides.push_back(1 + static_cast<int64_t>(choices.below(2)));
-      dilation.push_back(pools ? 1 : 1 + static_cast<int64_t>(choices.below(2)));
+      dilation.push_back(1 + static_cast<int64_t>(choices.below(2)));
       padding.insert(padding.end(),
                      {static_cast<int64_t>(choices.below(4)) - 1, static_cast<int64_t>(choices.below(4))});
     }
@@ -276,7 +287,7 @@ private:
     }
     if (pools)
       return make(std::string("pool ") + choices.of({"sum", "max", "min"}) + ", " + a.name + " window " + list(taps) +
-                      given,
+                      given + (choices.once(2) ? " dilation " + list(dilation) : ""),
                   {a}, shape);
     if (shape.size() > 1 && !k.shape.empty())
       shape[1] = k.shape[0];

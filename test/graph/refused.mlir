@@ -142,8 +142,9 @@ module attributes {graph.version = 1 : i32} {
     %5 = graph.convolution %x, %k groups = 2 : (!graph.value<[b, 4, 9], f32>, !graph.value<[2, 4, 3], f32>) -> !graph.value<[b, 2, 7], f32>
     // expected-error @+1 {{a convolution by a kernel that differs between samples, [b, 4, 9]}}
     %6 = graph.convolution %x, %x : (!graph.value<[b, 4, 9], f32>, !graph.value<[b, 4, 9], f32>) -> !graph.value<[b, 2, 7], f32>
-    // expected-error @+1 {{windows of images whose first axis is 2, not the samples}}
-    %7 = graph.convolution %k, %k : (!graph.value<[2, 4, 3], f32>, !graph.value<[2, 4, 3], f32>) -> !graph.value<[2, 2, 1], f32>
+    %turned = graph.transpose %x by [1, 2, 0] : (!graph.value<[b, 4, 9], f32>) -> !graph.value<[4, 9, b], f32>
+    // expected-error @+1 {{windows over the samples of the batch}}
+    %7 = graph.pool sum, %turned window [2] : (!graph.value<[4, 9, b], f32>) -> !graph.value<[4, 9, b], f32>
     // expected-error @+1 {{windows of 10 on an axis of 9}}
     %8 = graph.pool sum, %x window [10] : (!graph.value<[b, 4, 9], f32>) -> !graph.value<[b, 4, 1], f32>
     // expected-error @+1 {{expected 1 numbers, one for each axis, found 2}}
@@ -213,6 +214,34 @@ module attributes {graph.version = 1 : i32} {
     %3 = graph.tensor %2 : !graph.value<[b], i32> -> tensor<?xi32>
     %4 = mt.cast %3 : tensor<?xi32> to tensor<?xf32>
     mt.loss "loss", %4 : tensor<?xf32>
+    mt.sgd <{learning_rate = 0.1 : f32}>
+  }
+}
+
+// -----
+
+module attributes {graph.version = 1 : i32} {
+  mt.model @large {
+    %x = mt.input "x" : tensor<?x65x65xf32>
+    %1 = graph.logical %x : tensor<?x65x65xf32> -> !graph.value<[b, 65, 65], f32>
+    // expected-error @+1 {{a matrix of 65 rows; at most 64 are supported}}
+    %2 = graph.cholesky %1 : (!graph.value<[b, 65, 65], f32>) -> !graph.value<[b, 65, 65], f32>
+    %3 = graph.tensor %2 : !graph.value<[b, 65, 65], f32> -> tensor<?x65x65xf32>
+    mt.loss "loss", %3 : tensor<?x65x65xf32>
+    mt.sgd <{learning_rate = 0.1 : f32}>
+  }
+}
+
+// -----
+
+module attributes {graph.version = 1 : i32} {
+  mt.model @wide {
+    %x = mt.input "x" : tensor<?x2x3xf32>
+    %1 = graph.logical %x : tensor<?x2x3xf32> -> !graph.value<[b, 2, 3], f32>
+    // expected-error @+1 {{expected square matrices as the last two axes, found [b, 2, 3]}}
+    %2 = graph.solve_triangular %1, %1 : (!graph.value<[b, 2, 3], f32>, !graph.value<[b, 2, 3], f32>) -> !graph.value<[b, 2, 3], f32>
+    %3 = graph.tensor %2 : !graph.value<[b, 2, 3], f32> -> tensor<?x2x3xf32>
+    mt.loss "loss", %3 : tensor<?x2x3xf32>
     mt.sgd <{learning_rate = 0.1 : f32}>
   }
 }

@@ -10,8 +10,8 @@ BATCH = export.symbolic_shape("b")[0]
 
 
 def generic(function, *shapes):
-    """The text. `shapes`: arguments; BATCH is the batch."""
-    exported = export.export(jax.jit(function))(*shapes)
+    """The text. `shapes`: arguments; BATCH is the batch. For CPUs JAX calls LAPACK: such a function has `platforms`."""
+    exported = export.export(jax.jit(function), platforms=getattr(function, "platforms", None))(*shapes)
     with jax.jit(lambda x: x).lower(0.0).compiler_ir("stablehlo").context:
         module = ir.Module.parse(exported.mlir_module())
         return module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
@@ -120,6 +120,17 @@ def functions(params, x):
             + jnp.round(3 * h) + jax.lax.round(h) + jnp.prod(1 + 0.1 * x, axis=1, keepdims=True))
 
 
+def linear(params, x):
+    k = params["w"] @ params["w"].T + 2 * jnp.eye(6)
+    factor = jnp.linalg.cholesky(k)
+    solved = jax.scipy.linalg.solve_triangular(factor, x.T, lower=True).T
+    each = jax.vmap(lambda row: jax.scipy.linalg.solve_triangular(factor.T, row))(x)
+    return solved + each + jax.lax.linalg.triangular_solve(factor, x, lower=True, unit_diagonal=True)
+
+
+linear.platforms = ["tpu"]
+
+
 def halves(params, x):
     """Rounded to 16 bits on the way."""
     x = jnp.asarray(x)
@@ -138,6 +149,7 @@ def bytes_of(params, x):
 # name -> function, parameters, x
 FORWARD = {
     "parts": (parts, {"w": shaped(6, 2), "v": shaped(3, 2)}, shaped(BATCH, 5, 3)),
+    "linear": (linear, {"w": shaped(6, 6)}, shaped(BATCH, 6)),
     "functions": (functions, {"w": shaped(6, 4), "v": shaped(4, 4)}, shaped(BATCH, 6)),
     "erf": (erf, {"w": shaped(6, 4), "v": shaped(4, 3)}, shaped(BATCH, 6)),
     "halves": (halves, {"w": shaped(6, 3), "v": shaped(6, 3)}, shaped(BATCH, 6)),

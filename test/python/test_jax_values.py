@@ -100,7 +100,43 @@ NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("table", [INDICES, INTEGERS, NUMBERS], ids=["indices", "integers", "numbers"])
+
+
+def own_kernels(x):
+    """Each sample convolves its image with its own kernel."""
+    return jax.vmap(lambda row: jax.lax.conv_general_dilated(
+        row.reshape(1, 1, 2, 3), row[:4].reshape(1, 1, 2, 2), (1, 1), ((1, 0), (0, 1))))(x)
+
+
+def windows(b, reduce, start, window, pads, **more):
+    pads = pads if isinstance(pads, str) else [(0, 0), (0, 0), *pads, (0, 0)]
+    return jax.lax.reduce_window(b["x"].reshape(-1, 1, 2, 3, 1), start, reduce, (1, 1, *window, 1), (1,) * 5, pads,
+                                 **more)
+
+
+TAPS = np.linspace(-1, 1, 16, dtype="f4").reshape(2, 1, 2, 2, 2)
+WINDOWS = {
+    "own kernels": lambda b: own_kernels(b["x"]),
+    "three axes": lambda b: jax.lax.conv_general_dilated(b["x"].reshape(-1, 1, 1, 2, 3), TAPS, (1, 1, 2), "SAME"),
+    "images of a parameter": lambda b: b["x"][:, :1] * jax.lax.conv_general_dilated(
+        rows(b).reshape(1, 1, 4, 3), TAPS[:, :, 0], (2, 1), "VALID").sum(),
+    "several images": lambda b: jax.vmap(lambda row: jax.lax.conv_general_dilated(
+        row.reshape(2, 1, 3, 1), TAPS[:, :, 0, :, :1], (1, 1), "SAME"))(b["x"]),
+    "maxima": lambda b: windows(b, jax.lax.max, -np.inf, (2, 2), [(0, 0), (1, 0)]),
+    "minima": lambda b: windows(b, jax.lax.min, np.inf, (1, 2), "SAME"),
+    "dilated": lambda b: windows(b, jax.lax.add, 0.0, (2, 2), [(1, 1), (1, 1)], window_dilation=(1, 1, 1, 2, 1)),
+    "spread": lambda b: windows(b, jax.lax.add, 0.0, (2, 2), "VALID", base_dilation=(1, 1, 2, 2, 1)),
+    "sums of a parameter": lambda b: b["x"][:, :1] * jax.lax.reduce_window(
+        rows(b), 0.0, jax.lax.add, (2, 2), (1, 1), "VALID").sum(),
+    "cholesky": lambda b: jax.scipy.linalg.solve_triangular(
+        jnp.linalg.cholesky(rows(b)[:3].T @ rows(b)[:3] * 0.01 + np.eye(3, dtype="f4")), b["x"][:, :3].T, lower=True).T,
+    "its own triangle": lambda b: jax.vmap(lambda row: jax.scipy.linalg.solve_triangular(
+        row[:4].reshape(2, 2) + 3 * np.eye(2, dtype="f4"), row[4:], trans=1))(b["x"]),
+}
+
+
+@pytest.mark.parametrize("table", [INDICES, INTEGERS, NUMBERS, WINDOWS],
+                         ids=["indices", "integers", "numbers", "windows"])
 def test_as_in_jax(table):
     params = {name: np.float32(1) for name in table}
 

@@ -31,6 +31,11 @@ def cube(x):
     return x.unflatten(1, (2, 2))[:, None]
 
 
+def definite(x):
+    """[n, 4, 4]: symmetric and positive definite."""
+    return 0.1 * x @ x.mT + 3 * torch.eye(4)
+
+
 def of_several(x, function):
     """A function of images [4 * n, 1, 2, 3], four for each sample."""
     return function(x.unflatten(2, (2, 3)).flatten(0, 1)[:, None]).unflatten(0, (x.shape[0], 4))
@@ -95,9 +100,19 @@ CASES = {
     "conv3d": lambda x: F.conv3d(cube(x), TAPS[:, :1], padding=(1, 0, 2), stride=(1, 1, 2), dilation=(1, 1, 2)),
     "conv3d in groups": lambda x: F.conv3d(cube(x).expand(-1, 2, -1, -1, -1), TAPS[:, :1], groups=2),
     "conv_transpose3d": lambda x: F.conv_transpose3d(cube(x), TAPS[:1], stride=2, padding=1, output_padding=1),
+    "conv1d without samples": lambda x: x + F.conv1d(x.sum(0), TAPS[:, :, 0, 0].repeat(2, 2, 1)).sum(),
+    "conv_transpose1d without samples": lambda x: x + F.conv_transpose1d(
+        x.sum(0), TAPS[:, :, 0, 0].repeat(2, 2, 1), stride=2, padding=1).sum(),
     "conv2d of several images": lambda x: of_several(x, lambda y: F.conv2d(y, TAPS[:, :1, 0], stride=2, padding=1)),
     "max_pool2d of several images": lambda x: of_several(x, lambda y: F.max_pool2d(y, 2, 1, padding=1)),
     "avg_pool2d of several images": lambda x: of_several(x, lambda y: F.avg_pool2d(y, (2, 3), padding=(0, 1))),
+    "cholesky": lambda x: torch.linalg.cholesky(definite(x)) @ x,
+    "upper cholesky": lambda x: torch.linalg.cholesky(definite(x), upper=True),
+    "solve_triangular": lambda x: torch.linalg.solve_triangular(definite(x), x, upper=False),
+    "solve_triangular from the right": lambda x: torch.linalg.solve_triangular(
+        definite(x), x.mT, upper=True, left=False, unitriangular=True),
+    "cholesky_solve": lambda x: torch.cholesky_solve(x, torch.linalg.cholesky(definite(x))),
+    "cholesky_inverse": lambda x: torch.cholesky_inverse(torch.linalg.cholesky(definite(x), upper=True), upper=True),
     "diagonal": lambda x: x[:, :, :4].diagonal(1, 1, 2), "diagonal below": lambda x: torch.diagonal(x, -2, -1, -2),
     "meshgrid": lambda x: sum(torch.meshgrid(TIES[0], TIES[1, :4], indexing="xy")) * x,
     "atleast_3d": lambda x: x * torch.atleast_3d(TIES[0])[..., 0], "unsafe_split": lambda x: x.unsafe_split(3, 2)[1],

@@ -25,8 +25,8 @@ def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: P
     """
     spatial = kernel.rank - 2
     dilation, spread = list(dilation) or [1] * spatial, list(spread) or [1] * spatial
-    if spatial < 1:
-        raise Refused(f"a convolution over {spatial} axes")
+    if spatial < 1 or images.rank != kernel.rank:
+        raise Refused(f"a convolution of {list(images.shape)} by {list(kernel.shape)}")
     pointwise = all(n == 1 for n in (*kernel.shape[2:], *strides, *spread, groups))
     over_samples = isinstance(images.shape[1], Batch) or has_batch(kernel.shape)
     if over_samples:
@@ -107,6 +107,8 @@ def convolution_of_samples(images: Value, kernel: Value, strides: Sequence[int],
 def transposed_convolution(images: Value, kernel: Value, strides: Sequence[int], padding: Pads,
                            dilation: Sequence[int], groups: int, sizes: Sequence[Size]) -> Value:
     """The gradient of a convolution to its images, of these sizes. Kernels are [C, F / groups, spatial...]."""
+    if images.rank != kernel.rank or images.rank < 3:
+        raise Refused(f"a transposed convolution of {list(images.shape)} by {list(kernel.shape)}")
     _check_images(images)
     text = (f"graph.transposed_convolution {{0}}, {{1}} strides {list(strides)} padding "
             f"{[n for pair in padding for n in pair]} dilation {list(dilation)} groups = {groups}")
@@ -127,8 +129,11 @@ def pool(kind: str, images: Value, window: Sequence[int], strides: Sequence[int]
 
 
 def window_reduce(kind: str, value: Value, window: Sequence[int], strides: Sequence[int], padding: Pads,
-                  dilation: Sequence[int] = ()) -> Value:
-    """A pool over any axes but that of the samples. Two axes of [BATCH, ...] with up to four have kernels."""
+                  dilation: Sequence[int] = (), by_slices: bool = False) -> Value:
+    """A pool over any axes but that of the samples. Two axes of [BATCH, ...] with up to four have kernels.
+
+    `by_slices`: also of these a slice for each place in the window is taken.
+    """
     if any(isinstance(n, Batch) and (w, s, tuple(p)) != (1, 1, (0, 0))
            for n, w, s, p in zip(value.shape, window, strides, padding)):
         raise Refused("windows over the samples")
@@ -137,7 +142,7 @@ def window_reduce(kind: str, value: Value, window: Sequence[int], strides: Seque
         return _counts(value, window, strides, padding)
     moved = sum((w, s, tuple(p)) != (1, 1, (0, 0)) for w, s, p in zip(window, strides, padding))
     many = sum(n != 1 for n in value.shape[1:])
-    if not plain or value.shape[:1] != (BATCH,) or moved > 2 or many > 3:
+    if by_slices or not plain or value.shape[:1] != (BATCH,) or moved > 2 or many > 3:
         return squeeze(pool(kind, expand_dims(value, (0, 1)), window, strides, padding, dilation), (0, 1))
     windows = _Windows(value, window, strides, padding)
     return windows.back(pool(kind, windows.images(value), windows.taps, windows.strides, windows.padding))

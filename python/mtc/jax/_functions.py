@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 import jax
 import numpy as np
 
-from mtc._trace import Value, functions, gradients, integers
+from mtc._trace import Value, functions, gradients, integers, linear
 from mtc._trace import elementwise as e
 from mtc.jax._reader import Reader, rule
 
@@ -126,3 +126,15 @@ def _atan2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     for operand, side in zip(operands, (x, e.unary("neg", y))):
         made = gradients.with_singular_slope(made, operand, e.binary("div", side, squares))
     return made
+
+
+@rule("cholesky")
+def _cholesky(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return linear.cholesky(r.value(inputs[0]))
+
+
+@rule("triangular_solve")
+def _triangular_solve(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    p = equation.params
+    return linear.solve_triangular(r.value(inputs[0]), r.value(inputs[1]), left=p["left_side"], lower=p["lower"],
+                                   transposed=p["transpose_a"], unit=p["unit_diagonal"])

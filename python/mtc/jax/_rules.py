@@ -376,7 +376,9 @@ def _windows_of(kind: str, value: Value, window: Sequence[Any], p: Any) -> Value
         made = spatial.window_reduce("max", e.unary("neg", value), window, p["window_strides"], p["padding"],
                                      p["window_dilation"])
         return e.unary("neg", made)
-    return spatial.window_reduce(kind, value, window, p["window_strides"], p["padding"], p["window_dilation"])
+    # A sum of what zeros are put between is the gradient of an average, which has none in its turn.
+    return spatial.window_reduce(kind, value, window, p["window_strides"], p["padding"], p["window_dilation"],
+                                 by_slices=any(spaces) and value.learned)
 
 
 @rule("reduce_window")

@@ -104,6 +104,13 @@ def digamma(c: Converter, value: Any) -> Value:
     return functions.digamma(as_result(c, value))
 
 
+@op("polygamma")
+def polygamma(c: Converter, order: int, value: Any) -> Value:
+    if order != 0:
+        raise Refused(f"polygamma of order {order}; 0, which is digamma, is supported")
+    return functions.digamma(as_result(c, value))
+
+
 @op("log_sigmoid_forward")
 def log_sigmoid(c: Converter, value: Any) -> list[Any]:
     return [e.unary("log_sigmoid", as_result(c, value)), None]

@@ -94,7 +94,8 @@ def convolution(c: Converter, images: Any, kernel: Any, bias: Any = None, stride
     groups = rest[-1] if rest else 1
     if len(rest) > 1 and rest[0]:
         return _transposed(c, images, kernel, bias, strides, padding, groups, dilation)
-    x, w = c.value(images), c.value(kernel)
+    w = c.value(kernel)
+    x = _with_first_axis(c.value(images), w)
     count = len(x.shape) - 2
     steps, spread = _each(strides, count), _each(dilation, count)
     taps = [int(n) for n in w.shape[2:]]  # type: ignore[arg-type]
@@ -104,7 +105,13 @@ def convolution(c: Converter, images: Any, kernel: Any, bias: Any = None, stride
     else:
         pads = [(p, p) for p in _each(padding, count)]
     made = spatial.convolution(x, w, steps, pads, spread, (), groups)
-    return made if bias is None else e.binary("add", made, per_channel(c.value(bias), len(x.shape)))
+    made = made if bias is None else e.binary("add", made, per_channel(c.value(bias), len(x.shape)))
+    return layout.reshape(made, c.shape())
+
+
+def _with_first_axis(x: Value, kernel: Value) -> Value:
+    """Images [C, spatial...] as [1, C, spatial...]."""
+    return layout.expand_dims(x, (0,)) if x.rank == kernel.rank - 1 else x
 
 
 @op("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
@@ -116,11 +123,13 @@ def transposed_convolution(c: Converter, images: Any, kernel: Any, bias: Any = N
 
 def _transposed(c: Converter, images: Any, kernel: Any, bias: Any, strides: Any, padding: Any, groups: int,
                 dilation: Any) -> Value:
-    x, w = c.value(images), c.value(kernel)
-    rank = len(x.shape)
+    w = c.value(kernel)
+    x = _with_first_axis(c.value(images), w)
+    rank, sizes = len(x.shape), c.shape()[2 - len(x.shape):]
     made = spatial.transposed_convolution(x, w, _each(strides, rank - 2), [(p, p) for p in _each(padding, rank - 2)],
-                                          _each(dilation, rank - 2), groups, c.shape()[2:])
-    return made if bias is None else e.binary("add", made, per_channel(c.value(bias), rank))
+                                          _each(dilation, rank - 2), groups, sizes)
+    made = made if bias is None else e.binary("add", made, per_channel(c.value(bias), rank))
+    return layout.reshape(made, c.shape())
 
 
 @op("col2im")

@@ -38,7 +38,11 @@ def mesh(c: Converter, values: Sequence[Any], indexing: str = "ij") -> list[Valu
 
 
 @op("diagonal")
-def diagonal(c: Converter, value: Any, offset: int = 0, first: int = 0, second: int = 1) -> Value:
+def diagonal(c: Converter, value: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    return _diagonal(c, value, offset, dim1, dim2)
+
+
+def _diagonal(c: Converter, value: Any, offset: int, first: int, second: int) -> Value:
     """Of two axes that are not the batch: of each row the element that belongs to it."""
     x = c.value(value)
     axes = [first % len(x.shape), second % len(x.shape)]
@@ -53,6 +57,11 @@ def diagonal(c: Converter, value: Any, offset: int = 0, first: int = 0, second: 
     seen = np.eye(int(rows), int(columns), offset, dtype=bool)
     made = reductions.reduce("sum", e.select(x.graph.constant(seen), x, e.as_value(x, 0)), [len(x.shape) - 1])
     return part(made, len(rest), begin, begin + length)
+
+
+@op("linalg_diagonal")
+def last_diagonal(c: Converter, value: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
+    return _diagonal(c, value, offset, dim1, dim2)
 
 
 @op("expand", "expand_as", "broadcast_to")
