@@ -24,8 +24,8 @@ int64_t rowsOf(const Value &matrix) {
   if (rank < 2 || matrix.size(rank - 1).batch || !(matrix.size(rank - 1) == matrix.size(rank - 2)))
     throw Refused("expected square matrices as the last two axes, found " + describe(matrix.shape()));
   int64_t rows = matrix.size(rank - 1).times;
-  if (rows < 1 || rows > mostRows)
-    throw Refused("a matrix of " + std::to_string(rows) + " rows; at most " + std::to_string(mostRows) +
+  if (rows < 1 || rows > maxRows)
+    throw Refused("a matrix of " + std::to_string(rows) + " rows; at most " + std::to_string(maxRows) +
                   " are supported");
   if (!matrix.isFloat())
     throw Refused("expected floats, found integers or booleans");

@@ -9,7 +9,7 @@
 
 namespace mtc::logical {
 
-constexpr int64_t mostRows = 64; // of a matrix here
+constexpr int64_t maxRows = 64; // of a matrix here
 
 // X of op(A) X = B, or of X op(A) = B: A [..., n, n] is triangular, and what lies in the other triangle is not read.
 struct Triangle {
