@@ -78,6 +78,8 @@ FAMILIES = {
         Case("Conv", (4, 5, 4, 3), f(4, 2, 2, 2, 2), group=2),
         Case("MaxPool", (2, 5, 6, 4), kernel_shape=[2, 3, 2], strides=[2, 1, 1], pads=[1, 0, 0, 0, 1, 0]),
         Case("MaxPool", (2, 9, 8), kernel_shape=[3, 2], dilations=[2, 3]),
+        Case("MaxPool", (2, 10, 9), kernel_shape=[3, 2], dilations=[2, 3], strides=[2, 2], ceil_mode=1),
+        Case("AveragePool", (2, 10, 9), kernel_shape=[3, 2], dilations=[2, 3], strides=[2, 3], ceil_mode=1),
         Case("AveragePool", (2, 9, 8), kernel_shape=[3, 2], dilations=[2, 3], pads=[1, 0, 2, 1]),
         Case("AveragePool", (2, 5, 6, 4), kernel_shape=[2, 3, 2], pads=[1, 0, 0, 0, 1, 0]),
         Case("GlobalAveragePool", (3, 4, 5)), Case("GlobalMaxPool", (3, 4, 5))],

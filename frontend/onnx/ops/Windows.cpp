@@ -118,13 +118,14 @@ void buildConvTranspose(Call &call) {
 // With `ceil_mode` a window may begin inside and end outside.
 void roundUp(Windows &windows, ArrayRef<int64_t> sizes) {
   for (size_t i = 0; i < sizes.size(); ++i) {
-    int64_t room = sizes[i] + windows.low[i] + windows.high[i] - windows.taps[i], stride = windows.strides[i];
+    int64_t reach = logical::multiply(windows.taps[i] - 1, windows.dilation[i]) + 1;
+    int64_t room = sizes[i] + windows.low[i] + windows.high[i] - reach, stride = windows.strides[i];
     if (room < 0)
       continue; // the error comes where the windows are counted
     int64_t count = (room + stride - 1) / stride + 1;
     if ((count - 1) * stride >= sizes[i] + windows.low[i])
       --count;
-    windows.high[i] = std::max(windows.high[i], (count - 1) * stride + windows.taps[i] - sizes[i] - windows.low[i]);
+    windows.high[i] = std::max(windows.high[i], (count - 1) * stride + reach - sizes[i] - windows.low[i]);
   }
 }
 
