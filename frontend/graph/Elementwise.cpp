@@ -50,9 +50,7 @@ Value lowerRound(Call &call, graph::RoundOp op) {
   const Value &value = call.operands[0];
   if (!isa<BFloat16Type, Float16Type>(shorter) || !value.type().getElementType().isF32())
     throw Refused("expected numbers of f32 that are rounded to bf16 or f16");
-  logical::Ops &ops = call.ops;
-  mlir::Value rounded = mt::CastOp::create(ops.builder, ops.location, value.type().clone(shorter), value.stored);
-  return {mt::CastOp::create(ops.builder, ops.location, value.type(), rounded), value.axes};
+  return logical::rounded(call.ops, value, shorter);
 }
 
 Value lowerAlong(Call &call, graph::AlongOp op) {

@@ -21,7 +21,7 @@ from mtc import _cache, _library, _structs
 from mtc._errors import Error, FileError, ModelError, ModelWarning
 from mtc._options import encoded, in_python
 from mtc._plan import Plan, take_result
-from mtc._process import quiet
+from mtc._process import own_verbosity
 
 Result = TypeVar("Result")
 
@@ -32,7 +32,7 @@ def compile_file(path: pathlib.Path, settings: dict[str, Any], verbose: Union[in
 
     `name`: what to call it while it takes long, in place of the file's name. `strip` is left out of messages.
     """
-    shown = "" if quiet(verbose) == 0 else f"{name or path.name}, batch {settings['batch']}"
+    shown = "" if own_verbosity(verbose) == 0 else f"{name or path.name}, batch {settings['batch']}"
     if not path.exists():
         raise FileError(f"cannot open {path}: No such file or directory")
     library = _library.compiler()
@@ -158,7 +158,7 @@ def while_checking(make: Callable[[], Result], check: Callable[[], str], verbose
         made.wait()  # the process may end now: not while the compiler works
         raise
     result = made.result()
-    if quiet(verbose) != 0:
+    if own_verbosity(verbose) != 0:
         print(f"mtc: {line}", file=sys.stderr)
     return result
 

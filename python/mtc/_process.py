@@ -54,6 +54,6 @@ def options_for(devices: str) -> dict[str, Any]:
     return fields
 
 
-def quiet(verbose: Union[int, str]) -> Union[int, str]:
+def own_verbosity(verbose: Union[int, str]) -> Union[int, str]:
     """The verbosity of this process: only process 0 prints."""
     return 0 if process() > 0 else verbose

@@ -180,13 +180,17 @@ Status HostCommunicator::run(const Reduction &reduction, const Pieces &pieces, c
     }
     if (left == 0 || !patience.wait())
       continue;
-    if (watch_.check)
-      if (Status status = watch_.check(); !status.ok())
-        return status;
-    if (patience.ended())
-      return silent();
+    if (Status status = checkWaiting(patience.ended()); !status.ok())
+      return status;
   }
   return {};
+}
+
+Status HostCommunicator::checkWaiting(bool ended) const {
+  if (watch_.check)
+    if (Status status = watch_.check(); !status.ok())
+      return status;
+  return ended ? silent() : Status();
 }
 
 std::string HostCommunicator::title(int process) const {
@@ -245,11 +249,8 @@ Status HostCommunicator::runMessages(std::span<const Message> messages) {
       patience.progress();
     if (progress || !patience.wait())
       continue;
-    if (watch_.check)
-      if (Status status = watch_.check(); !status.ok())
-        return status;
-    if (patience.ended())
-      return silent();
+    if (Status status = checkWaiting(patience.ended()); !status.ok())
+      return status;
   }
   return {};
 }

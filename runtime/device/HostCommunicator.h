@@ -99,6 +99,8 @@ private:
   // Tests the messages of a piece, and goes on to its next round. Sets `progress` if a message or the piece has ended.
   Status advance(Running &running, const Add &add, bool &progress);
   Status testMessages(Running &running, bool &progress);
+  // Returns the error that ends a loop that waits: the check of the run, or, after the timeout, the silent processes.
+  Status checkWaiting(bool ended) const;
   Status silent() const;
   Status fail(Status why);
   std::string title(int process) const;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/Compare.h"
 #include "runtime/data/Labels.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/loop/Run.h"
@@ -14,13 +13,8 @@ Status mtrun::evaluate(Session &session, mtrun_dataset &data, const mtrun_loop_o
   stream.allowNan = options.allow_nan != 0;
   if (Status s = numberLabels(data, session.classNames()); !s.ok())
     return s;
-  if (session.processes() > 1) {
-    std::string lines = "variables: " + session.variablesHash();
-    if (Status s = appendDataLines(data, "the data", lines); !s.ok())
-      return s;
-    if (Status s = session.agree(lines); !s.ok())
-      return s;
-  }
+  if (Status s = compareProcesses(session, data); !s.ok())
+    return s;
   EpochLoop pass;
   if (Status s = pass.open(session, &data, "eval_step", stream); !s.ok())
     return s;

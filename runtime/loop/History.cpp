@@ -21,15 +21,6 @@ static std::string number(double value, const char *notFinite) {
   return std::isfinite(value) ? text : notFinite ? notFinite : std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-static Status replace(const std::string &path, const std::string &text) {
-  AtomicFile file;
-  if (Status s = file.open(path); !s.ok())
-    return s;
-  if (Status s = file.write(text.data(), text.size()); !s.ok())
-    return s;
-  return file.commit();
-}
-
 Status writeHistoryJson(const std::string &path, const History &history) {
   size_t columns = history.names.size(), epochs = columns ? history.rows.size() / columns : 0;
   std::string text = "{\"epoch\": [";
@@ -42,7 +33,7 @@ Status writeHistoryJson(const std::string &path, const History &history) {
       text += (e ? ", " : "") + number(history.rows[e * columns + i], "null");
     text += "]";
   }
-  return replace(path, text + "}\n");
+  return writeAtomically(path, text + "}\n");
 }
 
 // Returns a field of CSV.
@@ -65,7 +56,7 @@ Status writeHistoryCsv(const std::string &path, const History &history) {
       text += "\n" + std::to_string(history.firstEpoch + static_cast<int64_t>(i / history.names.size()));
     text += "," + number(history.rows[i], nullptr);
   }
-  return replace(path, text + "\n");
+  return writeAtomically(path, text + "\n");
 }
 
 } // namespace mtrun

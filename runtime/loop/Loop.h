@@ -90,4 +90,7 @@ private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// Refuses processes whose variables or data differ, before they evaluate or predict. One process compares nothing.
+Status compareProcesses(Session &session, const mtrun_dataset &data);
+
 } // namespace mtrun

@@ -200,7 +200,7 @@ Status Prediction::run(BatchStream &batches) {
 }
 
 // Process 0 writes the rows of all processes in order, so all must have the same data.
-static Status compareData(Session &session, const mtrun_dataset &data) {
+Status mtrun::compareProcesses(Session &session, const mtrun_dataset &data) {
   if (session.processes() == 1)
     return {};
   std::string lines = "variables: " + session.variablesHash();
@@ -236,7 +236,7 @@ Status mtrun::predictFile(Session &session, mtrun_dataset &data, int32_t index, 
     predicted.push_back({output->name, output->dtype, output->shape, output->rowBytes, classesOf(session, *output)});
     predicted.back().shape[0] = data.size;
   }
-  if (Status s = compareData(session, data); !s.ok())
+  if (Status s = compareProcesses(session, data); !s.ok())
     return s;
   if (session.process() > 0)
     file.reset();

@@ -31,12 +31,7 @@ Status LaunchDigests::write(const std::string &path) const {
   std::string text = canonical(head_) + "\n";
   for (const Json &launch : launches_)
     text += canonical(launch) + "\n";
-  AtomicFile file;
-  if (Status s = file.open(path); !s.ok())
-    return s;
-  if (Status s = file.write(text.data(), text.size()); !s.ok())
-    return s;
-  return file.commit();
+  return writeAtomically(path, text);
 }
 
 static Status readLaunches(const std::string &path, std::vector<Json> &lines) {

@@ -107,15 +107,6 @@ Status Recorder::openFile() {
   return {};
 }
 
-static Status writeFile(const std::string &path, const std::string &text) {
-  AtomicFile file;
-  if (Status s = file.open(path); !s.ok())
-    return s;
-  if (Status s = file.write(text.data(), text.size()); !s.ok())
-    return s;
-  return file.commit();
-}
-
 // The first two lines appear together, so that a receipt always has the record of step 0.
 Status Recorder::create() {
   if (access(path_.c_str(), F_OK) == 0)
@@ -127,7 +118,7 @@ Status Recorder::create() {
     return s;
   std::string line = canonical(zero);
   previous_ = hashOfLine(line);
-  if (Status s = writeFile(path_, text + "\n" + line + "\n"); !s.ok())
+  if (Status s = writeAtomically(path_, text + "\n" + line + "\n"); !s.ok())
     return s;
   return openFile();
 }
@@ -139,7 +130,7 @@ Status Recorder::goOn() {
     text += line.text + "\n";
   previous_ = hashOfLine(continued_->lines.back().text);
   continued_.reset();
-  if (Status s = writeFile(path_, text); !s.ok())
+  if (Status s = writeAtomically(path_, text); !s.ok())
     return s;
   return openFile();
 }

@@ -235,4 +235,13 @@ Status makeFolders(const std::string &path) {
   }
 }
 
+Status writeAtomically(const std::string &path, std::string_view text) {
+  AtomicFile file;
+  if (Status s = file.open(path); !s.ok())
+    return s;
+  if (Status s = file.write(text.data(), text.size()); !s.ok())
+    return s;
+  return file.commit();
+}
+
 } // namespace mtrun

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace mtrun {
 
@@ -47,5 +48,8 @@ private:
 int makeFolder(const std::string &path);
 // Creates a folder and all missing parents. MT_IO.
 Status makeFolders(const std::string &path);
+
+// Writes or replaces a file of this text.
+Status writeAtomically(const std::string &path, std::string_view text);
 
 } // namespace mtrun

@@ -229,14 +229,7 @@ void Report::write(const std::string &state, bool failed, bool complete) {
   facts.state = state;
   facts.failed = failed;
   facts.resume = resumeCommand(arguments_.words, folder_, complete);
-  std::string page = reportPage(facts);
-  mtrun::AtomicFile file;
-  mtrun::Status status = file.open(folder_ + "/report.html");
-  if (status.ok())
-    status = file.write(page.data(), page.size());
-  if (status.ok())
-    status = file.commit();
-  if (!status.ok())
+  if (mtrun::Status status = mtrun::writeAtomically(folder_ + "/report.html", reportPage(facts)); !status.ok())
     warn(status.message());
   due_ = false;
   lastWrite_ = steadyTime();

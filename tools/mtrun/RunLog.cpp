@@ -93,12 +93,7 @@ std::string writeTiming(const std::string &path, const std::vector<EpochTime> &e
   std::string text = timingHead;
   for (const EpochTime &epoch : epochs)
     text += lineOf(epoch);
-  mtrun::AtomicFile file;
-  mtrun::Status status = file.open(path);
-  if (status.ok())
-    status = file.write(text.data(), text.size());
-  if (status.ok())
-    status = file.commit();
+  mtrun::Status status = mtrun::writeAtomically(path, text);
   return status.ok() ? "" : status.message();
 }
 

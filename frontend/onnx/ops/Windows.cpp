@@ -170,39 +170,51 @@ void buildAveragePool(Call &call) {
   call.give(logical::binary<mt::MulOp>(call.ops, sums, shares.lift(call.ops)));
 }
 
+SmallVector<int64_t> spatialAxes(const Value &images) {
+  SmallVector<int64_t> axes;
+  for (size_t i = 2; i < images.rank(); ++i)
+    axes.push_back(static_cast<int64_t>(i));
+  return axes;
+}
+
+int64_t readPower(Call &call) {
+  int64_t p = call.integer("p", 2);
+  if (p < 1)
+    throw Refused("expected p of 1 or more, found " + std::to_string(p));
+  return p;
+}
+
+Value powersOf(logical::Ops &ops, const Value &images, int64_t p) {
+  return logical::integerPower(ops, logical::unary<mt::AbsOp>(ops, images), p);
+}
+
+Value rootOf(logical::Ops &ops, const Value &sums, int64_t p) {
+  if (p == 1)
+    return sums;
+  return p == 2 ? logical::unary<mt::SqrtOp>(ops, sums)
+                : logical::binary<mt::PowOp>(ops, sums, 1 / static_cast<double>(p));
+}
+
 // (sum of |x|^p)^(1/p) of each window.
 void buildLpPool(Call &call) {
   logical::Ops &ops = call.ops;
   Value images = call.value(0);
-  int64_t p = call.integer("p", 2);
-  if (p < 1)
-    throw Refused("expected p of 1 or more, found " + std::to_string(p));
+  int64_t p = readPower(call);
   Windows windows = readPool(call, images);
   if (call.integer("ceil_mode", 0))
     roundUp(windows, spatialSizes(images));
-  Value powers = logical::integerPower(ops, logical::unary<mt::AbsOp>(ops, images), p);
-  Value sums = logical::pool(ops, mt::Reduction::sum, powers, windows);
-  if (p == 1)
-    return call.give(sums);
-  call.give(p == 2 ? logical::unary<mt::SqrtOp>(ops, sums)
-                   : logical::binary<mt::PowOp>(ops, sums, 1 / static_cast<double>(p)));
+  Value powers = powersOf(ops, images, p);
+  call.give(rootOf(ops, logical::pool(ops, mt::Reduction::sum, powers, windows), p));
 }
 
 // Across the whole image, one window.
 void buildGlobalLpPool(Call &call) {
   logical::Ops &ops = call.ops;
   Value images = call.value(0);
-  int64_t p = call.integer("p", 2);
-  if (p < 1)
-    throw Refused("expected p of 1 or more, found " + std::to_string(p));
-  SmallVector<int64_t> axes;
-  for (size_t i = 2; i < images.rank(); ++i)
-    axes.push_back(static_cast<int64_t>(i));
-  Value powers = logical::integerPower(ops, logical::unary<mt::AbsOp>(ops, images), p);
-  Value sums = logical::keepDims(logical::reduce(ops, mt::Reduction::sum, powers, axes), axes);
-  call.give(p == 1   ? sums
-            : p == 2 ? logical::unary<mt::SqrtOp>(ops, sums)
-                     : logical::binary<mt::PowOp>(ops, sums, 1 / static_cast<double>(p)));
+  int64_t p = readPower(call);
+  SmallVector<int64_t> axes = spatialAxes(images);
+  Value powers = powersOf(ops, images, p);
+  call.give(rootOf(ops, logical::keepDims(logical::reduce(ops, mt::Reduction::sum, powers, axes), axes), p));
 }
 
 // x / (bias + alpha / size * sum of the squares of `size` channels around)^beta (Krizhevsky et al. 2012, section 3.3).
@@ -229,13 +241,6 @@ void buildLrn(Call &call) {
   sums = logical::binary<mt::MulOp>(ops, logical::transpose(sums, order), alpha / static_cast<double>(size));
   Value base = logical::binary<mt::AddOp>(ops, sums, bias);
   call.give(logical::binary<mt::DivOp>(ops, x, logical::binary<mt::PowOp>(ops, base, beta)));
-}
-
-SmallVector<int64_t> spatialAxes(const Value &images) {
-  SmallVector<int64_t> axes;
-  for (size_t i = 2; i < images.rank(); ++i)
-    axes.push_back(static_cast<int64_t>(i));
-  return axes;
 }
 
 void buildGlobalAverage(Call &call) {

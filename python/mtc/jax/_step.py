@@ -17,7 +17,7 @@ from mtc._finite import Finite
 from mtc._loop import Checkpoint, checkpoint_options
 from mtc._means import Means
 from mtc._plan import Path, Plan
-from mtc._process import quiet
+from mtc._process import own_verbosity
 from mtc._session import Logs, Session
 from mtc.jax._program import Program
 from mtc.jax._tree import Tree
@@ -94,7 +94,7 @@ class Step:
                 logs.update({f"val_{n}": v for n, v in self.evaluate(validation).items()})
             for name, value in logs.items():
                 history.setdefault(name, []).append(value)
-            if quiet(verbose):
+            if own_verbosity(verbose):
                 _show(epoch, epochs, logs)
         return history
 
@@ -199,7 +199,8 @@ class Step:
             training, held = (None if d is None else self._opened(d, stack) for d in (data, validation))
             assert training is not None
             return _loop.fit(self.session, training, held, epochs, shuffle, saving, None, {"allow_nan": allow_nan},
-                             on_epoch=lambda p: _show(p.epoch, p.epochs, p.logs) if quiet(verbose) else None).history
+                             on_epoch=lambda p: (_show(p.epoch, p.epochs, p.logs)
+                                                 if own_verbosity(verbose) else None)).history
 
     def _one_epoch(self, data: Any, epoch: int, shuffle: bool, allow_nan: bool) -> Logs:
         with contextlib.ExitStack() as stack:

@@ -18,7 +18,7 @@ from mtc._dataset import Dataset
 from mtc._errors import Error, ModelError, check
 from mtc._interrupt import guarded
 from mtc._plan import Plan
-from mtc._process import quiet
+from mtc._process import own_verbosity
 from mtc._session import Session
 from mtc._structure import Structure
 from mtc.keras import _model, _plans, _saved
@@ -142,7 +142,7 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
     plan, structure = plan_for(model, batch_size or (batches.batch_size if batches else None), weighted, verbose,
                                example, **options)
     data = batches or Arrays(structure.bind(x, y, sample_weight))
-    caller = Caller(model, callbacks, quiet(verbose), 1, steps_of(data, plan.batch_size, steps))
+    caller = Caller(model, callbacks, own_verbosity(verbose), 1, steps_of(data, plan.batch_size, steps))
     with Session(plan, devices) as session:
         dataset = data.open(plan, structure)
         try:
@@ -199,7 +199,7 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
     data = Arrays({name: np.concatenate([np.asarray(b[name]) for b in bound]) if len(bound) > 1 else bound[0][name]
                    for name in names})
     rows = data.count if steps is None or stream else min(data.count, steps * plan.batch_size)
-    caller = Caller(model, callbacks, quiet(verbose), 1, math.ceil(rows / plan.batch_size))
+    caller = Caller(model, callbacks, own_verbosity(verbose), 1, math.ceil(rows / plan.batch_size))
     outputs = {t.name: np.empty((rows, *t.shape[1:]), t.dtype) for t in plan.outputs}
     with Session(plan, devices) as session:
         caller.list.on_predict_begin()

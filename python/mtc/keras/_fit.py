@@ -16,7 +16,7 @@ from mtc._dataset import Dataset
 from mtc._errors import Error, check
 from mtc._interrupt import Interrupt, deferred, guarded
 from mtc._loop import Checkpoint, checkpoint_options
-from mtc._process import quiet
+from mtc._process import own_verbosity
 from mtc._session import Session
 from mtc.keras import _model
 from mtc.keras._callbacks import Caller, Logs, call_each
@@ -94,7 +94,7 @@ def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str
         checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None, seed: Optional[int] = None,
         allow_nan: bool = False, metrics: bool = False) -> Any:
     """`fit` of what is compiled. The arguments are those of `fit`; `metrics`: builds the model's metrics, as Keras."""
-    saving, verbose = checkpoint_options(checkpoint, resume), quiet(verbose)
+    saving, verbose = checkpoint_options(checkpoint, resume), own_verbosity(verbose)
     validates = check_numbers(epochs, initial_epoch, steps_per_epoch, validation_steps, validation_freq)
     steps = steps_of(given.data, given.plan.batch_size, steps_per_epoch)
     caller = Caller(model, callbacks, verbose, epochs, steps, history=True)

@@ -13,7 +13,7 @@ from mtc._errors import DataError, ModelError
 from mtc._finite import Finite
 from mtc._means import Means
 from mtc._plan import Path
-from mtc._process import process, quiet
+from mtc._process import own_verbosity, process
 from mtc._session import Logs, Session
 from mtc._tensors import Array
 from mtc.torch._export import Example
@@ -172,7 +172,7 @@ class Step:
                 if scheduler is not None and scheduler_every == "epoch":
                     plateau = type(scheduler).__name__ == "ReduceLROnPlateau"
                     scheduler.step(*[logs.get("val_loss", logs["loss"])] if plateau else [])
-                if quiet(verbose) != 0:
+                if own_verbosity(verbose) != 0:
                     shown = " - ".join(f"{name}: {value:.4f}" for name, value in logs.items())
                     print(f"epoch {epoch + 1}/{epochs} - {shown}", file=sys.stderr)
         finally:  # not over what the caller has put into the module, and not what is not finite

@@ -12,27 +12,13 @@ import subprocess
 import sys
 import time
 
+from mpi_processes import RUN, processes_by_rank
+
 LIMIT = 60  # seconds after which a start hangs
 
 launchers, failures, kinds = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3].split(",")
 random.seed(int(sys.argv[4]))
 command = sys.argv[sys.argv.index("--") + 1:]
-mark = f"MTC_TEST_RUN={os.getpid()}".encode()
-
-
-def ours():
-    """The processes of mtrun in this run, by rank."""
-    found = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-        except OSError:
-            continue
-        ranks = [v.split(b"=")[1] for v in variables if v.split(b"=")[0] in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
-        if mark in variables and ranks:
-            found[int(ranks[0])] = int(name)
-    return found
 
 
 def steps_of(line):
@@ -49,7 +35,7 @@ def start(number, lost):
     errors = pathlib.Path(f"errors.{os.getpid()}")
     with errors.open("w") as file, subprocess.Popen(
             ["bash", launcher, "-np", str(size), *command], stdout=subprocess.PIPE, stderr=file, text=True,
-            env={**os.environ, "MTC_TEST_RUN": str(os.getpid())}) as run:
+            env={**os.environ, **RUN}) as run:
         first, last, killed, moment = None, None, None, None
         for line in run.stdout:
             step = steps_of(line)
@@ -61,8 +47,8 @@ def start(number, lost):
             if lost and killed is None and time.monotonic() >= moment:
                 killed = time.monotonic()
                 rank = random.randrange(size)
-                if process := ours().get(rank):
-                    os.kill(process, getattr(signal, "SIG" + random.choice(kinds)))
+                if processes := processes_by_rank().get(rank):
+                    os.kill(processes[-1], getattr(signal, "SIG" + random.choice(kinds)))
         try:
             code = run.wait(timeout=LIMIT)
         except subprocess.TimeoutExpired:
@@ -79,9 +65,9 @@ for number in range(10 * failures + 10):
         sys.exit(f"start {number}: expected step {seen} to {seen + 2} first, found {first}\n{errors}")
     seen = last or seen
     end = time.monotonic() + 25
-    while ours() and time.monotonic() < end:
+    while processes_by_rank() and time.monotonic() < end:
         time.sleep(0.02)
-    if left := ours():
+    if left := processes_by_rank():
         sys.exit(f"start {number}: left behind: {left}\n{errors}")
     if code == 0:
         break

@@ -12,30 +12,16 @@ import subprocess
 import sys
 import time
 
+from mpi_processes import RUN, processes_by_rank
+
 losses, kinds, end = int(sys.argv[1]), sys.argv[2].split(","), sys.argv[4]
 random.seed(int(sys.argv[3]))
 command = sys.argv[sys.argv.index("--") + 1:]
-mark = f"MTC_TEST_RUN={os.getpid()}".encode()
-
-
-def ours():
-    """The processes of mtrun in this run, by rank: the launcher's and its worker."""
-    found = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-        except OSError:
-            continue
-        ranks = [v.split(b"=")[1] for v in variables if v.split(b"=")[0] in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
-        if mark in variables and ranks:
-            found.setdefault(int(ranks[0]), []).append(int(name))
-    return found
 
 
 errors = open(f"errors.{os.getpid()}", "w+", encoding="utf-8")
 run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
-                       env={**os.environ, "MTC_TEST_RUN": str(os.getpid())})
+                       env={**os.environ, **RUN})
 
 
 def starts_again():
@@ -59,7 +45,7 @@ for line in run.stdout:
         lost = None
     seen, wait = step, wait - 1
     if lost is None and wait <= 0 and len(times) < losses:
-        if processes := ours():
+        if processes := processes_by_rank():
             rank = random.choice(list(processes))
             lost, wait = time.monotonic(), random.randint(20, 400)
             os.kill(random.choice(processes[rank]), getattr(signal, "SIG" + random.choice(kinds)))
@@ -73,7 +59,7 @@ seconds = f", {time.monotonic() - asked:.1f} s after SIGTERM" if asked else ""
 errors.seek(0)
 text = errors.read()
 time.sleep(0.2)
-if left := ours():
+if left := processes_by_rank():
     sys.exit(f"left behind: {left}\n{text}")
 print(f"exit code {code}{seconds}; {len(times)} lost; {again} steps computed again; to the first step again at most "
       f"{max(times, default=0):.1f} s; last step {seen}")

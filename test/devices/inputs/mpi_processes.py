@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the processes of a run that a test started."""
+import os
+
+RUN = {"MTC_TEST_RUN": str(os.getpid())}  # the environment variable of the run's processes
+
+
+def processes_by_rank():
+    """The processes of mtrun in this run, by rank: the launcher's and its worker."""
+    mark = f"MTC_TEST_RUN={os.getpid()}".encode()
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                variables = file.read().split(b"\0")
+        except OSError:
+            continue
+        ranks = [v.split(b"=")[1] for v in variables if v.split(b"=")[0] in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
+        if mark in variables and ranks:
+            found.setdefault(int(ranks[0]), []).append(int(name))
+    return found
