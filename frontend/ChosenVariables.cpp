@@ -3,9 +3,13 @@
 
 #include "dialects/mt/Reads.h"
 #include "dialects/mt/Update.h"
+#include "dialects/mt/VariableMarks.h"
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/GlobPattern.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -57,6 +61,45 @@ LogicalResult match(mt::ModelOp model, llvm::StringRef option, llvm::StringRef l
                                << "' matches, found none among " << layersOf(model);
   }
   return success();
+}
+
+// "PATTERN=NUMBER[,...]", whose numbers end with `unit`: the number of each variable that a pattern matches.
+LogicalResult matchNumbers(mt::ModelOp model, llvm::StringRef option, llvm::StringRef list, llvm::StringRef unit,
+                           llvm::StringMap<float> &numbers) {
+  SmallVector<llvm::StringRef> items;
+  if (!list.empty())
+    list.split(items, ',');
+  for (llvm::StringRef item : items) {
+    auto [pattern, text] = item.rsplit('=');
+    double number = 0;
+    if (!text.consume_back(unit) || text.getAsDouble(number) || !(number >= 0) ||
+        !std::isfinite(static_cast<float>(number)))
+      return model.emitError() << "expected NAMES=NUMBER" << unit << " with a finite number of 0 or more in " << option
+                               << ", such as head*=10" << unit << ", found '" << item << "'";
+    llvm::StringSet<> matched;
+    if (failed(match(model, option, pattern, matched)))
+      return failure();
+    for (const auto &name : matched)
+      numbers[name.getKey()] = static_cast<float>(number);
+  }
+  return success();
+}
+
+// Freezes what stands before the first variable of the model that a pattern matches.
+LogicalResult freezeBefore(mt::ModelOp model, llvm::StringRef pattern, llvm::StringSet<> &frozen) {
+  llvm::StringSet<> matched;
+  if (failed(match(model, "freeze_until", pattern, matched)))
+    return failure();
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
+    if (variable.isOfOptimizer())
+      continue;
+    if (matched.contains(variable.getName()))
+      break;
+    frozen.insert(variable.getName());
+  }
+  return frozen.empty() ? model.emitError() << "expected a layer after the first one for freeze_until, found '"
+                                            << pattern << "', before which no variable stands"
+                        : success();
 }
 
 using Variables = llvm::DenseSet<mt::VariableOp>;
@@ -133,9 +176,11 @@ LogicalResult freezeVariables(mt::ModelOp model, const FreezeOptions &options, s
     return success();
   if (mt::isWholeStep(model))
     return model.findUpdate().emitError(
-        "expected a model that MTC differentiates for freeze and trainable, found a step "
+        "expected a model that MTC differentiates for freeze, freeze_until and trainable, found a step "
         "that computes its own losses and says itself what it trains");
   llvm::StringSet<> frozen, trainable;
+  if (!options.until.empty() && failed(freezeBefore(model, options.until, frozen)))
+    return failure();
   if (!options.freeze.empty() && failed(match(model, "freeze", options.freeze, frozen)))
     return failure();
   if (!options.trainable.empty() && failed(match(model, "trainable", options.trainable, trainable)))
@@ -163,12 +208,7 @@ LogicalResult freezeVariables(mt::ModelOp model, const FreezeOptions &options, s
   return success();
 }
 
-LogicalResult excludeFromWeightDecay(mt::ModelOp model, llvm::StringRef patterns) {
-  if (patterns.empty())
-    return success();
-  if (mt::UpdateOp update = model.findUpdate())
-    return update.emitError("expected an optimizer with weight decay for no_weight_decay, found mt.update, whose "
-                            "formulas decay");
+static LogicalResult excludeFromWeightDecay(mt::ModelOp model, llvm::StringRef patterns) {
   for (auto optimizer : model.getOps<mt::OptimizerOpInterface>()) {
     std::optional<Attribute> decay = optimizer->getInherentAttr("weight_decay");
     if (!decay || cast<FloatAttr>(*decay).getValue().isZero())
@@ -181,6 +221,31 @@ LogicalResult excludeFromWeightDecay(mt::ModelOp model, llvm::StringRef patterns
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
     if (matched.contains(variable.getName()))
       variable.setNoWeightDecay(true);
+  return success();
+}
+
+LogicalResult setRates(mt::ModelOp model, const RateOptions &options) {
+  llvm::StringRef option = !options.noDecay.empty() ? "no_weight_decay"
+                           : !options.rates.empty() ? "rate"
+                                                    : "weight_decay";
+  if (options.noDecay.empty() && options.rates.empty() && options.decays.empty())
+    return success();
+  if (mt::UpdateOp update = model.findUpdate())
+    return update.emitError("expected an optimizer for ")
+           << option << ", found mt.update, whose formulas have the rates and the decays";
+  if (!options.noDecay.empty() && failed(excludeFromWeightDecay(model, options.noDecay)))
+    return failure();
+  llvm::StringMap<float> rates, decays;
+  if (failed(matchNumbers(model, "rate", options.rates, "x", rates)) ||
+      failed(matchNumbers(model, "weight_decay", options.decays, "", decays)))
+    return failure();
+  Builder builder(model.getContext());
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
+    if (auto rate = rates.find(variable.getName()); rate != rates.end() && rate->second != 1)
+      variable->setDiscardableAttr(mt::rateFactorName, builder.getF32FloatAttr(rate->second));
+    if (auto decay = decays.find(variable.getName()); decay != decays.end())
+      variable->setDiscardableAttr(mt::weightDecayName, builder.getF32FloatAttr(decay->second));
+  }
   return success();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variables chosen by name: those that stay as they are, those that the optimizer does not decay.
+// Variables chosen by name: which stay as they are, and which have a learning rate and a weight decay of their own.
 #ifndef FRONTEND_CHOSENVARIABLES_H
 #define FRONTEND_CHOSENVARIABLES_H
 
@@ -16,7 +16,15 @@ namespace mtc {
 struct FreezeOptions {
   std::string freeze;    // "PATTERN[,PATTERN...]": these are frozen
   std::string trainable; // the same: all but these are frozen
-  bool any() const { return !freeze.empty() || !trainable.empty(); }
+  std::string until;     // a pattern: all before the first variable that it matches are frozen
+  bool any() const { return !freeze.empty() || !trainable.empty() || !until.empty(); }
+};
+
+// What the optimizer does differently for single variables; patterns as of FreezeOptions.
+struct RateOptions {
+  std::string noDecay; // "PATTERN[,PATTERN...]": variables that the optimizer does not decay
+  std::string rates;   // "PATTERN=FACTORx[,...]": factors of the learning rate; the last pattern that matches counts
+  std::string decays;  // "PATTERN=DECAY[,...]": weight decays in the place of the optimizer's; the last that matches
 };
 
 // Makes variables `frozen`; they have no gradient and no slots then. Batch normalisation whose statistics are among
@@ -29,9 +37,9 @@ llvm::LogicalResult freezeVariables(mlir::mt::ModelOp model, const FreezeOptions
 // their names. A warning for each.
 void freezeUnused(mlir::mt::ModelOp model, std::vector<std::string> &names);
 
-// Makes the variables that "PATTERN[,PATTERN...]" matches `no_weight_decay`. An error where a pattern is none or
-// matches nothing, and where the optimizer decays no variable.
-llvm::LogicalResult excludeFromWeightDecay(mlir::mt::ModelOp model, llvm::StringRef patterns);
+// Marks variables with their own rates and decays. An error where a pattern is none or matches nothing, where a number
+// is out of range, where `noDecay` is given and the optimizer decays no variable, and in a model with mt.update.
+llvm::LogicalResult setRates(mlir::mt::ModelOp model, const RateOptions &options);
 
 } // namespace mtc
 

@@ -101,7 +101,7 @@ OwningOpRef<ModuleOp> importModule(const ImportRequest &request) {
     module->walk([](mt::BatchNormalizationOp norm) { norm.setFrozen(true); });
   if (module)
     for (auto model : module->getOps<mt::ModelOp>())
-      if (failed(excludeFromWeightDecay(model, request.training.noWeightDecay)))
+      if (failed(setRates(model, request.training.rates)))
         return {};
   return module;
 }

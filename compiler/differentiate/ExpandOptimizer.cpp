@@ -3,12 +3,14 @@
 // mt-expand-optimizer: replaces the optimizer of a model, such as mt.adam, by its variables and an mt.update, in Keras'
 // order: clip, decay, update, average.
 #include "compiler/Passes.h"
-#include "dialects/mt/Decay.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
+#include "dialects/mt/VariableMarks.h"
 
 #include "llvm/ADT/StringSet.h"
+
+#include <map>
 
 using namespace mlir;
 using mt::Expr;
@@ -40,7 +42,8 @@ public:
     // A frozen variable may have the marks too.
     for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
       variable.setNoWeightDecay(false);
-      variable->removeAttr(mt::gradientDecayName);
+      for (StringRef mark : mt::variableMarks)
+        variable->removeAttr(mark);
     }
     op->erase();
     return success();
@@ -107,6 +110,12 @@ private:
     mt::AssignOp::create(builder, op.getLoc(), variable.getName(), value, Value());
   }
 
+  // Variables with one learning rate share its scalars.
+  struct Group {
+    Value rate;
+    SmallVector<Value> scalars;
+  };
+  Group group(double factor, Value iteration);
   void buildBody();
   void clip(SmallVectorImpl<Value> &gradients);
   Value decayed(mt::VariableOp variable, Value gradient);
@@ -134,22 +143,39 @@ void Expansion::buildBody() {
     gradients.push_back(
         mt::GradientOp::create(builder, op.getLoc(), variable.getType(), variable.getName(), /*required=*/true));
   clip(gradients);
-  SmallVector<Value> scalars = op.buildScalars(builder, rate, iteration, llvm::to_vector_of<Value>(state));
-  for (auto [variable, value] : llvm::zip(state, scalars))
-    assign(variable, value);
-  double decay = option("weight_decay").value_or(0);
+  // New values of the optimizer's state do not depend on the rate: the first group assigns them.
+  std::map<double, Group> groups;
+  for (mt::VariableOp variable : trainable) {
+    double factor = mt::markOf(variable, mt::rateFactorName).value_or(1);
+    if (groups.count(factor))
+      continue;
+    Group made = group(factor, iteration);
+    if (groups.empty())
+      for (auto [variable, value] : llvm::zip(state, made.scalars))
+        assign(variable, value);
+    groups.emplace(factor, std::move(made));
+  }
   for (auto [variable, gradient, own] : llvm::zip_equal(trainable, gradients, slots)) {
     Value old = variable;
-    bool decays = decay != 0 && !variable.getNoWeightDecay();
-    Value value = decays ? (e(old) - e(old) * decay * e(rate)).value() : old;
+    const Group &rates = groups.find(mt::markOf(variable, mt::rateFactorName).value_or(1))->second;
+    double decay = variable.getNoWeightDecay()
+                       ? 0
+                       : mt::markOf(variable, mt::weightDecayName).value_or(option("weight_decay").value_or(0));
+    Value value = decay != 0 ? (e(old) - e(old) * decay * e(rates.rate)).value() : old;
     Value total = decayed(variable, gradient);
-    SmallVector<Value> updated = op.buildUpdate(builder, scalars, value, total, llvm::to_vector_of<Value>(own.values));
+    SmallVector<Value> updated =
+        op.buildUpdate(builder, rates.scalars, value, total, llvm::to_vector_of<Value>(own.values));
     if (own.average)
       average(own.average, iteration, updated[0]);
     assign(variable, updated[0]);
     for (auto [slot, after] : llvm::zip_equal(own.values, llvm::drop_begin(updated)))
       assign(slot, after);
   }
+}
+
+Expansion::Group Expansion::group(double factor, Value iteration) {
+  Value own = factor == 1 ? rate : (e(rate) * factor).value();
+  return {own, op.buildScalars(builder, own, iteration, llvm::to_vector_of<Value>(state))};
 }
 
 void Expansion::clip(SmallVectorImpl<Value> &gradients) {
@@ -176,7 +202,7 @@ void Expansion::clip(SmallVectorImpl<Value> &gradients) {
 
 // Adds the variable's mt.gradient_decay to a clipped gradient.
 Value Expansion::decayed(mt::VariableOp variable, Value gradient) {
-  double decay = mt::gradientDecayOf(variable);
+  double decay = mt::markOf(variable, mt::gradientDecayName).value_or(0);
   return decay == 0 ? gradient : (e(gradient) + e(variable) * decay).value();
 }
 

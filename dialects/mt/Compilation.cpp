@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Compilation.h"
-#include "dialects/mt/Decay.h"
 #include "dialects/mt/Numbers.h"
+#include "dialects/mt/VariableMarks.h"
 
 using namespace mlir;
 using namespace mlir::mt;
@@ -95,13 +95,13 @@ LogicalResult MtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
     return numbers && numbers.size() == 2 ? success()
                                           : op->emitError("expected two numbers in ") << name << ", found " << value;
   }
-  if (name == gradientDecayName) {
-    auto decay = dyn_cast<FloatAttr>(value);
-    return isa<VariableOp>(op) && decay && decay.getType().isF32() && decay.getValue().isFinite() &&
-                   !decay.getValue().isNegative()
+  if (llvm::is_contained(variableMarks, name)) {
+    auto mark = dyn_cast<FloatAttr>(value);
+    return isa<VariableOp>(op) && mark && mark.getType().isF32() && mark.getValue().isFinite() &&
+                   !mark.getValue().isNegative()
                ? success()
-               : op->emitError("expected `mt.gradient_decay` to be a finite f32 of 0 or more at a variable, found ")
-                     << value;
+               : op->emitError("expected `")
+                     << name << "` to be a finite f32 of 0 or more at a variable, found " << value;
   }
   if (isa<ModuleOp>(op) && (name == classNamesAttribute || name == vocabularyAttribute))
     return success();
@@ -128,7 +128,7 @@ void mlir::mt::setBucket(Operation *op, int64_t bucket) {
   op->setAttr(bucketName, IntegerAttr::get(IntegerType::get(op->getContext(), 64), bucket));
 }
 
-double mlir::mt::gradientDecayOf(Operation *variable) {
-  auto decay = dyn_cast_or_null<FloatAttr>(variable->getDiscardableAttr(gradientDecayName));
-  return decay ? number(decay.getValue()) : 0;
+std::optional<double> mlir::mt::markOf(Operation *variable, StringRef name) {
+  auto mark = dyn_cast_or_null<FloatAttr>(variable->getDiscardableAttr(name));
+  return mark ? std::optional(number(mark.getValue())) : std::nullopt;
 }

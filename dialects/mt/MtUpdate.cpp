@@ -3,7 +3,7 @@
 // mt.update, the derivatives in it, and the variables of an optimizer.
 #include "dialects/mt/Update.h"
 
-#include "dialects/mt/Decay.h"
+#include "dialects/mt/VariableMarks.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -170,10 +170,15 @@ LogicalResult mlir::mt::verifyUpdate(ModelOp model) {
   llvm::StringMap<VariableOp> variables;
   for (VariableOp variable : model.getOps<VariableOp>()) {
     variables[variable.getName()] = variable;
-    if (variable.getNoWeightDecay() || gradientDecayOf(variable) != 0)
-      return variable.emitOpError("expected no mark for weight decay in a model with mt.update, whose formulas decay, "
-                                  "found ")
-             << (variable.getNoWeightDecay() ? StringRef("no_weight_decay") : StringRef(gradientDecayName));
+    StringRef mark = variable.getNoWeightDecay() ? StringRef("no_weight_decay") : StringRef();
+    for (StringRef name : variableMarks)
+      if (variable->hasAttr(name))
+        mark = name;
+    if (!mark.empty())
+      return variable.emitOpError(
+                 "expected no mark for rates and decays in a model with mt.update, whose formulas have "
+                 "them, found ")
+             << mark;
   }
   llvm::StringMap<Operation *> assigned;
   bool hasLoss = !model.getOps<LossOp>().empty();

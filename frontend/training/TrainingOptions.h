@@ -20,8 +20,8 @@ struct TrainingOptions {
   bool dropUnsupportedMetrics = false;
   bool sampleWeights = false; // losses and weighted metrics have sample weights, an input that may be missing
   FreezeOptions frozen;
-  bool freezeBatchNorm = false;        // batch normalization computes as in prediction
-  std::string noWeightDecay;           // patterns, as in `frozen`
+  bool freezeBatchNorm = false; // batch normalization computes as in prediction
+  RateOptions rates;
   std::vector<std::string> classNames; // names of labels; the file's metadata may have others
   // shapes of inputs with axes of unknown size, by name; "": of the only input
   std::map<std::string, std::vector<int64_t>> inputShapes;

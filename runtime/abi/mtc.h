@@ -150,6 +150,16 @@ typedef struct mtc_options {
    * gradient is an exchange of its own. The bits do not depend on it. Flag: `--bucket-bytes BYTES`, 0 or more, in
    * Memory. */
   int64_t bucket_bytes;
+  /** Layer or variable, written as `freeze`: what stands before it in the model stays as it is. NULL: none. Flag:
+   * `--freeze-until NAME`, in Training. The order is that of `mtc summary`. */
+  const char *freeze_until;
+  /** Factors of the learning rate of layers or variables, by patterns as `freeze` has them: "*=0.1x,head*=1x". The last
+   * pattern that matches a variable counts. NULL: none. Flag: `--rate FACTORS`, in Training. Schedules and
+   * rates that are set between steps are multiplied too. */
+  const char *rate;
+  /** Weight decays of layers or variables in the place of the optimizer's, written as `rate`:
+   * "*=0.01,bias*=0". NULL: none. Flag: `--weight-decay DECAYS`, in Training. */
+  const char *weight_decay;
 } mtc_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_options)

@@ -201,7 +201,7 @@ mt.model @decay_marks {
   %x = mt.input "x" : tensor<?x4xf32>
   %w = mt.variable "w" init(zeros) : tensor<4xf32>
   %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
-  // expected-error@+1 {{expected no mark for weight decay in a model with mt.update, whose formulas decay, found no_weight_decay}}
+  // expected-error@+1 {{expected no mark for rates and decays in a model with mt.update, whose formulas have them, found no_weight_decay}}
   %r = mt.variable "r" init(zeros) no_weight_decay : tensor<4xf32>
   %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
   mt.loss "loss", %p : tensor<?x4xf32>
