@@ -181,3 +181,9 @@ def as_type(array: Array, info: TensorInfo) -> Array:
         raise DataError(f"expected {info}, found {array.dtype} {list(array.shape)} with values that are neither 0 "
                         "nor 1")
     return made
+
+
+def stored(array: Any) -> Array:
+    """An array as a variable of a plan has it: float32, or int32 for numbers of other kinds."""
+    array = np.asarray(array)
+    return np.asarray(array, np.int32 if array.dtype.kind in "biu" else np.float32)

@@ -25,9 +25,10 @@ FUNCTIONS = ["fit", "evaluate", "predict", "compile", "compile_text", "load", "s
              "keras.install", "keras.uninstall",
              "jax.compile", "jax.step",
              *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad")),
-             "torch.compile"]
+             "torch.compile", "torch.step"]
 CLASSES = ["Plan", "Session", "Variables", "TensorInfo", "Node", "Dataset", "FitResult", "Progress", "StepResult",
-           "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step", "jax.WholeStep", "jax.DeviceArray", "torch.Step"]
+           "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step", "jax.WholeStep", "jax.DeviceArray", "torch.Step",
+           "torch.WholeStep", "torch.DeviceArray"]
 ERRORS = ["Error", "ModelError", "DataError", "CorruptError", "OutOfMemoryError", "DeviceError", "NoDeviceError",
           "DeviceLost", "FileError", "ClosedError", "ModelWarning", "FallbackWarning",
           "VersionWarning"]
@@ -78,7 +79,8 @@ def reference():
         if "__init__" in vars(kind) and name == "Session":
             parts.append(f"`mtc.{heading(name, kind.__init__)}`\n\n{text(kind.__init__.__doc__)}")
         members = []
-        for member, value in vars(kind).items():
+        bases = [base for base in kind.__mro__ if base.__module__.startswith("mtc.")]
+        for member, value in {k: v for base in reversed(bases) for k, v in vars(base).items()}.items():
             function = getattr(value, "fget", None) or getattr(value, "func", None) or value
             if member.startswith("_") or not getattr(function, "__doc__", None) or not callable(function):
                 continue

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from mtc._errors import DataError, ModelError
-from mtc._tensors import Array
+from mtc._tensors import Array, stored
 from mtc._trace import Value, places
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
@@ -108,9 +108,3 @@ class Update:
 def arrays_of(tree: Any) -> Any:
     """The tree with arrays in place of numbers."""
     return jax.tree.map(lambda value: value if hasattr(value, "dtype") else jax.numpy.asarray(value), tree)
-
-
-def stored(array: Any) -> Array:
-    """An array as a variable of the plan has it."""
-    array = np.asarray(array)
-    return np.asarray(array, np.int32 if array.dtype.kind in "biu" else np.float32)

@@ -9,12 +9,10 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 import jax
 import numpy as np
 
-from mtc import _compile, _options
-from mtc._errors import DataError, ModelError
-from mtc._finite import Finite
-from mtc._plan import Path, Plan
-from mtc._session import Session
-from mtc._tensors import Array
+from mtc import _compile, _options, _whole
+from mtc._errors import ModelError
+from mtc._plan import Plan
+from mtc._tensors import Array, stored
 from mtc._trace import BATCH, Graph, Refused, Value, places
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
@@ -25,81 +23,28 @@ from mtc.jax._control import move_keys
 from mtc.jax._program import batch_names, output_names, specs_of, symbolic
 from mtc.jax._reader import Reader, is_key, with_way_out
 from mtc.jax._tree import Tree
-from mtc.jax._update import arrays_of, stored
+from mtc.jax._update import arrays_of
 from mtc.jax._whole_check import STATE, compare
 
 
-class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array of a state that stays on the devices, until somebody reads it.
+class DeviceArray(_whole.DeviceArray):
+    """An array of a state that stays on the devices, until somebody reads it, as NumPy or JAX read an array.
 
-    It is read as NumPy reads an array. Once the step was called again its memory has other values: then it is a
-    DataError to read it, if it was not read before, or to give it to the step.
+    Once the step was called again its memory has other values: then it is a DataError to read it, if it was not read
+    before, or to give it to the step.
     """
-
-    def __init__(self, step: WholeStep, name: str, like: Any, number: int) -> None:
-        self._step = step
-        self._name = name
-        self._number = number
-        self._value: Any = None
-        self.shape = tuple(like.shape)
-        self.dtype = np.dtype(like.dtype)
-
-    @property
-    def ndim(self) -> int:
-        """The number of its axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of its elements."""
-        return int(np.prod(self.shape))
-
-    def is_current(self, step: WholeStep) -> bool:
-        """Whether the step has its value now."""
-        return step is self._step and self._number == step._calls
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        if self._value is None:
-            if not self.is_current(self._step):
-                raise DataError(f"{self._name}: expected a state of the last call, found an older one, whose memory "
-                                "the step has used again: read it before the next call to keep it")
-            self._value = self._step._array(self._name, self.shape, self.dtype)
-        return np.array(self._value, dtype=dtype, copy=True) if copy or dtype is not None else self._value
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        return getattr(ufunc, method)(*(np.asarray(i) if isinstance(i, DeviceArray) else i for i in inputs), **keywords)
 
     def __jax_array__(self) -> Any:
         return jax.numpy.asarray(np.asarray(self))
 
-    def __getitem__(self, key: Any) -> Any:
-        return np.asarray(self)[key]
-
-    def __len__(self) -> int:
-        return len(np.asarray(self))
-
-    def __float__(self) -> float:
-        return float(np.asarray(self))
-
-    def __int__(self) -> int:
-        return int(np.asarray(self))
-
-    def __bool__(self) -> bool:
-        return bool(np.asarray(self))
-
-    def __repr__(self) -> str:
-        return f"<{self._name}: {self.dtype}{list(self.shape)} of {self._step!r}>"
-
 
 @dataclasses.dataclass
-class _Traced:
+class _Traced(_whole.Traced):
     graph: Graph
-    metrics: Tree
     keys: set[str]  # arrays of the state that are keys of random numbers
-    constant: dict[str, Any]  # arrays of the metrics that are known
 
 
-class WholeStep:
+class WholeStep(_whole.WholeStep):
     """A compiled step. Call it as the function: state, metrics = step(state, batch).
 
     Attributes:
@@ -108,97 +53,27 @@ class WholeStep:
         text: the model as `mt` text.
     """
 
-    def __init__(self, plan: Plan, text: str, state: Tree, batch: Tree, traced: _Traced,
-                 devices: Optional[str], **session: Any) -> None:
-        self.plan = plan
-        self.text = text
-        self._state = state
-        self._batch = batch
-        self._traced = traced
-        self.session = Session(plan, devices, **session)
-        self._finite = Finite(self.session)
-        self._stored = {info.name for info in plan.variables}
-        self._calls = 0
+    _framework = "jax"
+    _traced: _Traced
 
-    def __call__(self, state: Any, batch: Any, *, allow_nan: bool = False) -> tuple[Any, Any]:
-        """One step. Gives the state after it, whose arrays stay on the devices until they are read, and the metrics.
+    def _flatten(self, tree: Any) -> tuple[list[Any], Any]:
+        return jax.tree.flatten(tree)
 
-        Args:
-            state: what the last call gave, or a tree like the one that was compiled with; its arrays are copied.
-            batch: arrays [n, ...] with n up to the plan's batch.
-            allow_nan: goes on after a loss that is not finite; else it is a DataError.
-        """
-        self._write(state)
-        found: Any = jax.tree.structure(batch)
-        if found != self._batch.structure:
-            raise DataError(f"expected a batch of the structure {self._batch.structure}, found {found}")
-        known = {t.name for t in self.plan.signature()}
-        logs = self.session.train_step({n: np.asarray(a) for n, a in zip(self._batch.names, jax.tree.leaves(batch))
-                                        if n in known})
-        self._calls += 1
-        self._finite.after(logs, allow_nan)
-        metrics = self._traced.metrics
-        values = [self._traced.constant[name] if name in self._traced.constant else np.float32(logs[name])
-                  for name in metrics.names]
-        return self._now(), metrics.build(values)
+    def _leaves_or_none(self, tree: Any) -> list[Any]:
+        return list(jax.tree.flatten(tree, is_leaf=lambda x: x is None)[0])
 
-    def predict(self, batch: Any) -> Any:
-        """The predictions of the function `predict` that the step was compiled with, by the state of now."""
-        given_arrays = jax.tree.flatten(batch, is_leaf=lambda x: x is None)[0]
-        given = {n: a for n, a in zip(self._batch.names, given_arrays) if a is not None}
-        return self.session.predict({t.name: given[t.name] for t in self.plan.inputs})
+    def _handle(self, name: str, like: Any) -> Any:
+        if is_key(like):  # small, and a type of JAX alone
+            return threefry.from_host(self.session.variables[name], like)
+        return DeviceArray(self, name, like, self._calls)
 
-    def save(self, path: Path) -> None:
-        """Writes the state to a `.safetensors` file."""
-        self.session.save(path)
-
-    def load(self, path: Path) -> Any:
-        """Reads what `save` wrote. Gives the state."""
-        self.session.load(path)
-        self._calls += 1
-        return self._now()
-
-    def close(self) -> None:
-        """Ends the session."""
-        self.session.close()
-
-    def __enter__(self) -> WholeStep:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _now(self) -> Any:
-        return self._state.build([self._handle(name, array) for name, array in zip(self._state.names,
-                                                                                   self._state.arrays)])
-
-    def _handle(self, name: str, array: Any) -> Any:
-        if name not in self._stored:
-            return array
-        if is_key(array):  # small, and a type of JAX alone
-            return threefry.from_host(self.session.variables[name], array)
-        return DeviceArray(self, name, array, self._calls)
+    def _to_host(self, name: str, array: Any) -> Array:
+        return _stored(array, name in self._traced.keys)
 
     def _array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         if name in self._traced.keys:
             return np.asarray(self.session.variables[name], np.int32).view(np.uint32).reshape(shape)
-        return np.asarray(self.session.variables[name]).astype(dtype).reshape(shape)
-
-    def _write(self, state: Any) -> None:
-        values, structure = jax.tree.flatten(state)
-        if structure != self._state.structure:
-            raise DataError("expected a state of the structure that the step was compiled with, found another")
-        arrays = [value for value, other in zip(values, self._state.others) if other is None]
-        for name, array, old in zip(self._state.names, arrays, self._state.arrays):
-            if isinstance(array, DeviceArray) and array.is_current(self):
-                continue
-            if name in self._stored:
-                if np.shape(array) != np.shape(old):
-                    raise DataError(f"{name}: expected the shape {list(np.shape(old))}, found {list(np.shape(array))}")
-                self.session.variables[name] = _stored(array, name in self._traced.keys)
-
-    def __repr__(self) -> str:
-        return f"<mtc.jax.WholeStep of {self.plan.model}: batch {self.plan.batch_size}, {self.session.devices}>"
+        return super()._array(name, shape, dtype)
 
 
 def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_size: int = 0,
@@ -251,11 +126,11 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
 
     def check_it() -> str:
         plan = made(_options.fields(len(batch.arrays[0]), None, None, 0, seed, mode, {"cpu": "native"}))
-        with WholeStep(plan, text, whole, batch, traced, "cpu:1", processes=1) as own:
+        with WholeStep(plan, text, traced, "cpu:1", processes=1) as own:
             return compare(own, function, state, example_batch)
 
     plan = _compile.while_checking(lambda: made(settings), check_it, verbose) if check else made(settings)
-    return WholeStep(plan, text, whole, batch, traced, devices)
+    return WholeStep(plan, text, traced, devices)
 
 
 def _stored(array: Any, is_random: bool) -> Array:
@@ -317,7 +192,7 @@ def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
         raise ModelError(f"{title}: {problem}") from None
     if not graph.assigned:
         raise ModelError(f"{title}: expected a step that changes its state, found one that does not")
-    return _Traced(graph, metrics, keys, constant)
+    return _Traced(state, batch, metrics, constant, graph, keys)
 
 
 def _jaxpr(function: Callable[..., Any], state: Tree, batch: Tree, specs: Sequence[Any]) -> tuple[Any, Tree]:

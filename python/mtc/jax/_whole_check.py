@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable
 
 import jax
 import numpy as np
 
-from mtc._errors import ModelError
-from mtc._tensors import Array
-from mtc._trace import roundings
+from mtc._trace import roundings, whole
 from mtc.jax._reader import is_key
 from mtc.jax._tree import Tree
 from mtc.jax._update import arrays_of
 
-TOLERANCE = 1e-4
 STATE = "state"
 _jit = jax.jit
 
@@ -26,67 +23,39 @@ def compare(own: Any, function: Callable[..., Any], state: Any, batch: Any) -> s
     Raises:
         ModelError: an array of the state or of the metrics differs by more than rounding.
     """
-    whole = _jit(function)
-    for count in (1, 2):
-        wanted, metrics = whole(state, batch)
-        found, shown = own(jax.tree.map(_host, state), batch, allow_nan=True)
-        pairs = {**_pairs(found, wanted, STATE), **_pairs(shown, metrics, "metrics")}
-        before = dict(zip(own._state.names, jax.tree.leaves(state)))
-        # In float64 JAX draws other random numbers.
-        others = [] if own._traced.keys else [_in_double(function, state, batch)]
-        errors = _errors(pairs, before, others, 4)
-        if not all(value <= 1 for value in errors.values()):
-            errors = {name: min(value, other) for (name, value), other in zip(
-                errors.items(), _errors(pairs, before, _changed(whole, state, batch), roundings.SLACK).values())}
-        wrong = {name: value for name, value in errors.items() if not value <= 1}
-        if wrong:
-            listed = "\n".join(f"  {name}: {value:.3g}" for name, value in
-                               sorted(wrong.items(), key=lambda item: -item[1])[:10])
-            raise ModelError(f"the step differs from JAX: after {count} of 2 steps {len(wrong)} of {len(errors)} "
-                             f"arrays, by so many times what rounding allows:\n{listed}")
-        state = wanted
-    return f"checked against JAX: 2 steps, {len(errors)} arrays of the state and metrics, agree"
+    compiled = _jit(function)
 
+    def mine(state: Any) -> whole.Arrays:
+        return _arrays(*own(jax.tree.map(_host, state), batch, allow_nan=True))
 
-def _errors(pairs: Mapping[str, tuple[Any, Any]], before: Mapping[str, Any], others: Sequence[Mapping[str, Array]],
-            slack: float) -> dict[str, float]:
-    """Differences, as shares of what rounding allows.
+    def theirs(state: Any) -> tuple[Any, whole.Arrays]:
+        wanted, metrics = compiled(state, batch)
+        return wanted, _arrays(wanted, metrics)
 
-    Args:
-        pairs: MTC's array and JAX', by name.
-        before: the state before the step.
-        others: what JAX makes in another way; rounding allows so many times (`slack`) the distance from these.
-    """
-    errors = {}
-    for name, (mine, theirs) in pairs.items():
-        mine, theirs = _numbers(mine), _numbers(theirs)
-        if not mine.size:
-            errors[name] = 0.0
-            continue
-        change = np.abs(theirs - _numbers(before[name])).max() if name in before else 0.0
-        size = max(float(np.abs(theirs).max()), 1e-30)
-        allowed = max(TOLERANCE * max(change, 1e-2 * size), 1e-6 * size)
-        allowed = max([allowed, *(slack * float(np.abs(theirs - other[name]).max())
-                                  for other in others if name in other)])
-        same = (mine == theirs) | np.isnan(mine) & np.isnan(theirs)
-        errors[name] = float(np.where(same, 0, np.abs(mine - theirs)).max()) / allowed
-    return errors
+    def before(state: Any) -> whole.Arrays:
+        return {name: _numbers(array) for name, array in zip(own._state.names, jax.tree.leaves(state))}
+
+    def others(state: Any) -> list[whole.Arrays]:  # in float64 JAX draws other random numbers
+        return [] if own._traced.keys else [_in_double(function, state, batch)]
+
+    return whole.compare("JAX", mine, theirs, state, before, others,
+                         lambda state: _changed(compiled, state, batch))
 
 
 def _host(array: Any) -> Any:
     return array if is_key(array) else np.asarray(array)
 
 
-def _numbers(array: Any) -> Array:
+def _numbers(array: Any) -> Any:
     return np.asarray(jax.random.key_data(array) if is_key(array) else array, "f8")
 
 
-def _pairs(mine: Any, theirs: Any, prefix: str) -> dict[str, tuple[Any, Any]]:
-    tree = Tree.of(arrays_of(theirs), prefix)
-    return {name: (a, b) for name, a, b in zip(tree.names, jax.tree.leaves(mine), tree.arrays)}
+def _arrays(state: Any, metrics: Any) -> whole.Arrays:
+    trees = Tree.of(arrays_of(state), STATE), Tree.of(arrays_of(metrics), "metrics")
+    return {name: _numbers(array) for tree in trees for name, array in zip(tree.names, tree.arrays)}
 
 
-def _changed(function: Callable[..., Any], state: Any, batch: Any) -> list[dict[str, Array]]:
+def _changed(function: Callable[..., Any], state: Any, batch: Any) -> list[whole.Arrays]:
     """What JAX makes of a step from weights that are changed at random, by as little as roundings change values."""
     found = []
     for number in (1, 2):
@@ -97,21 +66,17 @@ def _changed(function: Callable[..., Any], state: Any, batch: Any) -> list[dict[
                 return array
             array = np.asarray(array)
             return (array * (1 + roundings.change(1) * noise.uniform(-1, 1, array.shape))).astype(array.dtype)
-        new, metrics = function(jax.tree.map(change, state), batch)
-        trees = Tree.of(arrays_of(new), STATE), Tree.of(arrays_of(metrics), "metrics")
-        found.append({name: _numbers(array) for tree in trees for name, array in zip(tree.names, tree.arrays)})
+        found.append(_arrays(*function(jax.tree.map(change, state), batch)))
     return found
 
 
-def _in_double(function: Callable[..., Any], state: Any, batch: Any) -> dict[str, Array]:
+def _in_double(function: Callable[..., Any], state: Any, batch: Any) -> whole.Arrays:
     """What JAX makes of a step in float64; nothing where the function does not take it."""
     def double(array: Any) -> Any:
         array = np.asarray(array)
         return jax.numpy.asarray(array, "float64") if array.dtype == np.float32 else array
     try:
         with jax.enable_x64(True):
-            new, metrics = function(jax.tree.map(double, state), jax.tree.map(double, batch))
-            trees = Tree.of(arrays_of(new), STATE), Tree.of(arrays_of(metrics), "metrics")
-            return {name: np.asarray(array, "f8") for tree in trees for name, array in zip(tree.names, tree.arrays)}
+            return _arrays(*function(jax.tree.map(double, state), jax.tree.map(double, batch)))
     except Exception:  # noqa: BLE001 - the caller's code, which is for float32
         return {}

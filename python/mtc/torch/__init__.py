@@ -13,5 +13,8 @@ from __future__ import annotations
 
 from mtc.torch._compile import compile as compile
 from mtc.torch._step import Step as Step
+from mtc.torch._whole import DeviceArray as DeviceArray
+from mtc.torch._whole import WholeStep as WholeStep
+from mtc.torch._whole import step as step
 
-__all__ = ["Step", "compile"]
+__all__ = ["DeviceArray", "Step", "WholeStep", "compile", "step"]

@@ -122,6 +122,7 @@ class Converter:
         self._problems: list[tuple[str, str, str]] = []
         self._stored = _nodes.stored_orders(exported)
         self._streams = 0
+        self.points: dict[int, tuple[Value, tuple[int, ...]]] = {}  # by which derivatives are taken
 
     def convert(self) -> Model:
         """The model.
@@ -132,7 +133,15 @@ class Converter:
         exported = self.exported
         wanted = _nodes.needed([exported.loss, *exported.outputs.values()])
         inputs = _nodes.needed(list(exported.outputs.values())) or wanted  # what only the loss reads is a target
-        for node in exported.nodes:
+        self._convert_nodes(wanted, inputs)
+        outputs = {name: self._values[node] for name, node in exported.outputs.items()}
+        return Model(self.graph, self._with_all(self.value(self._values[exported.loss])),
+                     {name: v for name, v in outputs.items() if isinstance(v, Value) and v.shape[0] == BATCH},
+                     self._stored, self.statistics, self.constants)
+
+    def _convert_nodes(self, wanted: set[Any], inputs: set[Any]) -> None:
+        """Converts the nodes that are wanted; placeholders that are not among `inputs` are targets."""
+        for node in self.exported.nodes:
             if node not in wanted:
                 continue
             self._node = node
@@ -149,10 +158,6 @@ class Converter:
         self._refuse_changed()
         if self._problems:
             raise ModelError(self._report())
-        outputs = {name: self._values[node] for name, node in exported.outputs.items()}
-        return Model(self.graph, self._with_all(self.value(self._values[exported.loss])),
-                     {name: v for name, v in outputs.items() if isinstance(v, Value) and v.shape[0] == BATCH},
-                     self._stored, self.statistics, self.constants)
 
     def _with_all(self, loss: Value) -> Value:
         """The loss with 0 times each parameter to which it has no gradient, such as those behind `floor`.
@@ -192,6 +197,10 @@ class Converter:
             dtype = "f32" if like is not None and like.dtype == "f32" else None
             return self.graph.constant(np.asarray(given), dtype)
         raise Refused(f"an argument that is {type(given).__name__}")
+
+    def point(self, given: Any) -> Value:
+        """The value as a point by which a derivative is taken."""
+        raise Refused("a derivative by torch.func in a module: mtc.torch.step takes it in a whole step")
 
     def name(self) -> str:
         """The name of the operation that is converted."""

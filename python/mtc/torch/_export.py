@@ -9,7 +9,7 @@ import inspect
 import operator
 import types
 import warnings
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from mtc._errors import DataError, ModelError
 from mtc._trace import places
@@ -221,14 +221,23 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
     `is_known` tells by the name of an operation whether it stays.
     """
     example = step.example
+    with training(step), _tracing.whole_experts(step):
+        program, functions = program_of(step, example.tensors, is_known, type(step.module).__name__)
+    firsts = {id(t): n for n, t in reversed(list(step.tensors().items()))}
+    exported = _read(program, example, {n: firsts[id(t)] for n, t in step.tensors().items()})
+    return dataclasses.replace(exported, functions=tuple(functions))
+
+
+def program_of(module: Any, tensors: Sequence[Any], is_known: Callable[[str], bool],
+               name: str) -> tuple[Any, list[str]]:
+    """The program of a module of `*arrays`, each with the samples as its first axis, and the caller's classes whose
+    backward is not in it."""
     batch = torch.export.Dim("batch", min=2)
-    name = type(step.module).__name__
     try:
-        with (training(step), _tracing.whole_experts(step), warnings.catch_warnings(), _tracing.without_questions(),
-              _tracing.own_gradients() as functions):
+        with warnings.catch_warnings(), _tracing.without_questions(), _tracing.own_gradients() as functions:
             warnings.simplefilter("ignore")
-            program = torch.export.export(step, tuple(example.tensors), strict=False,
-                                          dynamic_shapes={"arrays": tuple({0: batch} for _ in example.tensors)})
+            program = torch.export.export(module, tuple(tensors), strict=False,
+                                          dynamic_shapes={"arrays": tuple({0: batch} for _ in tensors)})
             _stop_gradients(program)
             if not _is_functional(program):
                 program = program.run_decompositions({})
@@ -241,9 +250,7 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
         raise
     except Exception as error:  # whatever tracing the caller's code raises
         raise _tracing.refusal(error, name) from error
-    firsts = {id(t): n for n, t in reversed(list(step.tensors().items()))}
-    exported = _read(program, example, {n: firsts[id(t)] for n, t in step.tensors().items()})
-    return dataclasses.replace(exported, functions=tuple(functions))
+    return program, functions
 
 
 @contextlib.contextmanager

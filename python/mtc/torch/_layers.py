@@ -266,11 +266,32 @@ def batch_norm(c: Converter, images: Any, weight: Any, bias: Any, *rest: Any) ->
         spread = e.unary("square", e.binary("sub", x, per_channel(mean, len(x.shape))))
         return [_scaled(x, gamma, beta, mean, reductions.mean(spread, axes), rest[-1]), None, None]
     mean, variance, training, momentum, epsilon = rest[:5]
+    if isinstance(mean, Value) and training:
+        return _with_new_statistics(x, (gamma, beta), (mean, c.value(variance)), momentum, epsilon)
     if not isinstance(mean, State):
         return [_scaled(x, gamma, beta, c.value(mean), c.value(variance), epsilon), None, None, mean, variance]
     if momentum is None:
         raise Refused("batch normalisation with momentum=None, which counts all batches the same")
     return [_trained(c, x, gamma, beta, mean.name, variance.name, momentum, epsilon), None, None, None, None]
+
+
+def _with_new_statistics(x: Value, scales: tuple[Value, Value], running: tuple[Value, Value], momentum: float,
+                         epsilon: float) -> list[Any]:
+    """With the statistics of the batch, where the running ones are a state of the step: they come back as results."""
+    axes = [0, *range(2, len(x.shape))]
+    mean = reductions.mean(x, axes)
+    spread = reductions.mean(e.unary("square", e.binary("sub", x, per_channel(mean, len(x.shape)))), axes)
+    count = x.shape[0] if isinstance(x.shape[0], Batch) else None
+    each = product(x.shape[2:])
+    if count is not None:
+        n: Any = x.graph.count(Batch(count.times * each))
+        unbiased = e.binary("mul", spread, e.binary("div", n, e.binary("sub", n, 1.0)))
+    else:
+        n = product(x.shape[:1]) * each
+        unbiased = e.binary("mul", spread, n / (n - 1))
+    after = [e.binary("add", e.binary("mul", old, 1 - momentum), e.binary("mul", x.graph.stop_gradient(new), momentum))
+             for old, new in zip(running, (mean, unbiased))]
+    return [_scaled(x, *scales, mean, spread, epsilon), None, None, *after]
 
 
 def _scaled(x: Value, gamma: Value, beta: Value, mean: Value, variance: Value, epsilon: float) -> Value:

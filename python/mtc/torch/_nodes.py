@@ -60,6 +60,8 @@ def stored_orders(exported: Exported) -> dict[str, tuple[int, ...]]:
     for node in exported.nodes:
         if name_of(node.target) in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"):
             kernel = node.args[1]
+            while name_of(kernel.target) == "argument":  # of a derivative
+                kernel = kernel.args[0]
             if kernel.name in exported.parameters:
                 rank = kernel.meta["val"].ndim
                 orders[exported.parameters[kernel.name]] = (*range(2, rank), 1, 0)

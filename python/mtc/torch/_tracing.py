@@ -13,7 +13,8 @@ from mtc.torch._framework import torch
 
 ACROSS = "for what compares samples see docs/pytorch.md#losses-of-all-pairs-of-samples"
 _DERIVATIVES = ("a derivative inside of the module (torch.autograd.grad, torch.func.grad), which torch.export does not "
-                "trace: write it out, or take it by jax.grad in mtc.jax (docs/pytorch.md#what-is-refused)")
+                "trace: write it out, or take it by torch.func.grad in a whole step, mtc.torch.step "
+                "(docs/pytorch.md#whole-steps)")
 # Reasons that operations across samples are refused with.
 _OF_SAMPLES = ("every sample with every other", "imum over the batch", "along the batch", "samples beside",
                "mixes samples", "samples of a batch", "sample of a batch", "over the batch", "order of the samples",
@@ -28,6 +29,9 @@ _MEANINGS = {
         f"{ACROSS}"),
     "Could not guard on data-dependent": (
         "its code looks at the data (an if, float(x), x.item(), a boolean index): use torch.where, or a mask"),
+    "is mutated in the forward method": (
+        "it changes a tensor that is no part of its state, such as the running statistics of a module: register it as "
+        "a buffer of the module, or, in a whole step, give it to torch.func.functional_call and back as a state"),
     "fake tensor in the exported program constant": _DERIVATIVES,
     "functorch tensor": _DERIVATIVES,
     "has no attribute 'constant'": _DERIVATIVES,

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check of whole steps: two steps by the framework and by MTC, compared."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from mtc._errors import ModelError
+from mtc._tensors import Array
+from mtc._trace import roundings
+
+TOLERANCE = 1e-4
+Arrays = dict[str, Array]  # of the state and of the metrics, by name, in float64
+
+
+def compare(framework: str, mine: Callable[[Any], Arrays], theirs: Callable[[Any], tuple[Any, Arrays]], state: Any,
+            before: Callable[[Any], Arrays], others: Callable[[Any], Sequence[Arrays]],
+            changed: Callable[[Any], Sequence[Arrays]]) -> str:
+    """Two steps, each from the same state. Gives what was compared.
+
+    Args:
+        framework: its name.
+        mine: what MTC makes of a state.
+        theirs: what the framework makes of it: the next state, and the same arrays.
+        state: of the framework.
+        before: the arrays of a state.
+        others: what the framework makes of it in other ways, such as in float64.
+        changed: what it makes of it with weights that are changed by as little as roundings change values.
+
+    Raises:
+        ModelError: an array of the state or of the metrics differs by more than rounding.
+    """
+    for count in (1, 2):
+        wanted, expected = theirs(state)
+        found, old = mine(state), before(state)
+        errors = _errors(found, expected, old, others(state), 4)
+        if not all(value <= 1 for value in errors.values()):
+            loose = _errors(found, expected, old, changed(state), roundings.SLACK)
+            errors = {name: min(value, loose[name]) for name, value in errors.items()}
+        wrong = {name: value for name, value in errors.items() if not value <= 1}
+        if wrong:
+            listed = "\n".join(f"  {name}: {value:.3g}" for name, value in
+                               sorted(wrong.items(), key=lambda item: -item[1])[:10])
+            raise ModelError(f"the step differs from {framework}: after {count} of 2 steps {len(wrong)} of "
+                             f"{len(errors)} arrays, by so many times what rounding allows:\n{listed}")
+        state = wanted
+    return f"checked against {framework}: 2 steps, {len(errors)} arrays of the state and metrics, agree"
+
+
+def _errors(mine: Arrays, theirs: Arrays, before: Mapping[str, Array], others: Sequence[Mapping[str, Array]],
+            slack: float) -> dict[str, float]:
+    """Differences, as shares of what rounding allows: so many times (`slack`) the distance to one of `others`."""
+    errors = {}
+    for name, expected in theirs.items():
+        found = mine[name]
+        if not found.size:
+            errors[name] = 0.0
+            continue
+        change = np.abs(expected - before[name]).max() if name in before else 0.0
+        size = max(float(np.abs(expected).max()), 1e-30)
+        allowed = max(TOLERANCE * max(change, 1e-2 * size), 1e-6 * size)
+        allowed = max([allowed, *(slack * float(np.abs(expected - other[name]).max())
+                                  for other in others if name in other)])
+        same = (found == expected) | np.isnan(found) & np.isnan(expected)
+        errors[name] = float(np.where(same, 0, np.abs(found - expected)).max()) / allowed
+    return errors
