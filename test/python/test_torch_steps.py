@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.func import functional_call, grad, grad_and_value
+from torch.func import functional_call, grad, grad_and_value, hessian, jacrev, jvp, vjp, vmap
 
 F = nn.functional
 
@@ -145,7 +145,52 @@ def distillation_of():
     return step, weights(student), {"x": torch.randn(16, 5), "y": torch.randint(0, 4, (16,))}
 
 
-STEPS = {f.__name__.removesuffix("_of"): f for f in (convnet_of, gan_of, maml_of, dqn_of, distillation_of)}
+def each_sample_of():
+    """Gradients of each sample, clipped by their norms."""
+    net = mlp(3, 6, 1)
+
+    def step(state, batch):
+        gradients = vmap(grad(lambda p, x, y: (functional_call(net, p, (x,))[0] - y).square()), (None, 0, 0))(
+            state, batch["x"], batch["y"])
+        norm = sum(g.flatten(1).square().sum(1) for g in gradients.values()).sqrt()
+        share = 1 / torch.clamp(norm, min=1.0)
+        mean = {n: (g * share.reshape(-1, *[1] * (g.ndim - 1))).mean(0) for n, g in gradients.items()}
+        return sgd(state, mean), {"norm": norm.mean()}
+    return step, weights(net), {"x": torch.randn(16, 3), "y": torch.randn(16)}
+
+
+def laplacian_of():
+    """The residual of a differential equation: hessian and jacrev at each sample."""
+    net = mlp(2, 6, 1)
+
+    def step(state, batch):
+        def residual(params, x):
+            def u(x):
+                return functional_call(net, params, (x,))[0]
+            return torch.diagonal(hessian(u)(x)).sum() + jacrev(u)(x).sum()
+        gradients, loss = grad_and_value(
+            lambda p: (vmap(residual, (None, 0))(p, batch["x"]) - batch["y"]).square().mean())(state)
+        return sgd(state, gradients, 1e-3), loss
+    return step, weights(net), {"x": torch.randn(16, 2), "y": torch.randn(16)}
+
+
+def along_of():
+    """Derivatives along a direction: a product with the matrix of second derivatives, and one with a Jacobian."""
+    net = mlp(3, 6, 2)
+
+    def step(state, batch):
+        def loss_of(params):
+            out, pull = vjp(lambda x: functional_call(net, params, (x,)), batch["x"])
+            _, push = jvp(lambda x: functional_call(net, params, (x,)), (batch["x"],), (batch["along"],))
+            return (out - batch["y"]).square().mean() + pull(torch.ones_like(out))[0].square().mean() + push.mean()
+        gradients, loss = grad_and_value(loss_of)(state)
+        _, curved = jvp(grad(loss_of), (state,), (gradients,))
+        return {n: p - 0.01 * gradients[n] + 0.001 * curved[n] for n, p in state.items()}, loss
+    return step, weights(net), {"x": torch.randn(16, 3), "along": torch.randn(16, 3), "y": torch.randn(16, 2)}
+
+
+STEPS = {f.__name__.removesuffix("_of"): f for f in (convnet_of, gan_of, maml_of, dqn_of, distillation_of,
+                                                          each_sample_of, laplacian_of, along_of)}
 
 
 def leaves(tree):

@@ -29,6 +29,7 @@ OF_NUMBERS = {"eq", "ne", "lt", "le", "gt", "ge", "add", "sub", "mul", "div", "r
 FILLS = {"full", "scalar_tensor"}
 IGNORED = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
            "sym_constrain_range_for_size"}
+POINT = "argument"  # of a derivative, in whole steps
 _CHANGED = ("the step changes it, and only running statistics of batch normalisation can change: update it in Python "
             "between steps, or take it out of the module")
 # They read the shape and the type of a tensor, and not its elements.
@@ -286,7 +287,7 @@ class Converter:
             raise Refused(f"it reads the buffer {changing.name}, which the step changes")
         counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
         random = _nodes.is_random(node.target)
-        known = not random and not counts and not any(isinstance(a, (Value, State)) for a in flat)
+        known = not (random or counts or name == POINT or any(isinstance(a, (Value, State)) for a in flat))
         if known or name in OF_SHAPE:
             return _computed(node, positional, keywords)
         if name not in HANDLERS:
