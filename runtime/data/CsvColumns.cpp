@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 namespace mtrun {
 namespace {
@@ -274,9 +275,10 @@ public:
 
 private:
   // Calls `set` for each input column of "a+b".
-  template <typename Set> Status each(const char *key, const std::string &value, Set set);
+  Status each(const char *key, const std::string &value, const std::function<Status(ColumnFit &)> &set);
   // Calls `set` for each "NAME:NUMBER[:NUMBER...]" of "a:1+b:2:3".
-  template <typename Set> Status eachWithNumbers(const char *key, const std::string &value, Set set);
+  using SetNumbers = std::function<Status(ColumnFit &, const std::vector<double> &)>;
+  Status eachWithNumbers(const char *key, const std::string &value, const SetNumbers &set);
   Status setKind(const char *key, ColumnFit &fit, ColumnKind kind) const;
 
   const DataSpec &spec_;
@@ -288,7 +290,7 @@ private:
 
 } // namespace
 
-template <typename Set> Status Keys::each(const char *key, const std::string &value, Set set) {
+Status Keys::each(const char *key, const std::string &value, const std::function<Status(ColumnFit &)> &set) {
   std::vector<size_t> chosen;
   if (value.empty())
     return {};
@@ -304,7 +306,7 @@ template <typename Set> Status Keys::each(const char *key, const std::string &va
   return {};
 }
 
-template <typename Set> Status Keys::eachWithNumbers(const char *key, const std::string &value, Set set) {
+Status Keys::eachWithNumbers(const char *key, const std::string &value, const SetNumbers &set) {
   for (std::string_view rest = value; !rest.empty();) {
     size_t plus = std::min(rest.find('+'), rest.size());
     std::string part(rest.substr(0, plus));

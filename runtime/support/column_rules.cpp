@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/support/column_rules.h"
+#include "runtime/support/json_text.h"
 #include "runtime/support/text.h"
 
 #include <algorithm>
@@ -176,30 +177,39 @@ Status parseColumnRules(std::string_view text, ColumnRules &rules) {
   return {};
 }
 
+// Returns a list of JSON, with an item of `values` as `text` writes it.
+template <typename Values, typename Text> static std::string listText(const Values &values, Text text) {
+  std::string list;
+  for (const auto &value : values)
+    list += (list.empty() ? "" : ", ") + text(value);
+  return "[" + list + "]";
+}
+
+static std::string ruleText(const ColumnRule &rule) {
+  std::string text = "{\"name\": " + jsonString(rule.name) + ", \"kind\": " + jsonString(columnKindName(rule.kind));
+  if (rule.mean != 0 || rule.deviation != 1)
+    text += ", \"mean\": " + jsonNumber(rule.mean) + ", \"deviation\": " + jsonNumber(rule.deviation);
+  if (rule.missing)
+    text += ", \"missing\": " + jsonNumber(*rule.missing);
+  if (rule.emptyIsCategory)
+    text += ", \"empty\": true";
+  if (rule.index)
+    text += ", \"index\": true";
+  if (rule.kind == ColumnKind::Category)
+    text += ", \"values\": " + listText(rule.values, jsonString);
+  if (rule.kind == ColumnKind::Buckets)
+    text += ", \"bounds\": " + listText(rule.bounds, jsonNumber);
+  if (rule.kind == ColumnKind::Hash)
+    text += ", \"bins\": " + std::to_string(rule.bins);
+  return text + "}";
+}
+
 std::string columnRulesText(const ColumnRules &rules) {
-  nlohmann::ordered_json inputs = nlohmann::ordered_json::array();
-  for (const ColumnRule &rule : rules.inputs) {
-    nlohmann::ordered_json object = {{"name", rule.name}, {"kind", columnKindName(rule.kind)}};
-    if (rule.mean != 0 || rule.deviation != 1) {
-      object["mean"] = rule.mean;
-      object["deviation"] = rule.deviation;
-    }
-    if (rule.missing)
-      object["missing"] = *rule.missing;
-    if (rule.emptyIsCategory)
-      object["empty"] = true;
-    if (rule.index)
-      object["index"] = true;
-    if (rule.kind == ColumnKind::Category)
-      object["values"] = rule.values;
-    if (rule.kind == ColumnKind::Buckets)
-      object["bounds"] = rule.bounds;
-    if (rule.kind == ColumnKind::Hash)
-      object["bins"] = rule.bins;
-    inputs.push_back(std::move(object));
-  }
-  nlohmann::ordered_json json = {{"format", format}, {"inputs", std::move(inputs)}, {"targets", rules.targets}};
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  std::string inputs;
+  for (const ColumnRule &rule : rules.inputs)
+    inputs += (inputs.empty() ? "  " : ",\n  ") + ruleText(rule);
+  return "{\"format\": " + jsonString(format) + ",\n \"inputs\": [\n" + inputs +
+         "],\n \"targets\": " + listText(rules.targets, jsonString) + "}\n";
 }
 
 } // namespace mtrun
