@@ -44,9 +44,11 @@ for sanitizer in filter(None, config.sanitize.split(",")):
     config.available_features.add(sanitizer)
 if not config.sanitize:
     config.available_features.add("no-sanitizer")  # tests that measure time
-for tool in ("doxygen", "abidiff", "chromium"):
+for tool in ("doxygen", "abidiff", "chromium", "g++", "gfortran"):
     if shutil.which(tool):
         config.available_features.add(tool)
+if shutil.which("mpif90.openmpi"):
+    config.available_features.add("mpif90")
 # A launcher of MPI, and the plug-in that was built with its headers.
 for family in ("openmpi", "mpich"):
     plug_in = os.path.join(config.binary_dir, "lib", f"libmtrun_mpi_{family}.so")
@@ -95,7 +97,7 @@ if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "torch"
     config.available_features.add("frameworks")
 if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "tensorflow")):  # and Keras
     config.available_features.add("tensorflow")
-for package in ("keras_hub", "tensorboard"):
+for package in ("keras_hub", "tensorboard", "accelerate"):
     if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", package)):
         config.available_features.add(package)
 # R, and what calls Python from it.

@@ -171,7 +171,8 @@ public:
   }
 
 private:
-  // Reads the source with the importer of its format, and sets the class names and the vocabulary of the options.
+  // Reads the source with the importer of its format, and sets the class names, the vocabulary and the columns file of
+  // the options.
   OwningOpRef<ModuleOp> read(ExportArchive *exported) { return read(options.training, compilation.initial, exported); }
 
   OwningOpRef<ModuleOp> read(const TrainingOptions &training, std::vector<NamedTensor> &weights,
@@ -184,6 +185,8 @@ private:
       setStrings(*module, classNamesAttribute, options.training.classNames);
     if (!options.vocabulary.empty())
       setStrings(*module, vocabularyAttribute, options.vocabulary);
+    if (!options.columns.empty())
+      (*module)->setAttr(mlir::mt::columnsAttribute, mlir::StringAttr::get(&context, options.columns));
     return mlir::failed(checkNames(*module)) ? OwningOpRef<ModuleOp>() : std::move(module);
   }
 

@@ -2,6 +2,7 @@
 #include "compiler/api/Names.h"
 
 #include "frontend/ClassNames.h"
+#include "runtime/support/column_rules.h"
 #include "runtime/support/safetensors.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -60,6 +61,36 @@ Status readVocabulary(const std::string &path, std::vector<std::string> &charact
   return {};
 }
 
+Status readColumns(const std::string &path, std::string &text) {
+  std::vector<std::byte> file;
+  mtrun::ColumnRules rules;
+  if (Status status = mtrun::readWholeFile(path, file); !status.ok())
+    return status;
+  text.assign(reinterpret_cast<const char *>(file.data()), file.size());
+  return mtrun::parseColumnRules(text, rules).in(path + ": ");
+}
+
+// The only input has the numbers of all columns, or each input has the numbers of the column of its name.
+static LogicalResult checkColumns(mt::ModelOp model, llvm::StringRef text) {
+  mtrun::ColumnRules rules;
+  if (Status status = mtrun::parseColumnRules({text.data(), text.size()}, rules); !status.ok())
+    return model.emitError() << "columns file: " << status.message();
+  SmallVector<mt::InputOp> inputs(model.getOps<mt::InputOp>());
+  for (mt::InputOp input : inputs) {
+    auto rule = llvm::find_if(rules.inputs, [&](const auto &each) { return input.getName() == each.name; });
+    if (inputs.size() > 1 && rule == rules.inputs.end())
+      return input.emitError() << "expected an input of a column of the columns file, found '" << input.getName()
+                               << "'";
+    uint64_t wanted = inputs.size() == 1 ? rules.width() : rule->width(), elements = 1;
+    for (int64_t size : input.getType().getShape().drop_front())
+      elements *= static_cast<uint64_t>(size);
+    if (elements != wanted)
+      return input.emitError() << "expected " << wanted << " elements of a sample for '" << input.getName()
+                               << "', as the columns file has, found " << elements;
+  }
+  return success();
+}
+
 // Returns the strings of an array attribute, nullopt if the attribute is anything else.
 static std::optional<std::vector<std::string>> stringsOf(Attribute attribute) {
   auto array = dyn_cast<ArrayAttr>(attribute);
@@ -102,6 +133,10 @@ LogicalResult checkNames(ModuleOp module) {
                                  << "), found " << strings->size();
     return success();
   };
+  if (auto columns = module->getAttrOfType<StringAttr>(mt::columnsAttribute))
+    for (auto model : module.getOps<mt::ModelOp>())
+      if (failed(checkColumns(model, columns)))
+        return failure();
   return success(succeeded(check(names, checkClassNames, fitsClasses, "class names")) &&
                  succeeded(check(vocabulary, checkVocabulary, fitsVocabulary, "a vocabulary")));
 }

@@ -230,6 +230,9 @@ static Status checkFiles(const mtc_options &requested, Options &options) {
   if (requested.vocabulary)
     if (Status status = readVocabulary(requested.vocabulary, options.vocabulary); !status.ok())
       return status;
+  if (requested.columns)
+    if (Status status = readColumns(requested.columns, options.columns); !status.ok())
+      return status;
   if (Status status = readLengths(requested, options.lengths); !status.ok())
     return status;
   if (!options.lengths.empty())

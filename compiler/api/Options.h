@@ -27,6 +27,7 @@ struct Options {
   int stopAfter = -1;            // index of a stage, -1: make the plan
   TrainingOptions training;      // for formats whose models may lack them
   std::vector<std::string> vocabulary;
+  std::string columns;          // the text of a columns file; "": none
   std::vector<int64_t> lengths; // sequence lengths, increasing; empty: the model has one size
 
   int64_t shardRows() const { return (values.batch + values.shards - 1) / values.shards; }

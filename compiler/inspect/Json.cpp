@@ -35,6 +35,8 @@ public:
       json.attribute("constants_bytes", plan.constants() < 0 ? 0 : plan.sections()->Get(plan.constants())->size());
       strings("class_names", plan.class_names());
       strings("vocabulary", plan.vocabulary());
+      if (plan.columns())
+        json.attribute("columns", name(plan.columns()));
       array("lengths", lengths());
       if (plan.length_input())
         json.attribute("length_input", name(plan.length_input()));

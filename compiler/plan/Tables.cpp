@@ -182,6 +182,8 @@ static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
     if (auto list = module->getAttrOfType<mlir::ArrayAttr>(attribute))
       for (auto text : list.getAsRange<mlir::StringAttr>())
         strings->push_back(text.str());
+  if (auto columns = module->getAttrOfType<mlir::StringAttr>(mlir::mt::columnsAttribute))
+    plan.columns = columns.str();
   plan.min_devices = compilation.getMinDevices();
 }
 

@@ -103,7 +103,8 @@ LogicalResult MtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
                : op->emitError("expected `")
                      << name << "` to be a finite f32 of 0 or more at a variable, found " << value;
   }
-  if (isa<ModuleOp>(op) && (name == classNamesAttribute || name == vocabularyAttribute))
+  if (isa<ModuleOp>(op) && (name == classNamesAttribute || name == vocabularyAttribute ||
+                            (name == columnsAttribute && isa<StringAttr>(value))))
     return success();
   return op->emitError("expected an attribute that the dialect mt has, found `") << name << '`';
 }

@@ -12,7 +12,8 @@
 namespace mlir::mt {
 
 // Attributes of the module: names of a model's labels, and characters of its tokens (frontend/ClassNames.h).
-inline constexpr llvm::StringLiteral classNamesAttribute = "mt.class_names", vocabularyAttribute = "mt.vocabulary";
+inline constexpr llvm::StringLiteral classNamesAttribute = "mt.class_names", vocabularyAttribute = "mt.vocabulary",
+                                     columnsAttribute = "mt.columns";
 // Attributes of ops; dialects/mt/Blocks.h reads and sets them.
 inline constexpr llvm::StringLiteral blocksAttribute = "mt.blocks", turnAttribute = "mt.turn";
 

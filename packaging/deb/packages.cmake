@@ -84,8 +84,9 @@ mtc_package(mtrun science BINARIES DEPENDS libmtrun0 SUGGESTS mtc libmtrun-cuda0
   "checkpoints and resumes them, and exports trained models.")
 mtc_package(libmtrun-dev libdevel DEPENDS libmtrun0 SUGGESTS mtc-doc DESCRIPTION
   "runtime of the MTC training compiler - development files"
-  "The headers mt.h and mtrun*.h, the CMake package MTC and mtrun.pc: what a"
-  "program in C or C++ that trains plans is built with.")
+  "The headers mt.h, mtrun*.h and mtrun.hpp, the module mtrun.f90, the CMake"
+  "package MTC and mtrun.pc: what a program in C, C++ or Fortran that trains plans"
+  "is built with.")
 mtc_package(mtc-doc doc DESCRIPTION
   "MTC training compiler - documentation and examples"
   "The manual, models to start with, programs in C, and a part of MNIST.")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mtc._dataset import benchmark_data as benchmark_data
     from mtc._dataset import data_sources as data_sources
     from mtc._dataset import describe_data as describe_data
+    from mtc._dataset import save_columns as save_columns
     from mtc._describe import import_model as import_model
     from mtc._describe import lower as lower
     from mtc._describe import stages as stages
@@ -62,7 +63,8 @@ if TYPE_CHECKING:
 
 # Of each module what it has.
 _HOMES = {name: module for module, names in {
-    "_api": ["compile", "compile_text"], "_dataset": ["Dataset", "benchmark_data", "data_sources", "describe_data"],
+    "_api": ["compile", "compile_text"],
+    "_dataset": ["Dataset", "benchmark_data", "data_sources", "describe_data", "save_columns"],
     "_describe": ["import_model", "lower", "stages", "summary", "versions"], "_devices": ["devices"],
     "_errors": ["ClosedError", "CorruptError", "DataError", "DeviceError", "DeviceLost", "Error", "FallbackWarning",
                 "FileError", "MemoryError_", "ModelError", "ModelWarning", "NoDeviceError", "OutOfMemoryError",

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -104,6 +105,14 @@ def describe_data(source: str, samples: int = 3) -> str:
     library = _library.runtime()
     lines: list[str] = []
     check(library, with_lines(library.mtrun_data_describe, source.encode(), samples, into=lines))
+    return "\n".join(lines)
+
+
+def save_columns(source: str, path: Union[str, os.PathLike[str]]) -> str:
+    """Writes a columns file of a source csv:, for `columns` of `mtc.compile`. What each column becomes is returned."""
+    library = _library.runtime()
+    lines: list[str] = []
+    check(library, with_lines(library.mtrun_data_columns, source.encode(), os.fsencode(path), into=lines))
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import re
 from typing import Any, Mapping, Optional, Union
@@ -42,6 +43,16 @@ def for_this_cpu(settings: dict[str, Any]) -> dict[str, Any]:
     if "cpu" in settings or "cpu" not in settings.get("target", "cpu").split(","):
         return settings
     return {**settings, "cpu": "native"}
+
+
+def identity(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings for the key of a plan: of files, their contents count, and not the names alone."""
+    files = {}
+    for name in ("class_names", "columns", "vocabulary", "weights"):
+        if os.path.isfile(settings.get(name, "")):
+            with open(settings[name], "rb") as file:
+                files[name] = hashlib.blake2b(file.read()).hexdigest()
+    return {**settings, "files": files} if files else dict(settings)
 
 
 def encoded(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -160,6 +160,9 @@ typedef struct mtc_options {
   /** Weight decays of layers or variables in the place of the optimizer's, written as `rate`:
    * "*=0.01,bias*=0". NULL: none. Flag: `--weight-decay DECAYS`, in Training. */
   const char *weight_decay;
+  /** Columns file of CSV data, which `mtrun data --save-columns` wrote: the categories, means and deviations by which
+   * cells become numbers, which the plan keeps. NULL: none. Flag: `--columns FILE`, in Model, also of mtrun. */
+  const char *columns;
 } mtc_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_options)

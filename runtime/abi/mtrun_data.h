@@ -145,6 +145,12 @@ MT_API mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begi
 MT_API mt_status *mtrun_data_describe(const char *spec, int64_t samples, void (*line)(void *user, const char *text),
                                       void *user);
 
+/** Writes a columns file of a source csv:, from the samples of its key range=: the categories, means and deviations of
+ * its columns, for mtc_options.columns. `line` is told what each column becomes, a line at a time. Needs no plan.
+ * @return NULL, MT_INVALID, MT_IO or MT_NO_MEMORY */
+MT_API mt_status *mtrun_data_columns(const char *spec, const char *path, void (*line)(void *user, const char *text),
+                                     void *user);
+
 /** Measures for about `seconds` how many samples per second a source gives, in shuffled batches of `batch`; of pictures
  * (with `size=HxW`) also how many the decoding library does alone. Needs no plan. MT_INVALID. */
 MT_API mt_status *mtrun_data_benchmark(const char *spec, int64_t batch, double seconds,

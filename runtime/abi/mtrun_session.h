@@ -256,6 +256,10 @@ MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session);
 /** Number of shards that a device computes; all of them where the devices share variables. 0: there is no such
  * device. */
 MT_API int32_t mtrun_session_shards(const mtrun_session *session, int32_t device);
+/** The rows of a whole batch that this process computes: `rows` of them, from row `first`, counted from 0. In a step of
+ * the process these are the rows of its tensors that are read, unless mtrun_options.compare_tensors is set; a short
+ * batch ends earlier. */
+MT_API void mtrun_session_own_rows(const mtrun_session *session, int64_t *first, int64_t *rows);
 /** Number of steps of all programs that ran at length `index` of the plan; -1: no such index. */
 MT_API int64_t mtrun_session_length_steps(const mtrun_session *session, int32_t index);
 

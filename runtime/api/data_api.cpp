@@ -99,6 +99,15 @@ mt_status *mtrun_data_describe(const char *spec, int64_t samples, void (*line)(v
   });
 }
 
+mt_status *mtrun_data_columns(const char *spec, const char *path, void (*line)(void *user, const char *text),
+                              void *user) {
+  return guarded([&]() -> Status {
+    if (!spec || !path || !line)
+      return {MT_INVALID, "data: expected a specification, a path and room for lines, found NULL"};
+    return saveColumns(spec, path, line, user);
+  });
+}
+
 mt_status *mtrun_data_benchmark(const char *spec, int64_t batch, double seconds,
                                 void (*line)(void *user, const char *text), void *user) {
   return guarded([&]() -> Status {

@@ -202,3 +202,9 @@ int64_t mtrun_session_length_steps(const mtrun_session *session, int32_t index) 
 }
 
 int32_t mtrun_session_shards(const mtrun_session *session, int32_t device) { return session->session->shards(device); }
+
+void mtrun_session_own_rows(const mtrun_session *session, int64_t *first, int64_t *rows) {
+  mtrun::Session::Rows own = session->session->ownRows();
+  *first = own.first;
+  *rows = own.count;
+}

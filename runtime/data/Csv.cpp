@@ -2,21 +2,20 @@
 //
 // csv:FILE. The inputs are columns of numbers; the target is a column of numbers or of names. The first line may have
 // the names of the columns.
-#include "runtime/data/CsvRecords.h"
+#include "runtime/data/CsvColumns.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
-#include "runtime/support/suggest.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 
 namespace mtrun {
 namespace {
 
 using Cells = std::vector<std::string_view>;
-constexpr size_t maxListed = 10; // maximum number of names in a note or an error
 
 // The indices of the file's input and target columns.
 struct Columns {
@@ -24,17 +23,6 @@ struct Columns {
   std::vector<size_t> inputs, targets;
   bool named = false; // the target has names of classes
 };
-
-// Returns the text of a cell for a message.
-std::string oneLine(std::string_view text) {
-  std::string line;
-  for (char c : text)
-    if (c == '\n' || c == '\r')
-      line += c == '\n' ? "\\n" : "\\r";
-    else
-      line += c;
-  return line;
-}
 
 // Returns a column's name in one line; a spreadsheet may have split it into several.
 std::string columnName(std::string_view text) {
@@ -45,13 +33,6 @@ std::string columnName(std::string_view text) {
     else
       name += c;
   return name;
-}
-
-std::string listOf(const std::vector<std::string> &names) {
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), maxListed); ++i)
-    text += (i ? ", " : "") + oneLine(names[i]);
-  return names.size() > maxListed ? text + ", ... (" + std::to_string(names.size()) + ")" : text;
 }
 
 } // namespace
@@ -70,48 +51,23 @@ static bool isHeader(const CsvRecords &records, const std::vector<std::string> &
   return !numbers;
 }
 
-// Parses "a+b", the names of columns, or a single name that contains a plus sign.
-static Status choose(const char *key, const std::string &value, const std::string &where,
-                     const std::vector<std::string> &names, std::vector<size_t> &chosen) {
-  auto find = [&](std::string_view name) {
-    return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-  };
-  if (size_t whole = find(value); whole < names.size()) {
-    chosen.push_back(whole);
-    return {};
-  }
-  for (std::string_view rest = value;;) {
-    size_t plus = rest.find('+');
-    std::string_view name = rest.substr(0, plus);
-    size_t column = find(name);
-    if (column == names.size())
-      return {MT_INVALID, where + ": expected " + key + "= columns of " + listOf(names) + ", found " +
-                              std::string(name) + didYouMean(name, names)};
-    if (std::find(chosen.begin(), chosen.end(), column) == chosen.end())
-      chosen.push_back(column);
-    if (plus == std::string_view::npos)
-      return {};
-    rest.remove_prefix(plus + 1);
-  }
-}
-
 // Returns true if the first column has no name and counts the lines, as in exports of spreadsheets and data frames.
 static bool countsLines(const CsvRecords &records, const Columns &columns, const Cells &sample) {
   double value = 0;
   return columns.names[0].empty() && records.number(sample[0], value) && (value == 0 || value == 1);
 }
 
-static Status chooseColumns(const DataSpec &spec, const CsvRecords &records, const std::string &where,
+static Status assignColumns(const DataSpec &spec, const CsvRecords &records, const std::string &where,
                             const Cells &sample, Columns &columns, std::vector<std::string> &notes) {
   std::vector<size_t> skipped;
   if (!spec.skip.empty())
-    if (Status s = choose("skip", spec.skip, where, columns.names, skipped); !s.ok())
+    if (Status s = chooseColumns("skip", spec.skip, where, columns.names, skipped); !s.ok())
       return s;
   if (!spec.target.empty())
-    if (Status s = choose("y", spec.target, where, columns.names, columns.targets); !s.ok())
+    if (Status s = chooseColumns("y", spec.target, where, columns.names, columns.targets); !s.ok())
       return s;
   if (!spec.input.empty())
-    if (Status s = choose("x", spec.input, where, columns.names, columns.inputs); !s.ok())
+    if (Status s = chooseColumns("x", spec.input, where, columns.names, columns.inputs); !s.ok())
       return s;
   auto has = [](const std::vector<size_t> &list, size_t column) {
     return std::find(list.begin(), list.end(), column) != list.end();
@@ -139,18 +95,46 @@ static Status chooseColumns(const DataSpec &spec, const CsvRecords &records, con
   return {};
 }
 
+// Finds the columns of a columns file by their names. A file without the targets is for predictions.
+static Status findColumns(const ColumnRules &rules, const std::string &where, Columns &columns, const Cells &sample,
+                          const CsvRecords &records) {
+  auto find = [&](const std::string &name, std::vector<size_t> &found) {
+    auto at = std::find(columns.names.begin(), columns.names.end(), name);
+    if (at != columns.names.end())
+      found.push_back(static_cast<size_t>(at - columns.names.begin()));
+    return at != columns.names.end();
+  };
+  for (const ColumnRule &rule : rules.inputs)
+    if (!find(rule.name, columns.inputs))
+      return {MT_INVALID, where + ": expected the columns of the plan's columns file, found none named \"" + rule.name +
+                              "\" in " + listOf(columns.names)};
+  std::string missing;
+  for (const std::string &target : rules.targets)
+    if (!find(target, columns.targets))
+      missing = target;
+  if (!missing.empty() && !columns.targets.empty())
+    return {MT_INVALID, where + ": expected all targets or none, found no column \"" + missing + "\""};
+  double value = 0;
+  columns.named = columns.targets.size() == 1 && !sample[columns.targets[0]].empty() &&
+                  !records.number(sample[columns.targets[0]], value);
+  return {};
+}
+
 namespace {
 
 // Collects the values of the chosen columns, sample by sample.
 class Values {
 public:
-  explicit Values(const Columns &columns) : columns_(columns) {}
+  // `encoder`: of the input columns; null: they have numbers.
+  Values(const Columns &columns, ColumnEncoder *encoder) : columns_(columns), encoder_(encoder) {}
   Status add(const CsvRecords &records, const Cells &cells);
-  void fill(const std::string &where, Table &table);
-  bool empty() const { return inputs_.empty(); }
+  void fill(const std::string &where, bool each, Table &table);
 
 private:
+  Status addNumber(const CsvRecords &records, std::string_view cell, size_t column, bool target);
+
   const Columns &columns_;
+  ColumnEncoder *encoder_;
   std::vector<double> inputs_, targets_;
   std::map<std::string, int64_t, std::less<>> numbers_; // numbers of class names, in order of appearance
 };
@@ -174,32 +158,46 @@ Field makeField(const std::vector<double> &values, size_t width, bool whole) {
 
 } // namespace
 
-Status Values::add(const CsvRecords &records, const Cells &cells) {
-  const std::vector<std::string> &names = columns_.names;
-  if (cells.size() != names.size())
-    return {MT_INVALID, records.at() + "expected " + std::to_string(names.size()) + " values, found " +
-                            std::to_string(cells.size())};
+Status Values::addNumber(const CsvRecords &records, std::string_view cell, size_t column, bool target) {
+  const std::string &name = columns_.names[column];
   double value = 0;
-  for (bool target : {false, true})
-    for (size_t i : target ? columns_.targets : columns_.inputs) {
-      if (target && columns_.named && !cells[i].empty()) {
-        auto found = numbers_.find(cells[i]);
-        if (found == numbers_.end())
-          found = numbers_.emplace(cells[i], static_cast<int64_t>(numbers_.size())).first;
-        targets_.push_back(static_cast<double>(found->second));
-        continue;
-      }
-      if (!records.number(cells[i], value))
-        return {MT_INVALID, records.at() + "expected a " + (target && columns_.named ? "name" : "number") + " for " +
-                                (names[i].empty() ? "column " + std::to_string(i + 1) : names[i]) + ", found " +
-                                (cells[i].empty() ? "an empty cell" : "\"" + oneLine(cells[i].substr(0, 100)) + "\"") +
-                                (target || names[i].empty() ? "" : "; skip=" + names[i] + " leaves the column out")};
-      (target ? targets_ : inputs_).push_back(value);
+  if (records.number(cell, value)) {
+    (target ? targets_ : inputs_).push_back(value);
+    return {};
+  }
+  std::string advice;
+  if (!target && !name.empty())
+    advice = "; skip=" + name + " leaves the column out, a columns file (mtrun data --save-columns) encodes it";
+  return {MT_INVALID, records.at() + "expected a " + (target && columns_.named ? "name" : "number") + " for " +
+                          (name.empty() ? "column " + std::to_string(column + 1) : name) + ", " + foundCell(cell) +
+                          advice};
+}
+
+Status Values::add(const CsvRecords &records, const Cells &cells) {
+  if (cells.size() != columns_.names.size())
+    return {MT_INVALID, records.at() + "expected " + std::to_string(columns_.names.size()) + " values, found " +
+                            std::to_string(cells.size())};
+  if (encoder_)
+    if (Status s = encoder_->add(records, cells, columns_.inputs); !s.ok())
+      return s;
+  for (size_t i = 0; !encoder_ && i < columns_.inputs.size(); ++i)
+    if (Status s = addNumber(records, cells[columns_.inputs[i]], columns_.inputs[i], false); !s.ok())
+      return s;
+  for (size_t i : columns_.targets) {
+    if (!columns_.named || cells[i].empty()) {
+      if (Status s = addNumber(records, cells[i], i, true); !s.ok())
+        return s;
+      continue;
     }
+    auto found = numbers_.find(cells[i]);
+    if (found == numbers_.end())
+      found = numbers_.emplace(cells[i], static_cast<int64_t>(numbers_.size())).first;
+    targets_.push_back(static_cast<double>(found->second));
+  }
   return {};
 }
 
-void Values::fill(const std::string &where, Table &table) {
+void Values::fill(const std::string &where, bool each, Table &table) {
   if (columns_.named) { // the number of a class is its index in the sorted names
     std::vector<double> sorted(numbers_.size());
     for (const auto &[name, number] : numbers_) {
@@ -211,9 +209,13 @@ void Values::fill(const std::string &where, Table &table) {
     table.notes.push_back(where + ": " + columns_.names[columns_.targets[0]] + " has the classes " +
                           listOf(table.classes) + ", numbered in this order");
   }
-  table.fields.push_back(makeField(inputs_, columns_.inputs.size(), false));
-  table.fields.back().name = "columns";
-  table.fields.back().shape = {columns_.inputs.size()};
+  if (encoder_) {
+    table.fields = std::move(*encoder_).fields(each);
+  } else {
+    table.fields.push_back(makeField(inputs_, columns_.inputs.size(), false));
+    table.fields.back().name = "columns";
+    table.fields.back().shape = {columns_.inputs.size()};
+  }
   if (!columns_.targets.empty()) {
     size_t width = columns_.targets.size();
     table.fields.push_back(makeField(targets_, width, true));
@@ -226,61 +228,134 @@ void Values::fill(const std::string &where, Table &table) {
     field.where = where;
 }
 
-static Status openCsv(const DataSpec &spec, Table &table) {
+namespace {
+
+// An open file, at its first sample.
+struct File {
   std::vector<uint8_t> bytes;
-  std::string opened;
-  if (Status s = readData(spec.paths[0], bytes, opened); !s.ok())
-    return s;
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  CsvRecords records(text, opened);
-  Cells cells;
-  if (Status s = records.next(cells); !s.ok())
-    return s;
+  std::string where;
+  std::optional<CsvRecords> records;
+  Cells cells; // of the first sample
   Columns columns;
+
+  Status open(const DataSpec &spec, std::vector<std::string> &notes);
+  size_t lines() const { return static_cast<size_t>(std::count(bytes.begin(), bytes.end(), '\n')) + 1; }
+};
+
+} // namespace
+
+Status File::open(const DataSpec &spec, std::vector<std::string> &notes) {
+  if (Status s = readData(spec.paths[0], bytes, where); !s.ok())
+    return s;
+  records.emplace(std::string_view(reinterpret_cast<const char *>(bytes.data()), bytes.size()), where);
+  if (Status s = records->next(cells); !s.ok())
+    return s;
+  std::vector<std::string> &names = columns.names;
   for (std::string_view cell : cells)
-    columns.names.push_back(columnName(cell));
-  CsvRecords second = records;
+    names.push_back(columnName(cell));
+  CsvRecords second = *records;
   Cells following;
   if (Status s = second.next(following); !s.ok())
     return s;
-  bool header = spec.header.value_or(isHeader(records, columns.names, following));
+  auto has = [&](const ColumnRule &rule) { return std::find(names.begin(), names.end(), rule.name) != names.end(); };
+  bool known = spec.rules && std::all_of(spec.rules->inputs.begin(), spec.rules->inputs.end(), has);
+  bool header = spec.header.value_or(known || isHeader(*records, names, following));
   double value = 0;
   if (header) {
-    if (!spec.header && std::any_of(columns.names.begin(), columns.names.end(),
-                                    [&](const std::string &name) { return records.number(name, value); }))
-      table.notes.push_back(opened + ": the first line is read as names of columns; with header=no it is a sample");
-    if (Status s = records.next(cells); !s.ok())
+    if (!spec.header && !known &&
+        std::any_of(names.begin(), names.end(), [&](const std::string &name) { return records->number(name, value); }))
+      notes.push_back(where + ": the first line is read as names of columns; with header=no it is a sample");
+    if (Status s = records->next(cells); !s.ok())
       return s;
   } else {
-    for (size_t i = 0; i < columns.names.size(); ++i)
-      columns.names[i] = std::to_string(i);
+    for (size_t i = 0; i < names.size(); ++i)
+      names[i] = std::to_string(i);
   }
-  if (cells.empty() || columns.names.size() < 2)
+  if (cells.empty() || (names.size() < 2 && !spec.rules))
     return {MT_INVALID,
-            opened + ": expected lines of at least 2 values, found " + (cells.empty() ? "none" : "1 in each")};
-  if (cells.size() != columns.names.size())
-    return {MT_INVALID, records.at() + "expected " + std::to_string(columns.names.size()) + " values, found " +
+            where + ": expected lines of at least 2 values, found " + (cells.empty() ? "none" : "1 in each")};
+  if (cells.size() != names.size())
+    return {MT_INVALID, records->at() + "expected " + std::to_string(names.size()) + " values, found " +
                             std::to_string(cells.size())};
-  if (Status s = chooseColumns(spec, records, opened, cells, columns, table.notes); !s.ok())
+  return {};
+}
+
+// Returns an error if keys choose columns or encodings and the plan has a columns file, or has none but needs one.
+static Status checkKeys(const DataSpec &spec) {
+  bool encodes = spec.columns.any();
+  std::string found = "found \"" + spec.text + "\"";
+  if (spec.rules && (encodes || spec.scaled || !spec.input.empty() || !spec.target.empty() || !spec.skip.empty()))
+    return {MT_INVALID, spec.paths[0] +
+                            ": expected no x=, y=, skip=, scale= and no key of an encoding, because the "
+                            "plan has a columns file, " +
+                            found};
+  if (!spec.rules && encodes && !spec.wanted.empty())
+    return {MT_INVALID, spec.paths[0] + ": expected a plan with a columns file, " + found + "; mtrun data " +
+                            spec.text +
+                            " --save-columns FILE writes the file, and mtc compile --columns FILE takes it"};
+  return {};
+}
+
+// Makes the rules of a columns file from the file's training rows.
+static Status fit(const DataSpec &spec, File &file, std::vector<std::string> &notes, ColumnRules &rules) {
+  if (Status s = assignColumns(spec, *file.records, file.where, file.cells, file.columns, notes); !s.ok())
     return s;
-  Values values(columns);
-  while (!cells.empty()) {
-    if (Status s = values.add(records, cells); !s.ok())
+  for (size_t target : file.columns.targets)
+    rules.targets.push_back(file.columns.names[target]);
+  return fitColumns(spec, *file.records, file.cells, file.columns.names, file.columns.inputs, rules);
+}
+
+Status fitCsv(const DataSpec &spec, ColumnRules &rules, std::vector<std::string> &notes) {
+  File file;
+  if (Status s = file.open(spec, notes); !s.ok())
+    return s;
+  return fit(spec, file, notes, rules);
+}
+
+static Status openCsv(const DataSpec &spec, Table &table) {
+  File file;
+  ColumnRules fitted;
+  if (Status s = checkKeys(spec); !s.ok())
+    return s;
+  if (Status s = file.open(spec, table.notes); !s.ok())
+    return s;
+  const ColumnRules *rules = spec.rules.get();
+  if (rules) {
+    if (Status s = findColumns(*rules, file.where, file.columns, file.cells, *file.records); !s.ok())
       return s;
-    if (Status s = records.next(cells); !s.ok())
+  } else if (spec.columns.any()) {
+    if (Status s = fit(spec, file, table.notes, fitted); !s.ok())
+      return s;
+    rules = &fitted;
+  } else if (Status s = assignColumns(spec, *file.records, file.where, file.cells, file.columns, table.notes);
+             !s.ok()) {
+    return s;
+  }
+  std::optional<ColumnEncoder> encoder;
+  if (rules)
+    if (Status s = encoder.emplace(*rules).reserve(file.lines(), file.where); !s.ok())
+      return s;
+  Values values(file.columns, encoder ? &*encoder : nullptr);
+  while (!file.cells.empty()) {
+    if (Status s = values.add(*file.records, file.cells); !s.ok())
+      return s;
+    if (Status s = file.records->next(file.cells); !s.ok())
       return s;
   }
-  values.fill(opened, table);
+  auto isInput = [](const Wanted &wanted) { return wanted.role == MTRUN_INPUT; };
+  values.fill(file.where, std::count_if(spec.wanted.begin(), spec.wanted.end(), isInput) > 1, table);
   return {};
 }
 
 extern const SourceKind csvSource = {
     .name = "csv",
     .form = "csv:FILE",
-    .help = "columns of numbers, and a target",
-    .keys = "x=, y=, label=, skip=, header=",
+    .help = "columns of numbers, and a target; with a columns file also of words and dates",
+    .keys = "x=, y=, label=, skip=, header=, standardize=, categories=, hash=, buckets=, quantiles=, dates=, index=, "
+            "missing=",
     .open = openCsv,
     .anyScale = true,
+    .columns = true,
 };
 
 } // namespace mtrun

@@ -56,11 +56,12 @@ Status CsvRecords::quoted(std::string_view &cell) {
 }
 
 std::string_view CsvRecords::plain() {
-  size_t end = 0;
-  while (end < rest_.size() && rest_[end] != separator_ && rest_[end] != lineEnd_)
+  const char separator = separator_, lineEnd = lineEnd_; // in registers
+  const char *begin = rest_.data(), *last = begin + rest_.size(), *end = begin;
+  while (end < last && *end != separator && *end != lineEnd)
     ++end;
-  std::string_view cell = rest_.substr(0, end);
-  rest_.remove_prefix(end);
+  std::string_view cell(begin, static_cast<size_t>(end - begin));
+  rest_.remove_prefix(cell.size());
   while (cell.ends_with(' ') || cell.ends_with('\r'))
     cell.remove_suffix(1);
   return cell;
@@ -92,7 +93,8 @@ Status CsvRecords::next(std::vector<std::string_view> &cells) {
 
 Status CsvRecords::record(std::vector<std::string_view> &cells) {
   cells.clear();
-  unquoted_.clear();
+  if (!unquoted_.empty())
+    unquoted_.clear();
   while (!rest_.empty() && (rest_[0] == '\n' || rest_[0] == '\r')) { // empty lines
     nextLine_ += rest_[0] == lineEnd_;
     rest_.remove_prefix(1);

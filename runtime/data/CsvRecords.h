@@ -24,7 +24,8 @@ public:
   // Reads the cells of the next record, which are valid until the next call; empty at the end of the file. MT_INVALID:
   // a quote is not closed, or the text is UTF-16, with or without a byte order mark.
   Status next(std::vector<std::string_view> &cells);
-  size_t line() const { return line_; } // line on which the last record begins, from 1
+  size_t line() const { return line_; }               // line on which the last record begins, from 1
+  const std::string &where() const { return where_; } // the file, for messages
   // Returns the begin of a message, such as "d.csv, line 3: ".
   std::string at() const { return where_ + ", line " + std::to_string(line_) + ": "; }
   // Parses a whole cell as a number. If the separator is a semicolon, "0,5" is one half.

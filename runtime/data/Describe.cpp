@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Describe.h"
 #include "runtime/data/Column.h"
+#include "runtime/data/CsvColumns.h"
 #include "runtime/data/Labels.h"
+#include "runtime/data/SourceKind.h"
+#include "runtime/support/atomic_file.h"
 
 #include <algorithm>
 #include <cmath>
@@ -123,6 +126,50 @@ Status describeData(const char *specification, int64_t samples, void (*line)(voi
   }
   for (uint64_t s = begin; s < std::min(end, begin + static_cast<uint64_t>(samples)); ++s)
     line(user, describeSample(table, s).c_str());
+  return {};
+}
+
+// Returns a line such as "  city: category, 41 numbers (Oslo, Bergen, ...)".
+static std::string describeRule(const ColumnRule &rule) {
+  uint64_t width = rule.width();
+  std::string line = "  " + rule.name + ": " + columnKindName(rule.kind) + ", " + std::to_string(width) +
+                     (width == 1 ? " number" : " numbers");
+  if (rule.index)
+    line += " of 0 to " + std::to_string(rule.choices() - 1);
+  if (rule.kind == ColumnKind::Category)
+    line += ": any other, " + listOf(rule.values);
+  for (size_t i = 0; i < std::min<size_t>(rule.bounds.size(), maxShown); ++i)
+    line += (i ? " " : ", bounds ") + text(rule.bounds[i]);
+  if (rule.mean != 0 || rule.deviation != 1)
+    line += ", mean " + text(rule.mean) + ", deviation " + text(rule.deviation);
+  return rule.missing ? line + ", " + text(*rule.missing) + " where it is missing" : line;
+}
+
+Status saveColumns(const char *specification, const char *path, void (*line)(void *, const char *), void *user) {
+  DataSpec spec;
+  ColumnRules rules;
+  std::vector<std::string> notes;
+  if (Status s = parseDataSpec(specification, spec); !s.ok())
+    return s;
+  if (!spec.source->columns)
+    return {MT_INVALID, "data: expected csv: for a columns file, found \"" + spec.text + "\""};
+  if (Status s = fitCsv(spec, rules, notes); !s.ok())
+    return s;
+  std::string written = columnRulesText(rules);
+  ColumnRules read; // what is written can be read
+  if (Status s = parseColumnRules(written, read); !s.ok())
+    return std::move(s).in(spec.paths[0] + ": ");
+  if (Status s = writeAtomically(path, written); !s.ok())
+    return s;
+  for (const std::string &note : notes)
+    line(user, note.c_str());
+  line(user, (std::string(path) + ": " + std::to_string(rules.inputs.size()) + " columns, " +
+              std::to_string(rules.width()) + " numbers of a sample")
+                 .c_str());
+  for (const ColumnRule &rule : rules.inputs)
+    line(user, describeRule(rule).c_str());
+  if (!rules.targets.empty())
+    line(user, ("  target: " + listOf(rules.targets)).c_str());
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/data/SourceKind.h"
 #include "runtime/plan/Check.h"
 #include "runtime/plan/Signature.h"
+#include "runtime/support/column_rules.h"
 #include "runtime/support/suggest.h"
 #include "runtime/support/text.h"
 
@@ -216,8 +217,8 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
   return spec.classWeights.empty() ? Status() : addClassWeights(entries, data);
 }
 
-// Completes the specification from the model: names, tokens per sample, and vocabulary.
-static void completeSpec(const Plan &plan, DataSpec &spec) {
+// Completes the specification from the model: names, tokens per sample, vocabulary, and the columns file.
+static Status completeSpec(const Plan &plan, DataSpec &spec) {
   int inputs = 0;
   int64_t length = 0;
   for (const mtrun_tensor_info &entry : signatureOf(plan, dataProgram(plan))) {
@@ -231,6 +232,12 @@ static void completeSpec(const Plan &plan, DataSpec &spec) {
   if (spec.source && spec.source->vocabulary && plan.tables().vocabulary())
     for (const auto *character : *plan.tables().vocabulary())
       spec.vocabulary.push_back(character->str());
+  if (!spec.source || !spec.source->columns || !plan.tables().columns())
+    return {};
+  auto rules = std::make_shared<ColumnRules>();
+  Status status = parseColumnRules(plan.tables().columns()->string_view(), *rules); // verified with the plan
+  spec.rules = std::move(rules);
+  return status;
 }
 
 Status mtrun::openDataset(const Plan &plan, const char *text, std::unique_ptr<mtrun_dataset> &data) {
@@ -238,7 +245,8 @@ Status mtrun::openDataset(const Plan &plan, const char *text, std::unique_ptr<mt
   Table table;
   if (Status s = parseDataSpec(text, spec); !s.ok())
     return s;
-  completeSpec(plan, spec);
+  if (Status s = completeSpec(plan, spec); !s.ok())
+    return s;
   if (Status s = openTable(spec, table); !s.ok())
     return s;
   data = std::make_unique<mtrun_dataset>();

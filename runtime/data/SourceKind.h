@@ -23,6 +23,7 @@ struct SourceKind {
   size_t paths = 1;        // maximum number of paths
   bool divides = false;    // values are divided by 255 unless the user or the model scales them
   bool anyScale = false;   // numbers of unknown scale: warn if the columns have very different scales
+  bool columns = false;    // samples are encoded by the plan's columns file, if it has one
   bool vocabulary = false; // tokens are characters of the plan's vocabulary, if it has one
 
   bool takes(std::string_view key) const;

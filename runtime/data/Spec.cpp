@@ -201,6 +201,27 @@ static Status parseRaw(std::string_view value, DataSpec &spec, const std::string
   return {MT_INVALID, "expected raw= one of u8, i8, u16, i16, i32, u32, i64, f32 and f64, " + found};
 }
 
+std::string *ColumnKeys::find(std::string_view key) {
+  for (auto [name, value] : {std::pair("standardize", &standardize),
+                             {"categories", &categories},
+                             {"hash", &hash},
+                             {"buckets", &buckets},
+                             {"quantiles", &quantiles},
+                             {"dates", &dates},
+                             {"index", &index},
+                             {"missing", &missing}})
+    if (key == name)
+      return value;
+  return nullptr;
+}
+
+bool ColumnKeys::any() const {
+  for (const std::string *value : {&standardize, &categories, &hash, &buckets, &quantiles, &dates, &index, &missing})
+    if (!value->empty())
+      return true;
+  return false;
+}
+
 // Parses keys that only some kinds accept; SourceKind::keys lists them.
 static Status parseOwnKey(std::string_view key, std::string_view value, DataSpec &spec, const std::string &found) {
   bool known = false;
@@ -223,6 +244,10 @@ static Status parseOwnKey(std::string_view key, std::string_view value, DataSpec
   }
   if (key == "header")
     return parseFlag(key, value, spec.header.emplace(), found);
+  if (std::string *column = spec.columns.find(key)) {
+    *column = value;
+    return !value.empty() ? Status() : Status(MT_INVALID, "expected a value, " + found);
+  }
   (key == "x" ? spec.input : key == "skip" ? spec.skip : spec.target) = value; // y, label
   return {};
 }

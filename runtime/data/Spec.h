@@ -8,13 +8,16 @@
 #include "runtime/support/status.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mtrun {
 
+struct ColumnRules;
 struct SourceKind;
 
 // Element types of files; little endian in memory.
@@ -27,6 +30,15 @@ inline bool isFloat(Stored type) { return type == Stored::F32 || type == Stored:
 struct Wanted {
   std::string name;
   mtrun_role role = MTRUN_INPUT;
+};
+
+// csv: the keys of encodings, as the user wrote them; "": not given. CsvColumns.cpp parses them.
+struct ColumnKeys {
+  std::string standardize, categories, hash, buckets, quantiles, dates, index, missing;
+
+  // The key's value; null: it is none of these keys.
+  std::string *find(std::string_view key);
+  bool any() const;
 };
 
 struct DataSpec {
@@ -51,8 +63,10 @@ struct DataSpec {
   // npz, tfrecord: the array or feature of the only input and of the only target; "": bound by name. csv: columns as
   // "a+b"; "": the target is the last column, and inputs are all others.
   std::string input, target;
-  std::string skip;           // csv: columns that are neither input nor target, as "a+b"
-  std::optional<bool> header; // csv: whether the first line has names; nullopt: detected
+  std::string skip; // csv: columns that are neither input nor target, as "a+b"
+  ColumnKeys columns;
+  std::shared_ptr<const ColumnRules> rules; // csv: of the plan's columns file; null: it has none
+  std::optional<bool> header;               // csv: whether the first line has names; nullopt: detected
   // text: the characters of tokens 0, 1, ... in UTF-8, from the plan; empty: tokens are bytes.
   std::vector<std::string> vocabulary;
 

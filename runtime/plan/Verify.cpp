@@ -4,6 +4,7 @@
 #include "runtime/abi/plan_verify.h"
 #include "runtime/plan/Calls.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/column_rules.h"
 #include "runtime/support/device_spec.h"
 #include "runtime/support/text.h"
 
@@ -339,6 +340,10 @@ Status verifyNames(const fb::Plan &plan) {
     if (!characters.insert(text).second)
       return differs(place, "characters that differ", "a second one of the same");
   }
+  ColumnRules rules;
+  if (plan.columns())
+    if (Status status = parseColumnRules(plan.columns()->string_view(), rules); !status.ok())
+      return corrupt("columns: " + status.message());
   return {};
 }
 

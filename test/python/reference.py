@@ -21,8 +21,8 @@ import mtc.keras  # noqa: E402
 import mtc.torch  # noqa: E402
 
 FUNCTIONS = ["fit", "evaluate", "predict", "compile", "compile_text", "load", "summary", "import_model", "stages",
-             "lower", "data_sources", "describe_data", "benchmark_data", "devices", "versions",
-             "keras.install", "keras.uninstall",
+             "lower", "data_sources", "describe_data", "save_columns", "benchmark_data", "devices", "versions",
+             "keras.install", "keras.uninstall", "keras.save_columns",
              "jax.compile", "jax.step",
              *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad")),
              "torch.compile", "torch.step"]

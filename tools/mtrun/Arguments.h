@@ -24,6 +24,7 @@ struct Arguments {
 
   std::string plan, data, validation, devices, load, save, output;
   std::string run, checkpoint, epochFile, history, tensorboard, trace;
+  std::string saveColumns;        // of data
   std::string receipt, window;    // of verify
   std::vector<std::string> paths; // of diff
   int64_t windows = 0, windowSeed = 0;

@@ -223,8 +223,9 @@ std::string planOf(const Arguments &arguments) {
                     stampOf(folderOf(folderOf(mtc)) + "/lib/libmtc.so");
   for (const std::string &flag : flags)
     key += "\n" + flag;
-  if (arguments.compile.vocabulary)
-    key += "\n" + mtrun::hashText(hashOfFile(arguments.compile.vocabulary));
+  for (const char *file : {arguments.compile.vocabulary, arguments.compile.columns})
+    if (file)
+      key += "\n" + mtrun::hashText(hashOfFile(file));
   std::string folder = cacheFolder();
   commandline::OutputFolders folders;
   if (std::string problem = folders.prepareFolder(folder); !problem.empty())

@@ -38,6 +38,8 @@ int data(const Arguments &arguments) {
   std::string spec = withFlags(arguments, arguments.data);
   if (arguments.speed)
     check(mtrun_data_benchmark(spec.c_str(), arguments.rows ? arguments.rows : 64, arguments.seconds, line, nullptr));
+  else if (!arguments.saveColumns.empty())
+    check(mtrun_data_columns(spec.c_str(), arguments.saveColumns.c_str(), line, nullptr));
   else
     check(mtrun_data_describe(spec.c_str(), arguments.samples, line, nullptr));
   return MT_OK;

@@ -256,6 +256,9 @@ static void addDataCommand(CLI::App &app, Arguments &a) {
   sub->add_option("SPEC", a.data, "as --data of train takes it")->required();
   addCount(sub, "--samples", a.samples, 0, "samples to show");
   addStrict(sub, a);
+  sub->add_option("--save-columns", a.saveColumns,
+                  "of csv: write a columns file, for mtc compile --columns: what the cells become as numbers")
+      ->type_name("FILE");
   sub->add_flag(
       "--benchmark", a.speed,
       "instead, measure how many samples a second batches have, and of pictures (with size=HxW) the decoder alone");

@@ -28,7 +28,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mtc import _cache, _compile, _library
+from mtc import _cache, _compile, _library, _options
 from mtc._errors import ModelError, ModelWarning
 from mtc._plan import Plan
 from mtc._structure import Structure
@@ -76,7 +76,7 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
         _checked.add(result.text)
         return f"{model.name} is traced on JAX; {line}"
 
-    key = ["trace", result.text, settings, _library.compiler_identity()]
+    key = ["trace", result.text, _options.identity(settings), _library.compiler_identity()]
     plan = _compile.cached(_cache.key(*key), make, cache)
     if with_weights:
         weights = {info.name: _model.value_of(v) for v, info in _match.match_variables(model, plan)}

@@ -13,7 +13,7 @@ from typing import Any, Iterable, Iterator, Optional, Union
 
 import numpy as np
 
-from mtc import _cache, _compile, _library, _private
+from mtc import _cache, _compile, _library, _options, _private
 from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc.keras._match import canonical, sequentials
@@ -39,7 +39,8 @@ def plan_of(model: Any, settings: dict[str, Any], verbose: Union[int, str], cach
 
 def _saved(model: Any, settings: dict[str, Any], verbose: Union[int, str], cache: bool, with_weights: bool,
            description: Optional[str]) -> Plan:
-    parts: list[Any] = [description or describe(model), settings, _library.compiler_identity(), bool(with_weights)]
+    parts: list[Any] = [description or describe(model), _options.identity(settings), _library.compiler_identity(),
+                        bool(with_weights)]
     if with_weights:
         digest = hashlib.blake2b()
         for variable in [*model.variables, *getattr(getattr(model, "optimizer", None), "variables", [])]:

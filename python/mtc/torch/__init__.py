@@ -11,10 +11,23 @@ docs/pytorch.md has the modules that were tested, and what is refused.
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from mtc.torch._compile import compile as compile
 from mtc.torch._step import Step as Step
 from mtc.torch._whole import DeviceArray as DeviceArray
 from mtc.torch._whole import WholeStep as WholeStep
 from mtc.torch._whole import step as step
 
-__all__ = ["DeviceArray", "Step", "WholeStep", "compile", "step"]
+if TYPE_CHECKING:
+    from mtc.torch._trainer import Trainer as Trainer
+
+__all__ = ["DeviceArray", "Step", "Trainer", "WholeStep", "compile", "step"]
+
+
+def __getattr__(name: str) -> Any:
+    """`Trainer`, which needs transformers and accelerate, when it is asked for."""
+    if name != "Trainer":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module("mtc.torch._trainer").Trainer

@@ -123,7 +123,8 @@ class _Work:
         def make() -> bytes:
             return _compile.plan_of_text(text, self.name, settings, verbose)
 
-        return _compile.cached(_cache.key(text, settings, _library.compiler_identity()), make, self._cache)
+        key = _cache.key(text, _options.identity(settings), _library.compiler_identity())
+        return _compile.cached(key, make, self._cache)
 
     def check(self, tolerance: float, full: bool) -> tuple[str, list[guard.Values]]:
         """A line about how well MTC's numbers fit PyTorch's, and gradients. ModelError where they differ."""

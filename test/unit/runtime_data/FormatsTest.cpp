@@ -46,8 +46,8 @@ TEST_F(Tables, CsvOfASpreadsheet) {
   EXPECT_EQ(table.fields[0].shape, std::vector<uint64_t>{1});
   EXPECT_EQ(at<double>(0, 1, 0), -4);
   EXPECT_EQ(at<double>(1, 0), 1.5);
-  EXPECT_EQ(open("csv", "d.csv"),
-            "1: d.csv, line 2: expected a number for id, found \"a-1\"; skip=id leaves the column out");
+  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a number for id, found \"a-1\"; skip=id leaves the "
+                                  "column out, a columns file (mtrun data --save-columns) encodes it");
   writeFile(folder.path("d.csv"), "a,b\n\"1,2\n");
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a closing quote, found the end of the file");
   writeFile(folder.path("d.csv"), "a,b\n\"1\"2,3\n");
@@ -63,7 +63,8 @@ TEST_F(Tables, CsvLineEndsAndEncodings) {
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected 2 values, found 3");
   writeFile(folder.path("d.csv"), "a,b\n0\r2,3\n");
   EXPECT_EQ(open("csv", "d.csv,header=yes"),
-            "1: d.csv, line 2: expected a number for a, found \"0\\r2\"; skip=a leaves the column out");
+            "1: d.csv, line 2: expected a number for a, found \"0\\r2\"; skip=a leaves the column out, a columns file "
+            "(mtrun data --save-columns) encodes it");
   writeFile(folder.path("d.csv"), std::string("a\0,\0b\0\n\0", 8));
   std::string utf8 = "expected a text in UTF-8, found UTF-16; spreadsheets write \"CSV UTF-8\" too";
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv: " + utf8);
