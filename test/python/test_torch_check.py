@@ -199,6 +199,25 @@ def test_code_that_asks_for_the_mode_trains_but_does_not_evaluate(capsys):
     with_mode.close()
 
 
+def test_dropout_in_evaluation_mode_too_trains_but_does_not_evaluate(capsys):
+    class Always(nn.Module):
+        def __init__(self, *given):
+            super().__init__()
+            self.layer, self.given = nn.Linear(3, 1), given
+
+        def forward(self, x):
+            return nn.functional.dropout(self.layer(x), 0.5, *self.given)
+
+    batch = torch.randn(4, 3), torch.randn(4, 1)
+    step = compiled(Always(), batch, squared, verbose=1)
+    assert "step.predict are refused: Always: expected dropout in training mode alone" in capsys.readouterr().err
+    step.train_on_batch(batch)
+    with pytest.raises(mtc.ModelError, match=r"write F.dropout\(x, p, training=self.training\)"):
+        step.predict(batch[0])
+    step.close()
+    compiled(Always(False), batch, squared).predict(batch[0])
+
+
 def test_a_trace_that_differs_from_its_module_is_told_from_a_fault(monkeypatch):
     batch = torch.randn(4, 3), torch.randn(4, 1)
 

@@ -85,9 +85,14 @@ class Check:
         """
         reference = Reference(self.step, arrays, self.names)
         try:
-            return guard.judge(self._comparable(mine), reference, self.tolerance)
+            verdict = guard.judge(self._comparable(mine), reference, self.tolerance)
         except guard.Different as different:
-            return self._again(different, mine, arrays, case)
+            verdict = self._again(different, mine, arrays, case)
+        if reference.drops and not self.evaluation:
+            self.evaluation = (f"{self.name}: expected dropout in training mode alone, found one in evaluation mode "
+                               "too: write F.dropout(x, p, training=self.training), or evaluate with "
+                               "step.to_module().eval()")
+        return verdict
 
     def _comparable(self, mine: guard.Values) -> guard.Values:
         return {key: value for key, value in mine.items() if not self.evaluation or not _is_evaluation(key)}

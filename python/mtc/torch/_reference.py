@@ -22,15 +22,24 @@ _NUMBERS = {"rand": 0.5, "rand_like": 0.5, "randn": 0.0, "randn_like": 0.0}
 
 
 class _WithoutDropout(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
-    """Takes dropout out of the functions that have it as an argument."""
+    """Takes dropout out of the functions that have it as an argument.
+
+    Attributes:
+        drops: whether a function would have dropped elements.
+    """
+
+    drops = False
 
     def __torch_function__(self, function: Any, _types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         keywords = dict(keywords or {})
         name = getattr(function, "__name__", "")
         if name in _DROPOUTS:
+            given = list(arguments[1:3])
+            defaults = [keywords.get("p", 0.5), keywords.get("training", keywords.get("train", True))]
+            self.drops |= all(map(bool, given + defaults[len(given):]))
             return arguments[0] if arguments else keywords["input"]
         if name == "scaled_dot_product_attention":
-            keywords.pop("dropout_p", None)
+            self.drops |= bool(keywords.pop("dropout_p", arguments[4] if len(arguments) > 4 else 0.0))
             arguments = (*arguments[:4], 0.0, *arguments[5:]) if len(arguments) > 4 else arguments
         elif name == "rrelu":
             keywords.pop("training", None)
@@ -76,9 +85,9 @@ def _even_of(name: str, given: Sequence[Any]) -> Any:
 
 
 @contextlib.contextmanager
-def _even() -> Iterator[None]:
-    with _WithoutDropout(), _Even():
-        yield
+def _even() -> Iterator[_WithoutDropout]:
+    with _WithoutDropout() as functions, _Even():
+        yield functions
 
 
 @contextlib.contextmanager
@@ -117,6 +126,9 @@ class Reference:
     Calling it with (float64?, n) gives its loss, gradients and buffers, and in evaluation mode its loss and
     predictions; for n > 0 with random changes to the weights and the batch, by a share of up to `roundings.change(n)`.
 
+    Attributes:
+        drops: whether the code drops elements in evaluation mode too, as `F.dropout(x)` does.
+
     Args:
         step: a module that makes the loss first of its results.
         arrays: the batch.
@@ -134,6 +146,7 @@ class Reference:
         self.names = list(names)
         self.traced = traced
         self.products = products
+        self.drops = False
 
     def __call__(self, double: bool = False, noise: int = 0) -> guard.Values:
         step, arrays = self.step, self.arrays
@@ -169,8 +182,10 @@ class Reference:
     def _evaluated(self, step: TracedStep, arrays: Sequence[Any]) -> guard.Values:
         """Nothing where the module or the loss cannot be evaluated so."""
         try:
-            with (_as_traced if self.traced else _evaluating)(step), _unchanged(step), _even(), torch.no_grad():
-                loss, outputs = step(*arrays)
+            with (_as_traced if self.traced else _evaluating)(step), _unchanged(step), torch.no_grad():
+                with _even() as functions:
+                    loss, outputs = step(*arrays)
+                self.drops |= functions.drops and not self.traced
         except Exception:  # noqa: BLE001 - the caller's code raises any
             return {}
         return {guard.LOSS + guard.EVALUATED: _copied(loss),
