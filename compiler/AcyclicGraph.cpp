@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/AcyclicGraph.h"
 
-#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+
+#include <algorithm>
 
 namespace mtc {
 
@@ -96,6 +98,7 @@ AcyclicGraph::Walk AcyclicGraph::walk(unsigned first, unsigned last) const {
     Side &side = sides[backward];
     unsigned node = side.found[side.next], goal = backward ? first : last;
     side.steps = cost(side) + 1;
+    followed += (nodes[node].*side.edges).size();
     ++side.next;
     for (unsigned other : nodes[node].*side.edges) {
       bool direct = side.next == 1 && other == goal;
@@ -118,6 +121,30 @@ bool AcyclicGraph::haveIndirectPath(unsigned a, unsigned b) const {
   if (nodes[b].position < nodes[a].position)
     std::swap(a, b);
   return walk(a, b).connected;
+}
+
+llvm::SmallVector<bool> AcyclicGraph::haveIndirectPaths(unsigned node, llvm::ArrayRef<unsigned> others) const {
+  int64_t low = nodes[node].position, high = low;
+  for (unsigned other : others) {
+    low = std::min(low, nodes[other].position);
+    high = std::max(high, nodes[other].position);
+  }
+  uint64_t found = ++searches;
+  for (Edges Node::*edges : {&Node::after, &Node::before}) {
+    uint64_t mark = ++searches;
+    llvm::SmallVector<unsigned> waiting((nodes[node].*edges).begin(), (nodes[node].*edges).end());
+    for (unsigned next : waiting)
+      nodes[next].seen = mark;
+    while (!waiting.empty())
+      for (unsigned next : nodes[waiting.pop_back_val()].*edges) {
+        if (nodes[next].position < low || nodes[next].position > high)
+          continue;
+        nodes[next].far = found;
+        if (std::exchange(nodes[next].seen, mark) != mark)
+          waiting.push_back(next);
+      }
+  }
+  return llvm::map_to_vector(others, [&](unsigned other) { return nodes[other].far == found; });
 }
 
 bool AcyclicGraph::havePath(unsigned from, unsigned to) const {

@@ -38,6 +38,10 @@ public:
   void merge(unsigned into, unsigned from);
   // Whether a path between the two nodes, in either direction, passes through a third node.
   bool haveIndirectPath(unsigned a, unsigned b) const;
+  // The same for one node and each of several others, in the order of `others`, by one search.
+  llvm::SmallVector<bool> haveIndirectPaths(unsigned node, llvm::ArrayRef<unsigned> others) const;
+  // The edges that all searches so far have followed.
+  uint64_t effort() const { return followed; }
   // Whether there is a path from one node to another; a single edge, or a node itself, is a path.
   bool havePath(unsigned from, unsigned to) const;
 
@@ -48,6 +52,7 @@ private:
     int64_t position = 0; // position in the order; positions have gaps
     unsigned previous = none, next = none;
     mutable uint64_t seen = 0; // number of the last search that visited the node
+    mutable uint64_t far = 0;  // number of the last haveIndirectPaths that found an indirect path to the node
   };
   struct Walk {
     bool connected = false, forward = false; // forward: the search from the first node has ended
@@ -61,7 +66,7 @@ private:
   void makeRoom(unsigned first, int64_t room);
 
   std::vector<Node> nodes;
-  mutable uint64_t searches = 0;
+  mutable uint64_t searches = 0, followed = 0;
 };
 
 } // namespace mtc

@@ -117,16 +117,31 @@ llvm::SmallSetVector<unsigned, 8> FusionGraph::adjacent(unsigned group) const {
   return result;
 }
 
+// Returns the first of several groups that may merge with a group. Most searches for a path are short. Where they are
+// long, as between the readers of one value, one search answers for all groups that are left.
+std::optional<unsigned> FusionGraph::firstToMerge(unsigned group, ArrayRef<unsigned> others,
+                                                  llvm::function_ref<bool(unsigned, unsigned)> allowed) const {
+  constexpr uint64_t most = 1000; // edges
+  for (uint64_t before = edges.effort(); !others.empty() && edges.effort() - before < most;) {
+    unsigned other = others.consume_front();
+    if (!edges.haveIndirectPath(group, other) && allowed(group, other))
+      return other;
+  }
+  for (auto [other, indirect] : llvm::zip_equal(others, edges.haveIndirectPaths(group, others)))
+    if (!indirect && allowed(group, other))
+      return other;
+  return std::nullopt;
+}
+
 // Merges adjacent groups of a kind for which `allowed` holds, until nothing changes.
 void FusionGraph::mergeAdjacent(KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed) {
   for (unsigned group = 0; group < groups.size(); ++group) {
     bool changed = groups[group].kind == kind && !groups[group].ops.empty();
     while (changed) {
-      llvm::SmallSetVector<unsigned, 8> others = adjacent(group);
-      auto *found = llvm::find_if(others, [&](unsigned other) {
-        return groups[other].kind == kind && canMerge(group, other) && allowed(group, other);
-      });
-      changed = found != others.end();
+      SmallVector<unsigned> others = llvm::to_vector(llvm::make_filter_range(
+          adjacent(group), [&](unsigned other) { return groups[other].kind == kind && fitTogether(group, other); }));
+      std::optional<unsigned> found = firstToMerge(group, others, allowed);
+      changed = found.has_value();
       if (changed)
         merge(group, *found);
     }

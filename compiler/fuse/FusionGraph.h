@@ -68,6 +68,8 @@ private:
   bool canMerge(unsigned a, unsigned b) const;
   void merge(unsigned into, unsigned from);
   void join(unsigned into, unsigned from);
+  std::optional<unsigned> firstToMerge(unsigned group, llvm::ArrayRef<unsigned> others,
+                                       llvm::function_ref<bool(unsigned, unsigned)> allowed) const;
   void mergeAdjacent(mlir::mt::KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed);
   void extendEpilogue(unsigned matmul);
   void shrinkEpilogue(unsigned matmul);

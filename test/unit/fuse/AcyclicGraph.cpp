@@ -62,6 +62,7 @@ void compare(uint32_t seed, unsigned count, unsigned width) {
       continue;
     bool indirect = reference.leadsIndirectly(a, b) || reference.leadsIndirectly(b, a);
     ASSERT_EQ(graph.haveIndirectPath(a, b), indirect) << "seed " << seed << ", round " << round;
+    ASSERT_EQ(graph.haveIndirectPaths(a, {b, a})[0], indirect) << "seed " << seed << ", round " << round;
     bool back = reference.leadsIndirectly(b, a) || reference.after[b].count(a);
     ASSERT_EQ(graph.havePath(b, a), back) << "seed " << seed << ", round " << round;
     if (round % 5 == 0 && !back) {
