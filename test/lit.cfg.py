@@ -97,7 +97,7 @@ if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "torch"
     config.available_features.add("frameworks")
 if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "tensorflow")):  # and Keras
     config.available_features.add("tensorflow")
-for package in ("keras_hub", "tensorboard", "accelerate"):
+for package in ("keras_hub", "tensorboard", "accelerate", "lightning"):
     if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", package)):
         config.available_features.add(package)
 # R, and what calls Python from it.

@@ -36,5 +36,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     __builtin_trap();
   mt_status_free(status);
   mtrun_dataset_free(dataset);
+  // Without a plan the keys of encodings make rules from the file, and read it by them.
+  static const char *encodings[] = {"standardize=yes", "missing=mean,index=a", "missing=0,hash=a:4", "dates=a",
+                                    "quantiles=a:3,categories=b"};
+  spec = spec.substr(0, spec.find(',')) + "," + encodings[data[0] / std::size(keys) % std::size(encodings)];
+  status = mtrun_data_describe(spec.c_str(), 1, [](void *, const char *) {}, nullptr);
+  if (status && strlen(mt_status_message(status)) == 0)
+    __builtin_trap();
+  mt_status_free(status);
   return 0;
 }

@@ -85,7 +85,8 @@ def reference():
             if member.startswith("_") or not getattr(function, "__doc__", None) or not callable(function):
                 continue
             called = heading(member, function) if function is value else member
-            members.append(f"* `{called}`\n\n  " + first_paragraphs(function.__doc__))
+            line = textwrap.fill(f"* `{called}`", WIDTH, subsequent_indent="  ")
+            members.append(f"{line}\n\n  " + first_paragraphs(function.__doc__))
         if members:
             parts.append("\n\n".join(members))
     rows = [f"| `mtc.{name}` | {find(name).code if hasattr(find(name), 'code') else ''} | "

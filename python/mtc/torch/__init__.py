@@ -21,13 +21,16 @@ from mtc.torch._whole import WholeStep as WholeStep
 from mtc.torch._whole import step as step
 
 if TYPE_CHECKING:
+    from mtc.torch._lightning import Strategy as Strategy
     from mtc.torch._trainer import Trainer as Trainer
 
-__all__ = ["DeviceArray", "Step", "Trainer", "WholeStep", "compile", "step"]
+__all__ = ["DeviceArray", "Step", "Strategy", "Trainer", "WholeStep", "compile", "step"]
+
+_HOMES = {"Strategy": "_lightning", "Trainer": "_trainer"}
 
 
 def __getattr__(name: str) -> Any:
-    """`Trainer`, which needs transformers and accelerate, when it is asked for."""
-    if name != "Trainer":
+    """`Trainer` and `Strategy` when they are asked for, since they need transformers and Lightning."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module("mtc.torch._trainer").Trainer
+    return getattr(importlib.import_module(f"mtc.torch.{_HOMES[name]}"), name)

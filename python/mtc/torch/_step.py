@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from typing import Any, Callable, Iterable, Mapping, Optional, Union
@@ -20,6 +21,7 @@ from mtc.torch._export import Example
 from mtc.torch._framework import torch
 from mtc.torch._optimizers import Optimizer
 from mtc.torch._plan import StepPlan
+from mtc.torch._progress import Metrics, Progress
 from mtc.torch._update import Update
 from mtc.torch._watch import Tensors
 
@@ -126,7 +128,8 @@ class Step:
 
     def fit(self, loader: Iterable[Any], epochs: int = 1, *, scheduler: Any = None, scheduler_every: str = "epoch",
             validation: Optional[Iterable[Any]] = None, verbose: Union[int, str] = "auto",
-            allow_nan: bool = False) -> dict[str, list[float]]:
+            allow_nan: bool = False, metrics: Optional[Mapping[str, Any]] = None, checkpoint: Optional[Path] = None,
+            every_steps: int = 0, resume: bool = False) -> dict[str, list[float]]:
         """Trains on all batches of a loader, and copies the result into the module and its optimizer.
 
         Args:
@@ -139,6 +142,13 @@ class Step:
             verbose: 0: silent.
             allow_nan: goes on after a loss, or with variables, that are not finite. Without it that is a DataError, and
                 the module keeps what it had before.
+            metrics: of the validation, as of `evaluate`.
+            checkpoint: a file that is written after each epoch: variables, optimizer, scheduler, and where the training
+                is.
+            every_steps: writes it after so many steps, too.
+            resume: goes on from the checkpoint if there is one, also in the middle of an epoch: random numbers are
+                those with which the epoch began, and the batches that were trained are passed over. The result has the
+                bits of a training that was not stopped.
 
         Returns:
             The mean of each metric over the samples of each epoch; those of the validation begin with `val_`.
@@ -151,34 +161,52 @@ class Step:
         if validation is not None:
             self._may_evaluate()
         self._check_scheduler(scheduler)
+        done = self._begun(checkpoint, scheduler, resume)
         self._follow()
         self._finite.stopped = False
-        history: dict[str, list[float]] = {}
         try:
-            for epoch in range(epochs):
-                means = Means()
-                for batch in loader:
+            for epoch in range(done.epoch, epochs):
+                done.begin_epoch(loader)
+                for batch in itertools.islice(loader, done.batch, None):
                     arrays = self._example.bind(batch)
                     self._follow()
-                    means.add(self._trained_on(arrays, allow_nan), arrays)
+                    done.means.add(self._trained_on(arrays, allow_nan), arrays)
                     if scheduler is not None and scheduler_every == "step":
                         scheduler.step()
-                logs = means.values()
+                    done.batch += 1
+                    if checkpoint is not None and every_steps and self._steps() % every_steps == 0:
+                        self._keep(checkpoint, done, scheduler)
+                logs = done.means.values()
                 self._finite.variables(allow_nan)
                 if validation is not None:
-                    logs.update({f"val_{name}": value for name, value in self.evaluate(validation).items()})
-                for name, value in logs.items():
-                    history.setdefault(name, []).append(value)
+                    logs.update({f"val_{name}": value for name, value in self.evaluate(validation, metrics).items()})
+                done.end_epoch(logs)
                 if scheduler is not None and scheduler_every == "epoch":
                     plateau = type(scheduler).__name__ == "ReduceLROnPlateau"
                     scheduler.step(*[logs.get("val_loss", logs["loss"])] if plateau else [])
+                if checkpoint is not None:
+                    self._keep(checkpoint, done, scheduler)
                 if own_verbosity(verbose) != 0:
                     shown = " - ".join(f"{name}: {value:.4f}" for name, value in logs.items())
                     print(f"epoch {epoch + 1}/{epochs} - {shown}", file=sys.stderr)
         finally:  # not over what the caller has put into the module, and not what is not finite
             if not self._watched.changed() and not self._finite.stopped:
                 self.to_module()
-        return history
+        return done.history
+
+    def _begun(self, checkpoint: Optional[Path], scheduler: Any, resume: bool) -> Progress:
+        """A training that begins, or where its checkpoint is."""
+        if resume and checkpoint is None:
+            raise ValueError("expected a checkpoint to resume from, found none")
+        if not resume or checkpoint is None or not os.path.exists(checkpoint):
+            return Progress()
+        done = Progress.read(checkpoint, self.session, self._optimizer.source, scheduler)
+        self.to_module()
+        return done
+
+    def _keep(self, checkpoint: Path, done: Progress, scheduler: Any) -> None:
+        if process() == 0:
+            done.write(checkpoint, self.session, self._optimizer.source, scheduler)
 
     def _check_scheduler(self, scheduler: Any) -> None:
         """ModelError where a scheduler is of another optimizer."""
@@ -189,14 +217,22 @@ class Step:
             raise ModelError("expected a scheduler of the torch.optim optimizer that the step was compiled with, found "
                              f"that this was {found}: the step would not follow its learning rate")
 
-    def evaluate(self, loader: Iterable[Any]) -> Logs:
-        """The mean of each metric over the samples of a loader."""
+    def evaluate(self, loader: Iterable[Any], metrics: Optional[Mapping[str, Any]] = None) -> Logs:
+        """The mean of each loss over the samples of a loader.
+
+        Args:
+            loader: batches like the example.
+            metrics: by their names, functions of the outputs and the labels of a batch, which give its mean, or objects
+                with `update`, `compute` and `reset`, as torchmetrics has them. The outputs are those of `predict`.
+        """
         self._may_evaluate()
-        means = Means()
+        means, others = Means(), Metrics(metrics or {})
         for batch in loader:
             arrays = self._example.bind(batch)
             means.add(self.session.eval_step(arrays), arrays)
-        return means.values()
+            if metrics:
+                others.add(self.predict(batch if isinstance(batch, Mapping) else batch[0]), batch)
+        return {**means.values(), **(others.values() if metrics else {})}
 
     def predict(self, *inputs: Any) -> Any:
         """The module's outputs for any number of samples: a tensor, or a dict of them by name."""

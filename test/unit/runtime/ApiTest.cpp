@@ -126,6 +126,10 @@ TEST_F(Api, ReportsTheSession) {
   EXPECT_EQ(info.seed, 7);
   EXPECT_EQ(mtrun_session_plan(session), plan);
   EXPECT_EQ(mtrun_session_shards(session, 2), 4);
+  int64_t first = -1, rows = -1;
+  mtrun_session_own_rows(session, &first, &rows); // one process computes the whole batch
+  EXPECT_EQ(first, 0);
+  EXPECT_EQ(rows, mtrun_plan_batch(plan));
   EXPECT_NE(log.find("running on cpu:3x2, target any"), std::string::npos) << log;
 }
 
