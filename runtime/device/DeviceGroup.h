@@ -38,6 +38,7 @@ struct GroupOptions {
   // The transport between the processes of CPU devices; null if there is one process.
   Transport *transport = nullptr;
   bool evenShares = true;                                         // the processes have equal numbers of shards
+  bool dividesOptimizer = false;                                  // devices have parts of the optimizer's variables
   std::string tuning;                                             // cuda: path of a tuning file; "" for none
   bool pin = true;                                                // pin worker threads, if there are enough CPUs
   bool spin = true;                                               // spin before sleeping, if there are enough CPUs

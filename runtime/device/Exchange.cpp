@@ -4,6 +4,7 @@
 #include "runtime/device/Collectives.h"
 #include "runtime/support/device_memory.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace mtrun {
@@ -29,6 +30,11 @@ public:
   std::vector<ExchangeRound> doubling();
   std::vector<ExchangeRound> halving();
   std::vector<ExchangeRound> direct();
+  ExchangeRound scatter(int64_t begin, int64_t size) const;
+  static void keep(std::vector<ExchangeRound> &rounds, ExchangeRound round) {
+    if (!round.sends.empty() || !round.receives.empty() || !round.sums.empty() || !round.copies.empty())
+      rounds.push_back(std::move(round));
+  }
 
 private:
   struct Range {
@@ -49,10 +55,6 @@ private:
   void addNodes(ExchangeRound &round, Range range, int64_t stride) const;
   void exchangeHalves(ExchangeRound &round, int bit, const Halves &halves, ExchangeMemory &sum) const;
   Halves halve(Range range, int bit) const;
-  static void keep(std::vector<ExchangeRound> &rounds, ExchangeRound round) {
-    if (!round.sends.empty() || !round.receives.empty() || !round.sums.empty() || !round.copies.empty())
-      rounds.push_back(std::move(round));
-  }
 
   const std::vector<TreeSum> &sums_;
   int processes_, process_, active_;
@@ -90,26 +92,41 @@ std::vector<ExchangeRound> Builder::gather() {
   return {std::move(round)};
 }
 
-std::vector<ExchangeRound> Builder::direct() {
-  ExchangeRound in, out;
-  Range own = chunk(process_);
-  int64_t stride = exchangeStaging(ExchangeKind::Direct, processes_, elements_) / processes_;
+ExchangeRound Builder::scatter(int64_t begin, int64_t size) const {
+  auto partOf = [&](int process) {
+    Range all = chunk(process);
+    int64_t first = std::min(all.begin + begin, all.end);
+    return Range{first, std::min(first + size, all.end)};
+  };
+  ExchangeRound round;
+  Range own = partOf(process_);
+  int64_t stride = exchangeStaging(ExchangeKind::Direct, processes_, std::min(elements_, size * processes_)) / processes_;
   for (int step = 1; step < processes_; ++step) { // each process begins with the next one
     int peer = (process_ + step) % processes_;
-    Range theirs = chunk(peer);
+    Range theirs = partOf(peer);
     if (hasRows(process_) && theirs.size() > 0)
-      in.sends.push_back({peer, {ExchangeMemory::Partial, theirs.begin}, theirs.size()});
+      round.sends.push_back({peer, {ExchangeMemory::Partial, theirs.begin}, theirs.size()});
     if (hasRows(peer) && own.size() > 0)
-      in.receives.push_back({peer, {ExchangeMemory::Staging, stride * peer}, own.size()});
+      round.receives.push_back({peer, {ExchangeMemory::Staging, stride * peer}, own.size()});
+  }
+  if (own.size() > 0)
+    addNodes(round, own, stride);
+  return round;
+}
+
+std::vector<ExchangeRound> Builder::direct() {
+  ExchangeRound out;
+  Range own = chunk(process_);
+  for (int step = 1; step < processes_; ++step) {
+    int peer = (process_ + step) % processes_;
+    Range theirs = chunk(peer);
     if (own.size() > 0)
       out.sends.push_back({peer, {ExchangeMemory::Result, own.begin}, own.size()});
     if (theirs.size() > 0)
       out.receives.push_back({peer, {ExchangeMemory::Result, theirs.begin}, theirs.size()});
   }
-  if (own.size() > 0)
-    addNodes(in, own, stride);
   std::vector<ExchangeRound> rounds;
-  keep(rounds, std::move(in));
+  keep(rounds, scatter(0, elements_));
   keep(rounds, std::move(out));
   return rounds;
 }
@@ -208,6 +225,13 @@ std::vector<ExchangeRound> exchangeRounds(const ExchangeShape &shape, const std:
     return builder.direct();
   }
   return {};
+}
+
+std::vector<ExchangeRound> scatterRounds(const ExchangeShape &shape, const std::vector<TreeSum> &sums, int64_t begin,
+                                         int64_t size) {
+  std::vector<ExchangeRound> rounds;
+  Builder::keep(rounds, Builder(shape, sums).scatter(begin, size));
+  return rounds;
 }
 
 int64_t exchangeStaging(ExchangeKind kind, int processes, int64_t elements) {

@@ -67,6 +67,12 @@ struct ExchangeShape {
 // <= processes. Rounds without messages and sums are left out.
 std::vector<ExchangeRound> exchangeRounds(const ExchangeShape &shape, const std::vector<TreeSum> &sums);
 
+// Returns the first half of a direct exchange, for elements [begin, begin + size) of each process's chunk: each process
+// receives the partial sums of its chunk, and adds them. At most one round. `shape` is of the whole vector; its kind does
+// not matter.
+std::vector<ExchangeRound> scatterRounds(const ExchangeShape &shape, const std::vector<TreeSum> &sums, int64_t begin,
+                                         int64_t size);
+
 // Returns the floats of memory for received data that exchangeRounds() uses at most, for any number of active
 // processes.
 int64_t exchangeStaging(ExchangeKind kind, int processes, int64_t elements);

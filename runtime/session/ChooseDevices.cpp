@@ -106,7 +106,8 @@ static Status chooseProcesses(const Plan &plan, const mtrun_options &options, co
     groupOptions.name += std::string(" of ") + host;
   groupOptions.agreement = "plan: " + hashText(plan.hash()) + "\nseed: " + std::to_string(options.seed) +
                            "\nversion: " MT_VERSION +
-                           (options.weights ? "\nweights: " + std::string(options.weights) : std::string());
+                           (options.weights ? "\nweights: " + std::string(options.weights) : std::string()) +
+                           "\noptimizer: " + (options.shard_optimizer ? "sharded" : "whole");
   chosen.layout.first = options.process;
   return ProcessGroup::open(groupOptions, chosen.processGroup);
 }
@@ -253,6 +254,7 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, Se
   groupOptions.transport = chosen.transport.get();
   const std::vector<int> &shards = chosen.layout.shards;
   groupOptions.evenShares = std::all_of(shards.begin(), shards.end(), [&](int held) { return held == shards[0]; });
+  groupOptions.dividesOptimizer = options.shard_optimizer != 0;
   groupOptions.devices = sharesVariables || chosen.transport ? 1 : chosen.spec.devices;
   groupOptions.threads = sharesVariables ? chosen.spec.devices * chosen.spec.threads : chosen.spec.threads;
   groupOptions.gpus = chosen.spec.gpus;
@@ -280,6 +282,12 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, Se
     if (Status status = chosen.processGroup->agree(chosen.conditions, options.force != 0, warn); !status.ok())
       return status;
 
+  if (options.shard_optimizer && chosen.devices() > 1 && chosen.spec.onGpus())
+    return {MT_INVALID, "expected CPU devices to divide the optimizer's variables, found devices of kind " +
+                            chosen.spec.kind + "; train without --shard-optimizer"};
+  if (options.shard_optimizer)
+    if (Status status = divideOptimizer(plan.tables(), chosen.devices(), chosen.layout.optimizer); !status.ok())
+      return status;
   chosen.layout.tree.sums = treeSums(chosen.layout.shards);
   if (plan.tables().sum_kernel() < count(plan.tables().kernels())) {
     chosen.layout.tree.sum = chosen.group->kernel(plan.tables().sum_kernel());
