@@ -334,6 +334,16 @@ class Session:
             check(library, library.mtrun_get_variable(handle, info.name.encode(), address(array), array.nbytes))
         return array
 
+    def collect_variables(self) -> None:
+        """Collects in process 0 the parts of the optimizer's variables that several processes have (`shard_optimizer`).
+
+        All processes must call it. `variables` and `save` then find whole ones in process 0, until the next training
+        step. `fit` ends with it.
+        """
+        library = _library.runtime()
+        with self._use("collect_variables") as handle:
+            check(library, library.mtrun_collect_variables(handle))
+
     def set_variable(self, info: TensorInfo, value: Any) -> None:
         """Copies elements into a variable. `value`: an array, or anything with the buffer protocol or DLPack."""
         library = _library.runtime()

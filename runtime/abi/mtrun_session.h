@@ -110,8 +110,8 @@ typedef struct mtrun_options {
   int compare_tensors;
   /** 1: each device keeps only its part of the optimizer's variables, and updates only that part of the model's.
    * Flag: `--shard-optimizer`, in Devices. This is for CPU devices in several processes or with private variables. 0:
-   * each device has all variables. The bits do not depend on it. An optimizer whose kernels need whole variables, such
-   * as Adafactor or LAMB, is MT_INVALID. See docs/guides/cluster.md. */
+   * each device has all variables. The bits do not depend on it. An optimizer with a kernel that needs the whole of one
+   * of its own variables is MT_INVALID. See docs/guides/cluster.md. */
   int shard_optimizer;
 } mtrun_options;
 /** Options that are zero but for their size. */

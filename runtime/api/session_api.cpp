@@ -145,7 +145,7 @@ mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *da
     std::span<const std::byte> bytes = session->session->variable(index);
     if (bytes.size() != size)
       return {MT_INVALID, "expected a variable that this process has, found " + std::string(name) +
-                              ", of which each process has a part (shard_optimizer); mtrun_collect_variables() and "
+                              ", which is divided among the processes (shard_optimizer); mtrun_collect_variables() and "
                               "mtrun_fit() collect the parts in process 0"};
     std::memcpy(data, bytes.data(), size);
     return session->session->health();

@@ -228,8 +228,8 @@ Status mtrun::saveVariables(Session &session, const std::string &path) {
     return s;
   for (uint32_t i = 0; i < count(session.plan().tables().variables()); ++i)
     if (session.variable(i).size() != session.variableSize(i))
-      return {MT_INVALID, path + ": expected whole variables, found parts of the optimizer's (shard_optimizer), which "
-                                 "mtrun_collect_variables() and mtrun_fit() collect in process 0"};
+      return {MT_INVALID, path + ": expected whole variables, found parts of the optimizer's (shard_optimizer): "
+                                 "process 0 has whole ones after their collection in all processes"};
   if (!path.ends_with(tensorsSuffix))
     return writeArchive(session, path, session.classNames());
   std::vector<SafeTensor> tensors;

@@ -90,7 +90,7 @@ struct BoundAllReduce {
   std::vector<ElementRange> whole = {};
 };
 
-// Memory of which each device has written its part, and needs all.
+// Memory that each device needs whole, after it has written its part.
 struct BoundPart {
   std::vector<std::byte *> memory; // of each device of this process
   uint64_t elementBytes;

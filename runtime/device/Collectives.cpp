@@ -133,8 +133,8 @@ uint64_t LocalCollectives::gather(const BoundProgram &program, uint32_t index, c
       auto at = static_cast<uint64_t>(first) * part.elementBytes;
       auto bytes = static_cast<uint64_t>(last - first) * part.elementBytes;
       if (bytes > 0)
-        std::memcpy(part.memory[static_cast<size_t>(worker.device)] + at,
-                    part.memory[static_cast<size_t>(peer)] + at, bytes);
+        std::memcpy(part.memory[static_cast<size_t>(worker.device)] + at, part.memory[static_cast<size_t>(peer)] + at,
+                    bytes);
       received += bytes;
     }
   tracked.mark(SpanKind::Transfer);

@@ -25,8 +25,8 @@ public:
   explicit LocalCollectives(ThreadPool &pool) : pool_(pool) {}
 
   // All workers call it after their partial sums are complete. Returns the bytes that this worker copied. On return the
-  // result is complete, or of a scattered one what this device needs, and the partial sums may be overwritten. Waits, transfers and sums are recorded on the worker's
-  // track.
+  // result is complete (of a scattered all-reduce, the part that this device needs), and the partial sums may be
+  // overwritten. Waits, transfers and sums are recorded on the worker's track.
   uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker,
                      TrackedStep tracked);
 

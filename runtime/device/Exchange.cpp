@@ -100,7 +100,8 @@ ExchangeRound Builder::scatter(int64_t begin, int64_t size) const {
   };
   ExchangeRound round;
   Range own = partOf(process_);
-  int64_t stride = exchangeStaging(ExchangeKind::Direct, processes_, std::min(elements_, size * processes_)) / processes_;
+  int64_t stride =
+      exchangeStaging(ExchangeKind::Direct, processes_, std::min(elements_, size * processes_)) / processes_;
   for (int step = 1; step < processes_; ++step) { // each process begins with the next one
     int peer = (process_ + step) % processes_;
     Range theirs = partOf(peer);

@@ -68,8 +68,8 @@ struct ExchangeShape {
 std::vector<ExchangeRound> exchangeRounds(const ExchangeShape &shape, const std::vector<TreeSum> &sums);
 
 // Returns the first half of a direct exchange, for elements [begin, begin + size) of each process's chunk: each process
-// receives the partial sums of its chunk, and adds them. At most one round. `shape` is of the whole vector; its kind does
-// not matter.
+// receives the partial sums of its chunk, and adds them. At most one round. `shape` is of the whole vector; its kind
+// does not matter.
 std::vector<ExchangeRound> scatterRounds(const ExchangeShape &shape, const std::vector<TreeSum> &sums, int64_t begin,
                                          int64_t size);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of a program's steps if a thread of its own runs the all-reduces between processes: launches that do not
-// access the memory of an all-reduce run meanwhile, and updates of variables that need it are deferred. As a rule no
-// variable is written before the last all-reduce has ended, so that after the loss of a process the variables of the
-// others are of one step. A gather is ordered as an all-reduce. The order depends only on the memory ranges that the steps access.
+// The order of a program's steps if a thread of its own runs the all-reduces and gathers between processes: launches
+// that do not access the memory of an all-reduce run meanwhile, and updates of variables that need it are deferred. As
+// a rule no variable is written before the last all-reduce has ended, so that after the loss of a process the variables
+// of the others are of one step. The order depends only on the memory ranges that the steps access.
 #pragma once
 
 #include "runtime/device/BoundProgram.h"

@@ -72,8 +72,8 @@ int64_t slotOf(int64_t elements, int processes, bool even) {
 int64_t largestChunk(int64_t elements, int processes) {
   int64_t largest = 0;
   for (int process = 0; process < processes; ++process)
-    largest = std::max(largest,
-                       chunkBegin(elements, process + 1, processes) - chunkBegin(elements, process, processes));
+    largest =
+        std::max(largest, chunkBegin(elements, process + 1, processes) - chunkBegin(elements, process, processes));
   return largest;
 }
 
@@ -91,10 +91,10 @@ int64_t scatteredPiecesIn(int64_t elements, int processes) {
 } // namespace
 
 int64_t HostCommunicator::scatterStagingElements(int64_t elements, int processes) {
-  return elements == 0 ? 0
-                       : std::min(scatteredPiecesIn(elements, processes), maxRunning) *
-                             exchangeStaging(ExchangeKind::Direct, processes,
-                                             partOfChunk(elements, processes) * processes);
+  return elements == 0
+             ? 0
+             : std::min(scatteredPiecesIn(elements, processes), maxRunning) *
+                   exchangeStaging(ExchangeKind::Direct, processes, partOfChunk(elements, processes) * processes);
 }
 
 int64_t HostCommunicator::stagingElements(int64_t elements, int processes, bool even) {

@@ -66,8 +66,8 @@ public:
   uint64_t received() const { return received_; }
 
 private:
-  // The exchanges of one all-reduce. All pieces of the vector but the last have equal sizes, and so equal rounds. Pieces
-  // of a reduceScatter() have rounds of their own, each with parts of all chunks.
+  // The exchanges of one all-reduce. All pieces of the vector but the last have equal sizes, and so equal rounds. The
+  // pieces of a reduceScatter() have different rounds, each for a part of every chunk.
   struct Pieces {
     int64_t count = 0, slot = 0; // slot: floats of staging of a piece in flight
     int64_t advance = 0;         // floats from the begin of a piece to that of the next; 0: the rounds differ

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The all-reduces and gathers of a CPU device in a session of several processes: their order among the launches, the thread that
-// runs them meanwhile, and memory for what is received.
+// The all-reduces and gathers of a CPU device in a session of several processes: their order among the launches, the
+// thread that runs them meanwhile, and memory for received data.
 #pragma once
 
 #include "runtime/device/ExchangeOrder.h"
@@ -67,7 +67,7 @@ private:
   int active_ = 0;
   uint64_t receivedBefore_ = 0;
   std::vector<HostCommunicator::Message> messages_; // of the next exchange
-  Status status_; // written by the thread that runs all-reduces
+  Status status_;                                   // written by the thread that runs all-reduces
   std::atomic<bool> failed_ = false;
   bool threadStarted_ = false;
   ExchangeThread thread_; // ends before the other members

@@ -24,8 +24,8 @@ struct SharedPart {
   uint64_t bytes;
 };
 
-// Collects parts in process 0, which has all of them in its list; another process has those of its own, in the same
-// order. No all-reduce may be in flight. MT_LOST.
+// Collects parts in process 0. Its list has the parts of all processes, and the list of another process has its own
+// parts, in the same order. No all-reduce may be in flight. MT_LOST.
 Status collectParts(Transport &transport, ProcessGroup &group, std::span<const SharedPart> parts);
 
 } // namespace mtrun

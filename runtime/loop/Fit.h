@@ -104,7 +104,7 @@ private:
   std::vector<const char *> names_;   // names of columns_
   std::vector<double> values_;        // values of columns_
   Rate rate_;
-  bool saveDue_ = false; // a save is due when no step is in flight
+  bool saveDue_ = false;       // a save is due when no step is in flight
   bool savesTogether_ = false; // the processes divide the optimizer, and process 0 may save after any step
   Callbacks callbacks_;
   Best best_;

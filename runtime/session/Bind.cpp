@@ -157,8 +157,7 @@ private:
     return set(*kernel.gpu());
   }
 
-  // Adds the steps of a phase. What a device has a part of is gathered as late as possible, because a gather ends what
-  // runs during an all-reduce.
+  // Adds the steps of a phase, and the gathers as late as possible: a gather waits for the all-reduces before it.
   void bindSteps(DeviceProgram &result, const Phase &phase) {
     std::vector<uint32_t> due; // divided launches whose results are not gathered yet
     auto gather = [&](uint32_t before) {
@@ -243,8 +242,8 @@ private:
       target.bufferCount = count(segment.buffers());
       const Parts &parts = partsOf(index, s);
       int64_t first = parts.empty() ? 0 : parts[static_cast<size_t>(number_)];
-      target.count = parts.empty() ? static_cast<int64_t>(segment.count())
-                                   : parts[static_cast<size_t>(number_) + 1] - first;
+      target.count =
+          parts.empty() ? static_cast<int64_t>(segment.count()) : parts[static_cast<size_t>(number_) + 1] - first;
       if (bound.elementwise) {
         target.tiles = (target.count + static_cast<int64_t>(perTile) - 1) / static_cast<int64_t>(perTile);
         bound.elementTiles += target.tiles;

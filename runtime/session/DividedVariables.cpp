@@ -12,6 +12,13 @@ bool DividedVariables::any() const {
   return std::ranges::any_of(layout_.optimizer.variables, [](const Parts &parts) { return !parts.empty(); });
 }
 
+// Process 0 has room for whole variables while it writes them, no longer.
+void DividedVariables::change() {
+  if (collected_)
+    whole_.clear();
+  collected_ = false;
+}
+
 DividedVariables::Place DividedVariables::placeOf(uint32_t index, size_t device) const {
   const Parts &parts = layout_.optimizer.variables[index];
   uint64_t elementBytes = plan->variables()->Get(index)->size() / static_cast<uint64_t>(parts.back());

@@ -23,7 +23,7 @@ public:
 
   bool any() const;
   // Notes that the variables change: what was collected is no longer valid.
-  void change() { collected_ = false; }
+  void change();
   // Returns what device `device` of this process has of a divided variable.
   Bytes own(uint32_t index, int device) const;
   // Returns the part of the bytes of a variable that a device of this process has; all bytes if it is not divided.

@@ -280,8 +280,8 @@ private:
   const fb::Plan &plan_;
   int devices_;
   OptimizerParts &parts_;
-  std::vector<bool> isDivided_; // by variable
-  std::vector<int> leaders_;    // by variable: another variable with the same parts
+  std::vector<bool> isDivided_;  // by variable
+  std::vector<int> leaders_;     // by variable: another variable with the same parts
   std::map<int, Parts> classes_; // by leader
 };
 

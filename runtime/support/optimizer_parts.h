@@ -31,7 +31,7 @@ struct DividedLaunch {
 
 struct DividedProgram {
   std::map<uint32_t, DividedLaunch> launches; // by step
-  // By step: all-reduces of whose result a device needs only its chunk, and the elements that it needs besides.
+  // By step: the all-reduces whose result a device needs only in part, which is its chunk and these elements.
   std::map<uint32_t, std::vector<ElementRange>> scattered;
 };
 

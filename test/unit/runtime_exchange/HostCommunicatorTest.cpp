@@ -104,6 +104,35 @@ TEST(HostCommunicatorTest, CutsLargeVectors) {
   checkSequence(3, {(1 << 20) + 1, 70000});
 }
 
+// A reduceScatter() completes this process's chunk, and changes no other element.
+TEST(HostCommunicatorTest, ScattersChunks) {
+  for (int processes : {1, 2, 3, 5, 8})
+    for (int64_t elements : {0, 1, 100, 5000, 70000, (5 << 20) + 3}) {
+      if (elements > 1 << 20 && processes != 3)
+        continue;
+      auto tree = treeSums(splitShards(static_cast<int>(std::bit_ceil(static_cast<unsigned>(processes))), processes));
+      std::atomic<int> wrong = 0;
+      inProcesses(processes, [&](SimulatedTransport &transport) {
+        HostCommunicator communicator(transport, {});
+        for (int turn = 0; turn < 2; ++turn) {
+          int active = turn == 1 ? std::max(1, processes - 1) : processes;
+          Vector partial = partialOf(transport.process(), elements, turn), result(partial.size(), -1);
+          auto floats = HostCommunicator::scatterStagingElements(elements, processes);
+          Vector staging(static_cast<size_t>(floats) + 1, 7);
+          auto &sums = tree[static_cast<size_t>(active)];
+          HostCommunicator::Reduction reduction = {elements, active, partial.data(), result.data(), staging.data()};
+          wrong += !communicator.reduceScatter(reduction, sums, addFloats).ok() || staging.back() != 7;
+          Vector expected = expectedOf(elements, turn, processes, sums);
+          int64_t begin = chunkBegin(elements, transport.process(), processes);
+          int64_t end = chunkBegin(elements, transport.process() + 1, processes);
+          for (int64_t i = 0; i < elements; ++i)
+            wrong += result[static_cast<size_t>(i)] != (begin <= i && i < end ? expected[static_cast<size_t>(i)] : -1);
+        }
+      });
+      EXPECT_EQ(wrong, 0) << processes << " processes, " << elements << " elements";
+    }
+}
+
 TEST(HostCommunicatorTest, CountsReceivedBytes) {
   inProcesses(4, [&](SimulatedTransport &transport) {
     HostCommunicator communicator(transport, {});
