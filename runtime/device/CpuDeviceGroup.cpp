@@ -55,7 +55,7 @@ CpuDeviceGroup::~CpuDeviceGroup() {
 Status CpuDeviceGroup::start(const GroupOptions &options) {
   counts_.resize(static_cast<size_t>(options.devices) * static_cast<size_t>(options.threads));
   if (options.transport)
-    exchange_ = std::make_unique<ProcessExchange>(*options.transport, *options.processGroup, options.evenShares,
+    exchange_ = std::make_unique<ProcessExchange>(*options.transport, *options.processGroup, options.places,
                                                   options.dividesOptimizer);
   return pool_.start(options.devices, options.threads, options.pin, options.spin, options.log);
 }

@@ -101,7 +101,7 @@ ExchangeRound Builder::scatter(int64_t begin, int64_t size) const {
   ExchangeRound round;
   Range own = partOf(process_);
   int64_t stride =
-      exchangeStaging(ExchangeKind::Direct, processes_, std::min(elements_, size * processes_)) / processes_;
+      exchangeStaging(ExchangeKind::Direct, {processes_}, std::min(elements_, size * processes_)) / processes_;
   for (int step = 1; step < processes_; ++step) { // each process begins with the next one
     int peer = (process_ + step) % processes_;
     Range theirs = partOf(peer);
@@ -262,17 +262,17 @@ private:
     return cells;
   }
   Range slice(Range cell, int host) const {
-    return {cell.begin + chunkBegin(cell.size(), host, hosts()), cell.begin + chunkBegin(cell.size(), host + 1, hosts())};
+    return {cell.begin + chunkBegin(cell.size(), host, hosts()),
+            cell.begin + chunkBegin(cell.size(), host + 1, hosts())};
   }
 
   // Adds `sums` of `range`. `places`: where the summands are; the result goes to Result.
   template <typename Places>
   static void addSums(ExchangeRound &round, Range range, const std::vector<TreeSum> &sums, const Places &places) {
     for (const TreeSum &sum : sums)
-      round.sums.push_back({places(sum.left), places(sum.right),
-                            &sum == &sums.back() ? ExchangePlace{ExchangeMemory::Result, range.begin}
-                                                 : places(sum.left),
-                            range.size()});
+      round.sums.push_back(
+          {places(sum.left), places(sum.right),
+           &sum == &sums.back() ? ExchangePlace{ExchangeMemory::Result, range.begin} : places(sum.left), range.size()});
   }
 
   // Each process receives its chunk of the other processes of the host.
@@ -376,8 +376,11 @@ private:
 
 } // namespace
 
-ExchangeKind chooseKind(uint64_t bytes, int processes, bool even) {
-  even = even && isPowerOfTwo(processes);
+ExchangeKind chooseKind(uint64_t bytes, const ExchangePlaces &places) {
+  int processes = places.processes;
+  bool even = places.even && isPowerOfTwo(processes);
+  if (bytes > smallBytes && places.hosts.size() > 1 && places.hosts.size() < static_cast<size_t>(processes))
+    return ExchangeKind::HostFirst;
   if (bytes <= smallBytes && (even || processes <= manyProcesses))
     return even ? ExchangeKind::Doubling : ExchangeKind::Gather;
   return even && (bytes <= middleBytes || processes > manyProcesses) ? ExchangeKind::Halving : ExchangeKind::Direct;
@@ -409,9 +412,9 @@ std::vector<ExchangeRound> scatterRounds(const ExchangeShape &shape, const std::
   return rounds;
 }
 
-// Inside a host a process stages its chunk of each other process; between hosts it stages its slices of each cell, whose
-// sizes are rounded up. Each process of each other host may end a cell.
-int64_t hostFirstStaging(const std::vector<int> &hosts, int64_t elements) {
+// Inside a host a process stages its chunk of each other process; between hosts it stages its slices of each cell,
+// whose sizes are rounded up. Each process of each other host may end a cell.
+static int64_t hostFirstStaging(const std::vector<int> &hosts, int64_t elements) {
   constexpr auto line = static_cast<int64_t>(partAlignment);
   auto count = static_cast<int64_t>(hosts.size());
   int64_t processes = 0, most = 0;
@@ -424,7 +427,8 @@ int64_t hostFirstStaging(const std::vector<int> &hosts, int64_t elements) {
   return most;
 }
 
-int64_t exchangeStaging(ExchangeKind kind, int processes, int64_t elements) {
+int64_t exchangeStaging(ExchangeKind kind, const ExchangePlaces &places, int64_t elements) {
+  int processes = places.processes;
   switch (kind) {
   case ExchangeKind::Gather:
     return aligned(elements) * processes;
@@ -435,7 +439,7 @@ int64_t exchangeStaging(ExchangeKind kind, int processes, int64_t elements) {
   case ExchangeKind::Direct:
     return static_cast<int64_t>(stagingElements(static_cast<uint64_t>(elements), static_cast<uint64_t>(processes)));
   case ExchangeKind::HostFirst:
-    return hostFirstStaging({processes}, elements);
+    return hostFirstStaging(places.hosts, elements);
   }
   return 0;
 }

@@ -22,9 +22,17 @@ namespace mtrun {
 // sends and receives 1/G of the bytes if its host has G processes, and the results inside the host; four rounds.
 enum class ExchangeKind { Gather, Doubling, Halving, Direct, HostFirst };
 
-// Selects the kind that is likely fastest. Bits do not depend on it. `even`: all processes have equal subtrees, which
-// doubling and halving need.
-ExchangeKind chooseKind(uint64_t bytes, int processes, bool even = true);
+// How the processes of a session are placed.
+struct ExchangePlaces {
+  int processes = 1;
+  bool even = true; // all processes have equal subtrees, which doubling and halving need
+  // The number of processes of each host, in order, if each host has a whole subtree; empty: unknown. HostFirst needs
+  // it.
+  std::vector<int> hosts = {};
+};
+
+// Selects the kind that is likely fastest. Bits do not depend on it.
+ExchangeKind chooseKind(uint64_t bytes, const ExchangePlaces &places);
 
 // The vectors of a process: its partial sum, the result, and memory for what it receives.
 enum class ExchangeMemory { Partial, Result, Staging };
@@ -79,8 +87,6 @@ std::vector<ExchangeRound> scatterRounds(const ExchangeShape &shape, const std::
 
 // Returns the floats of memory for received data that exchangeRounds() uses at most, for any number of active
 // processes.
-int64_t exchangeStaging(ExchangeKind kind, int processes, int64_t elements);
-// The same for HostFirst.
-int64_t hostFirstStaging(const std::vector<int> &hosts, int64_t elements);
+int64_t exchangeStaging(ExchangeKind kind, const ExchangePlaces &places, int64_t elements);
 
 } // namespace mtrun

@@ -62,10 +62,8 @@ int64_t piecesIn(int64_t elements) { return (elements + pieceElements - 1) / pie
 int64_t lastPiece(int64_t elements) { return elements - (piecesIn(elements) - 1) * pieceElements; }
 
 // Returns the floats of staging of a piece of a vector.
-int64_t slotOf(int64_t elements, int processes, bool even) {
-  auto stagingOf = [&](int64_t piece) {
-    return exchangeStaging(chooseKind(bytesOf(piece), processes, even), processes, piece);
-  };
+int64_t slotOf(int64_t elements, const ExchangePlaces &places) {
+  auto stagingOf = [&](int64_t piece) { return exchangeStaging(chooseKind(bytesOf(piece), places), places, piece); };
   return std::max(stagingOf(std::min(elements, pieceElements)), stagingOf(lastPiece(elements)));
 }
 
@@ -94,11 +92,11 @@ int64_t HostCommunicator::scatterStagingElements(int64_t elements, int processes
   return elements == 0
              ? 0
              : std::min(scatteredPiecesIn(elements, processes), maxRunning) *
-                   exchangeStaging(ExchangeKind::Direct, processes, partOfChunk(elements, processes) * processes);
+                   exchangeStaging(ExchangeKind::Direct, {processes}, partOfChunk(elements, processes) * processes);
 }
 
-int64_t HostCommunicator::stagingElements(int64_t elements, int processes, bool even) {
-  return elements == 0 ? 0 : std::min(piecesIn(elements), maxRunning) * slotOf(elements, processes, even);
+int64_t HostCommunicator::stagingElements(int64_t elements, const ExchangePlaces &places) {
+  return elements == 0 ? 0 : std::min(piecesIn(elements), maxRunning) * slotOf(elements, places);
 }
 
 const HostCommunicator::Pieces &HostCommunicator::piecesOf(const Reduction &reduction,
@@ -109,11 +107,11 @@ const HostCommunicator::Pieces &HostCommunicator::piecesOf(const Reduction &redu
     return pieces;
   int processes = transport_.processes();
   auto roundsOf = [&](int64_t elements) {
-    ExchangeKind kind = chooseKind(bytesOf(elements), processes, even_);
-    return exchangeRounds({kind, processes, transport_.process(), reduction.active, elements}, sums);
+    ExchangeKind kind = chooseKind(bytesOf(elements), places_);
+    return exchangeRounds({kind, processes, transport_.process(), reduction.active, elements, places_.hosts}, sums);
   };
   pieces.count = piecesIn(reduction.elements);
-  pieces.slot = slotOf(reduction.elements, processes, even_);
+  pieces.slot = slotOf(reduction.elements, places_);
   pieces.advance = pieceElements;
   if (pieces.count > 1)
     pieces.lists.push_back(roundsOf(pieceElements));
@@ -130,7 +128,7 @@ const HostCommunicator::Pieces &HostCommunicator::scatteredPiecesOf(const Reduct
   int processes = transport_.processes();
   int64_t size = partOfChunk(reduction.elements, processes);
   pieces.count = scatteredPiecesIn(reduction.elements, processes);
-  pieces.slot = exchangeStaging(ExchangeKind::Direct, processes, size * processes);
+  pieces.slot = exchangeStaging(ExchangeKind::Direct, {processes}, size * processes);
   ExchangeShape shape = {ExchangeKind::Direct, processes, transport_.process(), reduction.active, reduction.elements};
   for (int64_t piece = 0; piece < pieces.count; ++piece)
     pieces.lists.push_back(scatterRounds(shape, sums, piece * size, size));

@@ -35,12 +35,11 @@ public:
   // out[i] = a[i] + b[i]; `out` may be `a`.
   using Add = std::function<void(const float *a, const float *b, float *out, int64_t elements)>;
 
-  // `even`: all processes have subtrees of one size.
-  HostCommunicator(Transport &transport, Watch watch, bool even = true)
-      : transport_(transport), watch_(std::move(watch)), even_(even) {}
+  HostCommunicator(Transport &transport, Watch watch, ExchangePlaces places)
+      : transport_(transport), watch_(std::move(watch)), places_(std::move(places)) {}
 
   // Returns the floats of staging memory for an all-reduce of `elements`, and for a reduceScatter().
-  static int64_t stagingElements(int64_t elements, int processes, bool even = true);
+  static int64_t stagingElements(int64_t elements, const ExchangePlaces &places);
   static int64_t scatterStagingElements(int64_t elements, int processes);
 
   // Begins and ends one all-reduce. All processes call it for the same all-reduces in the same order, with the same
@@ -119,7 +118,7 @@ private:
 
   Transport &transport_;
   Watch watch_;
-  bool even_;
+  ExchangePlaces places_;
   std::map<Key, Pieces> pieces_;
   static constexpr int64_t maxRunning = 4; // pieces in flight
   Running running_[maxRunning];

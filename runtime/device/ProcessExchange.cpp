@@ -100,15 +100,15 @@ std::vector<Range> rangesOf(const BoundProgram &program, const BoundStep &step) 
 
 } // namespace
 
-ProcessExchange::ProcessExchange(Transport &transport, ProcessGroup &group, bool even, bool scatters)
-    : group_(group), even_(even), scatters_(scatters), communicator_(transport, watchOf(group), even) {}
+ProcessExchange::ProcessExchange(Transport &transport, ProcessGroup &group, const ExchangePlaces &places, bool scatters)
+    : group_(group), places_(places), scatters_(scatters), communicator_(transport, watchOf(group), places) {}
 
 void ProcessExchange::measure(const Plan &plan) {
   for (const mt::plan::Program *program : Each(plan.tables().programs()))
     for (const mt::plan::Step *step : Each(program->steps()))
       if (step->kernel() < 0) {
         auto elements = static_cast<int64_t>(step->partial_bytes() / sizeof(float));
-        int64_t staging = HostCommunicator::stagingElements(elements, group_.processes(), even_);
+        int64_t staging = HostCommunicator::stagingElements(elements, places_);
         if (scatters_)
           staging = std::max(staging, HostCommunicator::scatterStagingElements(elements, group_.processes()));
         stagingElements_ = std::max(stagingElements_, staging);

@@ -18,8 +18,8 @@ namespace mtrun {
 
 class ProcessExchange {
 public:
-  // `even`: all processes have subtrees of one size. `scatters`: they divide the optimizer.
-  ProcessExchange(Transport &transport, ProcessGroup &group, bool even, bool scatters = false);
+  // `scatters`: the processes divide the optimizer.
+  ProcessExchange(Transport &transport, ProcessGroup &group, const ExchangePlaces &places, bool scatters = false);
 
   // Computes the memory for the all-reduces of a plan.
   void measure(const Plan &plan);
@@ -59,7 +59,8 @@ private:
   Status gatherOutputs(const StepArguments &arguments);
 
   ProcessGroup &group_;
-  bool even_, scatters_;
+  ExchangePlaces places_;
+  bool scatters_;
   HostCommunicator communicator_;
   int64_t stagingElements_ = 0; // of the largest all-reduce
   float *staging_ = nullptr;

@@ -72,7 +72,7 @@ class Simulation {
 public:
   Simulation(ExchangeKind kind, int processes, int active, int64_t elements, const std::vector<Vector> &partials,
              const std::vector<TreeSum> &sums, const std::vector<int> &hosts = {})
-      : staging_(hosts.empty() ? exchangeStaging(kind, processes, elements) : hostFirstStaging(hosts, elements)),
+      : staging_(exchangeStaging(kind, {processes, true, hosts}, elements)),
         inFlight_(static_cast<size_t>(processes) * static_cast<size_t>(processes)) {
     for (int process = 0; process < processes; ++process) {
       Simulated &each = processes_.emplace_back();
@@ -279,17 +279,20 @@ TEST(ExchangeTest, OtherOrdersDiffer) {
 }
 
 TEST(ExchangeTest, ChoosesByBytesAndProcesses) {
-  EXPECT_EQ(chooseKind(4, 2), ExchangeKind::Doubling);
-  EXPECT_EQ(chooseKind(16 << 10, 8), ExchangeKind::Doubling);
-  EXPECT_EQ(chooseKind(16 << 10, 3), ExchangeKind::Gather);
-  EXPECT_EQ(chooseKind(16 << 10, 65), ExchangeKind::Direct);
-  EXPECT_EQ(chooseKind((16 << 10) + 4, 4), ExchangeKind::Halving);
-  EXPECT_EQ(chooseKind((16 << 10) + 4, 6), ExchangeKind::Direct);
-  EXPECT_EQ(chooseKind((1 << 20) + 4, 64), ExchangeKind::Direct);
-  EXPECT_EQ(chooseKind(100 << 20, 128), ExchangeKind::Halving);
+  EXPECT_EQ(chooseKind(4, {2}), ExchangeKind::Doubling);
+  EXPECT_EQ(chooseKind(16 << 10, {8}), ExchangeKind::Doubling);
+  EXPECT_EQ(chooseKind(16 << 10, {3}), ExchangeKind::Gather);
+  EXPECT_EQ(chooseKind(16 << 10, {65}), ExchangeKind::Direct);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {4}), ExchangeKind::Halving);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {6}), ExchangeKind::Direct);
+  EXPECT_EQ(chooseKind((1 << 20) + 4, {64}), ExchangeKind::Direct);
+  EXPECT_EQ(chooseKind(100 << 20, {128}), ExchangeKind::Halving);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {8, true, {4, 4}}), ExchangeKind::HostFirst);
+  EXPECT_EQ(chooseKind(16 << 10, {8, true, {4, 4}}), ExchangeKind::Doubling);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {2, true, {1, 1}}), ExchangeKind::Halving); // a process each
   // subtrees of different sizes
-  EXPECT_EQ(chooseKind(4, 4, /*even=*/false), ExchangeKind::Gather);
-  EXPECT_EQ(chooseKind((16 << 10) + 4, 4, /*even=*/false), ExchangeKind::Direct);
+  EXPECT_EQ(chooseKind(4, {4, /*even=*/false}), ExchangeKind::Gather);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {4, /*even=*/false}), ExchangeKind::Direct);
 }
 
 // Processes without rows send no partial sums.
