@@ -281,11 +281,12 @@ private:
     Range own = chunk(process_);
     int begin = first_[static_cast<size_t>(host_)], end = first_[static_cast<size_t>(host_) + 1];
     int64_t stride = aligned(elements_ / size(host_) + 2 * static_cast<int64_t>(partAlignment));
-    for (int peer = begin; peer < end; ++peer) {
+    for (int step = 1; step < end - begin; ++step) { // each process begins with the next one
+      int peer = begin + (process_ - begin + step) % (end - begin);
       Range theirs = chunk(peer);
-      if (peer != process_ && process_ < active_ && theirs.size() > 0)
+      if (process_ < active_ && theirs.size() > 0)
         round.sends.push_back({peer, {ExchangeMemory::Partial, theirs.begin}, theirs.size()});
-      if (peer != process_ && peer < active_ && own.size() > 0)
+      if (peer < active_ && own.size() > 0)
         round.receives.push_back({peer, {ExchangeMemory::Staging, stride * (peer - begin)}, own.size()});
     }
     if (own.size() == 0 || !hasRows(host_))
@@ -315,10 +316,8 @@ private:
     for (Range cell : cells()) {
       Range own = slice(cell, host_);
       int64_t stride = aligned(own.size()), from = staged;
-      for (int host = 0; host < hosts(); ++host) {
-        if (host == host_)
-          continue;
-        int peer = holder(host, cell.begin);
+      for (int step = 1; step < hosts(); ++step) {
+        int host = (host_ + step) % hosts(), peer = holder(host, cell.begin);
         Range theirs = slice(cell, host);
         if (hasRows(host_) && theirs.size() > 0)
           round.sends.push_back({peer, {ExchangeMemory::Result, theirs.begin}, theirs.size()});
@@ -342,10 +341,8 @@ private:
   ExchangeRound betweenResults() const {
     ExchangeRound round;
     for (Range cell : cells())
-      for (int host = 0; host < hosts(); ++host) {
-        if (host == host_)
-          continue;
-        int peer = holder(host, cell.begin);
+      for (int step = 1; step < hosts(); ++step) {
+        int host = (host_ + step) % hosts(), peer = holder(host, cell.begin);
         if (Range own = slice(cell, host_); own.size() > 0)
           round.sends.push_back({peer, {ExchangeMemory::Result, own.begin}, own.size()});
         if (Range theirs = slice(cell, host); theirs.size() > 0)
@@ -357,9 +354,9 @@ private:
   ExchangeRound insideResults() const {
     ExchangeRound round;
     Range own = chunk(process_);
-    for (int peer = first_[static_cast<size_t>(host_)]; peer < first_[static_cast<size_t>(host_) + 1]; ++peer) {
-      if (peer == process_)
-        continue;
+    int begin = first_[static_cast<size_t>(host_)], devices = size(host_);
+    for (int step = 1; step < devices; ++step) {
+      int peer = begin + (process_ - begin + step) % devices;
       if (own.size() > 0)
         round.sends.push_back({peer, {ExchangeMemory::Result, own.begin}, own.size()});
       if (Range theirs = chunk(peer); theirs.size() > 0)
