@@ -208,12 +208,14 @@ MT_API const char *mtrun_session_class_name(const mtrun_session *session, int64_
  */
 MT_API mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *data, size_t size);
 /**
- * Collects in process 0 the parts of the optimizer's variables that several processes have (shard_optimizer), so that
- * mtrun_get_variable() and mtrun_save() find whole ones there until the next training step. All processes must call it.
- * mtrun_fit() ends with it. Nothing to do in other sessions.
+ * Collects the parts of the optimizer's variables that several processes have (shard_optimizer), so that
+ * mtrun_get_variable() and mtrun_save() find whole ones until the next training step. All processes must call it.
+ * mtrun_fit() ends with it, for process 0. Nothing to do in other sessions.
+ * @param session     the session
+ * @param everywhere  1: all processes get whole variables; 0: process 0
  * @return NULL or MT_LOST, MT_NO_MEMORY
  */
-MT_API mt_status *mtrun_collect_variables(mtrun_session *session);
+MT_API mt_status *mtrun_collect_variables(mtrun_session *session, int everywhere);
 /** Copies elements into a variable, on all devices. The arguments are the same as for mtrun_get_variable(). */
 MT_API mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const void *data, size_t size);
 

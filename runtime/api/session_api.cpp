@@ -152,8 +152,8 @@ mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *da
   });
 }
 
-mt_status *mtrun_collect_variables(mtrun_session *session) {
-  return guarded([&] { return session->session->collect(); });
+mt_status *mtrun_collect_variables(mtrun_session *session, int everywhere) {
+  return guarded([&] { return session->session->collect(everywhere != 0); });
 }
 
 mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const void *data, size_t size) {

@@ -55,7 +55,7 @@ DividedVariables::Bytes DividedVariables::whole(uint32_t index) const {
   return allHere || collected_ ? Bytes(whole_[index]) : Bytes();
 }
 
-Status DividedVariables::collect(Transport &transport, ProcessGroup &group) try {
+Status DividedVariables::collect(Transport &transport, ProcessGroup &group, bool everywhere) try {
   bool first = group.process() == 0;
   std::vector<SharedPart> parts;
   for (uint32_t v = 0; v < layout_.optimizer.variables.size(); ++v) {
@@ -72,10 +72,16 @@ Status DividedVariables::collect(Transport &transport, ProcessGroup &group) try 
     }
   }
   Status status = collectParts(transport, group, parts);
-  collected_ = first && status.ok();
+  whole_.resize(layout_.optimizer.variables.size());
+  for (uint32_t v = 0; everywhere && status.ok() && v < whole_.size(); ++v)
+    if (layout_.optimizer.divides(v))
+      status = shareBytes(transport, group, whole_[v], 0);
+  collected_ = (first || everywhere) && status.ok();
   return status;
 } catch (const std::bad_alloc &) {
-  return group.lose("process 0 has too little memory for the whole variables of the optimizer", MT_NO_MEMORY);
+  return group.lose("process " + std::to_string(group.process()) +
+                        " has too little memory for the whole variables of the optimizer",
+                    MT_NO_MEMORY);
 }
 
 } // namespace mtrun

@@ -31,8 +31,8 @@ public:
   // Returns a divided variable, in memory that the next call for this variable changes. Empty: other processes have
   // parts of it that were not collected since it changed.
   Bytes whole(uint32_t index) const;
-  // Collects the parts of all processes in process 0. Collective. MT_LOST, MT_NO_MEMORY.
-  Status collect(Transport &transport, ProcessGroup &group);
+  // Collects the parts of all processes in process 0, or in all processes. Collective. MT_LOST, MT_NO_MEMORY.
+  Status collect(Transport &transport, ProcessGroup &group, bool everywhere);
 
   const mt::plan::Plan *plan = nullptr;
 

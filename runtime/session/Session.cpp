@@ -320,10 +320,10 @@ std::span<const std::byte> Session::ownPart(uint32_t index) const {
   return state_->transport && state_->layout.optimizer.divides(index) ? state_->divided.own(index, 0) : variable(index);
 }
 
-Status Session::collect() {
+Status Session::collect(bool everywhere) {
   if (!dividesOptimizer() || !health().ok())
     return health();
-  return state_->divided.collect(*state_->transport, *state_->processGroup);
+  return state_->divided.collect(*state_->transport, *state_->processGroup, everywhere);
 }
 
 Status Session::findVariable(std::string_view name, uint32_t &index) const {

@@ -67,8 +67,9 @@ public:
   bool dividesOptimizer() const;
   // Returns the bytes of a variable that this process has: its part if the processes divide the variable.
   std::span<const std::byte> ownPart(uint32_t index) const;
-  // Collects the parts of divided variables in process 0. Collective; nothing to do if no variable is divided. MT_LOST.
-  Status collect();
+  // Collects the parts of divided variables in process 0, or in all processes. Collective; nothing to do if no variable
+  // is divided. MT_LOST, MT_NO_MEMORY.
+  Status collect(bool everywhere = false);
   size_t variableSize(uint32_t index) const; // bytes
   // Sets a variable on all devices. MT_INVALID: `bytes` has another size than the variable.
   Status setVariable(uint32_t index, std::span<const std::byte> bytes);
