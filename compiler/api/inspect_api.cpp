@@ -87,6 +87,13 @@ Status inspectWith(std::span<const uint8_t> file, const mtc_inspect_options &opt
       return std::move(status).in("trace: ");
   if (options.against)
     return compare(plan, options, measured, result);
+  if (options.hosts && !options.trace) {
+    std::string text;
+    Status status = mtc::inspectHosts(plan.view, {options.gpu, options.cpu, options.hosts, options.network}, text);
+    if (status.ok())
+      give(std::move(text), result);
+    return status;
+  }
   give(options.html    ? mtc::inspectHtml(plan.view, options.trace ? &measured : nullptr)
        : options.trace ? mtc::inspectTrace(plan.view, measured)
                        : mtc::inspectText(plan.view),

@@ -5,6 +5,7 @@
 #include "compiler/inspect/Facts.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/Page.h"
+#include "runtime/support/optimizer_parts.h"
 #include "runtime/support/subtrees.h"
 
 #include "llvm/ADT/bit.h"
@@ -24,16 +25,24 @@ namespace {
 // The part of a full batch that one device computes.
 struct Part {
   uint64_t firstShard, shards, firstRow, rows, bytes;
+  uint64_t dividedBytes; // memory with --shard-optimizer; 0: the optimizer cannot be divided, or there is one device
 };
 
 std::vector<Part> partsOf(const fb::Plan &plan, uint32_t devices) {
   std::vector<Part> parts;
+  mtrun::OptimizerParts optimizer;
+  bool divides = devices > 1 && mtrun::divideOptimizer(plan, static_cast<int>(devices), optimizer).ok();
   uint64_t first = 0;
   for (uint64_t shards : mtrun::splitShards(plan.shards(), devices)) {
     uint64_t begin = std::min(first * plan.shard_rows(), plan.batch());
     uint64_t end = std::min((first + shards) * plan.shard_rows(), plan.batch());
     auto variant = static_cast<uint32_t>(llvm::countr_zero(shards));
-    parts.push_back({first, shards, begin, end - begin, mtrun::deviceMemory(plan, variant).bytes()});
+    mtrun::DeviceMemory memory = mtrun::deviceMemory(plan, variant);
+    parts.push_back({first, shards, begin, end - begin, memory.bytes(), 0});
+    if (divides) {
+      memory.variables = mtrun::placeVariables(plan, optimizer, static_cast<int>(parts.size()) - 1).bytes;
+      parts.back().dividedBytes = memory.bytes();
+    }
     first += shards;
   }
   return parts;
@@ -88,9 +97,13 @@ std::string inspectDevices(const mtrun::PlanFileView &view, uint32_t devices) {
   drawBoxes(parts, plan.shards(), out);
   out << "\n";
   for (size_t i = 0; i < parts.size(); ++i)
-    out << llvm::formatv("  device {0}: shards {1}, rows {2}, memory {3}\n", i,
+    out << llvm::formatv("  device {0}: shards {1}, rows {2}, memory {3}{4}\n", i,
                          span(parts[i].firstShard, parts[i].shards), span(parts[i].firstRow, parts[i].rows),
-                         bytesText(parts[i].bytes));
+                         bytesText(parts[i].bytes),
+                         parts[i].dividedBytes ? ", with --shard-optimizer " + bytesText(parts[i].dividedBytes) : "");
+  if (mtrun::OptimizerParts none; devices > 1)
+    if (mtrun::Status status = mtrun::divideOptimizer(plan, static_cast<int>(devices), none); !status.ok())
+      out << "\n--shard-optimizer: " << status.message() << "\n";
   out << "\n" << variablesLine(plan) << ":\n";
   for (const fb::Variable *variable : each(plan.variables()))
     out << "  " << variable->name()->str() << ", " << bytesText(variable->size()) << "\n";
@@ -116,17 +129,20 @@ void writeDevices(const PageFacts &facts, llvm::raw_ostream &out) {
   out << "<h2 id=\"devices\">Devices</h2>\n<p class=\"muted\">Which of the " << plan.batch()
       << " rows of a batch each device computes, on 1 to " << plan.shards() << " devices (the bits are the same). "
       << htmlText("Every" + variablesLine(plan).substr(strlen("every")))
-      << "; CPU devices share one copy, unless <code>--private-variables</code> is given. Bytes received: by the "
+      << "; CPU devices share one copy, unless <code>--private-variables</code> is given. Divided: the memory "
+      << "with <code>--shard-optimizer</code>. Bytes received: by the "
       << "all-reduces of a step, on the device that receives most, if each device has its own copy.</p>\n"
       << "<div class=\"devices\"><div class=\"row head\"><span class=\"num\">N</span><span>rows of device 0, 1, "
          "...</span><span class=\"num o\">"
-      << "largest share</span><span class=\"num\">memory</span><span class=\"num o\">received</span></div>\n";
+      << "largest share</span><span class=\"num\">memory</span><span class=\"num o\">divided</span>"
+      << "<span class=\"num o\">received</span></div>\n";
   for (uint32_t n = 1; n <= plan.shards(); n = n < all ? n + 1 : 2 * n) {
     std::vector<Part> parts = partsOf(plan, n);
-    uint64_t rows = 0, memory = 0, received = 0;
+    uint64_t rows = 0, memory = 0, divided = 0, received = 0;
     for (const Part &part : parts) {
       rows = std::max(rows, part.rows);
       memory = std::max(memory, part.bytes);
+      divided = std::max(divided, part.dividedBytes);
     }
     for (const fb::Step *step : each(facts.program && n > 1 ? facts.program->steps() : nullptr))
       if (step->kernel() < 0) {
@@ -137,9 +153,9 @@ void writeDevices(const PageFacts &facts, llvm::raw_ostream &out) {
     for (size_t i = 0; i < parts.size(); ++i)
       writeBox(parts[i], i, parts.size(), out);
     out << llvm::formatv("</span><span class=\"num o\">{0:f1} %</span><span class=\"num\">{1}</span><span class=\"num "
-                         "o\">{2}</span></div>\n",
+                         "o\">{2}</span><span class=\"num o\">{3}</span></div>\n",
                          100 * static_cast<double>(rows) / static_cast<double>(plan.batch()), bytesText(memory),
-                         n > 1 ? bytesText(received) : "");
+                         divided ? bytesText(divided) : "", n > 1 ? bytesText(received) : "");
   }
   out << "</div>\n";
 }

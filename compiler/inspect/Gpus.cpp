@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models a training step on GPUs: the time of the all-reduces that kernels do not hide.
+// Models a training step on GPUs, or on hosts of GPUs or CPUs: the time of the all-reduces that kernels do not hide.
 #include "compiler/inspect/Facts.h"
 #include "compiler/inspect/Inspect.h"
 #include "dialects/mt/KernelKinds.h"
+#include "runtime/support/exchange_time.h"
 #include "runtime/support/gpu_architecture.h"
 #include "runtime/support/overlap.h"
+#include "runtime/support/subtrees.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -13,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 namespace mtc {
 
@@ -46,6 +49,9 @@ constexpr Gpu gpus[] = {
 // Seconds per node of a CUDA graph; additional seconds of an exchange between hosts. Below: GPUs per host.
 constexpr double launchTime = 1.5e-6, hostsTime = 10e-6;
 constexpr uint32_t hostDevices = 8;
+// Estimates: seconds of a step of a ring between GPUs; of a message between CPU hosts over TCP; bytes of memory that a
+// core reads per FLOP that it computes.
+constexpr double ringStep = 2e-6, hostMessage = 30e-6, bytesPerFlop = 0.1;
 
 bool isProduct(fb::KernelKind kind) {
   switch (kind) {
@@ -62,8 +68,11 @@ struct Model {
   const fb::Program &program;
   const Gpu &gpu;
   uint32_t devices;
+  const mtrun::Cluster *cluster = nullptr; // the hosts of the devices; null: hosts of 8, and no host-first exchange
+  mtrun::ClusterExchange exchange = mtrun::ClusterExchange::HostFirst;
+  uint64_t held = 0; // the shards of the device that has most; 0: all devices have the same number
 
-  uint64_t shards() const { return plan.shards() / devices; }
+  uint64_t shards() const { return held ? held : plan.shards() / devices; }
   uint64_t rows() const { return std::min<uint64_t>(plan.batch(), shards() * plan.shard_rows()); }
 
   // Returns the FLOP/s of matrix products in the plan's precision.
@@ -76,7 +85,7 @@ struct Model {
   double share(const fb::Step &step) const {
     const fb::Kernel &kernel = *plan.kernels()->Get(static_cast<uint32_t>(step.kernel()));
     const fb::GpuGrid *grid = kernel.gpu();
-    if (!grid)
+    if (!grid || gpu.capability == 0)
       return 1;
     uint64_t blocks = 0;
     for (const fb::Segment *segment : each(step.segments())) {
@@ -100,6 +109,9 @@ struct Model {
   }
   // Each chunk goes directly to the device that adds it: to a device of another host through the network.
   double allReduce(const fb::Step &step) const {
+    if (cluster)
+      return mtrun::exchangeTime(exchange, *cluster, static_cast<double>(step.partial_bytes())) +
+             (1 + llvm::Log2_32_Ceil(devices)) * launchTime;
     double bytes = 2 * static_cast<double>(step.partial_bytes()) / devices;
     uint32_t near = std::min(devices, hostDevices);
     return latency() + std::max((near - 1) * bytes / gpu.link, (devices - near) * bytes / gpu.network);
@@ -203,6 +215,134 @@ std::string inspectGpus(const mtrun::PlanFileView &view, const std::string &name
                          reduces * 1e3, (whole - alone) * 1e3, (whole - alone) / whole * 100);
   }
   return text;
+}
+
+namespace {
+
+// Reads a whole number of 1 to `most`, and removes it.
+bool takeCount(llvm::StringRef &text, uint64_t most, uint64_t &count) {
+  return !text.consumeInteger(10, count) && count >= 1 && count <= most;
+}
+
+mtrun::Status expected(const char *what, const char *example, llvm::StringRef found) {
+  return {MT_INVALID, std::string("expected ") + what + ", such as " + example + ", found " +
+                          (found.empty() ? "none" : found.str())};
+}
+
+// Reads "8x8" or "8".
+mtrun::Status parseHosts(llvm::StringRef text, uint64_t perHost, mtrun::Cluster &cluster) {
+  constexpr uint64_t most = 1024;
+  llvm::StringRef rest = text;
+  cluster.perHost = perHost;
+  bool good = takeCount(rest, most, cluster.hosts);
+  if (good && rest.consume_front("x"))
+    good = takeCount(rest, most, cluster.perHost);
+  if (!good || !rest.empty() || cluster.devices() > most)
+    return expected("hosts and devices of each, 1,024 devices at most", "8x8", text);
+  return {};
+}
+
+// Reads "400Gb", in bits per second.
+mtrun::Status parseNetwork(llvm::StringRef text, double &bytes) {
+  llvm::StringRef number = text;
+  double unit = number.consume_back("Gb") ? 1e9 : number.consume_back("Mb") ? 1e6 : 0;
+  double value = 0;
+  if (unit == 0 || number.getAsDouble(value) || !(value > 0) || value > 1e6)
+    return expected("bits per second of a device's network", "25Gb", text);
+  bytes = value * unit / 8;
+  return {};
+}
+
+// Reads "32x40GF": cores, and 10^9 FLOPs per second of each.
+mtrun::Status parseCpu(llvm::StringRef text, Gpu &device) {
+  llvm::StringRef rest = text;
+  uint64_t cores = 0;
+  double each = 0;
+  if (!takeCount(rest, 1024, cores) || !rest.consume_front("x") || !rest.consume_back("GF") || rest.getAsDouble(each) ||
+      !(each > 0) || each > 1e6)
+    return expected("cores and GFLOP/s of each", "32x40GF", text);
+  double flops = static_cast<double>(cores) * each * 1e9;
+  device = {"cpu", 0, flops, flops, flops, flops * bytesPerFlop, 1, 0, hostMessage};
+  return {};
+}
+
+// Returns the rates that the texts describe.
+mtrun::Status readMachine(const HostsModel &of, Gpu &device, mtrun::Cluster &cluster) {
+  const Gpu *gpu = llvm::find_if(gpus, [&](const Gpu &c) { return of.gpu && std::string_view(c.name) == of.gpu; });
+  if (of.gpu && gpu == std::end(gpus))
+    return {MT_INVALID, "expected one of the GPUs " + knownGpus() + ", found " + of.gpu};
+  if (gpu != std::end(gpus))
+    device = *gpu;
+  else if (mtrun::Status status = parseCpu(of.cpu ? of.cpu : "", device); !status.ok())
+    return status;
+  if (mtrun::Status status = parseHosts(of.hosts ? of.hosts : "", of.gpu ? hostDevices : 1, cluster); !status.ok())
+    return status;
+  if (!of.gpu && cluster.perHost > 1)
+    return expected("a number of hosts, each of which is one device with its CPUs", "8", of.hosts);
+  if (of.network || !of.gpu)
+    if (mtrun::Status status = parseNetwork(of.network ? of.network : "", device.network); !status.ok())
+      return status;
+  cluster.link = device.link;
+  cluster.network = device.network;
+  cluster.exchange = device.exchange;
+  cluster.between = of.gpu ? hostsTime : 0;
+  cluster.hop = of.gpu ? ringStep : hostMessage;
+  return {};
+}
+
+void writeRow(const Model &model, llvm::raw_ostream &out) {
+  Model ring = model;
+  ring.exchange = mtrun::ClusterExchange::Ring;
+  bool single = model.devices == 1;
+  double alone = model.time(true), whole = model.time(single), withRing = ring.time(single), reduces = 0;
+  for (const fb::Step *step : each(model.program.steps()))
+    reduces += step->kernel() < 0 && !single ? model.allReduce(*step) : 0;
+  out << llvm::formatv("  {0,5}  {1,7}  {2,7:f3}  {3,8:f3}  {4,10:f3}  {5,5:f1} %  {6,7:f3}  {7,5:f1} %\n",
+                       model.cluster->hosts, model.devices, whole * 1e3, reduces * 1e3, (whole - alone) * 1e3,
+                       (whole - alone) / whole * 100, (withRing - alone) * 1e3, (withRing - alone) / withRing * 100);
+}
+
+} // namespace
+
+mtrun::Status inspectHosts(const mtrun::PlanFileView &view, const HostsModel &of, std::string &text) {
+  const fb::Plan &plan = *view.tables;
+  Gpu device = {};
+  mtrun::Cluster cluster;
+  if (mtrun::Status status = readMachine(of, device, cluster); !status.ok())
+    return status;
+  auto programs = each(plan.programs());
+  auto training =
+      llvm::find_if(programs, [](const fb::Program *p) { return p->name()->string_view() == "train_step"; });
+  if (training == programs.end())
+    return {MT_INVALID, "expected a plan that trains, found none"};
+  auto splitOn = [&](uint64_t hosts) {
+    return mtrun::splitShardsOnHosts(static_cast<int>(plan.shards()),
+                                     std::vector<int>(hosts, static_cast<int>(cluster.perHost)));
+  };
+  if (splitOn(cluster.hosts).empty())
+    return {MT_INVALID, "expected enough shards for " + std::to_string(cluster.devices()) + " devices on " +
+                            std::to_string(cluster.hosts) + " hosts, found a plan of " + std::to_string(plan.shards()) +
+                            "; compile it with more --shards"};
+  llvm::raw_string_ostream out(text);
+  Model first{plan, **training, device, 1};
+  std::string links = cluster.perHost > 1 ? llvm::formatv("links of {0:f0} GB/s, ", device.link / 1e9).str() : "";
+  out << llvm::formatv("a training step of {0} samples on hosts of {1} {2}, modelled: products {3:f1} TFLOP/s ({4}), "
+                       "else {5:f1}, {6:f2} TB/s, {7}between hosts {8:f2} GB/s a device, {9:f0} us an exchange\n",
+                       plan.batch(), cluster.perHost, device.name, first.peak() / 1e12,
+                       plan.precision() ? plan.precision()->string_view() : "f32", device.f32 / 1e12,
+                       device.bytes / 1e12, links, device.network / 1e9, device.exchange * 1e6)
+      << "                  inside hosts first                      a ring\n"
+      << "  hosts  devices  step ms  their ms  exposed ms  exposed    exposed ms\n";
+  uint64_t most = cluster.hosts;
+  for (uint64_t hosts = 1; hosts <= most; hosts = hosts < most ? std::min(2 * hosts, most) : hosts + 1) {
+    mtrun::Cluster part = cluster;
+    part.hosts = hosts;
+    std::vector<int> shards = splitOn(hosts);
+    Model model{plan, **training, device, static_cast<uint32_t>(part.devices()), &part};
+    model.held = static_cast<uint64_t>(*llvm::max_element(shards));
+    writeRow(model, out);
+  }
+  return {};
 }
 
 } // namespace mtc

@@ -30,7 +30,7 @@ const char *const planStyle = R"(
 .layers .row{grid-template-columns:minmax(170px,3fr) minmax(100px,2fr) 96px 96px 84px minmax(80px,2fr)}
 .timed .row{grid-template-columns:minmax(150px,3fr) minmax(90px,2fr) 96px 96px 76px 84px 60px 72px minmax(70px,2fr)}
 .layers .inside{margin:0 0 12px 18px}.inside table{font-size:13px}.wide td{overflow-wrap:break-word}
-.ops{min-width:190px}.k{white-space:nowrap}.devices .row{grid-template-columns:34px minmax(0,1fr) 100px 92px 92px}
+.ops{min-width:190px}.k{white-space:nowrap}.devices .row{grid-template-columns:34px minmax(0,1fr) 100px 92px 92px 92px}
 .boxes{display:flex;gap:3px}.box{border:1px solid var(--a);background:color-mix(in srgb,var(--a) 16%,var(--bg));
 border-radius:3px;padding:1px 5px;min-width:3px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis;
 font-size:12px;height:22px;text-align:center}.box.t{padding:1px 0}

@@ -5,6 +5,7 @@
 #define COMPILER_INSPECT_INSPECT_H
 
 #include "runtime/abi/plan_file.h"
+#include "runtime/support/status.h"
 
 #include <string>
 
@@ -43,6 +44,12 @@ std::string comparisonHtml(const mtrun::PlanFileView &a, const mtrun::PlanFileVi
 // name is unknown or the plan does not train.
 std::string inspectGpus(const mtrun::PlanFileView &view, const std::string &gpu);
 std::string knownGpus();
+// The same on hosts of GPUs, or of CPUs, with an exchange that adds inside hosts first and with a ring. Texts as in
+// mtc_inspect_options.
+struct HostsModel {
+  const char *gpu, *cpu, *hosts, *network;
+};
+mtrun::Status inspectHosts(const mtrun::PlanFileView &view, const HostsModel &of, std::string &text);
 // Draws, as text and as a self-contained page, which rows of a batch each of `devices` devices (1 to R) computes and
 // how much memory it needs, and lists the variables.
 std::string inspectDevices(const mtrun::PlanFileView &view, uint32_t devices);

@@ -43,6 +43,7 @@ public:
       array("input_scaling", inputScaling());
       json.attribute("scratch_bytes", mtrun::deviceMemory(plan, 0).scratch);
       array("devices", memoryTable(plan));
+      array("sharded_optimizer", optimizerTable(plan));
       array("targets", targetTable(plan));
       array("variables", variableTable(plan));
       array("kernels", kernelTable(plan));

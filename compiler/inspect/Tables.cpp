@@ -2,6 +2,7 @@
 #include "compiler/inspect/Tables.h"
 
 #include "compiler/inspect/Layers.h"
+#include "runtime/support/optimizer_parts.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -59,6 +60,22 @@ Table memoryTable(const fb::Plan &plan) {
     uint64_t peak = mtrun::deviceMemory(plan, variant).bytes(), bound = boundBytes(plan, variant);
     table.add({shards, peak, bound,
                bound ? formatv("{0:f4}", static_cast<double>(peak) / static_cast<double>(bound)).str() : "-"});
+  }
+  return table;
+}
+
+// Up to 8 devices each number has a row, then the powers of two. No rows: the optimizer cannot be divided.
+Table optimizerTable(const fb::Plan &plan) {
+  Table table("devices; variables_bytes");
+  constexpr uint32_t all = 8;
+  for (uint32_t n = 2; n <= plan.shards(); n = n < all ? n + 1 : 2 * n) {
+    mtrun::OptimizerParts parts;
+    if (!mtrun::divideOptimizer(plan, static_cast<int>(n), parts).ok())
+      break;
+    uint64_t most = 0;
+    for (uint32_t device = 0; device < n; ++device)
+      most = std::max(most, mtrun::placeVariables(plan, parts, static_cast<int>(device)).bytes);
+    table.add({n, most});
   }
   return table;
 }

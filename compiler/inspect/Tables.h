@@ -12,6 +12,8 @@ namespace mtc {
 Table targetTable(const mt::plan::Plan &plan);
 // The memory of a device by the shards that it computes.
 Table memoryTable(const mt::plan::Plan &plan);
+// By number of devices: the bytes of variables of the device that has most, if the devices divide the optimizer.
+Table optimizerTable(const mt::plan::Plan &plan);
 Table variableTable(const mt::plan::Plan &plan);
 Table kernelTable(const mt::plan::Plan &plan);
 Table signatureTable(const mt::plan::Program &program);

@@ -212,13 +212,17 @@ class Plan:
         """Programs, variables, kernels, collectives and the memory map, as `mtc inspect --json` prints them."""
         return dict(json.loads(self._describe(1)))
 
-    def to_text(self, devices: Optional[int] = None, gpu: Optional[str] = None, *, trace: Optional[Path] = None,
+    def to_text(self, devices: Optional[int] = None, gpu: Optional[str] = None, *, hosts: Optional[str] = None,
+                cpu: Optional[str] = None, network: Optional[str] = None, trace: Optional[Path] = None,
                 against: Optional[Plan] = None) -> str:
         """The same for people, as `mtc inspect` prints it.
 
         Args:
             devices: draws which of so many devices works on which rows and holds which variables instead.
             gpu: models a step on 1, 2, 4 ... GPUs of this model, such as "h100", instead.
+            hosts: models a step on 1, 2, 4 ... hosts instead: "8x8" with eight GPUs each, "8" with the CPUs of `cpu`.
+            cpu: the CPUs of each host: "32x40GF" are 32 cores of 40 GFLOP/s.
+            network: bits per second of each device between hosts, such as "25Gb".
             trace: a file of `Session.write_trace`: shows the measured times.
             against: another plan, to compare with.
         """
@@ -226,6 +230,11 @@ class Plan:
             return _take(_library.compiler().mtc_inspect_devices, self._data, len(self._data), devices, 0)
         if trace is not None or against is not None:
             return self._inspect_with(0, trace, against)
+        if hosts is not None:
+            given = {"gpu": gpu, "hosts": hosts, "cpu": cpu, "network": network}
+            fields = {name: value.encode() for name, value in given.items() if value is not None}
+            options = _structs.sized(_structs.InspectOptions, **fields)
+            return _take(_library.compiler().mtc_inspect_with, self._data, len(self._data), ctypes.byref(options))
         if gpu is not None:
             return _take(_library.compiler().mtc_inspect_gpus, self._data, len(self._data), gpu.encode())
         return self._describe(0)

@@ -74,6 +74,7 @@ class Session:
         self._use = self._owner.use
         self._process = settings.process if settings.processes > 1 else 0
         self._processes = max(settings.processes, 1)
+        self._divides = self._processes > 1 and bool(settings.shard_optimizer)
 
     def close(self) -> None:
         """Ends the session's threads and frees its memory. A second call does nothing.
@@ -333,6 +334,19 @@ class Session:
         with self._use() as handle:
             check(library, library.mtrun_get_variable(handle, info.name.encode(), address(array), array.nbytes))
         return array
+
+    def collect_variables(self, everywhere: bool = False) -> None:
+        """Collects the parts of the optimizer's variables that several processes have (`shard_optimizer`).
+
+        All processes must call it. `variables` and `save` then find whole ones in process 0, until the next training
+        step. `fit` ends with it.
+
+        Args:
+            everywhere: in all processes, not only in process 0.
+        """
+        library = _library.runtime()
+        with self._use("collect_variables") as handle:
+            check(library, library.mtrun_collect_variables(handle, int(everywhere)))
 
     def set_variable(self, info: TensorInfo, value: Any) -> None:
         """Copies elements into a variable. `value`: an array, or anything with the buffer protocol or DLPack."""

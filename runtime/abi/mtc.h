@@ -281,6 +281,15 @@ typedef struct mtc_inspect_options {
   /** A GPU model, such as "h100", whose rates the floors of a comparison are of. NULL: those of the trace, else 100
    * GFLOP/s and 10 GB/s. */
   const char *gpu;
+  /** Hosts to model a training step on, without `trace` and `against`: "8x8" are 8 hosts of 8 GPUs, "8" are 8 hosts of
+   * CPUs. NULL: none. The text has a row for 1, 2, 4 ... hosts, with an exchange that adds inside each host first, and
+   * with a ring. */
+  const char *hosts;
+  /** CPUs of each of `hosts`, without `gpu`: "32x40GF" are 32 cores of 40 GFLOP/s. */
+  const char *cpu;
+  /** The network of each device of `hosts`: "400Gb" is 400 * 10^9 bits per second in each direction. NULL: that of the
+   * GPU's usual machine. */
+  const char *network;
 } mtc_inspect_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_inspect_options)

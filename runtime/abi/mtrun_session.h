@@ -108,6 +108,11 @@ typedef struct mtrun_options {
    * mtrun_eval_step() and mtrun_predict(); where a process has others, the call is MT_INVALID in all of them. 0: they
    * compare nothing, and a process needs only its own rows of the tensors. */
   int compare_tensors;
+  /** 1: each device keeps only its part of the optimizer's variables, and updates only that part of the model's.
+   * Flag: `--shard-optimizer`, in Devices. This is for CPU devices in several processes or with private variables. 0:
+   * each device has all variables. The bits do not depend on it. An optimizer with a kernel that needs the whole of one
+   * of its own variables is MT_INVALID. See docs/guides/cluster.md. */
+  int shard_optimizer;
 } mtrun_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtrun_options)
@@ -202,6 +207,15 @@ MT_API const char *mtrun_session_class_name(const mtrun_session *session, int64_
  * @return NULL, MT_INVALID (with the names of the variables) or MT_LOST
  */
 MT_API mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *data, size_t size);
+/**
+ * Collects the parts of the optimizer's variables that several processes have (shard_optimizer), so that
+ * mtrun_get_variable() and mtrun_save() find whole ones until the next training step. All processes must call it.
+ * mtrun_fit() ends with it, for process 0. Nothing to do in other sessions.
+ * @param session     the session
+ * @param everywhere  1: all processes get whole variables; 0: process 0
+ * @return NULL or MT_LOST, MT_NO_MEMORY
+ */
+MT_API mt_status *mtrun_collect_variables(mtrun_session *session, int everywhere);
 /** Copies elements into a variable, on all devices. The arguments are the same as for mtrun_get_variable(). */
 MT_API mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const void *data, size_t size);
 

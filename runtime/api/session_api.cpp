@@ -142,9 +142,18 @@ mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *da
     uint32_t index;
     if (Status status = findVariable(*session->session, name, size, index); !status.ok())
       return status;
-    std::memcpy(data, session->session->variable(index).data(), size);
+    std::span<const std::byte> bytes = session->session->variable(index);
+    if (bytes.size() != size)
+      return {MT_INVALID, "expected a variable that this process has, found " + std::string(name) +
+                              ", which is divided among the processes (shard_optimizer); mtrun_collect_variables() and "
+                              "mtrun_fit() collect the parts in process 0"};
+    std::memcpy(data, bytes.data(), size);
     return session->session->health();
   });
+}
+
+mt_status *mtrun_collect_variables(mtrun_session *session, int everywhere) {
+  return guarded([&] { return session->session->collect(everywhere != 0); });
 }
 
 mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const void *data, size_t size) {

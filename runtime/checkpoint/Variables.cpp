@@ -226,6 +226,10 @@ Status mtrun::loadVariables(Session &session, const std::string &source, mtrun_m
 Status mtrun::saveVariables(Session &session, const std::string &path) {
   if (Status s = checkSave(session.plan(), path); !s.ok())
     return s;
+  for (uint32_t i = 0; i < count(session.plan().tables().variables()); ++i)
+    if (session.variable(i).size() != session.variableSize(i))
+      return {MT_INVALID, path + ": expected whole variables, found parts of the optimizer's (shard_optimizer): "
+                                 "process 0 has whole ones after their collection in all processes"};
   if (!path.ends_with(tensorsSuffix))
     return writeArchive(session, path, session.classNames());
   std::vector<SafeTensor> tensors;

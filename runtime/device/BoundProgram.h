@@ -7,8 +7,10 @@
 
 #include "runtime/abi/kernel.h"
 #include "runtime/device/Tracer.h"
+#include "runtime/support/optimizer_parts.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -27,10 +29,11 @@ struct BoundSegment {
 };
 
 struct BoundStep {
-  KernelHandle kernel; // null: an all-reduce
+  KernelHandle kernel; // null: an all-reduce or a gather
   const BoundSegment *segments;
   uint32_t segmentCount;
-  uint32_t allReduce; // index into BoundProgram::allReduces
+  uint32_t allReduce; // index into BoundProgram::allReduces, or gathers
+  bool gathers;
   int64_t rowsPerTile;
   int64_t innerTiles;
   int64_t elementTiles; // sum over all segments
@@ -82,7 +85,18 @@ struct BoundAllReduce {
   std::vector<float *> results;
   // By device: sums of 1, 2, 4 ... micro-batches, while later micro-batches run. The last sum is stored in the result.
   std::vector<std::vector<float *>> sums = {};
+  // A device needs only its chunk of the result, and these elements. Otherwise it needs all.
+  bool scattered = false;
+  std::vector<ElementRange> whole = {};
 };
+
+// Memory that each device needs whole, after it has written its part.
+struct BoundPart {
+  std::vector<std::byte *> memory; // of each device of this process
+  uint64_t elementBytes;
+  Parts parts; // of the session's devices
+};
+using BoundGather = std::vector<BoundPart>;
 
 // Adds node(right) to node(left). A node has the number of its leftmost device.
 struct TreeSum {
@@ -123,6 +137,7 @@ struct BoundProgram {
   // first row of each of the session's devices if some are in other processes; else empty
   std::vector<int64_t> firstRows;
   std::vector<BoundAllReduce> allReduces;
+  std::vector<BoundGather> gathers;
   const ReduceTree *tree = nullptr;
   std::vector<float *> staging; // by device: copies of other devices' chunks
   std::vector<BoundTensor> signature;

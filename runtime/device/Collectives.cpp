@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/Collectives.h"
-#include "runtime/support/device_memory.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,9 +7,6 @@
 
 namespace mtrun {
 namespace {
-
-// Chunks begin at multiples of a cache line.
-constexpr int64_t chunkElements = partAlignment;
 
 // Appends the sums of the subtree that starts at shard `first`; returns the subtree's leftmost device.
 int appendSums(const std::vector<int> &shards, const std::vector<int> &firstShard, int active, int first, int size,
@@ -36,10 +32,6 @@ void addPartials(const ReduceTree &tree, const float *a, const float *b, float *
   params.count = elements;
   void *buffers[] = {const_cast<float *>(a), const_cast<float *>(b), out};
   reinterpret_cast<mt_kernel_fn>(tree.sum)(&params, buffers, tileBegin, tileEnd);
-}
-
-int64_t chunkBegin(int64_t elements, int index, int chunks) {
-  return index == chunks ? elements : elements * index / chunks / chunkElements * chunkElements;
 }
 
 std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &shards) {
@@ -104,16 +96,49 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
   for (int peer = 0; peer < devices; ++peer) {
     if (peer == worker.device)
       continue;
-    int64_t begin = chunkBegin(reduce.elements, peer, devices);
-    int64_t length = chunkBegin(reduce.elements, peer + 1, devices) - begin;
-    int64_t part = begin + chunkBegin(length, worker.thread, pool_.threads());
-    int64_t partEnd = begin + chunkBegin(length, worker.thread + 1, pool_.threads());
-    size_t bytes = static_cast<size_t>(partEnd - part) * sizeof(float);
-    std::memcpy(reduce.results[worker.device] + part, reduce.results[peer] + part, bytes);
-    received += bytes;
+    int64_t begin = chunkBegin(reduce.elements, peer, devices), end = chunkBegin(reduce.elements, peer + 1, devices);
+    auto copy = [&](ElementRange needed) {
+      int64_t first = std::max(begin, needed.begin), length = std::min(end, needed.end) - first;
+      if (length <= 0)
+        return;
+      int64_t part = first + chunkBegin(length, worker.thread, pool_.threads());
+      int64_t partEnd = first + chunkBegin(length, worker.thread + 1, pool_.threads());
+      size_t bytes = static_cast<size_t>(partEnd - part) * sizeof(float);
+      std::memcpy(reduce.results[worker.device] + part, reduce.results[peer] + part, bytes);
+      received += bytes;
+    };
+    if (reduce.scattered)
+      std::ranges::for_each(reduce.whole, copy);
+    else
+      copy({begin, end});
   }
   tracked.mark(SpanKind::Transfer);
   pool_.waitForAll(); // wait until other devices have read the partial sums and the results
+  tracked.mark(SpanKind::Wait);
+  return received;
+}
+
+uint64_t LocalCollectives::gather(const BoundProgram &program, uint32_t index, const Worker &worker,
+                                  TrackedStep tracked) {
+  uint64_t received = 0;
+  pool_.waitForAll(); // wait until all parts are complete
+  tracked.mark(SpanKind::Wait);
+  for (const BoundPart &part : program.gathers[index])
+    for (int peer = 0; peer < pool_.devices(); ++peer) {
+      if (peer == worker.device)
+        continue;
+      int64_t begin = part.parts[static_cast<size_t>(peer)], length = part.parts[static_cast<size_t>(peer) + 1] - begin;
+      int64_t first = begin + chunkBegin(length, worker.thread, pool_.threads());
+      int64_t last = begin + chunkBegin(length, worker.thread + 1, pool_.threads());
+      auto at = static_cast<uint64_t>(first) * part.elementBytes;
+      auto bytes = static_cast<uint64_t>(last - first) * part.elementBytes;
+      if (bytes > 0)
+        std::memcpy(part.memory[static_cast<size_t>(worker.device)] + at, part.memory[static_cast<size_t>(peer)] + at,
+                    bytes);
+      received += bytes;
+    }
+  tracked.mark(SpanKind::Transfer);
+  pool_.waitForAll(); // wait until other devices have read this device's part
   tracked.mark(SpanKind::Wait);
   return received;
 }

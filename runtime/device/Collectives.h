@@ -5,15 +5,13 @@
 
 #include "runtime/device/BoundProgram.h"
 #include "runtime/device/ThreadPool.h"
+#include "runtime/support/device_memory.h"
 
 namespace mtrun {
 
 // Returns the sums of the devices' tree, the upper part of the reduction tree over the shards. Device d has `shards[d]`
 // consecutive shards, a power of two. Entry m of the result is for m devices with valid rows.
 std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &shards);
-
-// Returns the begin of chunk `index` if `chunks` devices share `elements` floats; the end for index `chunks`.
-int64_t chunkBegin(int64_t elements, int index, int chunks);
 
 // Adds two vectors in host memory by the plan's kernel: tiles [tileBegin, tileEnd) of `elements` floats. `out` may be
 // `a`.
@@ -27,10 +25,14 @@ public:
   explicit LocalCollectives(ThreadPool &pool) : pool_(pool) {}
 
   // All workers call it after their partial sums are complete. Returns the bytes that this worker copied. On return the
-  // result is complete and the partial sums may be overwritten. Waits, transfers and sums are recorded on the worker's
-  // track.
+  // result is complete (of a scattered all-reduce, the part that this device needs), and the partial sums may be
+  // overwritten. Waits, transfers and sums are recorded on the worker's track.
   uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker,
                      TrackedStep tracked);
+
+  // All workers call it after the launch that writes the parts. On return all devices have all parts. Returns the bytes
+  // that this worker copied.
+  uint64_t gather(const BoundProgram &program, uint32_t gather, const Worker &worker, TrackedStep tracked);
 
   // All workers of a device call it after each of the device's micro-batches, when the partial sum is in the arena.
   // Adds it along the reduction tree. After the `last` micro-batch the device's sum is in place: in the result if there

@@ -55,7 +55,8 @@ CpuDeviceGroup::~CpuDeviceGroup() {
 Status CpuDeviceGroup::start(const GroupOptions &options) {
   counts_.resize(static_cast<size_t>(options.devices) * static_cast<size_t>(options.threads));
   if (options.transport)
-    exchange_ = std::make_unique<ProcessExchange>(*options.transport, *options.processGroup, options.evenShares);
+    exchange_ = std::make_unique<ProcessExchange>(*options.transport, *options.processGroup, options.places,
+                                                  options.dividesOptimizer);
   return pool_.start(options.devices, options.threads, options.pin, options.spin, options.log);
 }
 
@@ -247,30 +248,33 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
 
 // The process's own partial sum is complete, so only the exchange is left. One thread at a time runs it: libraries of
 // MPI may refuse calls of several threads.
-void CpuDeviceGroup::allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker,
-                               TrackedStep tracked) {
+void CpuDeviceGroup::exchange(const BoundProgram &program, const BoundStep &step, int active, const Worker &worker,
+                              TrackedStep tracked) {
   if (!exchange_) {
-    counts_[worker.index].received += collectives_.allReduce(program, index, active, worker, tracked);
+    counts_[worker.index].received += step.gathers
+                                          ? collectives_.gather(program, step.allReduce, worker, tracked)
+                                          : collectives_.allReduce(program, step.allReduce, active, worker, tracked);
     return;
   }
   pool_.waitForAll();
   tracked.mark(SpanKind::Wait);
   if (worker.index == 0)
-    exchange_->run(index);
+    exchange_->run(program, step);
   tracked.mark(SpanKind::Transfer);
   pool_.waitForAll();
   tracked.mark(SpanKind::Wait);
 }
 
 // The next step has a barrier if it needs the result.
-void CpuDeviceGroup::beginAllReduce(const OrderedStep &step, uint32_t index, const Worker &worker,
-                                    TrackedStep tracked) {
+void CpuDeviceGroup::beginExchange(const OrderedStep &ordered, const BoundProgram &program, const Worker &worker,
+                                   TrackedStep tracked) {
+  const BoundStep &step = program.devices[0].steps[ordered.step];
   pool_.waitForAll();
   tracked.mark(SpanKind::Wait);
-  if (worker.index == 0 && step.inPlace)
-    exchange_->run(index);
+  if (worker.index == 0 && ordered.inPlace)
+    exchange_->run(program, step);
   else if (worker.index == 0)
-    exchange_->post(index);
+    exchange_->post(program, step);
   tracked.mark(SpanKind::Transfer);
 }
 
@@ -307,7 +311,7 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   };
   auto run = [&](const BoundStep &step) {
     if (!step.kernel) {
-      allReduce(program, step.allReduce, active, worker, {track, step.index});
+      exchange(program, step, active, worker, {track, step.index});
     } else if (step.writes && exchange_ && exchange_->failed()) {
       // the variables stay as they were before this run
     } else if (!step.usesRows || params.rows > 0) {
@@ -326,7 +330,7 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
       if (step.kernel)
         run(step);
       else
-        beginAllReduce(ordered, step.allReduce, worker, {track, step.index});
+        beginExchange(ordered, program, worker, {track, step.index});
     }
     return;
   }
@@ -356,7 +360,7 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
           wait(step);
         if (step.once && i + 1 < turns)
           continue;
-        if (!step.kernel)
+        if (!step.kernel && !step.gathers)
           collectives_.addMicroBatch(program, step.allReduce, i, i + 1 == turns, worker, {track, step.index});
         if (step.kernel || (i + 1 == turns && program.sessionDevices() > 1))
           run(step);

@@ -58,10 +58,12 @@ private:
   void walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer);
   void walkWatched(BoundProgram &program);
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
-  // All workers call it after their partial sums are complete.
-  void allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker, TrackedStep tracked);
-  // Likewise for an all-reduce between processes that may still run on return.
-  void beginAllReduce(const OrderedStep &step, uint32_t index, const Worker &worker, TrackedStep tracked);
+  // Runs an all-reduce or a gather. All workers call it after their partial sums or parts are complete.
+  void exchange(const BoundProgram &program, const BoundStep &step, int active, const Worker &worker,
+                TrackedStep tracked);
+  // Likewise for an exchange between processes that may still run on return.
+  void beginExchange(const OrderedStep &ordered, const BoundProgram &program, const Worker &worker,
+                     TrackedStep tracked);
 
   ThreadPool pool_;
   LocalCollectives collectives_{pool_};

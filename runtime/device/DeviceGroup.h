@@ -9,6 +9,7 @@
 #pragma once
 
 #include "runtime/device/BoundProgram.h"
+#include "runtime/device/Exchange.h"
 #include "runtime/plan/Plan.h"
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct GroupOptions {
   ProcessGroup *processGroup = nullptr;
   // The transport between the processes of CPU devices; null if there is one process.
   Transport *transport = nullptr;
-  bool evenShares = true;                                         // the processes have equal numbers of shards
+  ExchangePlaces places;                                          // of the processes
+  bool dividesOptimizer = false;                                  // devices have parts of the optimizer's variables
   std::string tuning;                                             // cuda: path of a tuning file; "" for none
   bool pin = true;                                                // pin worker threads, if there are enough CPUs
   bool spin = true;                                               // spin before sleeping, if there are enough CPUs

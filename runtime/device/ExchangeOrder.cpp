@@ -104,8 +104,9 @@ private:
 // results.
 class Committer {
 public:
-  Committer(const DeviceProgram &program, const RangesOf &rangesOf) : program_(program), rangesOf_(rangesOf) {
-    for (size_t i = 0; i < program.steps.size(); ++i)
+  Committer(const DeviceProgram &program, const RangesOf &rangesOf, bool commits)
+      : program_(program), rangesOf_(rangesOf) {
+    for (size_t i = 0; commits && i < program.steps.size(); ++i)
       if (!program.steps[i].kernel)
         lastAllReduce_ = i + 1;
   }
@@ -173,8 +174,8 @@ private:
 
 } // namespace
 
-ExchangeOrder overlapExchanges(const DeviceProgram &program, const RangesOf &rangesOf) {
-  return Committer(program, rangesOf).order();
+ExchangeOrder overlapExchanges(const DeviceProgram &program, const RangesOf &rangesOf, bool commits) {
+  return Committer(program, rangesOf, commits).order();
 }
 
 } // namespace mtrun

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of a program's steps if a thread of its own runs the all-reduces between processes: launches that do not
-// access the memory of an all-reduce run meanwhile, and updates of variables that need it are deferred. No variable is
-// written before the last all-reduce has ended, so that after the loss of a process the variables of the others are of
-// one step. The order depends only on the memory ranges that the steps access.
+// The order of a program's steps if a thread of its own runs the all-reduces and gathers between processes: launches
+// that do not access the memory of an all-reduce run meanwhile, and updates of variables that need it are deferred. As
+// a rule no variable is written before the last all-reduce has ended, so that after the loss of a process the variables
+// of the others are of one step. The order depends only on the memory ranges that the steps access.
 #pragma once
 
 #include "runtime/device/BoundProgram.h"
@@ -21,7 +21,8 @@ struct OrderedStep {
   bool inPlace;   // for an all-reduce: the next step needs it, so the other thread does not run it
 };
 
-// Returns the memory that a step accesses: buffers of a launch, or partial sum and result of an all-reduce.
+// Returns the memory that a step accesses: buffers of a launch, partial sum and result of an all-reduce, or what a
+// gather completes.
 using RangesOf = std::function<std::vector<Range>(const BoundStep &step)>;
 
 struct ExchangeOrder {
@@ -30,6 +31,8 @@ struct ExchangeOrder {
   std::vector<uint32_t> early;
 };
 
-ExchangeOrder overlapExchanges(const DeviceProgram &program, const RangesOf &rangesOf);
+// `commits`: no variable is written before the last all-reduce has ended. Otherwise each is written as soon as its
+// gradient is complete, which a divided optimizer needs.
+ExchangeOrder overlapExchanges(const DeviceProgram &program, const RangesOf &rangesOf, bool commits = true);
 
 } // namespace mtrun

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/HostCommunicator.h"
 
+#include "runtime/support/device_memory.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -60,35 +62,76 @@ int64_t piecesIn(int64_t elements) { return (elements + pieceElements - 1) / pie
 int64_t lastPiece(int64_t elements) { return elements - (piecesIn(elements) - 1) * pieceElements; }
 
 // Returns the floats of staging of a piece of a vector.
-int64_t slotOf(int64_t elements, int processes, bool even) {
-  auto stagingOf = [&](int64_t piece) {
-    return exchangeStaging(chooseKind(bytesOf(piece), processes, even), processes, piece);
-  };
+int64_t slotOf(int64_t elements, const ExchangePlaces &places) {
+  auto stagingOf = [&](int64_t piece) { return exchangeStaging(chooseKind(bytesOf(piece), places), places, piece); };
   return std::max(stagingOf(std::min(elements, pieceElements)), stagingOf(lastPiece(elements)));
+}
+
+int64_t largestChunk(int64_t elements, int processes) {
+  int64_t largest = 0;
+  for (int process = 0; process < processes; ++process)
+    largest =
+        std::max(largest, chunkBegin(elements, process + 1, processes) - chunkBegin(elements, process, processes));
+  return largest;
+}
+
+// Returns the elements of each chunk in a piece of a reduceScatter().
+int64_t partOfChunk(int64_t elements, int processes) {
+  constexpr auto line = static_cast<int64_t>(partAlignment);
+  return std::min(std::max(pieceElements / processes / line * line, line), largestChunk(elements, processes));
+}
+
+int64_t scatteredPiecesIn(int64_t elements, int processes) {
+  int64_t part = partOfChunk(elements, processes);
+  return (largestChunk(elements, processes) + part - 1) / part;
 }
 
 } // namespace
 
-int64_t HostCommunicator::stagingElements(int64_t elements, int processes, bool even) {
-  return elements == 0 ? 0 : std::min(piecesIn(elements), maxRunning) * slotOf(elements, processes, even);
+int64_t HostCommunicator::scatterStagingElements(int64_t elements, int processes) {
+  return elements == 0
+             ? 0
+             : std::min(scatteredPiecesIn(elements, processes), maxRunning) *
+                   exchangeStaging(ExchangeKind::Direct, {processes}, partOfChunk(elements, processes) * processes);
+}
+
+int64_t HostCommunicator::stagingElements(int64_t elements, const ExchangePlaces &places) {
+  return elements == 0 ? 0 : std::min(piecesIn(elements), maxRunning) * slotOf(elements, places);
 }
 
 const HostCommunicator::Pieces &HostCommunicator::piecesOf(const Reduction &reduction,
                                                            const std::vector<TreeSum> &sums) {
-  auto [at, isNew] = pieces_.try_emplace({reduction.elements, reduction.active});
+  auto [at, isNew] = pieces_.try_emplace({reduction.elements, reduction.active, false});
   Pieces &pieces = at->second;
   if (!isNew || reduction.elements == 0)
     return pieces;
   int processes = transport_.processes();
   auto roundsOf = [&](int64_t elements) {
-    ExchangeKind kind = chooseKind(bytesOf(elements), processes, even_);
-    return exchangeRounds({kind, processes, transport_.process(), reduction.active, elements}, sums);
+    ExchangeKind kind = chooseKind(bytesOf(elements), places_);
+    return exchangeRounds({kind, processes, transport_.process(), reduction.active, elements, places_.hosts}, sums);
   };
   pieces.count = piecesIn(reduction.elements);
-  pieces.slot = slotOf(reduction.elements, processes, even_);
+  pieces.slot = slotOf(reduction.elements, places_);
+  pieces.advance = pieceElements;
   if (pieces.count > 1)
-    pieces.full = roundsOf(pieceElements);
-  pieces.last = roundsOf(lastPiece(reduction.elements));
+    pieces.lists.push_back(roundsOf(pieceElements));
+  pieces.lists.push_back(roundsOf(lastPiece(reduction.elements)));
+  return pieces;
+}
+
+const HostCommunicator::Pieces &HostCommunicator::scatteredPiecesOf(const Reduction &reduction,
+                                                                    const std::vector<TreeSum> &sums) {
+  auto [at, isNew] = pieces_.try_emplace({reduction.elements, reduction.active, true});
+  Pieces &pieces = at->second;
+  if (!isNew || reduction.elements == 0)
+    return pieces;
+  int processes = transport_.processes();
+  int64_t size = partOfChunk(reduction.elements, processes);
+  pieces.count = scatteredPiecesIn(reduction.elements, processes);
+  pieces.slot = exchangeStaging(ExchangeKind::Direct, {processes}, size * processes);
+  ExchangeShape shape = {ExchangeKind::Direct, processes, transport_.process(), reduction.active, reduction.elements};
+  for (int64_t piece = 0; piece < pieces.count; ++piece)
+    pieces.lists.push_back(scatterRounds(shape, sums, piece * size, size));
   return pieces;
 }
 
@@ -159,8 +202,8 @@ Status HostCommunicator::run(const Reduction &reduction, const Pieces &pieces, c
         running.rounds = &pieces.rounds(next);
         running.round = 0;
         running.tag = tag_;
-        running.partial = reduction.partial + next * pieceElements;
-        running.result = reduction.result + next * pieceElements;
+        running.partial = reduction.partial + next * pieces.advance;
+        running.result = reduction.result + next * pieces.advance;
         running.staging = reduction.staging + slot * pieces.slot;
         tag_ = tag_ == Transport::maxTag ? 0 : tag_ + 1;
         ++next;
@@ -259,6 +302,13 @@ Status HostCommunicator::exchange(std::span<const Message> messages) {
   if (!lost_.ok())
     return lost_;
   Status status = runMessages(messages);
+  return status.ok() ? status : fail(std::move(status));
+}
+
+Status HostCommunicator::reduceScatter(const Reduction &reduction, const std::vector<TreeSum> &sums, const Add &add) {
+  if (!lost_.ok())
+    return lost_;
+  Status status = run(reduction, scatteredPiecesOf(reduction, sums), add);
   return status.ok() ? status : fail(std::move(status));
 }
 

@@ -35,17 +35,20 @@ public:
   // out[i] = a[i] + b[i]; `out` may be `a`.
   using Add = std::function<void(const float *a, const float *b, float *out, int64_t elements)>;
 
-  // `even`: all processes have subtrees of one size.
-  HostCommunicator(Transport &transport, Watch watch, bool even = true)
-      : transport_(transport), watch_(std::move(watch)), even_(even) {}
+  HostCommunicator(Transport &transport, Watch watch, ExchangePlaces places)
+      : transport_(transport), watch_(std::move(watch)), places_(std::move(places)) {}
 
-  // Returns the floats of staging memory for an all-reduce of `elements`.
-  static int64_t stagingElements(int64_t elements, int processes, bool even = true);
+  // Returns the floats of staging memory for an all-reduce of `elements`, and for a reduceScatter().
+  static int64_t stagingElements(int64_t elements, const ExchangePlaces &places);
+  static int64_t scatterStagingElements(int64_t elements, int processes);
 
   // Begins and ends one all-reduce. All processes call it for the same all-reduces in the same order, with the same
   // `active`. `sums`: entry `active` of treeSums(). `add` may run while other messages are in flight. The first failure
   // is final: MT_LOST.
   Status allReduce(const Reduction &reduction, const std::vector<TreeSum> &sums, const Add &add);
+
+  // The first half of an all-reduce: only this process's chunk of the result is complete (chunkBegin()).
+  Status reduceScatter(const Reduction &reduction, const std::vector<TreeSum> &sums, const Add &add);
 
   // Memory that this process sends to a peer or receives from it.
   struct Message {
@@ -62,11 +65,15 @@ public:
   uint64_t received() const { return received_; }
 
 private:
-  // The exchanges of one all-reduce. All pieces of the vector but the last have equal sizes, and so equal rounds.
+  // The exchanges of one all-reduce. All pieces of the vector but the last have equal sizes, and so equal rounds. The
+  // pieces of a reduceScatter() have different rounds, each for a part of every chunk.
   struct Pieces {
     int64_t count = 0, slot = 0; // slot: floats of staging of a piece in flight
-    std::vector<ExchangeRound> full, last;
-    const std::vector<ExchangeRound> &rounds(int64_t piece) const { return piece + 1 < count ? full : last; }
+    int64_t advance = 0;         // floats from the begin of a piece to that of the next; 0: the rounds differ
+    std::vector<std::vector<ExchangeRound>> lists;
+    const std::vector<ExchangeRound> &rounds(int64_t piece) const {
+      return advance == 0 ? lists[static_cast<size_t>(piece)] : piece + 1 < count ? lists.front() : lists.back();
+    }
   };
   struct Pending {
     int request, peer;
@@ -90,10 +97,12 @@ private:
   struct Key {
     int64_t elements;
     int active;
+    bool scatters;
     auto operator<=>(const Key &) const = default;
   };
 
   const Pieces &piecesOf(const Reduction &reduction, const std::vector<TreeSum> &sums);
+  const Pieces &scatteredPiecesOf(const Reduction &reduction, const std::vector<TreeSum> &sums);
   Status run(const Reduction &reduction, const Pieces &pieces, const Add &add);
   Status startRound(Running &running);
   // Tests the messages of a piece, and goes on to its next round. Sets `progress` if a message or the piece has ended.
@@ -109,7 +118,7 @@ private:
 
   Transport &transport_;
   Watch watch_;
-  bool even_;
+  ExchangePlaces places_;
   std::map<Key, Pieces> pieces_;
   static constexpr int64_t maxRunning = 4; // pieces in flight
   Running running_[maxRunning];

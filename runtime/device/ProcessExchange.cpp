@@ -81,6 +81,11 @@ Range rangeOf(const void *memory, uint64_t bytes) {
 std::vector<Range> rangesOf(const BoundProgram &program, const BoundStep &step) {
   const DeviceProgram &device = program.devices[0];
   std::vector<Range> ranges;
+  if (step.gathers) {
+    for (const BoundPart &part : program.gathers[step.allReduce])
+      ranges.push_back(rangeOf(part.memory[0], static_cast<uint64_t>(part.parts.back()) * part.elementBytes));
+    return ranges;
+  }
   if (!step.kernel) {
     const BoundAllReduce &reduce = program.allReduces[step.allReduce];
     uint64_t bytes = static_cast<uint64_t>(reduce.elements) * sizeof(float);
@@ -95,26 +100,30 @@ std::vector<Range> rangesOf(const BoundProgram &program, const BoundStep &step) 
 
 } // namespace
 
-ProcessExchange::ProcessExchange(Transport &transport, ProcessGroup &group, bool even)
-    : group_(group), even_(even), communicator_(transport, watchOf(group), even) {}
+ProcessExchange::ProcessExchange(Transport &transport, ProcessGroup &group, const ExchangePlaces &places, bool scatters)
+    : group_(group), places_(places), scatters_(scatters), communicator_(transport, watchOf(group), places) {}
 
 void ProcessExchange::measure(const Plan &plan) {
   for (const mt::plan::Program *program : Each(plan.tables().programs()))
     for (const mt::plan::Step *step : Each(program->steps()))
-      if (step->kernel() < 0)
-        stagingElements_ =
-            std::max(stagingElements_,
-                     HostCommunicator::stagingElements(static_cast<int64_t>(step->partial_bytes() / sizeof(float)),
-                                                       group_.processes(), even_));
+      if (step->kernel() < 0) {
+        auto elements = static_cast<int64_t>(step->partial_bytes() / sizeof(float));
+        int64_t staging = HostCommunicator::stagingElements(elements, places_);
+        if (scatters_)
+          staging = std::max(staging, HostCommunicator::scatterStagingElements(elements, group_.processes()));
+        stagingElements_ = std::max(stagingElements_, staging);
+      }
 }
 
 Status ProcessExchange::prepare(BoundProgram &program) {
   auto prepared = std::make_unique<PreparedOrder>();
   const DeviceProgram &device = program.devices[0];
   ExchangeOrder order;
+  // After the loss of a process its part of the optimizer is lost too, so that the others need not keep a whole step.
+  bool divided = !program.gathers.empty();
   if (device.phases.empty())
-    order = overlapExchanges(device, [&](const BoundStep &step) { return rangesOf(program, step); });
-  else
+    order = overlapExchanges(device, [&](const BoundStep &step) { return rangesOf(program, step); }, !divided);
+  else if (!divided)
     order.early = earlyInOrder(device);
   prepared->steps = std::move(order.steps);
   size_t bytes = 0;
@@ -150,19 +159,55 @@ void ProcessExchange::begin(const BoundProgram &program, int64_t samples) {
   thread_.reset();
 }
 
-void ProcessExchange::run(uint32_t index) {
+void ProcessExchange::run(uint32_t number) {
   if (!status_.ok())
     return;
   group_.beginPart();
+  messages_.clear();
+  if (number < program_->allReduces.size()) {
+    status_ = reduce(program_->allReduces[number]);
+  } else {
+    for (const BoundPart &part : program_->gathers[number - program_->allReduces.size()])
+      addParts(part.memory[0], part.elementBytes, part.parts);
+    status_ = communicator_.exchange(messages_);
+  }
+  if (!status_.ok())
+    failed_.store(true, std::memory_order_release);
+}
+
+void ProcessExchange::addParts(std::byte *memory, uint64_t elementBytes, const Parts &parts) {
+  auto own = static_cast<size_t>(group_.process());
+  auto add = [&](size_t peer, size_t owner) {
+    if (parts[owner] < parts[owner + 1])
+      messages_.push_back({static_cast<int>(peer), owner == own,
+                           memory + static_cast<uint64_t>(parts[owner]) * elementBytes,
+                           static_cast<uint64_t>(parts[owner + 1] - parts[owner]) * elementBytes});
+  };
+  for (size_t peer = 0; peer + 1 < parts.size(); ++peer)
+    if (peer != own) {
+      add(peer, peer);
+      add(peer, own);
+    }
+}
+
+Status ProcessExchange::reduce(const BoundAllReduce &reduce) {
   const ReduceTree &tree = *program_->tree;
-  const BoundAllReduce &reduce = program_->allReduces[index];
   auto add = [&](const float *a, const float *b, float *out, int64_t elements) {
     addPartials(tree, a, b, out, elements, 0, (elements + tree.elementsPerTile - 1) / tree.elementsPerTile);
   };
-  status_ = communicator_.allReduce({reduce.elements, active_, reduce.partials[0], reduce.results[0], staging_},
-                                    tree.sums[static_cast<size_t>(active_)], add);
-  if (!status_.ok())
-    failed_.store(true, std::memory_order_release);
+  HostCommunicator::Reduction reduction = {reduce.elements, active_, reduce.partials[0], reduce.results[0], staging_};
+  const std::vector<TreeSum> &sums = tree.sums[static_cast<size_t>(active_)];
+  if (!reduce.scattered)
+    return communicator_.allReduce(reduction, sums, add);
+  if (Status status = communicator_.reduceScatter(reduction, sums, add); !status.ok())
+    return status;
+  for (ElementRange range : reduce.whole) {
+    Parts parts;
+    for (int process = 0; process <= group_.processes(); ++process)
+      parts.push_back(std::clamp(chunkBegin(reduce.elements, process, group_.processes()), range.begin, range.end));
+    addParts(reinterpret_cast<std::byte *>(reduce.results[0]), sizeof(float), parts);
+  }
+  return messages_.empty() ? Status() : communicator_.exchange(messages_);
 }
 
 // Every process sends its rows of each output to all others.

@@ -14,6 +14,18 @@ constexpr size_t pieceBytes = size_t{1} << 24;
 constexpr uint64_t maxBytes = uint64_t{1} << 46; // more than any memory
 constexpr auto nap = std::chrono::microseconds(20);
 
+Status waitFor(Transport &transport, ProcessGroup &group, int request) {
+  for (bool done = false;;) {
+    if (Status status = transport.test(request, done); !status.ok() || done)
+      return status;
+    if (Status status = group.check(); !status.ok()) {
+      transport.abandon();
+      return status;
+    }
+    std::this_thread::sleep_for(nap);
+  }
+}
+
 // Processes that have the bytes send them to as many that lack them, until all have them.
 class Broadcast {
 public:
@@ -53,17 +65,7 @@ private:
     return {};
   }
 
-  Status wait(int request) {
-    for (bool done = false;;) {
-      if (Status status = transport_.test(request, done); !status.ok() || done)
-        return status;
-      if (Status status = group_.check(); !status.ok()) {
-        transport_.abandon();
-        return status;
-      }
-      std::this_thread::sleep_for(nap);
-    }
-  }
+  Status wait(int request) { return waitFor(transport_, group_, request); }
 
   Transport &transport_;
   ProcessGroup &group_;
@@ -92,6 +94,29 @@ Status shareBytes(Transport &transport, ProcessGroup &group, std::vector<std::by
   return group.lose("process " + std::to_string(group.process()) +
                         " has too little memory for the variables of process " + std::to_string(root),
                     MT_NO_MEMORY);
+}
+
+static Status passParts(Transport &transport, ProcessGroup &group, std::span<const SharedPart> parts) {
+  bool receives = transport.process() == 0;
+  for (const SharedPart &part : parts)
+    for (uint64_t at = 0; at < part.bytes; at += pieceBytes) {
+      group.beginPart();
+      auto bytes = static_cast<size_t>(std::min<uint64_t>(pieceBytes, part.bytes - at));
+      int request = 0;
+      Status status = receives ? transport.receive(part.process, 0, part.memory + at, bytes, request)
+                               : transport.send(0, 0, part.memory + at, bytes, request);
+      if (status = status.ok() ? waitFor(transport, group, request) : status; !status.ok())
+        return status;
+    }
+  return {};
+}
+
+Status collectParts(Transport &transport, ProcessGroup &group, std::span<const SharedPart> parts) {
+  group.begin();
+  if (Status status = passParts(transport, group, parts); !status.ok())
+    return group.lose(status.message(), status.code());
+  group.end();
+  return {};
 }
 
 } // namespace mtrun

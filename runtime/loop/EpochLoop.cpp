@@ -175,7 +175,7 @@ static int64_t variablesNotFinite(const Session &session, std::string &first) {
   // iterates without building a list, because this runs every epoch
   for (const fb::Variable *variable : Each(session.plan().tables().variables())) {
     mtrun_tensor_info info = infoOf(*variable);
-    std::span<const std::byte> bytes = session.variable(index++);
+    std::span<const std::byte> bytes = session.ownPart(index++);
     if (firstNotFinite(info.dtype, bytes.data(), bytes.size() / mt_dtype_size(info.dtype)) < 0)
       continue;
     if (count++ == 0)

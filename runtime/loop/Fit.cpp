@@ -44,6 +44,7 @@ Status Fit::run() {
 void Fit::writeAgain() {
   if (!saver_.resumed() || state_.history.empty())
     return;
+  (void)session_->collect(); // if it fails, the next step fails too
   writeHistory();
   if (state_.position > 0)
     return;
@@ -56,6 +57,7 @@ void Fit::writeAgain() {
 Status Fit::finish() {
   bool saved = false;
   Status status, recorded = endReceipt();
+  Status collected = session_->collect();
   if (saver_.writes()) {
     if (!saver_.has(state_))
       save(std::nullopt);
@@ -70,6 +72,8 @@ Status Fit::finish() {
     status = fileError_;
   if (status.ok())
     status = recorded;
+  if (status.ok())
+    status = collected;
   if (!stop_) { // checkpoints keep the variables that training continues with, not the averages
     if (Status set = takeAverages(*session_); status.ok())
       status = set;
@@ -136,7 +140,11 @@ Status Fit::runEpoch() {
       report(false);
     // The end of the epoch saves the checkpoint of the epoch's last step.
     saveDue_ = !last && saver_.writes() && (saveDue_ || saver_.dueAfterStep(state_.step));
+    if (savesTogether_ && !last)
+      saveDue_ = decidedByFirst(saveDue_);
     if (saveDue_ && train_.inFlight() == 0) {
+      if (Status s = session_->collect(); !s.ok())
+        return s;
       save(std::nullopt);
       saveDue_ = false;
     }
@@ -192,10 +200,14 @@ Status Fit::endEpoch() {
     return s;
   if (best)
     best_.keep(*session_);
-  if (due || (best && saver_.writes()))
+  bool saves = due || (best && saver_.writes()), writes = callbacks_.writesFile() && epochFile_.writes();
+  if (decidedByFirst(saves || writes))
+    if (Status s = session_->collect(); !s.ok())
+      return s;
+  if (saves)
     save(monitored, !options_.allow_nan);
   writeHistory();
-  if (callbacks_.writesFile())
+  if (writes)
     writeEpochFile();
   // a callback may have set variables
   if (session_->processes() > 1)
@@ -265,6 +277,8 @@ void Fit::keepState() {
 
 void Fit::save(std::optional<double> monitored, bool finite) {
   keepState();
+  if (!saver_.writes()) // another process does
+    return;
   saver_.save(state_, monitored, finite, options_.restore_best ? callbacks_.bestStep() : -1);
 }
 

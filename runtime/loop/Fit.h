@@ -58,6 +58,8 @@ private:
   // Returns true if the run must stop. `now`: process 0 says in this call whether; all processes pass the same.
   bool mustStop(bool now = false);
   int64_t granted() const; // number of steps that may begin
+  // Returns what process 0 passes, in all processes, if they divide the optimizer; else `own`.
+  bool decidedByFirst(bool own);
 
   // Writes the history and the epoch's file again, if the run was stopped between a save and these files.
   void writeAgain();
@@ -102,7 +104,8 @@ private:
   std::vector<const char *> names_;   // names of columns_
   std::vector<double> values_;        // values of columns_
   Rate rate_;
-  bool saveDue_ = false; // a save is due when no step is in flight
+  bool saveDue_ = false;       // a save is due when no step is in flight
+  bool savesTogether_ = false; // the processes divide the optimizer, and process 0 may save after any step
   Callbacks callbacks_;
   Best best_;
   EpochFile epochFile_;

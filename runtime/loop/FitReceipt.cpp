@@ -66,8 +66,10 @@ Status Fit::startReceipt() {
     return {MT_INVALID, "expected a step after step " + std::to_string(state_.step) +
                             ", at which the run goes on, for the digests of launches, found " +
                             std::to_string(options_.hash_launches)};
-  if (!receipt_.isOn() || session_->process() > 0)
+  if (!receipt_.isOn())
     return {};
+  if (Status s = session_->collect(); !s.ok() || session_->process() > 0)
+    return s;
   return receipt_.start(options_.receipt ? options_.receipt : "");
 }
 

@@ -41,6 +41,8 @@ Status Fit::openSaver() {
   if (Status s = rescue_.open(session, saver_, checkpoint.rescue, [this](const std::string &line) { warn(line); });
       !s.ok())
     return s;
+  savesTogether_ = session.dividesOptimizer() &&
+                   decidedByFirst(checkpoint.folder && (checkpoint.every_steps > 0 || checkpoint.every_seconds > 0));
   return resume(checkpoint);
 }
 
@@ -103,6 +105,14 @@ Status Fit::agree(const mtrun_dataset &data, const LoopState &state, int64_t see
 
 // With several processes, no process begins a step until process 0 has broadcast that all may.
 int64_t Fit::granted() const { return session_->processes() > 1 ? nextBroadcast_ - stopCalls_ : INT64_MAX; }
+
+// With a divided optimizer process 0 can save only what the others send.
+bool Fit::decidedByFirst(bool own) {
+  if (!session_->dividesOptimizer())
+    return own;
+  std::string word = own ? "1" : "0";
+  return session_->broadcast(word).ok() && word == "1"; // if the broadcast fails, the next step fails too
+}
 
 // All processes must stop after the same step. Process 0 broadcasts from time to time whether to stop, and after how
 // many calls it broadcasts again (about a tenth of a second later); in each call if a callback looks at each step. Its

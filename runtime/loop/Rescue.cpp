@@ -83,7 +83,13 @@ Status share(Session &session, int root, const std::string &path, Checkpoint &ch
 
 Status Rescue::open(Session &session, const Saver &saver, const char *option, const Saver::Note &warn) {
   bool first = session.process() == 0, together = session.processes() > 1;
-  const std::string named = option ? option : "";
+  std::string named = option ? option : "";
+  if (session.dividesOptimizer()) {
+    if (!named.empty() && named != "none")
+      return {MT_INVALID, "rescue: expected processes that each have all variables, found parts of the optimizer's "
+                          "(shard_optimizer): a lost process takes its part with it, and the last checkpoint counts"};
+    named = "none";
+  }
   if (together && !session.sharesBytes()) {
     if (!named.empty() && named != "none")
       return {MT_INVALID, "rescue: expected processes of CPU devices, found GPUs"};

@@ -64,6 +64,12 @@ Status Recorder::gatherRows(std::string &root) {
   return {};
 }
 
+// Collects what process 0 needs for a line.
+Status Recorder::gatherParts(std::string &root) {
+  Status status = gatherRows(root);
+  return status.ok() ? session_->collect() : status;
+}
+
 Status Recorder::addVariables(Json &line, bool names) {
   if (Status s = tree_.compute(*session_); !s.ok())
     return s;
@@ -155,7 +161,7 @@ Status Recorder::start(const std::string &path) {
 Status Recorder::record(const LoopState &state, const std::vector<std::string> &names,
                         const std::vector<double> &means) {
   std::string rows;
-  if (Status s = gatherRows(rows); !s.ok() || session_->process() > 0)
+  if (Status s = gatherParts(rows); !s.ok() || session_->process() > 0)
     return s;
   Json line = {{"step", state.step}, {"epoch", state.epoch}, {"position", state.position}, {"rows", rows}};
   line["metrics"] = Json::object();
@@ -166,7 +172,7 @@ Status Recorder::record(const LoopState &state, const std::vector<std::string> &
 
 Status Recorder::end(const LoopState &state) {
   std::string rows;
-  if (Status s = gatherRows(rows); !s.ok() || session_->process() > 0)
+  if (Status s = gatherParts(rows); !s.ok() || session_->process() > 0)
     return s;
   return emit(Json{{"end", true}, {"epochs", state.epoch}, {"step", state.step}, {"rows", rows}});
 }

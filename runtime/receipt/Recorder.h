@@ -66,6 +66,7 @@ public:
 
 private:
   Status gatherRows(std::string &root);
+  Status gatherParts(std::string &root); // also of variables
   Status addVariables(nlohmann::json &line, bool names);
   Status emit(nlohmann::json line);
   Status compare(const nlohmann::json &line);

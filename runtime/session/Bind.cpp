@@ -22,7 +22,11 @@ public:
   Binder(const Plan &plan, const fb::Program &program, const DeviceGroup &group, const DeviceLayout &layout,
          const MemoryMap &memory, int device)
       : plan_(plan), program_(program), group_(group), layout_(layout), memory_(memory), device_(device),
-        number_(layout.first + device), alone_(layout.alone()) {}
+        number_(layout.first + device), alone_(layout.alone()) {
+    for (uint32_t p = 0; p < layout.optimizer.programs.size(); ++p)
+      if (plan.tables().programs()->Get(p) == &program)
+        divided_ = &layout.optimizer.programs[p];
+  }
 
   Status bind(DeviceProgram &result) {
     int64_t shardRows = static_cast<int64_t>(plan_.shardRows());
@@ -41,8 +45,7 @@ public:
     reserve(result, phases);
     for (const Phase &phase : phases) {
       auto begin = static_cast<uint32_t>(result.steps.size());
-      for (const PhaseStep &step : phase.steps)
-        bindStep(result, step);
+      bindSteps(result, phase);
       if (layout_.inMicroBatches() && !phase.steps.empty())
         result.phases.push_back({begin, static_cast<uint32_t>(result.steps.size()), phase.repeats});
     }
@@ -69,6 +72,11 @@ public:
     return result;
   }
 
+  // The program's divided optimizer, or null.
+  const DividedProgram *divided() const { return divided_; }
+  // The memory of each gather that bind() has added, in their order.
+  std::vector<BoundGather> &gathers() { return gathers_; }
+
   // Returns null for the caller's tensors, whose addresses are set in each step.
   void *pointer(const fb::Buffer &buffer) const {
     switch (buffer.space()) {
@@ -77,7 +85,7 @@ public:
     case fb::Space::Shared:
       return sharedPointer(buffer);
     case fb::Space::Variable:
-      return memory_.variables[device_] + plan_.tables().variables()->Get(buffer.index())->offset();
+      return memory_.variables[device_] + memory_.places[device_].offsets[buffer.index()];
     case fb::Space::Constant:
       return const_cast<std::byte *>(memory_.constants[device_]) + buffer.offset()->Get(0);
     case fb::Space::Signature:
@@ -107,7 +115,7 @@ private:
     for (const Phase &phase : phases)
       for (const PhaseStep &step : phase.steps) {
         const auto *list = program_.steps()->Get(step.step)->segments();
-        ++steps;
+        steps += divided_ && divided_->launches.contains(step.step) ? 2 : 1;
         segments += count(list);
         for (uint32_t s = 0; s < count(list); ++s)
           pointers += count(list->Get(s)->buffers());
@@ -149,11 +157,58 @@ private:
     return set(*kernel.gpu());
   }
 
+  // Adds the steps of a phase, and the gathers as late as possible: a gather waits for the all-reduces before it.
+  void bindSteps(DeviceProgram &result, const Phase &phase) {
+    std::vector<uint32_t> due; // divided launches whose results are not gathered yet
+    auto gather = [&](uint32_t before) {
+      for (size_t i = 0; i < due.size();) {
+        if (divided_->launches.at(due[i]).gatherBefore > before) {
+          ++i;
+          continue;
+        }
+        bindGather(result, due[i]);
+        due.erase(due.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    };
+    for (const PhaseStep &step : phase.steps) {
+      gather(step.step);
+      bindStep(result, step);
+      if (divided_ && divided_->launches.contains(step.step))
+        due.push_back(step.step);
+    }
+    gather(count(program_.steps()));
+  }
+
+  // Adds a step that gathers what a divided launch has written, other than the optimizer's variables.
+  void bindGather(DeviceProgram &result, uint32_t of) {
+    const fb::Step &step = *program_.steps()->Get(of);
+    const fb::Kernel &kernel = *plan_.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
+    const DividedLaunch &divided = divided_->launches.at(of);
+    BoundGather gather;
+    for (uint32_t s = 0; s < count(step.segments()); ++s)
+      for (uint32_t b = 0; b < count(step.segments()->Get(s)->buffers()); ++b) {
+        const fb::Buffer &buffer = *program_.buffers()->Get(step.segments()->Get(s)->buffers()->Get(b));
+        const fb::KernelArgument &argument = *kernel.arguments()->Get(b);
+        bool isWhole = buffer.space() != fb::Space::Variable || !layout_.optimizer.divides(buffer.index());
+        if (!divided.segments[s].empty() && argument.written() && argument.element_bytes() > 0 && isWhole)
+          gather.push_back(
+              {{static_cast<std::byte *>(pointer(buffer))}, argument.element_bytes(), divided.segments[s]});
+      }
+    if (gather.empty())
+      return;
+    BoundStep bound = {};
+    bound.gathers = bound.once = true;
+    bound.allReduce = static_cast<uint32_t>(gathers_.size());
+    bound.index = of;
+    result.steps.push_back(bound);
+    gathers_.push_back(std::move(gather));
+  }
+
   void bindStep(DeviceProgram &result, const PhaseStep &step) const {
     const fb::Step &of = *program_.steps()->Get(step.step);
     BoundStep bound = {};
     if (of.kernel() >= 0)
-      bound = bindLaunch(result, of);
+      bound = bindLaunch(result, step.step);
     else
       bound.allReduce = static_cast<uint32_t>(of.collective()); // verified: all-reduces are numbered in order
     bound.index = step.step;
@@ -162,7 +217,15 @@ private:
     result.steps.push_back(bound);
   }
 
-  BoundStep bindLaunch(DeviceProgram &result, const fb::Step &step) const {
+  // Returns the part of a segment that this device computes; empty if it computes the whole segment.
+  const Parts &partsOf(uint32_t step, uint32_t segment) const {
+    static const Parts whole;
+    auto launch = divided_ ? divided_->launches.find(step) : decltype(divided_->launches.end())();
+    return divided_ && launch != divided_->launches.end() ? launch->second.segments[segment] : whole;
+  }
+
+  BoundStep bindLaunch(DeviceProgram &result, uint32_t index) const {
+    const fb::Step &step = *program_.steps()->Get(index);
     const fb::Kernel &kernel = *plan_.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
     BoundStep bound = {};
     bound.kernel = group_.kernel(static_cast<uint32_t>(step.kernel()));
@@ -177,15 +240,24 @@ private:
       BoundSegment target = {};
       target.buffers = result.pointers.data() + result.pointers.size();
       target.bufferCount = count(segment.buffers());
-      target.count = static_cast<int64_t>(segment.count());
+      const Parts &parts = partsOf(index, s);
+      int64_t first = parts.empty() ? 0 : parts[static_cast<size_t>(number_)];
+      target.count =
+          parts.empty() ? static_cast<int64_t>(segment.count()) : parts[static_cast<size_t>(number_) + 1] - first;
       if (bound.elementwise) {
         target.tiles = (target.count + static_cast<int64_t>(perTile) - 1) / static_cast<int64_t>(perTile);
         bound.elementTiles += target.tiles;
       }
       for (uint32_t b = 0; b < target.bufferCount; ++b) {
         const fb::Buffer &buffer = *program_.buffers()->Get(segment.buffers()->Get(b));
+        const fb::KernelArgument &argument = *kernel.arguments()->Get(b);
         bindPointer(result, buffer);
-        result.written.push_back(buffer.space() == fb::Space::Variable && kernel.arguments()->Get(b)->written());
+        if (uint64_t bytes = argument.element_bytes(); !parts.empty() && bytes > 0) {
+          if (buffer.space() != fb::Space::Variable || !layout_.optimizer.divides(buffer.index()))
+            result.pointers.back() = static_cast<std::byte *>(result.pointers.back()) + bytes * first;
+          result.sizes.back() = bytes * static_cast<uint64_t>(target.count);
+        }
+        result.written.push_back(buffer.space() == fb::Space::Variable && argument.written());
         bound.writes = bound.writes || result.written.back();
       }
       result.segments.push_back(target);
@@ -208,6 +280,8 @@ private:
   int device_; // index in this process
   int number_; // index in the session
   bool alone_;
+  const DividedProgram *divided_ = nullptr;
+  std::vector<BoundGather> gathers_;
 };
 
 } // namespace
@@ -231,6 +305,11 @@ Status bindProgram(const Plan &plan, const fb::Program &program, const DeviceGro
     if (Status status = binders.back().bind(result.bound.devices.back()); !status.ok())
       return status;
   }
+  result.bound.gathers = binders[0].gathers();
+  for (size_t d = 1; d < binders.size(); ++d)
+    for (size_t g = 0; g < result.bound.gathers.size(); ++g)
+      for (size_t i = 0; i < result.bound.gathers[g].size(); ++i)
+        result.bound.gathers[g][i].memory.push_back(binders[d].gathers()[g][i].memory[0]);
   std::vector<uint64_t> sumsEnd(static_cast<size_t>(group.devices()));
   for (uint32_t i = 0; i < count(program.steps()); ++i) {
     const fb::Step &step = *program.steps()->Get(i);
@@ -243,6 +322,10 @@ Status bindProgram(const Plan &plan, const fb::Program &program, const DeviceGro
       std::byte *result = layout.alone() ? binders[d].partial(step) : memory.shared[d] + step.result_offset();
       reduce.results.push_back(reinterpret_cast<float *>(result));
       reduce.sums.push_back(binders[d].sums(step, sumsEnd[d]));
+    }
+    if (const DividedProgram *divided = binders[0].divided(); divided && divided->scattered.contains(i)) {
+      reduce.scattered = true;
+      reduce.whole = divided->scattered.at(i);
     }
     result.bound.allReduces.push_back(std::move(reduce));
   }

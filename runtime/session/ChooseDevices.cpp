@@ -16,6 +16,7 @@
 #include <exception>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <unistd.h>
 
 namespace mtrun {
@@ -106,7 +107,8 @@ static Status chooseProcesses(const Plan &plan, const mtrun_options &options, co
     groupOptions.name += std::string(" of ") + host;
   groupOptions.agreement = "plan: " + hashText(plan.hash()) + "\nseed: " + std::to_string(options.seed) +
                            "\nversion: " MT_VERSION +
-                           (options.weights ? "\nweights: " + std::string(options.weights) : std::string());
+                           (options.weights ? "\nweights: " + std::string(options.weights) : std::string()) +
+                           "\noptimizer: " + (options.shard_optimizer ? "sharded" : "whole");
   chosen.layout.first = options.process;
   return ProcessGroup::open(groupOptions, chosen.processGroup);
 }
@@ -140,6 +142,30 @@ static Status gatherThreads(ProcessGroup &group, int threads, std::string &text)
   return group.broadcast(text);
 }
 
+// Finds how many processes each host has, from their numbers on the hosts: a host's first process has number 0. Empty:
+// the processes of a host do not follow one another.
+static Status gatherHosts(ProcessGroup &group, int localProcess, std::vector<int> &hosts) {
+  std::vector<std::string> all;
+  if (Status status = group.gather(std::to_string(localProcess), all); !status.ok())
+    return status;
+  std::string text;
+  for (const std::string &each : all)
+    text += each + " ";
+  if (Status status = group.broadcast(text); !status.ok())
+    return status;
+  std::istringstream numbers(text);
+  hosts.clear();
+  for (int number; numbers >> number;) {
+    if (number == 0)
+      hosts.push_back(0);
+    if (hosts.empty() || number != hosts.back()++) {
+      hosts.clear();
+      break;
+    }
+  }
+  return {};
+}
+
 // Divides the shards among the processes of CPU devices by their weights, which are their threads by default.
 static Status divideByWeight(const Plan &plan, const mtrun_options &options, const Log &log, SessionDevices &chosen) {
   std::string text = options.weights ? options.weights : "";
@@ -150,6 +176,17 @@ static Status divideByWeight(const Plan &plan, const mtrun_options &options, con
   if (Status status = parseWeights(text, options.processes, weights); !status.ok())
     return status;
   chosen.layout.shards = splitShards(static_cast<int>(plan.shards()), weights);
+  if (Status status = gatherHosts(*chosen.processGroup, options.local_process, chosen.hosts); !status.ok())
+    return status;
+  // A host can add its own sums first if it has a whole subtree. Weights may divide the shards across hosts.
+  bool equal = std::all_of(weights.begin(), weights.end(), [&](int64_t weight) { return weight == weights[0]; });
+  std::vector<int> onHosts = equal && chosen.hosts.size() > 1 && chosen.hosts.size() < weights.size()
+                                 ? splitShardsOnHosts(static_cast<int>(plan.shards()), chosen.hosts)
+                                 : std::vector<int>();
+  if (onHosts.empty())
+    chosen.hosts.clear();
+  else
+    chosen.layout.shards = std::move(onHosts);
   int64_t all = std::accumulate(weights.begin(), weights.end(), int64_t(0));
   double most = 0;
   std::string shares;
@@ -252,7 +289,10 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, Se
   groupOptions.processGroup = chosen.processGroup.get();
   groupOptions.transport = chosen.transport.get();
   const std::vector<int> &shards = chosen.layout.shards;
-  groupOptions.evenShares = std::all_of(shards.begin(), shards.end(), [&](int held) { return held == shards[0]; });
+  groupOptions.places = {chosen.devices(),
+                         std::all_of(shards.begin(), shards.end(), [&](int held) { return held == shards[0]; }),
+                         chosen.hosts};
+  groupOptions.dividesOptimizer = options.shard_optimizer != 0;
   groupOptions.devices = sharesVariables || chosen.transport ? 1 : chosen.spec.devices;
   groupOptions.threads = sharesVariables ? chosen.spec.devices * chosen.spec.threads : chosen.spec.threads;
   groupOptions.gpus = chosen.spec.gpus;
@@ -280,6 +320,12 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, Se
     if (Status status = chosen.processGroup->agree(chosen.conditions, options.force != 0, warn); !status.ok())
       return status;
 
+  if (options.shard_optimizer && chosen.devices() > 1 && chosen.spec.onGpus())
+    return {MT_INVALID, "expected CPU devices to divide the optimizer's variables, found devices of kind " +
+                            chosen.spec.kind + "; train without --shard-optimizer"};
+  if (options.shard_optimizer)
+    if (Status status = divideOptimizer(plan.tables(), chosen.devices(), chosen.layout.optimizer); !status.ok())
+      return status;
   chosen.layout.tree.sums = treeSums(chosen.layout.shards);
   if (plan.tables().sum_kernel() < count(plan.tables().kernels())) {
     chosen.layout.tree.sum = chosen.group->kernel(plan.tables().sum_kernel());

@@ -24,6 +24,7 @@ struct SessionDevices {
   std::unique_ptr<ProcessGroup> processGroup; // null: one process
   std::unique_ptr<DeviceGroup> group;
   DeviceLayout layout;
+  std::vector<int> hosts; // the number of processes of each host, in order, if each has a whole subtree; else empty
   std::string conditions; // conditions other than plan and seed that may change bits: lines "WHAT: VALUE"
 
   // Returns the number of devices of the group: 1 if the devices of `spec` share variables.

@@ -16,6 +16,8 @@ std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group
     auto variant = static_cast<uint32_t>(std::countr_zero(shards));
     DeviceMemory memory =
         deviceMemory(plan.tables(), variant, devices, plan.shards() / static_cast<uint64_t>(layout.passShards));
+    map.places.push_back(placeVariables(plan.tables(), layout.optimizer, d));
+    memory.variables = map.places.back().bytes;
     if (group.hostMemory() && devices > static_cast<uint64_t>(group.devices()))
       memory.staging = 0; // preparedBytes() has what is received from other processes
     sharedBytes = memory.shared;
@@ -35,7 +37,7 @@ std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group
 }
 
 Status Memory::allocate(const Plan &plan, DeviceGroup &group) {
-  uint64_t variablesBytes = plan.tables().variables_bytes(), constants = plan.constants().size();
+  uint64_t constants = plan.constants().size();
   size_t devices = arenaBytes.size();
   for (auto *list : {&map.variables, &map.shared, &map.arenas})
     list->resize(devices);
@@ -50,7 +52,7 @@ Status Memory::allocate(const Plan &plan, DeviceGroup &group) {
         status = group.allocate(d, bytes, &block);
       return static_cast<std::byte *>(block);
     };
-    map.variables[device] = take(variablesBytes);
+    map.variables[device] = take(map.places[device].bytes);
     map.shared[device] = take(sharedBytes);
     map.arenas[device] = take(arenaBytes[device]);
     map.staging[device] = reinterpret_cast<float *>(take(stagingBytes));
@@ -58,7 +60,7 @@ Status Memory::allocate(const Plan &plan, DeviceGroup &group) {
     std::byte *copy = group.hostMemory() ? nullptr : take(constants);
     if (!status.ok())
       return status;
-    group.fill(d, map.variables[device], 0, variablesBytes);
+    group.fill(d, map.variables[device], 0, map.places[device].bytes);
     group.fill(d, map.shared[device], 0, sharedBytes);
     group.fill(d, map.arenas[device], 0, arenaBytes[device]);
     if (sumsBytes[device])
@@ -69,7 +71,7 @@ Status Memory::allocate(const Plan &plan, DeviceGroup &group) {
     group.copyIn(d, copy, plan.constants().data(), constants);
   }
   if (!group.hostMemory())
-    mirror.resize(variablesBytes);
+    mirror.resize(map.places[0].bytes);
   return group.health();
 }
 

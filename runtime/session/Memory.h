@@ -15,6 +15,7 @@ namespace mtrun {
 // The addresses of a session's memory: one element per device of this process.
 struct MemoryMap {
   std::vector<std::byte *> variables;
+  std::vector<VariablePlaces> places; // of the variables
   std::vector<std::byte *> shared;
   std::vector<std::byte *> arenas;
   std::vector<const std::byte *> constants;
@@ -29,6 +30,7 @@ struct DeviceLayout {
   int passShards = 0;        // the maximum number of shards that a device computes at once
   std::vector<int> variants; // log2 of the number of shards that each device computes at once
   ReduceTree tree;
+  OptimizerParts optimizer; // without parts: each device has whole variables
 
   bool inMicroBatches() const { return passShards < *std::max_element(shards.begin(), shards.end()); }
   // Returns true for a single device without micro-batches: its partial sum is the result.

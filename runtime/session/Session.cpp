@@ -7,6 +7,7 @@
 #include "runtime/session/Activities.h"
 #include "runtime/session/Bind.h"
 #include "runtime/session/ChooseDevices.h"
+#include "runtime/session/DividedVariables.h"
 #include "runtime/session/LengthChoice.h"
 #include "runtime/session/Memory.h"
 #include "runtime/session/Metric.h"
@@ -28,6 +29,7 @@ struct Session::State : SessionDevices {
   const Plan *plan = nullptr;
   mtrun_options options = {};
   Memory memory;
+  DividedVariables divided{memory.map, layout};
   std::vector<Executable> executables;
   std::unique_ptr<Tracer> tracer; // records train_step
   UnitWeights ones;               // replace sample weights that the caller leaves out
@@ -123,6 +125,7 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
                                 (state->spec.devices == 1 ? " device: " : " devices: "));
   if (Status status = state->memory.allocate(plan, *state->group); !status.ok())
     return status;
+  state->divided.plan = &plan.tables();
   times.add("memory");
   for (const fb::Program *program : Each(plan.tables().programs()))
     if (Status status = bindProgram(plan, *program, *state->group, state->layout, state->memory.map,
@@ -176,6 +179,7 @@ Status Session::init(int64_t seed) {
     return {MT_INVALID, "expected no step in flight, found " + std::to_string(state_->inFlight)};
   state_->seed = seed;
   ++state_->changes;
+  state_->divided.change();
   if (Executable *executable = state_->find("init"))
     state_->group->run(executable->bound,
                        {nullptr, static_cast<int64_t>(state_->plan->batch()), static_cast<uint64_t>(seed)});
@@ -229,6 +233,8 @@ Status Session::begin(std::string_view program, std::span<const Step> steps) {
   for (size_t i = 0; i < steps.size(); ++i)
     if (Status status = state_->checkStep(*executable, steps[i], i); !status.ok())
       return status;
+  if (program == "train_step")
+    state_->divided.change();
   state_->active = executable;
   state_->launches.push_back(steps.size());
   state_->inFlight += steps.size();
@@ -280,8 +286,10 @@ size_t Session::inFlight() const { return state_->inFlight; }
 uint64_t Session::changes() const { return state_->changes; }
 
 std::span<const std::byte> Session::variable(uint32_t index) const {
+  if (state_->layout.optimizer.divides(index))
+    return state_->divided.whole(index);
   const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
-  const std::byte *place = state_->memory.map.variables[0] + variable.offset();
+  const std::byte *place = state_->memory.map.variables[0] + state_->memory.map.places[0].offsets[index];
   if (state_->group->hostMemory())
     return {place, variable.size()};
   std::byte *copy = state_->memory.mirror.data() + variable.offset();
@@ -297,10 +305,25 @@ Status Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {
     return {MT_INVALID, "expected " + std::to_string(variable.size()) + " bytes for variable " +
                             variable.name()->str() + ", found " + std::to_string(bytes.size())};
   ++state_->changes;
-  for (size_t d = 0; d < state_->memory.map.variables.size(); ++d)
-    state_->group->copyIn(static_cast<int>(d), state_->memory.map.variables[d] + variable.offset(), bytes.data(),
-                          bytes.size());
+  const MemoryMap &map = state_->memory.map;
+  for (size_t d = 0; d < map.variables.size(); ++d) {
+    std::span<const std::byte> part = state_->divided.partOf(index, static_cast<int>(d), bytes);
+    state_->group->copyIn(static_cast<int>(d), map.variables[d] + map.places[d].offsets[index], part.data(),
+                          part.size());
+  }
   return {};
+}
+
+bool Session::dividesOptimizer() const { return state_->transport && state_->divided.any(); }
+
+std::span<const std::byte> Session::ownPart(uint32_t index) const {
+  return state_->transport && state_->layout.optimizer.divides(index) ? state_->divided.own(index, 0) : variable(index);
+}
+
+Status Session::collect(bool everywhere) {
+  if (!dividesOptimizer() || !health().ok())
+    return health();
+  return state_->divided.collect(*state_->transport, *state_->processGroup, everywhere);
 }
 
 Status Session::findVariable(std::string_view name, uint32_t &index) const {
@@ -457,6 +480,8 @@ Status Session::compareTensors(std::string_view program, const void *const *tens
 std::string Session::variablesHash() const {
   std::string all;
   for (uint32_t i = 0; i < count(state_->plan->tables().variables()); ++i) {
+    if (dividesOptimizer() && state_->layout.optimizer.divides(i)) // each process has another part
+      continue;
     std::span<const std::byte> bytes = variable(i);
     all += hashText(bytes.data(), bytes.size());
   }

@@ -61,7 +61,15 @@ public:
   // Returns a variable's bytes, row major, from the first device's copy. They are valid until the session ends, and the
   // next step changes them. If the host cannot read the device's memory, the call makes a copy; health() tells if it
   // succeeded.
+  // A divided variable has no bytes here unless this is process 0 and collect() was called after the last step.
   std::span<const std::byte> variable(uint32_t index) const;
+  // Whether several processes have parts of the optimizer's variables.
+  bool dividesOptimizer() const;
+  // Returns the bytes of a variable that this process has: its part if the processes divide the variable.
+  std::span<const std::byte> ownPart(uint32_t index) const;
+  // Collects the parts of divided variables in process 0, or in all processes. Collective; nothing to do if no variable
+  // is divided. MT_LOST, MT_NO_MEMORY.
+  Status collect(bool everywhere = false);
   size_t variableSize(uint32_t index) const; // bytes
   // Sets a variable on all devices. MT_INVALID: `bytes` has another size than the variable.
   Status setVariable(uint32_t index, std::span<const std::byte> bytes);

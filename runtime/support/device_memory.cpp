@@ -6,6 +6,11 @@
 
 namespace mtrun {
 
+int64_t chunkBegin(int64_t elements, int index, int chunks) {
+  constexpr auto line = static_cast<int64_t>(partAlignment);
+  return index == chunks ? elements : elements * index / chunks / line * line;
+}
+
 uint64_t stagingElements(uint64_t elements, uint64_t devices) {
   return devices == 1 ? 0 : (elements / devices / partAlignment + 2) * partAlignment * devices;
 }

@@ -46,6 +46,9 @@ struct DeviceMemory {
 // The parts of an all-reduce begin at multiples of this many floats: one cache line.
 inline constexpr uint64_t partAlignment = 16;
 
+// Returns the begin of chunk `index` if `chunks` devices share `elements` floats; the end for index `chunks`.
+int64_t chunkBegin(int64_t elements, int index, int chunks);
+
 // Returns the bytes by which the shared block of a device that has all shards is shorter: its result of an all-reduce
 // lies where the partial sum is. The data after the result keeps its alignment.
 constexpr uint64_t bytesOfLoneResult(uint64_t partialBytes) { return partialBytes / 256 * 256; }

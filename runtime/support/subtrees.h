@@ -19,4 +19,8 @@ std::vector<int> splitShards(int allShards, int devices);
 // least 1 and at most 2^31.
 std::vector<int> splitShards(int allShards, const std::vector<int64_t> &weights);
 
+// The same for devices on several hosts: each host has a whole subtree, and divides it among its devices. Empty: some
+// host would have more devices than shards.
+std::vector<int> splitShardsOnHosts(int allShards, const std::vector<int> &hosts);
+
 } // namespace mtrun

@@ -198,6 +198,7 @@ def test_what_plans_and_sessions_say(plan, session):
     assert {node.kind for node in nodes} >= {"input", "target", "variable", "all_reduce"}
     assert all(name in names for node in nodes for name in node.inputs)
     assert "device" in plan.to_text(devices=2) and "<html" in plan.to_html(devices=2)
+    assert "between hosts 3.12 GB/s" in plan.to_text(hosts="2", cpu="32x40GF", network="25Gb")
     with pytest.raises(mtc.DataError):
         plan.to_text(gpu="nothing")
     assert plan.tokens == () and session.class_names == [] and session.shards(0) == 8

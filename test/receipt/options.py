@@ -19,7 +19,7 @@ NEUTRAL = set("""--help --devices --cpu --no-pin --no-spin --private-variables -
     --steps-per-launch --micro-batches --save --json-logs --epochs --more-epochs --checkpoint --epoch-file --every-steps
     --every-epochs --every-seconds --keep --resume --force --run --history --tensorboard --best-only --weights-only
     --checkpoint-monitor --restore-best --trace --profile --unchecked-ids --receipt
-    --hash-launches --launch-file --rescue --weights""".split())
+    --hash-launches --launch-file --rescue --weights --shard-optimizer""".split())
 source = (pathlib.Path(sys.argv[1]) / "runtime/receipt/RunOptions.cpp").read_text()
 members = set(re.findall(r'^    \{"(\w+)", &Options::\1\},$', source, re.M))
 flags = {option.field.name: option.flags.split(",")[0] for option in _headers.options("mtrun_loop_options")}

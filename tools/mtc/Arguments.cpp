@@ -159,6 +159,24 @@ static void addInspect(CLI::App &app, Arguments &arguments) {
                    "no kernel hides; with --against, whose rates the floors are of")
       ->type_name("NAME")
       ->excludes("--json");
+  auto *hosts = inspect
+                    ->add_option("--hosts", arguments.hosts,
+                                 "model a training step on 1, 2, 4 ... H hosts: HxG with G GPUs of --gpu each, or H "
+                                 "with CPUs of --cpu; exchanges inside each host first, and a ring in comparison")
+                    ->type_name("HxG")
+                    ->excludes("--json")
+                    ->excludes("--html")
+                    ->excludes(trace)
+                    ->excludes(against);
+  inspect->add_option("--cpu", arguments.hostCpu, "CPUs of each host: 32x40GF are 32 cores of 40 GFLOP/s")
+      ->type_name("CPUS")
+      ->needs(hosts)
+      ->excludes("--gpu");
+  inspect
+      ->add_option("--network", arguments.network,
+                   "bits per second of each device between hosts, as 25Gb (default for GPUs: the data sheet's)")
+      ->type_name("RATE")
+      ->needs(hosts);
   inspect
       ->add_option(
           "--devices", arguments.inspectDevices,
@@ -166,6 +184,7 @@ static void addInspect(CLI::App &app, Arguments &arguments) {
       ->type_name("N")
       ->excludes("--json")
       ->excludes("--gpu")
+      ->excludes(hosts)
       ->excludes(trace)
       ->excludes(against);
   inspect->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default)")

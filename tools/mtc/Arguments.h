@@ -19,6 +19,7 @@ struct Arguments {
   // Options of inspect.
   bool json = false, html = false;
   std::string gpu, trace, against;
+  std::string hosts, hostCpu, network; // of the model of hosts
   std::optional<int32_t> inspectDevices;
 };
 

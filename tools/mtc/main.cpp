@@ -181,14 +181,17 @@ int inspect(const Arguments &arguments) {
   options.name = arguments.input.c_str();
   options.against_name = arguments.against.c_str();
   options.gpu = arguments.gpu.empty() ? nullptr : arguments.gpu.c_str();
+  options.hosts = arguments.hosts.empty() ? nullptr : arguments.hosts.c_str();
+  options.cpu = arguments.hostCpu.empty() ? nullptr : arguments.hostCpu.c_str();
+  options.network = arguments.network.empty() ? nullptr : arguments.network.c_str();
   mtc_result *output = nullptr;
-  Status status =
-      wrap(options.trace || options.against ? mtc_inspect_with(plan.data(), plan.size(), &options, &output)
-           : !arguments.gpu.empty()         ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &output)
-           : arguments.inspectDevices
-               ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &output)
-           : arguments.html ? mtc_inspect_html(plan.data(), plan.size(), &output)
-                            : mtc_inspect(plan.data(), plan.size(), arguments.json, &output));
+  Status status = wrap(
+      options.trace || options.against || options.hosts ? mtc_inspect_with(plan.data(), plan.size(), &options, &output)
+      : !arguments.gpu.empty() ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &output)
+      : arguments.inspectDevices
+          ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &output)
+      : arguments.html ? mtc_inspect_html(plan.data(), plan.size(), &output)
+                       : mtc_inspect(plan.data(), plan.size(), arguments.json, &output));
   Result result(output, mtc_result_free);
   if (status)
     return report(mt_status_code(status.get()), arguments.input + ": " + mt_status_message(status.get()));

@@ -34,7 +34,7 @@ def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = No
         validation_steps: Optional[int] = None, validation_batch_size: Optional[int] = None,
         validation_freq: Any = 1, *, devices: Optional[str] = None, checkpoint: Optional[Checkpoint] = None,
         resume: Union[None, bool, str] = None, precision: Optional[str] = None, shards: int = 0,
-        seed: Optional[int] = None, allow_nan: bool = False, **options: Any) -> Any:
+        seed: Optional[int] = None, allow_nan: bool = False, shard_optimizer: bool = False, **options: Any) -> Any:
     """Trains a compiled Keras model, as `model.fit`.
 
     When it returns, raises or is interrupted, the model has the weights and the optimizer's state of the last step.
@@ -68,6 +68,8 @@ def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = No
         seed: of the order of the data and of random layers. None: the plan's for a new optimizer; for one that has
             made steps a function of their number, so that a second `fit` has another order.
         allow_nan: goes on after a loss, or with data, that is not finite; else that is a DataError at its step.
+        shard_optimizer: in several processes, each keeps only its part of the optimizer's state, which callbacks then
+            cannot read. When `fit` returns, every process has all of it; after an error it is that of the begin.
         options: as of `mtc.compile`: target, freeze, trainable, no_weight_decay, by, check, ...
 
     Returns:
@@ -85,14 +87,14 @@ def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = No
     return run(model, given, epochs=epochs, verbose=verbose, callbacks=callbacks, shuffle=shuffle,
                initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch, validation_steps=validation_steps,
                validation_freq=validation_freq, devices=devices, checkpoint=checkpoint, resume=resume, seed=seed,
-               allow_nan=allow_nan)
+               allow_nan=allow_nan, shard_optimizer=shard_optimizer)
 
 
 def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str] = "auto", callbacks: Any = None,
         shuffle: bool = True, initial_epoch: int = 0, steps_per_epoch: Optional[int] = None,
         validation_steps: Optional[int] = None, validation_freq: Any = 1, devices: Optional[str] = None,
         checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None, seed: Optional[int] = None,
-        allow_nan: bool = False, metrics: bool = False) -> Any:
+        allow_nan: bool = False, metrics: bool = False, shard_optimizer: bool = False) -> Any:
     """`fit` of what is compiled. The arguments are those of `fit`; `metrics`: builds the model's metrics, as Keras."""
     saving, verbose = checkpoint_options(checkpoint, resume), own_verbosity(verbose)
     validates = check_numbers(epochs, initial_epoch, steps_per_epoch, validation_steps, validation_freq)
@@ -103,7 +105,8 @@ def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str
         model.optimizer.build(model.trainable_variables)
         if metrics or caller.asks_metrics():
             _model.build_metrics(model, given.plan)
-        session = stack.enter_context(Session(given.plan, devices, seed=seed_for(model, seed)))
+        session = stack.enter_context(Session(given.plan, devices, seed=seed_for(model, seed),
+                                              shard_optimizer=int(shard_optimizer)))
         training = given.data.open(given.plan, given.structure)
         stack.callback(training.close)
         loop = Run(model, session, caller, given, verbose)
@@ -233,6 +236,9 @@ class Run:
             self._ran_out()
         if self.errors:
             raise self.errors[0]
+        if self.window.divided:
+            self.session.collect_variables(everywhere=True)
+            self.window.divided.clear()
         if self.under_way is not None and self.model.stop_training and not self.interrupt.asked:
             self.window.opened()  # a callback stopped the epoch between two steps: Keras ends it
             self._end_epoch(self.epoch, self.under_way)

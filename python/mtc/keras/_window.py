@@ -14,6 +14,9 @@ import importlib
 import threading
 from typing import Any, Iterator
 
+import numpy as np
+
+from mtc._errors import DataError
 from mtc._interrupt import deferred
 from mtc._session import Session
 from mtc._tensors import TensorInfo
@@ -58,6 +61,9 @@ class Window:
         self.session = session
         self.pairs: list[tuple[Any, TensorInfo]] = match_variables(model, session.plan)
         self._infos = {id(variable): info for variable, info in self.pairs}
+        # What other processes have parts of, until it is collected.
+        self.divided = {id(variable) for variable, info in self.pairs
+                        if session._divides and info.kind == "optimizer" and np.prod(info.shape) > 1}
         self._steps = 0  # that the session has made, and that the model may not have
         self._seen: dict[int, int] = {}  # of each variable: the steps that its value is after
         self._dirty: dict[int, Any] = {}
@@ -131,7 +137,7 @@ class Window:
     def _show(self) -> None:
         """Copies all values of the session into the model."""
         for variable, _ in self.pairs:
-            if self._seen.get(id(variable)) != self._steps:
+            if self._seen.get(id(variable)) != self._steps and id(variable) not in self.divided:
                 self._copy(variable)
 
     def flush(self) -> None:
@@ -154,6 +160,9 @@ class Window:
         self._copy(variable)
 
     def _copy(self, variable: Any) -> None:
+        if id(variable) in self.divided:
+            raise DataError(f"expected a variable that each process has, found {self._infos[id(variable)].name}, which "
+                            "is divided among the processes until fit ends (shard_optimizer)")
         self._inside = True
         try:
             value = self.session.get_variable(self._infos[id(variable)])

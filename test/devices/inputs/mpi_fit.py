@@ -45,6 +45,11 @@ class Rate(keras.callbacks.Callback):
             self.model.optimizer.learning_rate.assign(0.5)
 
 
+class Slots(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        np.asarray(self.model.optimizer.variables[2])
+
+
 class Stop(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self.model.stop_training |= batch == 3
@@ -59,6 +64,11 @@ def batches():
 def run():
     """The results, as anything with a repr()."""
     common = {"verbose": 2, "devices": "cpu:1"}
+    if what == "sharded":
+        first = mtc.fit(model, x, y, batch_size=16, epochs=2, shard_optimizer=True, **common)
+        return [first.history, mtc.fit(model, x, y, batch_size=16, epochs=1, **common).history]
+    if what == "slots":
+        return mtc.fit(model, x, y, batch_size=16, epochs=2, shard_optimizer=True, callbacks=[Slots()], **common)
     if what == "fit":
         callbacks = [keras.callbacks.EarlyStopping(monitor="val_loss", patience=1),
                      keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.9),

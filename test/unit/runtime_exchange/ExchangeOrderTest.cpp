@@ -25,10 +25,16 @@ public:
     return *this;
   }
 
+  Steps &gather(const std::string &memory) {
+    allReduce(memory);
+    program_.steps.back().gathers = true;
+    return *this;
+  }
+
   // Returns the order as text: the number of a step, "|" before it for a barrier, "<N" for all-reduces of the other
   // thread that must have ended, "!" for an all-reduce in place. Then the steps that write
   // variables early.
-  std::string order() {
+  std::string order(bool commits = true) {
     std::string text;
     auto rangesOf = [&](const BoundStep &step) {
       std::vector<Range> ranges;
@@ -36,7 +42,7 @@ public:
         ranges.push_back({static_cast<uint64_t>(letter), static_cast<uint64_t>(letter) + 1});
       return ranges;
     };
-    ExchangeOrder found = overlapExchanges(program_, rangesOf);
+    ExchangeOrder found = overlapExchanges(program_, rangesOf, commits);
     for (const OrderedStep &step : found.steps)
       text += (text.empty() ? "" : " ") + std::string(step.waits ? "|" : "") + std::to_string(step.step) +
               (step.needs ? "<" + std::to_string(step.needs) : "") + (step.inPlace ? "!" : "");
@@ -93,6 +99,16 @@ TEST(ExchangeOrderTest, VariablesAreWrittenAfterTheLastAllReduce) {
             "0! |1 |2 3! |4 early 1");
   EXPECT_EQ(Steps().allReduce("AR").write("RV").allReduce("VS").write("SW").order(), "0! |1 |2! |3 early 1");
   EXPECT_EQ(Steps().write("V").launch("V").order(), "0 1");
+}
+
+// With a divided optimizer each part is updated as soon as its gradient is complete, and gathered while the next is
+// updated.
+TEST(ExchangeOrderTest, PartsAreGatheredDuringUpdates) {
+  EXPECT_EQ(Steps().allReduce("AR").write("RV").launch("B").allReduce("BS").write("SW").gather("V").gather("W").order(
+                /*commits=*/false),
+            "0 2 3 |1<1 |5 |4<2 |6<3!");
+  // A launch waits for the gather of what it reads.
+  EXPECT_EQ(Steps().allReduce("AR").write("RV").gather("V").launch("C").launch("V").order(false), "0! |1 |2 3 |4<1");
 }
 
 // A launch that reads a variable follows its update, and launches after it need its barrier.

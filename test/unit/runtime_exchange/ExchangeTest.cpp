@@ -10,6 +10,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
+#include <numeric>
 
 namespace mtrun {
 namespace {
@@ -70,12 +71,12 @@ struct Simulated {
 class Simulation {
 public:
   Simulation(ExchangeKind kind, int processes, int active, int64_t elements, const std::vector<Vector> &partials,
-             const std::vector<TreeSum> &sums)
-      : staging_(exchangeStaging(kind, processes, elements)),
+             const std::vector<TreeSum> &sums, const std::vector<int> &hosts = {})
+      : staging_(exchangeStaging(kind, {processes, true, hosts}, elements)),
         inFlight_(static_cast<size_t>(processes) * static_cast<size_t>(processes)) {
     for (int process = 0; process < processes; ++process) {
       Simulated &each = processes_.emplace_back();
-      each.rounds = exchangeRounds({kind, processes, process, active, elements}, sums);
+      each.rounds = exchangeRounds({kind, processes, process, active, elements, hosts}, sums);
       each.partial = partials[static_cast<size_t>(process)];
       each.result.assign(static_cast<size_t>(elements), std::numeric_limits<float>::quiet_NaN());
       each.staging.assign(static_cast<size_t>(staging_) + 1, mark);
@@ -97,6 +98,20 @@ public:
   }
 
   const Vector &result(int process) const { return processes_[static_cast<size_t>(process)].result; }
+  // Returns the elements that `process` sends to other hosts.
+  int64_t sentAway(int process, const std::vector<int> &hosts) const {
+    auto hostOf = [&](int of) {
+      int host = 0;
+      for (int first = hosts[0]; first <= of; first += hosts[static_cast<size_t>(++host)])
+        continue;
+      return host;
+    };
+    int64_t sum = 0;
+    for (const ExchangeRound &round : processes_[static_cast<size_t>(process)].rounds)
+      for (const ExchangeMessage &message : round.sends)
+        sum += hostOf(message.peer) == hostOf(process) ? 0 : message.elements;
+    return sum;
+  }
 
 private:
   static constexpr float mark = 12345;
@@ -184,6 +199,68 @@ TEST(ExchangeTest, EqualsTheTreeForLargeVectors) {
       check(processes, active, processes == 4 ? (1 << 20) + 3 : (1 << 16) + 5);
 }
 
+void checkHosts(const std::vector<int> &hosts, int active, int64_t elements) {
+  int processes = std::accumulate(hosts.begin(), hosts.end(), 0);
+  std::vector<int> shards;
+  for (int all = 1; shards.empty(); all *= 2)
+    shards = splitShardsOnHosts(all, hosts);
+  ASSERT_EQ(static_cast<int>(shards.size()), processes);
+  std::vector<Vector> partials;
+  for (int process = 0; process < processes; ++process)
+    partials.push_back(partialOf(process, elements));
+  const std::vector<TreeSum> sums = treeSums(shards)[static_cast<size_t>(active)];
+  Vector expected = elements > 0 ? treeResult(partials, sums) : Vector();
+  Simulation simulation(ExchangeKind::HostFirst, processes, active, elements, partials, sums, hosts);
+  std::string what = std::to_string(active) + " active, " + std::to_string(elements) + " elements, hosts of";
+  for (int size : hosts)
+    what += " " + std::to_string(size);
+  ASSERT_TRUE(simulation.run()) << what;
+  for (int process = 0; process < processes; ++process)
+    ASSERT_EQ(differences(simulation.result(process), expected), 0) << what << ", process " << process;
+}
+
+TEST(ExchangeTest, HostFirstEqualsTheTree) {
+  for (const std::vector<int> &hosts : std::initializer_list<std::vector<int>>{
+           {1}, {3}, {1, 1}, {2, 2}, {3, 2}, {1, 4}, {5, 1}, {2, 3, 4}, {1, 1, 8}, {8, 5, 3, 1}, {1, 2, 1, 2, 1}})
+    for (int active = 1; active <= std::accumulate(hosts.begin(), hosts.end(), 0); ++active)
+      for (int64_t elements : {0, 1, 15, 33, 100, 1003})
+        checkHosts(hosts, active, elements);
+}
+
+TEST(ExchangeTest, HostFirstEqualsTheTreeForManyProcesses) {
+  for (int size = 1; size <= 8; ++size)
+    for (int count = 2; size * count <= 64; ++count)
+      for (int active : {1, size, size * count - 1, size * count})
+        checkHosts(std::vector<int>(static_cast<size_t>(count), size), active, 1003);
+  std::vector<int> uneven;
+  for (int processes = 0, size = 5; processes + size <= 64; processes += size, size = size % 8 + 1)
+    uneven.push_back(size);
+  for (int active : {1, 7, 40, 61})
+    checkHosts(uneven, active, 4099);
+}
+
+// Every process of a host sends its part of the bytes to other hosts: 2 (H - 1) / H of the vector for the host.
+TEST(ExchangeTest, HostFirstSendsLittleBetweenHosts) {
+  constexpr int64_t elements = 1 << 16;
+  std::vector<int> hosts = {4, 4};
+  std::vector<Vector> partials(8, Vector(elements));
+  const std::vector<TreeSum> sums = treeSums(splitShardsOnHosts(8, hosts))[8];
+  Simulation first(ExchangeKind::HostFirst, 8, 8, elements, partials, sums, hosts);
+  Simulation direct(ExchangeKind::Direct, 8, 8, elements, partials, sums);
+  for (int process = 0; process < 8; ++process) {
+    EXPECT_EQ(first.sentAway(process, hosts), elements / 4);
+    EXPECT_EQ(direct.sentAway(process, hosts), elements);
+  }
+}
+
+TEST(ExchangeTest, HostsGetSubtreesForTheirDevices) {
+  EXPECT_EQ(splitShardsOnHosts(8, {4, 4}), std::vector<int>(8, 1));
+  EXPECT_EQ(splitShardsOnHosts(16, {4, 1}), std::vector<int>({2, 2, 2, 2, 8}));
+  EXPECT_EQ(splitShardsOnHosts(8, {5, 1}), std::vector<int>()); // a half has 4 shards
+  EXPECT_EQ(splitShardsOnHosts(16, {5, 1}), std::vector<int>({1, 1, 2, 2, 2, 8}));
+  EXPECT_EQ(splitShardsOnHosts(4, {1, 4}), std::vector<int>());
+}
+
 // The data show a wrong order: the sums from left to right differ from the tree's.
 TEST(ExchangeTest, OtherOrdersDiffer) {
   constexpr int processes = 8, elements = 1000;
@@ -202,17 +279,20 @@ TEST(ExchangeTest, OtherOrdersDiffer) {
 }
 
 TEST(ExchangeTest, ChoosesByBytesAndProcesses) {
-  EXPECT_EQ(chooseKind(4, 2), ExchangeKind::Doubling);
-  EXPECT_EQ(chooseKind(16 << 10, 8), ExchangeKind::Doubling);
-  EXPECT_EQ(chooseKind(16 << 10, 3), ExchangeKind::Gather);
-  EXPECT_EQ(chooseKind(16 << 10, 65), ExchangeKind::Direct);
-  EXPECT_EQ(chooseKind((16 << 10) + 4, 4), ExchangeKind::Halving);
-  EXPECT_EQ(chooseKind((16 << 10) + 4, 6), ExchangeKind::Direct);
-  EXPECT_EQ(chooseKind((1 << 20) + 4, 64), ExchangeKind::Direct);
-  EXPECT_EQ(chooseKind(100 << 20, 128), ExchangeKind::Halving);
+  EXPECT_EQ(chooseKind(4, {2}), ExchangeKind::Doubling);
+  EXPECT_EQ(chooseKind(16 << 10, {8}), ExchangeKind::Doubling);
+  EXPECT_EQ(chooseKind(16 << 10, {3}), ExchangeKind::Gather);
+  EXPECT_EQ(chooseKind(16 << 10, {65}), ExchangeKind::Direct);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {4}), ExchangeKind::Halving);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {6}), ExchangeKind::Direct);
+  EXPECT_EQ(chooseKind((1 << 20) + 4, {64}), ExchangeKind::Direct);
+  EXPECT_EQ(chooseKind(100 << 20, {128}), ExchangeKind::Halving);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {8, true, {4, 4}}), ExchangeKind::HostFirst);
+  EXPECT_EQ(chooseKind(16 << 10, {8, true, {4, 4}}), ExchangeKind::Doubling);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {2, true, {1, 1}}), ExchangeKind::Halving); // a process each
   // subtrees of different sizes
-  EXPECT_EQ(chooseKind(4, 4, /*even=*/false), ExchangeKind::Gather);
-  EXPECT_EQ(chooseKind((16 << 10) + 4, 4, /*even=*/false), ExchangeKind::Direct);
+  EXPECT_EQ(chooseKind(4, {4, /*even=*/false}), ExchangeKind::Gather);
+  EXPECT_EQ(chooseKind((16 << 10) + 4, {4, /*even=*/false}), ExchangeKind::Direct);
 }
 
 // Processes without rows send no partial sums.

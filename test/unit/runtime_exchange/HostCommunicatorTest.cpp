@@ -7,6 +7,7 @@
 #include <atomic>
 #include <bit>
 #include <gtest/gtest.h>
+#include <numeric>
 
 namespace mtrun::test {
 namespace {
@@ -36,19 +37,20 @@ Vector expectedOf(int64_t elements, int turn, int processes, const std::vector<T
 }
 
 // All-reduces one after another, as in steps of a program: small, middle and large, with full and short batches.
-void checkSequence(int processes, const std::vector<int64_t> &sizes, std::vector<int> shards = {}) {
-  bool even = shards.empty();
-  if (even)
+void checkSequence(int processes, const std::vector<int64_t> &sizes, std::vector<int> shards = {},
+                   const std::vector<int> &hosts = {}) {
+  ExchangePlaces places = {processes, shards.empty(), hosts};
+  if (shards.empty())
     shards = splitShards(static_cast<int>(std::bit_ceil(static_cast<unsigned>(processes))), processes);
   auto tree = treeSums(shards);
   std::atomic<int> wrong = 0;
   inProcesses(processes, [&](SimulatedTransport &transport) {
-    HostCommunicator communicator(transport, {}, even);
+    HostCommunicator communicator(transport, {}, places);
     for (int turn = 0; turn < 3; ++turn)
       for (int64_t elements : sizes) {
         int active = turn == 1 ? std::max(1, processes - 1) : processes;
         Vector partial = partialOf(transport.process(), elements, turn), result(partial.size() + 1, -1);
-        Vector staging(static_cast<size_t>(HostCommunicator::stagingElements(elements, processes, even)) + 1, 7);
+        Vector staging(static_cast<size_t>(HostCommunicator::stagingElements(elements, places)) + 1, 7);
         auto &sums = tree[static_cast<size_t>(active)];
         Status status =
             communicator.allReduce({elements, active, partial.data(), result.data(), staging.data()}, sums, addFloats);
@@ -72,6 +74,12 @@ TEST(HostCommunicatorTest, AddsSubtreesOfDifferentSizes) {
   checkSequence(4, {1, 100, 5000, 70000}, {1, 1, 2, 4});
 }
 
+TEST(HostCommunicatorTest, AddsInsideHostsFirst) {
+  for (const std::vector<int> &hosts : {std::vector<int>{2, 2}, {3, 2}, {1, 4, 2}})
+    checkSequence(std::accumulate(hosts.begin(), hosts.end(), 0), {1, 4096, 5000, 70000, (1 << 20) + 1},
+                  splitShardsOnHosts(16, hosts), hosts);
+}
+
 // Each process sends the others a message of another length, all in one exchange between all-reduces.
 TEST(HostCommunicatorTest, ExchangesRows) {
   constexpr int processes = 3;
@@ -79,7 +87,7 @@ TEST(HostCommunicatorTest, ExchangesRows) {
   auto byteOf = [](int from) { return std::byte{static_cast<uint8_t>(17 + from)}; };
   auto sizeOf = [](int from) { return static_cast<size_t>(1000 * from); }; // process 0 has none
   inProcesses(processes, [&](SimulatedTransport &transport) {
-    HostCommunicator communicator(transport, {});
+    HostCommunicator communicator(transport, {}, {transport.processes()});
     std::vector<std::vector<std::byte>> rows(processes);
     std::vector<HostCommunicator::Message> messages;
     for (int from = 0; from < processes; ++from)
@@ -104,12 +112,41 @@ TEST(HostCommunicatorTest, CutsLargeVectors) {
   checkSequence(3, {(1 << 20) + 1, 70000});
 }
 
+// A reduceScatter() completes this process's chunk, and changes no other element.
+TEST(HostCommunicatorTest, ScattersChunks) {
+  for (int processes : {1, 2, 3, 5, 8})
+    for (int64_t elements : {0, 1, 100, 5000, 70000, (5 << 20) + 3}) {
+      if (elements > 1 << 20 && processes != 3)
+        continue;
+      auto tree = treeSums(splitShards(static_cast<int>(std::bit_ceil(static_cast<unsigned>(processes))), processes));
+      std::atomic<int> wrong = 0;
+      inProcesses(processes, [&](SimulatedTransport &transport) {
+        HostCommunicator communicator(transport, {}, {transport.processes()});
+        for (int turn = 0; turn < 2; ++turn) {
+          int active = turn == 1 ? std::max(1, processes - 1) : processes;
+          Vector partial = partialOf(transport.process(), elements, turn), result(partial.size(), -1);
+          auto floats = HostCommunicator::scatterStagingElements(elements, processes);
+          Vector staging(static_cast<size_t>(floats) + 1, 7);
+          auto &sums = tree[static_cast<size_t>(active)];
+          HostCommunicator::Reduction reduction = {elements, active, partial.data(), result.data(), staging.data()};
+          wrong += !communicator.reduceScatter(reduction, sums, addFloats).ok() || staging.back() != 7;
+          Vector expected = expectedOf(elements, turn, processes, sums);
+          int64_t begin = chunkBegin(elements, transport.process(), processes);
+          int64_t end = chunkBegin(elements, transport.process() + 1, processes);
+          for (int64_t i = 0; i < elements; ++i)
+            wrong += result[static_cast<size_t>(i)] != (begin <= i && i < end ? expected[static_cast<size_t>(i)] : -1);
+        }
+      });
+      EXPECT_EQ(wrong, 0) << processes << " processes, " << elements << " elements";
+    }
+}
+
 TEST(HostCommunicatorTest, CountsReceivedBytes) {
   inProcesses(4, [&](SimulatedTransport &transport) {
-    HostCommunicator communicator(transport, {});
+    HostCommunicator communicator(transport, {}, {transport.processes()});
     int64_t elements = 1 << 20;
     Vector partial(static_cast<size_t>(elements)), result(partial.size());
-    Vector staging(static_cast<size_t>(HostCommunicator::stagingElements(elements, 4)));
+    Vector staging(static_cast<size_t>(HostCommunicator::stagingElements(elements, {4})));
     auto sums = treeSums({1, 1, 1, 1})[4];
     EXPECT_TRUE(
         communicator.allReduce({elements, 4, partial.data(), result.data(), staging.data()}, sums, addFloats).ok());
@@ -129,7 +166,7 @@ TEST(HostCommunicatorTest, NamesASilentProcess) {
       return Status(MT_LOST, message);
     };
     watch.title = [](int process) { return "host " + std::to_string(process); };
-    HostCommunicator communicator(transport, watch);
+    HostCommunicator communicator(transport, watch, {transport.processes()});
     float partial = 1, result = 0, staging[16];
     auto sums = treeSums({1, 1})[2];
     for (int turn = 0; turn < 2; ++turn) {
@@ -150,7 +187,7 @@ TEST(HostCommunicatorTest, EndsWhenAProcessIsLost) {
     HostCommunicator::Watch watch;
     int checks = 0;
     watch.check = [&] { return ++checks < 3 ? Status() : Status(MT_LOST, "process 1 was lost"); };
-    HostCommunicator communicator(transport, watch);
+    HostCommunicator communicator(transport, watch, {transport.processes()});
     float partial = 1, result = 0, staging[16];
     Status status = communicator.allReduce({1, 2, &partial, &result, staging}, treeSums({1, 1})[2], addFloats);
     EXPECT_EQ(status.message(), "process 1 was lost");
@@ -164,7 +201,7 @@ TEST(HostCommunicatorTest, RefusesAnotherSize) {
   inProcesses(2, [&](SimulatedTransport &transport) {
     HostCommunicator::Watch watch;
     watch.timeout = 5;
-    HostCommunicator communicator(transport, watch);
+    HostCommunicator communicator(transport, watch, {transport.processes()});
     int64_t elements = transport.process() == 0 ? 20 : 10;
     Vector partial(20), result(20), staging(32);
     failed +=

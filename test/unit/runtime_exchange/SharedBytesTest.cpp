@@ -41,5 +41,35 @@ TEST(SharedBytesTest, AllReceiveTheBytesOfTheRoot) {
     });
 }
 
+// Process 0 receives two parts of each process, one of which may be empty.
+TEST(SharedBytesTest, TheFirstProcessCollectsParts) {
+  constexpr int processes = 3;
+  inProcesses(processes, [&](SimulatedTransport &transport) {
+    ProcessGroupOptions options;
+    options.process = transport.process();
+    options.processes = processes;
+    options.timeout = 30;
+    ASSERT_TRUE(shareAddress(transport, 30, options.rendezvous, options.secret).ok());
+    std::unique_ptr<ProcessGroup> group;
+    ASSERT_TRUE(ProcessGroup::open(options, group).ok());
+    std::vector<std::vector<std::byte>> memory;
+    std::vector<SharedPart> parts;
+    for (int part = 0; part < 2; ++part)
+      for (int process = 1; process < processes; ++process) {
+        size_t size = part == 0 ? 1000 * static_cast<size_t>(process - 1) : (size_t{1} << 24) + 5;
+        bool receives = transport.process() == 0;
+        if (!receives && process != transport.process())
+          continue;
+        memory.push_back(receives ? std::vector<std::byte>(size) : bytesOf(size, process + part));
+        parts.push_back({process, memory.back().data(), size});
+      }
+    ASSERT_TRUE(collectParts(transport, *group, parts).ok());
+    if (transport.process() == 0)
+      for (size_t i = 0; i < memory.size(); ++i)
+        EXPECT_TRUE(memory[i] == bytesOf(memory[i].size(), parts[i].process + (i < 2 ? 0 : 1))) << i;
+    EXPECT_TRUE(group->leave());
+  });
+}
+
 } // namespace
 } // namespace mtrun::test

@@ -5,6 +5,7 @@
 
 #include "runtime/device/Transport.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -42,13 +43,17 @@ public:
   Status test(int number, bool &done) override {
     Request &request = requests_[static_cast<size_t>(number)];
     done = false;
-    if (std::exchange(request.early, false) || !answers)
+    // Messages between two processes arrive in the order of their requests.
+    bool isNext = std::none_of(requests_.begin(), requests_.begin() + number, [&](const Request &other) {
+      return !other.done && other.sends == request.sends && other.peer == request.peer && other.tag == request.tag;
+    });
+    if (std::exchange(request.early, false) || !answers || !isNext)
       return {};
     std::lock_guard lock(network_.mutex);
     if (request.sends) {
       auto *bytes = static_cast<const char *>(request.data);
       network_.messages[{process_, request.peer, request.tag}].emplace_back(bytes, bytes + request.bytes);
-      done = true;
+      request.done = done = true;
       return {};
     }
     auto &messages = network_.messages[{request.peer, process_, request.tag}];
@@ -59,7 +64,7 @@ public:
               "expected " + std::to_string(request.bytes) + " bytes, found " + std::to_string(messages.front().size())};
     std::memcpy(request.data, messages.front().data(), request.bytes);
     messages.pop_front();
-    done = true;
+    request.done = done = true;
     return {};
   }
   void abandon() override { requests_.clear(); }
@@ -72,6 +77,7 @@ private:
     void *data;
     size_t bytes;
     bool sends, early;
+    bool done = false;
   };
   SimulatedNetwork &network_;
   int process_, processes_;
