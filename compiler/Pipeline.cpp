@@ -36,6 +36,7 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   if (blocks.gpus) {
     passes.addPass(createPadClasses());
     passes.addPass(createPadChannels());
+    passes.addPass(createPoolBorders());
   }
   passes.addPass(createBlockLosses(blocks));
   passes.addPass(createExpandOptimizer());
@@ -46,6 +47,8 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   passes.addPass(createJoinSums());
   passes.addPass(createViewVariables());
   passes.addPass(createPrecision());
+  if (blocks.gpus)
+    passes.addPass(createShiftVariances());
   passes.addPass(createCSEPass());
 }
 
@@ -84,6 +87,7 @@ void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(create
 
 void buildAllocate(OpPassManager &passes, Compilation &compilation) {
   AllocateOptions options;
+  options.segments = !compilation.gpus.empty();
   options.deviceMemory = compilation.options.device_memory;
   options.microBatches = std::max(compilation.options.micro_batches, 1);
   passes.addPass(createAllocate(options, scratchOf(compilation)));
