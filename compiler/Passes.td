@@ -504,7 +504,9 @@ def Recompute : Pass<"mt-recompute", "::mlir::ModuleOp"> {
   let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0",
                         "memory limit of a device in bytes; 0: no limit">,
                  Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
-                        "number of micro-batches of a batch, which a device computes one after the other">];
+                        "number of micro-batches of a batch, which a device computes one after the other">,
+                 Option<"gpus", "gpus", "bool", /*default=*/"false",
+                        "the plan has code for GPUs, for which mt-schedule and mt-allocate have options">];
 }
 
 // schedule
@@ -523,6 +525,8 @@ def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
         %z = mt.kernel "b" rows (%i = %y : tensor<?x4xf32>) -> (tensor<?x4xf32>) wait device { ... }
   }];
   let dependentDialects = ["::mlir::mt::MtDialect"];
+  let options = [Option<"copiesFirst", "copies-first", "bool", /*default=*/"false",
+                        "copies of variables in 16 bits come first, together, as GPUs like it">];
 }
 
 // allocate

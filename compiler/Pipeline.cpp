@@ -78,12 +78,17 @@ void buildRecompute(OpPassManager &passes, Compilation &compilation) {
   if (StringRef(compilation.options.recompute) != "auto")
     return;
   RecomputeOptions options;
+  options.gpus = !compilation.gpus.empty();
   options.deviceMemory = compilation.options.device_memory;
   options.microBatches = std::max(compilation.options.micro_batches, 1);
   passes.addPass(createRecompute(options, scratchOf(compilation)));
 }
 
-void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(createSchedule()); }
+void buildSchedule(OpPassManager &passes, Compilation &compilation) {
+  ScheduleOptions options;
+  options.copiesFirst = !compilation.gpus.empty();
+  passes.addPass(createSchedule(options));
+}
 
 void buildAllocate(OpPassManager &passes, Compilation &compilation) {
   AllocateOptions options;
