@@ -6,11 +6,12 @@
 // barrier separates two levels. So weight gradients run as early as possible, which ends the live ranges of activations
 // early. Three kinds of kernels move to a later level. Kernels that read only values that live through the whole step
 // (transposes of weights, Adam's scalars) move to the level before their first reader, or to the last level if there is
-// no reader, so that the step counter changes with the other variables. For GPUs, copies of variables in 16 bits stay in
-// the first level, where they are one launch: all of them live at the end of the forward pass in any case. Kernels that run a second time (mt-recompute)
-// do the same, or they would save no memory. A kernel on which neither the next all-reduce nor a reader of the
-// all-reduce depends (a weight gradient) moves after that all-reduce, to the start of the next level, so that a device
-// has work while it waits. Kernels with a turn do not move, because a block of logits waits for them.
+// no reader, so that the step counter changes with the other variables. For GPUs, copies of variables in 16 bits stay
+// in the first level, where they are one launch: all of them live at the end of the forward pass in any case. Kernels
+// that run a second time (mt-recompute) do the same, or they would save no memory. A kernel on which neither the next
+// all-reduce nor a reader of the all-reduce depends (a weight gradient) moves after that all-reduce, to the start of
+// the next level, so that a device has work while it waits. Kernels with a turn do not move, because a block of logits
+// waits for them.
 //
 // The wait of a kernel is `all` if it depends on a kernel and one of the two writes memory that devices share, else
 // `device`, or `none` if earlier barriers order the two kernels already. An all-reduce is a barrier of all devices.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products for queries, keys and values, their weight gradients and the sums of their biases are segments of a launch
-// each in plans with code for GPUs: the same bits on any number of simulated GPUs; on CPUs, by any number of threads, the
-// bits of a plan in which they are launches of their own.
+// each in plans with code for GPUs: the same bits on any number of simulated GPUs; on CPUs, by any number of threads,
+// the bits of a plan in which they are launches of their own.
 // REQUIRES: no-sanitizer
 // RUN: mtc compile %s -o %t.mtp --batch 10 --shards 8 --target cpu,cuda:simulated --precision bf16
 // RUN: mtc compile %s -o %t.cpu.mtp --batch 10 --shards 8 --precision bf16
