@@ -193,6 +193,20 @@ def PadChannels : Pass<"mt-pad-channels", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
+def PoolBorders : Pass<"mt-pool-borders", "::mlir::ModuleOp"> {
+  let summary = "Make borders of zeros around rectified images the padding of max pools, for GPUs";
+  let description = [{
+    Neither the images with their border nor the gradient of these are stored then.
+
+        %1 = mt.pad %0 low = [1, 1, 0] high = [1, 1, 0] : tensor<?x8x8x4xf32>
+        %y = mt.pool max, %1 window = [3, 3] strides = [2, 2] : tensor<?x10x10x4xf32>
+
+    becomes, if %0 is the result of an mt.relu
+
+        %y = mt.pool max, %0 window = [3, 3] strides = [2, 2] padding = [1, 1, 1, 1] : tensor<?x8x8x4xf32>
+  }];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def ExpandOptimizer : Pass<"mt-expand-optimizer", "::mlir::ModuleOp"> {
   let summary = "Replace the optimizer of a model by its variables and mt.update";
   let description = [{
@@ -345,6 +359,29 @@ def Precision : Pass<"mt-precision", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 
+def ShiftVariances : Pass<"mt-shift-variances", "::mlir::ModuleOp"> {
+  let summary = "Sum the squares of batch normalization in the pass that sums the mean, for GPUs";
+  let description = [{
+    The squares are those of differences from the first pixel of each sample; a correction follows (docs/ir.md, "Batch
+    normalization on GPUs").
+
+        %d = mt.sub %x, %mean : tensor<?x8x8x16xf32>, tensor<16xf32>
+        %q = mt.square %d : tensor<?x8x8x16xf32>
+        %s = mt.reduce sum, %q over [1, 2] : tensor<?x8x8x16xf32>
+
+    becomes, with %sum over the pixels of %x
+
+        %f = mt.slice %x starts = [0, 0, 0] sizes = [1, 1, 16] : tensor<?x8x8x16xf32>
+        %d = mt.sub %x, %f : tensor<?x8x8x16xf32>, tensor<?x1x1x16xf32>
+        %a = mt.reduce sum, %d over [1, 2] : tensor<?x8x8x16xf32>
+        %q = mt.square %d : tensor<?x8x8x16xf32>
+        %b = mt.reduce sum, %q over [1, 2] : tensor<?x8x8x16xf32>
+
+    and the sum of %b and what %a, %sum and %mean say about the rest.
+  }];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
+
 // shard
 def Annotate : Pass<"mt-annotate", "::mlir::ModuleOp"> {
   let summary = "Annotate inputs and targets as split, variables as replicated";
@@ -467,7 +504,9 @@ def Recompute : Pass<"mt-recompute", "::mlir::ModuleOp"> {
   let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0",
                         "memory limit of a device in bytes; 0: no limit">,
                  Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
-                        "number of micro-batches of a batch, which a device computes one after the other">];
+                        "number of micro-batches of a batch, which a device computes one after the other">,
+                 Option<"gpus", "gpus", "bool", /*default=*/"false",
+                        "the plan has code for GPUs, for which mt-schedule and mt-allocate have options">];
 }
 
 // schedule
@@ -486,6 +525,8 @@ def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
         %z = mt.kernel "b" rows (%i = %y : tensor<?x4xf32>) -> (tensor<?x4xf32>) wait device { ... }
   }];
   let dependentDialects = ["::mlir::mt::MtDialect"];
+  let options = [Option<"copiesFirst", "copies-first", "bool", /*default=*/"false",
+                        "copies of variables in 16 bits come first, together, as GPUs like it">];
 }
 
 // allocate
@@ -511,7 +552,9 @@ def Allocate : Pass<"mt-allocate", "::mlir::ModuleOp"> {
   let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0",
                         "memory limit of a device in bytes; 0: no limit">,
                  Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
-                        "number of micro-batches of a batch, which a device computes one after the other">];
+                        "number of micro-batches of a batch, which a device computes one after the other">,
+                 Option<"segments", "segments", "bool", /*default=*/"false",
+                        "launches of equal kernels of all kinds become one launch, as GPUs like it">];
 }
 def PlanCheck : Pass<"plan-check", "::mlir::ModuleOp"> {
   let summary = "Check that conflicting accesses to memory are ordered, in every variant";

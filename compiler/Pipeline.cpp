@@ -36,6 +36,7 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   if (blocks.gpus) {
     passes.addPass(createPadClasses());
     passes.addPass(createPadChannels());
+    passes.addPass(createPoolBorders());
   }
   passes.addPass(createBlockLosses(blocks));
   passes.addPass(createExpandOptimizer());
@@ -46,6 +47,8 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   passes.addPass(createJoinSums());
   passes.addPass(createViewVariables());
   passes.addPass(createPrecision());
+  if (blocks.gpus)
+    passes.addPass(createShiftVariances());
   passes.addPass(createCSEPass());
 }
 
@@ -75,15 +78,21 @@ void buildRecompute(OpPassManager &passes, Compilation &compilation) {
   if (StringRef(compilation.options.recompute) != "auto")
     return;
   RecomputeOptions options;
+  options.gpus = !compilation.gpus.empty();
   options.deviceMemory = compilation.options.device_memory;
   options.microBatches = std::max(compilation.options.micro_batches, 1);
   passes.addPass(createRecompute(options, scratchOf(compilation)));
 }
 
-void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(createSchedule()); }
+void buildSchedule(OpPassManager &passes, Compilation &compilation) {
+  ScheduleOptions options;
+  options.copiesFirst = !compilation.gpus.empty();
+  passes.addPass(createSchedule(options));
+}
 
 void buildAllocate(OpPassManager &passes, Compilation &compilation) {
   AllocateOptions options;
+  options.segments = !compilation.gpus.empty();
   options.deviceMemory = compilation.options.device_memory;
   options.microBatches = std::max(compilation.options.micro_batches, 1);
   passes.addPass(createAllocate(options, scratchOf(compilation)));

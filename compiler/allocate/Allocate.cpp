@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mt-allocate: assigns a buffer to every value and rewrites programs to the plan dialect. Kernels are outlined, equal
-// kernels once. Elementwise launches of one kernel are merged. Each variant, a number of shards that a device may hold,
-// has an arena layout of its own.
+// kernels once. Elementwise launches of one kernel are merged; for GPUs, so are others. Each variant, a number of
+// shards that a device may hold, has an arena layout of its own.
 #include "compiler/Passes.h"
 #include "compiler/allocate/Budget.h"
 #include "compiler/allocate/BufferAssignment.h"
@@ -206,7 +206,7 @@ struct Allocate : impl::AllocateBase<Allocate> {
     SmallVector<mt::ProgramOp> sources(module.getOps<mt::ProgramOp>());
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     for (mt::ProgramOp program : sources) {
-      std::vector<PlanEntry> entries = entriesOf(program);
+      std::vector<PlanEntry> entries = entriesOf(program, segments);
       BufferAssignment assignment(program, entries, microBatches > 1);
       if (failed(assignment.assignOffsets(program.getLoc(), compilation.getShards(), compilation.getShardRows())))
         return signalPassFailure();

@@ -18,6 +18,21 @@ struct StepList {
   std::vector<PlanEntry> entries;
   int64_t phase = 0, rendezvous = 0;
   bool afterReduce = false;
+  bool all = false, products = false; // launches of other kinds, and products, become segments too
+
+  bool mayHaveSegments(mt::KernelKind kind) const {
+    switch (kind) {
+    case mt::KernelKind::elementwise:
+      return true;
+    case mt::KernelKind::matmul:
+    case mt::KernelKind::matmul_wgrad:
+    case mt::KernelKind::conv:
+    case mt::KernelKind::conv_wgrad:
+      return products;
+    default:
+      return all;
+    }
+  }
 
   void add(shard::AllReduceOp reduce) {
     if (!entries.empty() && !entries.back().reduces.empty() && sameBucket(entries.back().reduces.front(), reduce)) {
@@ -43,7 +58,7 @@ struct StepList {
     entry.phase = phase;
     entry.rendezvous = rendezvous;
     entry.segments.push_back(kernel);
-    if (entry.wait == plan::Wait::none && kernel.getKind() == mt::KernelKind::elementwise)
+    if (entry.wait == plan::Wait::none && mayHaveSegments(kernel.getKind()))
       for (PlanEntry &other : llvm::reverse(entries)) {
         if (other.phase != phase)
           break;
@@ -57,8 +72,10 @@ struct StepList {
 };
 } // namespace
 
-std::vector<PlanEntry> entriesOf(mt::ProgramOp program) {
+std::vector<PlanEntry> entriesOf(mt::ProgramOp program, bool all) {
   StepList list;
+  list.all = all;
+  list.products = all && mt::Compilation(program).isHalf();
   for (Operation &op : program.getBody().front()) {
     if (auto reduce = dyn_cast<shard::AllReduceOp>(op))
       list.add(reduce);

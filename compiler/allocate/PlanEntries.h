@@ -25,7 +25,9 @@ struct PlanEntry {
   int64_t phase = 0, rendezvous = 0;
 };
 
-// The entries in order of execution. Elementwise launches of equal kernels in one phase are segments of one entry.
-std::vector<PlanEntry> entriesOf(mlir::mt::ProgramOp program);
+// The entries in order of execution. Elementwise launches of equal kernels in one phase are segments of one entry. With
+// `all`, so are launches of all kinds; but products only if they are of 16 bits, because a library computes one at a
+// time.
+std::vector<PlanEntry> entriesOf(mlir::mt::ProgramOp program, bool all);
 
 } // namespace mtc

@@ -114,7 +114,7 @@ static Status checkTarget(const mtc_options &requested, Options &options) {
     }
     llvm::StringRef whole = item;
     gpu |= item.consume_front(named);
-    bool known = gpu && (item == simulatedName || llvm::is_contained(gpuArchitectures(), item));
+    bool known = gpu && (item == simulatedName || item == gridsName || llvm::is_contained(gpuArchitectures(), item));
     if (good && !known)
       meant = mtrun::didYouMean(whole.str(), targets);
     good &= known;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/differentiate/Gradient.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/Gradient.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -20,6 +21,16 @@ static SmallVector<Operation *> opsOf(Value value) {
   return ops;
 }
 
+// States which value is the complete gradient of which, for mt-precision.
+static void stateCompleteGradients(OpBuilder &builder, ArrayRef<Operation *> forward,
+                                   const DenseMap<Value, Value> &gradients) {
+  for (Operation *op : forward)
+    for (Value value : op->getResults())
+      if (Value gradient = gradients.lookup(value);
+          gradient && gradient.getType() == value.getType() && mt::isSplit(value.getType()))
+        mt::CompleteGradientOp::create(builder, gradient.getLoc(), gradient, value);
+}
+
 FailureOr<SmallVector<Value>> buildGradients(OpBuilder &builder, Value loss, Value scale, ArrayRef<Value> variables) {
   SmallVector<Operation *> forward = opsOf(loss);
   DenseSet<Value> active(variables.begin(), variables.end());
@@ -28,6 +39,8 @@ FailureOr<SmallVector<Value>> buildGradients(OpBuilder &builder, Value loss, Val
   gradients[loss] = scale ? scale : mt::ConstantOp::create(builder, loss.getLoc(), 1.0f).getResult();
   if (failed(mt::backpropagate(builder, forward, active, gradients)))
     return failure();
+  if (auto module = loss.getDefiningOp()->getParentOfType<ModuleOp>(); module && mt::Compilation(module).isHalf())
+    stateCompleteGradients(builder, forward, gradients);
   return llvm::map_to_vector(variables, [&](Value variable) { return gradients.lookup(variable); });
 }
 

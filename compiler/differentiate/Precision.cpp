@@ -6,6 +6,7 @@
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/Types.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -40,14 +41,16 @@ public:
   Rounding(mt::ProgramOp program, Type half) : program(program), half(half) {}
 
   void run() {
+    takeCompleteGradients();
     for (Operation &op : program.getBody().front()) {
       if (op.hasTrait<mt::Rounds>() && !isKept(&op))
         chooseOperands(&op);
       if (roundsResult(&op))
         chosen.insert(op.getResult(0));
       else if (op.hasTrait<mt::Contraction>() && !isKept(&op) && !staysFloat32(&op) && isStored(op.getResult(0)))
-        chosen.insert(wholeSum(withBias(op.getResult(0))));
+        chosen.insert(wholeGradient(wholeSum(withBias(op.getResult(0)))));
     }
+    chooseGradients();
     for (Value value : chosen)
       round(value);
     for (Operation &op : llvm::make_early_inc_range(program.getBody().front()))
@@ -59,7 +62,13 @@ private:
   mt::ProgramOp program;
   Type half;
   llvm::SetVector<Value> chosen;
+  llvm::MapVector<Value, SmallVector<Value, 1>> ofGradient; // the values whose complete gradient a value is
 
+  void takeCompleteGradients();
+  bool isRounded(Value value);
+  bool isOfRounded(Value gradient);
+  Value wholeGradient(Value part);
+  void chooseGradients();
   void chooseOperands(Operation *op);
   bool isStored(Value result);
   bool findSources(Value value, llvm::SetVector<Value> &seen, llvm::SetVector<Value> &sources);
@@ -137,6 +146,47 @@ Value Rounding::wholeSum(Value term) {
   while (term.hasOneUse() && isa<mt::AddOp>(*term.user_begin()) && isSumOfBlocks((*term.user_begin())->getResult(0)))
     term = (*term.user_begin())->getResult(0);
   return term;
+}
+
+void Rounding::takeCompleteGradients() {
+  for (auto op : llvm::make_early_inc_range(program.getBody().front().getOps<mt::CompleteGradientOp>())) {
+    ofGradient[op.getGradient()].push_back(op.getValue());
+    op.erase();
+  }
+}
+
+// Whether all elements of a value are 16-bit numbers: it is rounded, or moved from values that are.
+bool Rounding::isRounded(Value value) {
+  llvm::SetVector<Value> seen, sources;
+  return findSources(value, seen, sources) &&
+         llvm::all_of(sources, [&](Value source) { return chosen.contains(source); });
+}
+
+// Whether a value is the complete gradient of a value that is rounded.
+bool Rounding::isOfRounded(Value gradient) {
+  auto found = ofGradient.find(gradient);
+  return found != ofGradient.end() && llvm::any_of(found->second, [&](Value value) { return isRounded(value); });
+}
+
+// The complete gradient of a rounded value of which `part` is a part: rounding follows the last addition.
+Value Rounding::wholeGradient(Value part) {
+  for (Value sum = part; !isOfRounded(sum);) {
+    auto add = sum.hasOneUse() ? dyn_cast<mt::AddOp>(*sum.user_begin()) : mt::AddOp();
+    if (!add || add.getType() != part.getType())
+      return part;
+    sum = add.getResult();
+    if (isOfRounded(sum))
+      return sum;
+  }
+  return part;
+}
+
+// The values are of the forward pass, which comes first, so all of them are chosen by now.
+void Rounding::chooseGradients() {
+  for (auto &[gradient, values] : ofGradient)
+    if (isOfRounded(gradient) && tensorOf(gradient).getElementType().isF32() &&
+        !staysFloat32(gradient.getDefiningOp()) && !isGiven(gradient) && !isRounded(gradient))
+      chosen.insert(gradient);
 }
 
 void Rounding::round(Value value) {

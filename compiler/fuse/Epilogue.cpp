@@ -67,8 +67,33 @@ void FusionGraph::extendEpilogue(unsigned matmul) {
     merge(matmul, *group);
 }
 
-// Removes ops from the epilogue that save no memory traffic: their operands are stored in any case, and only a rows
-// kernel, which can compute the op itself, reads their result.
+// Whether the op computes an f32 value from one 16-bit value and values without a batch axis: a derivative of an
+// activation, for example. Its reader computes it again from the 16-bit value, which has half of the bytes.
+static bool isOfHalf(Operation *op) {
+  constexpr size_t most = 64; // the ops of a longer formula are not computed twice
+  Value result = op->getResult(0), half;
+  llvm::SetVector<Operation *> ops;
+  ops.insert(op);
+  for (size_t i = 0; i < ops.size() && i < most; ++i) {
+    if (!isa<mt::ElementwiseOpInterface>(ops[i]))
+      return false;
+    for (Value operand : ops[i]->getOperands()) {
+      Value narrow = extendedFrom(operand);
+      if (!mt::isSplit(operand.getType()))
+        continue;
+      if (tensorOf(operand).getShape() != tensorOf(result).getShape() || (narrow && half && half != narrow))
+        return false;
+      if (narrow)
+        half = narrow;
+      else
+        ops.insert(operand.getDefiningOp());
+    }
+  }
+  return half && ops.size() <= most && tensorOf(result).getElementType().isF32() && !extendedFrom(result);
+}
+
+// Removes ops from the epilogue that save no memory traffic: their operands are stored in any case, or in 16 bits, and
+// only a rows kernel, which can compute the op itself, reads their result.
 void FusionGraph::shrinkEpilogue(unsigned matmul) {
   auto outside = [&](Operation *user) { return groupOf(user) != matmul; };
   auto inRows = [&](Operation *user) {
@@ -86,6 +111,13 @@ void FusionGraph::shrinkEpilogue(unsigned matmul) {
     return !isProduct(from) && operand.hasOneUse() &&
            llvm::all_of(from->getOperands(), [&](Value value) { return storedAnyway(value, from); });
   };
+  // An op whose one reader, or all of whose readers, compute it from a 16-bit value.
+  llvm::SmallPtrSet<Operation *, 8> later; // the ops that are removed
+  auto isLater = [&](Operation *op) {
+    return isOfHalf(op) && (op->hasOneUse() || llvm::all_of(users(op), [&](Operation *user) {
+                              return later.contains(user) && isOfHalf(user);
+                            }));
+  };
   // Removing one op may make others removable, so this repeats until nothing changes. It starts from the end, because
   // operands precede their users.
   for (bool changed = true; changed;) {
@@ -94,10 +126,11 @@ void FusionGraph::shrinkEpilogue(unsigned matmul) {
     for (Operation *op : llvm::reverse(ops)) {
       if (isProduct(op) || !mt::isSplit(op->getResult(0).getType()) ||
           !llvm::all_of(users(op), [&](Operation *user) { return outside(user) && inRows(user); }) ||
-          !(extendedFrom(op->getResult(0)) ||
+          !(extendedFrom(op->getResult(0)) || isLater(op) ||
             llvm::all_of(op->getOperands(), [&](Value operand) { return storedAnyway(operand, op); })))
         continue;
       separate(matmul, op);
+      later.insert(op);
       changed = true;
     }
   }

@@ -219,13 +219,23 @@ void FusionGraph::fuseRows(bool images) {
   mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) { return mayShareRows(a, b, images); });
 }
 
+// Ops merge first with what reads their results, so that no result is stored for a kernel that could compute it: the
+// decay of a weight, for its update. Then they merge with others that read the same values.
 void FusionGraph::fuseElementwise() {
-  mergeAdjacent(KernelKind::elementwise, [&](unsigned a, unsigned b) {
+  auto sameShape = [&](unsigned a, unsigned b) {
     auto shape = [&](unsigned group) {
       return cast<RankedTensorType>(groups[group].ops.front()->getResult(0).getType()).getShape();
     };
     return shape(a) == shape(b) && !shape(a).empty();
-  });
+  };
+  auto feeds = [&](unsigned from, unsigned to) {
+    return llvm::any_of(groups[to].ops, [&](Operation *op) {
+      return llvm::any_of(op->getOperands(), [&](Value operand) { return producer(operand) == from; });
+    });
+  };
+  mergeAdjacent(KernelKind::elementwise,
+                [&](unsigned a, unsigned b) { return sameShape(a, b) && (feeds(a, b) || feeds(b, a)); });
+  mergeAdjacent(KernelKind::elementwise, sameShape);
 }
 
 // Whether two groups compute different results of the same attention.

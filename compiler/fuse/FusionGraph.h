@@ -89,6 +89,7 @@ private:
   int64_t bytesBetween(unsigned a, unsigned b) const;
   bool livesByLine(unsigned group, bool images);
   bool feedsColumnsAlone(unsigned group, unsigned sums) const;
+  bool delaysColumns(unsigned sums, unsigned later) const;
   size_t buffersOf(unsigned a, unsigned b) const;
   bool fitRegisters(unsigned a, unsigned b) const;
   bool mayShareRows(unsigned a, unsigned b, bool images);

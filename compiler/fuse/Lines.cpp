@@ -86,10 +86,23 @@ static bool sumsColumns(Operation *op) {
          bytesPerSample(op->getOperand(0)) > maxBlockBytes;
 }
 
+// Whether the op moves one pixel of a sample: all threads that sum columns can load it.
+static bool takesPixel(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  return op->hasTrait<mt::Moves>() && mt::isSplit(type) && mt::elementsPerRow(type) == type.getShape().back() &&
+         cast<RankedTensorType>(op->getOperand(0).getType()).getShape().back() == type.getShape().back();
+}
+
+// Whether a thread computes an element of `op` from one of `source`, which it computes from a window of a feature map.
+static bool takesWindows(Operation *source, Operation *op) {
+  return isa<mt::WindowOpInterface, mt::WindowGradientOpInterface>(source) && walksElements(op) &&
+         source->getResult(0).getType() == op->getOperand(0).getType();
+}
+
 // Whether only sums of columns read the values that a group computes element by element.
 bool FusionGraph::feedsColumnsAlone(unsigned group, unsigned sums) const {
   return llvm::any_of(groups[sums].ops, sumsColumns) && llvm::all_of(groups[group].ops, [&](Operation *op) {
-           return walksElements(op) &&
+           return (walksElements(op) || takesPixel(op)) &&
                   llvm::all_of(users(op), [&](Operation *user) { return isOfEither(user, group, sums); });
          });
 }
@@ -97,8 +110,19 @@ bool FusionGraph::feedsColumnsAlone(unsigned group, unsigned sums) const {
 // Whether the sums of columns of `sums`, in one kernel with `other`, could not be shared by many blocks: `other` has
 // ops outside of the loop that adds, such as sums of lines, or moves.
 static bool keepsColumnsTogether(ArrayRef<Operation *> sums, ArrayRef<Operation *> other) {
-  auto joins = [](Operation *op) { return walksElements(op) || sumsColumns(op) || op->hasTrait<mt::Repeats>(); };
+  auto joins = [](Operation *op) {
+    return walksElements(op) || sumsColumns(op) || takesPixel(op) || op->hasTrait<mt::Repeats>();
+  };
   return llvm::any_of(sums, sumsColumns) && !llvm::all_of(other, joins);
+}
+
+// Whether `later` reads sums of columns of `sums` and waits for a sum over the batch that `sums` does not wait for: in
+// one kernel, the columns would be read after that sum, and not together with other sums of them.
+bool FusionGraph::delaysColumns(unsigned sums, unsigned later) const {
+  return groups[later].reductionDepth > groups[sums].reductionDepth &&
+         llvm::any_of(groups[sums].ops, [&](Operation *op) {
+           return sumsColumns(op) && llvm::any_of(users(op), [&](Operation *user) { return groupOf(user) == later; });
+         });
 }
 
 // Number of buffers that a kernel of both groups would read and write.
@@ -129,7 +153,7 @@ bool FusionGraph::fitRegisters(unsigned a, unsigned b) const {
 bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
   if ((groups[a].early && groups[b].afterProduct) || (groups[b].early && groups[a].afterProduct))
     return false;
-  if (!images && (keepsColumnsTogether(groups[a].ops, groups[b].ops) ||
+  if (!images && (delaysColumns(a, b) || delaysColumns(b, a) || keepsColumnsTogether(groups[a].ops, groups[b].ops) ||
                   keepsColumnsTogether(groups[b].ops, groups[a].ops) || !fitRegisters(a, b)))
     return false;
   auto multiplies = [&](unsigned group) { return llvm::any_of(groups[group].ops, llvm::IsaPred<mt::MatmulOp>); };
@@ -142,10 +166,12 @@ bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
           continue;
         if (!images && isa<mt::Conv2DKernelGradientOp>(op))
           return false;
-        bool inOneLoop = isElementwise(op) || (images ? isAddedInLoop(op) : sumsColumns(op));
-        walked &= bytesPerSample(operand) <= most || (inOneLoop && isElementwise(operand.getDefiningOp()));
+        bool inOneLoop = images ? isElementwise(op) || isAddedInLoop(op) : walksElements(op) || sumsColumns(op);
+        Operation *source = operand.getDefiningOp();
+        bool computed = images ? isElementwise(source) : walksElements(source) || takesWindows(source, op);
+        walked &= bytesPerSample(operand) <= most || (inOneLoop && computed);
         // The result of a sum is known only after the loop, so a second loop must read the value.
-        walked &= bytesPerSample(op->getResult(0)) <= most || !isa<mt::ReduceOp>(operand.getDefiningOp());
+        walked &= bytesPerSample(op->getResult(0)) <= most || !isa<mt::ReduceOp>(source);
       }
   return (walked && !livesByLine(a, images) && !livesByLine(b, images)) || fitsByLine(a, b);
 }

@@ -82,7 +82,8 @@ static bool isRecomputed(Operation *op) {
   if (!split)
     return false;
   return tensorOf(split).getShape() == tensorOf(op->getResult(0)).getShape() &&
-         mt::elementsPerRow(split.getType()) > 1 && llvm::any_of(truncated(split).getUsers(), isSum) &&
+         mt::elementsPerRow(split.getType()) > 1 &&
+         (llvm::any_of(split.getUsers(), isSum) || llvm::any_of(truncated(split).getUsers(), isSum)) &&
          llvm::all_of(op->getUsers(), computes);
 }
 

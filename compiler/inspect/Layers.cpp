@@ -58,10 +58,11 @@ std::string operandsOf(const fb::Plan &plan, const fb::Program &program, const f
     uint64_t elements = 0;
     for (const fb::Segment *segment : segments)
       elements += segment->count();
-    return std::to_string(segments.size()) + " tensors, " + grouped(elements) + " elements";
+    if (elements > 0)
+      return std::to_string(segments.size()) + " tensors, " + grouped(elements) + " elements";
   }
   std::string reads, writes;
-  for (const fb::Segment *segment : segments)
+  for (const fb::Segment *segment : llvm::ArrayRef(*segments.begin())) // the others have the same shapes
     for (auto [index, buffer] : llvm::enumerate(each(segment->buffers()))) {
       const auto *arguments = plan.kernels()->Get(static_cast<uint32_t>(step.kernel()))->arguments();
       bool written = arguments && index < arguments->size() && arguments->Get(static_cast<uint32_t>(index))->written();

@@ -42,8 +42,10 @@ struct Trial {
 class ProgramRecompute {
 public:
   ProgramRecompute(ModuleOp module, mt::ProgramOp program, const KernelScratch &scratchOf, int64_t limit, int64_t rows,
-                   int64_t microBatches)
-      : module(module), program(program), scratchOf(scratchOf), limit(limit), rows(rows), microBatches(microBatches) {}
+                   int64_t microBatches, bool gpus)
+      : module(module), program(program), scratchOf(scratchOf), limit(limit), rows(rows), microBatches(microBatches) {
+    schedule.copiesFirst = allocate.segments = gpus;
+  }
 
   LogicalResult run() {
     Trial trial;
@@ -96,7 +98,7 @@ private:
         builder.clone(op);
     IRMapping mapping;
     builder.clone(*program.getOperation(), mapping);
-    if (failed(pass(*scratch, createSchedule())))
+    if (failed(pass(*scratch, createSchedule(schedule))))
       return failure();
     llvm::DenseMap<Operation *, int64_t> phases;
     int64_t phase = 0;
@@ -112,7 +114,7 @@ private:
     trial.phases.clear();
     for (Operation &op : program.getBody().front())
       trial.phases[&op] = phases.lookup(mapping.lookup(&op));
-    if (failed(pass(*scratch, createAllocate())))
+    if (failed(pass(*scratch, createAllocate(allocate))))
       return failure();
     if (!kernelScratch) { // second runs are the same kernels and need the same scratch memory
       FailureOr<int64_t> most = scratchOf ? scratchOf(*scratch) : 0;
@@ -187,6 +189,8 @@ private:
   mt::ProgramOp program;
   const KernelScratch &scratchOf;
   int64_t limit, rows, microBatches; // rows: rows of a device at one time
+  ScheduleOptions schedule;
+  AllocateOptions allocate;
   std::optional<int64_t> kernelScratch;
   llvm::DenseSet<Operation *> chosen; // first runs
   SecondRuns second;                  // from results of the first run to results of the second run
@@ -208,7 +212,7 @@ struct Recompute : impl::RecomputeBase<Recompute> {
       return;
     int64_t rows = compilation.getShards() / microBatches * compilation.getShardRows();
     for (auto program : module.getOps<mt::ProgramOp>())
-      if (failed(ProgramRecompute(module, program, scratch, deviceMemory, rows, microBatches).run()))
+      if (failed(ProgramRecompute(module, program, scratch, deviceMemory, rows, microBatches, gpus).run()))
         return signalPassFailure();
   }
 

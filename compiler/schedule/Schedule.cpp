@@ -6,10 +6,12 @@
 // barrier separates two levels. So weight gradients run as early as possible, which ends the live ranges of activations
 // early. Three kinds of kernels move to a later level. Kernels that read only values that live through the whole step
 // (transposes of weights, Adam's scalars) move to the level before their first reader, or to the last level if there is
-// no reader, so that the step counter changes with the other variables. Kernels that run a second time (mt-recompute)
-// do the same, or they would save no memory. A kernel on which neither the next all-reduce nor a reader of the
-// all-reduce depends (a weight gradient) moves after that all-reduce, to the start of the next level, so that a device
-// has work while it waits. Kernels with a turn do not move, because a block of logits waits for them.
+// no reader, so that the step counter changes with the other variables. For GPUs, copies of variables in 16 bits stay
+// in the first level, where they are one launch: all of them live at the end of the forward pass in any case. Kernels
+// that run a second time (mt-recompute) do the same, or they would save no memory. A kernel on which neither the next
+// all-reduce nor a reader of the all-reduce depends (a weight gradient) moves after that all-reduce, to the start of
+// the next level, so that a device has work while it waits. Kernels with a turn do not move, because a block of logits
+// waits for them.
 //
 // The wait of a kernel is `all` if it depends on a kernel and one of the two writes memory that devices share, else
 // `device`, or `none` if earlier barriers order the two kernels already. An all-reduce is a barrier of all devices.
@@ -57,14 +59,23 @@ bool readsOnlyLasting(mt::KernelOp kernel) {
   });
 }
 
-void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
+// Whether the kernel only makes copies of variables in 16 bits.
+bool copiesInHalf(mt::KernelOp kernel) {
+  return kernel.getKind() == mt::KernelKind::elementwise && llvm::all_of(kernel.getResults(), [](Value result) {
+           return mt::isHalf(cast<RankedTensorType>(result.getType()).getElementType());
+         });
+}
+
+void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order, bool copiesFirst) {
   unsigned end = 1; // One past the last level: the level of values that no kernel reads.
   for (const Node &node : graph.nodes)
     end = std::max(end, node.level + 1);
   std::vector<unsigned> firstReader(graph.nodes.size(), end);
   for (unsigned node : llvm::reverse(order)) {
     Node &current = graph.nodes[node];
-    if (!current.isCollective() && (current.kernel().getRecomputed() || readsOnlyLasting(current.kernel())))
+    if (!current.isCollective() &&
+        (current.kernel().getRecomputed() ||
+         (readsOnlyLasting(current.kernel()) && !(copiesFirst && copiesInHalf(current.kernel())))))
       current.level = std::max(current.level, firstReader[node] - 1);
     for (unsigned before : current.before)
       firstReader[before] = std::min(firstReader[before], current.level);
@@ -149,6 +160,8 @@ void setWaits(Graph &graph, ArrayRef<unsigned> order) {
 }
 
 struct Schedule : impl::ScheduleBase<Schedule> {
+  using ScheduleBase::ScheduleBase;
+
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {
       FailureOr<Graph> graph = Graph::build(program);
@@ -156,7 +169,7 @@ struct Schedule : impl::ScheduleBase<Schedule> {
         return signalPassFailure();
       std::vector<unsigned> order;
       assignLevels(*graph, order);
-      sinkToFirstReader(*graph, order);
+      sinkToFirstReader(*graph, order, copiesFirst);
       sinkBehindAllReduces(*graph, order);
       moveToOrder(*graph, order);
       setWaits(*graph, order);

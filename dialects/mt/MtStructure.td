@@ -287,6 +287,19 @@ def RateOp : Mt_Op<"rate", [Mt_Reports]> {
   let assemblyFormat = "$value attr-dict";
 }
 
+// From `mt-differentiate` to `mt-precision`.
+def CompleteGradientOp : Mt_Op<"complete_gradient", [AllTypesMatch<["gradient", "value"]>]> {
+  let summary = "states that a value is the complete gradient of another, the sum of all its parts";
+  let description = [{
+    `mt.complete_gradient %g, %v : tensor<?x64xf32>`
+
+    `mt-differentiate` adds it to train_step for values with a batch axis, in plans of 16-bit types. `mt-precision`
+    rounds the gradient where it rounds the value (docs/precision.md), and erases the op.
+  }];
+  let arguments = (ins Mt_Float:$gradient, Mt_Float:$value);
+  let assemblyFormat = "$gradient `,` $value attr-dict `:` type($gradient)";
+}
+
 // Kernels, which `mt-fuse` creates and `mt-allocate` outlines.
 def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "a kernel: a group of ops that one launch computes";

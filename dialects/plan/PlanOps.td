@@ -183,9 +183,9 @@ def BufferOp : Plan_Op<"buffer"> {
 }
 def LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments]> {
   let summary = "a launch of a kernel";
-  let description = "`reads` and `writes` are the kernel's buffers. A launch of an elementwise kernel may have several "
-                    "segments: `counts` has the elements of each, and `reads` and `writes` list the buffers of one "
-                    "segment after the other.";
+  let description = "`reads` and `writes` are the kernel's buffers. A launch may have several segments: `counts` "
+                    "has the elements of each if the kernel is elementwise, else 0, and `reads` and `writes` list the "
+                    "buffers of one segment after the other.";
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<BufferType>:$reads, Variadic<BufferType>:$writes,
                    DenseI64ArrayAttr:$counts,
                        Plan_WaitAttr:$wait, UnitAttr:$share);

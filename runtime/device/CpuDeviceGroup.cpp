@@ -23,18 +23,21 @@ Portion portionOf(int64_t total, int index, int workers) {
   return {total * index / workers, total * (index + 1) / workers};
 }
 
-// Runs tiles [begin, end) of a launch of an Elementwise kernel. Tiles are numbered through all segments.
-void runSegments(const BoundStep &step, mt_kernel_params &params, Portion tiles) {
+// Runs tiles [begin, end) of a launch. Tiles are numbered through all segments. `each`: the tiles of a segment, if the
+// kernel is not Elementwise.
+void runSegments(const BoundStep &step, mt_kernel_params &params, int64_t each, Portion tiles) {
   for (uint32_t s = 0; s < step.segmentCount && tiles.end > 0; ++s) {
     const BoundSegment &segment = step.segments[s];
-    if (tiles.begin < segment.tiles) {
+    int64_t count = step.elementwise ? segment.tiles : each;
+    if (tiles.begin < count) {
       params.count = segment.count;
       reinterpret_cast<mt_kernel_fn>(step.kernel)(&params, segment.buffers, std::max<int64_t>(tiles.begin, 0),
-                                                  std::min(tiles.end, segment.tiles));
+                                                  std::min(tiles.end, count));
     }
-    tiles.begin -= segment.tiles;
-    tiles.end -= segment.tiles;
+    tiles.begin -= count;
+    tiles.end -= count;
   }
+  params.count = 0;
 }
 
 // Points the device's pointers at row `row` of the caller's tensors.
@@ -280,18 +283,14 @@ void CpuDeviceGroup::beginExchange(const OrderedStep &ordered, const BoundProgra
 
 void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
   counts_[worker.index].launches += worker.thread == 0;
-  int64_t tiles = step.elementwise ? step.elementTiles
-                                   : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) *
-                                         step.innerTiles;
+  int64_t each = step.elementwise ? 0
+                                  : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) *
+                                        step.innerTiles;
+  int64_t tiles = step.elementwise ? step.elementTiles : each * step.segmentCount;
   Portion portion = portionOf(tiles, worker.thread, pool_.threads());
   if (portion.begin == portion.end)
     return;
-  if (step.elementwise) {
-    runSegments(step, params, portion);
-    params.count = 0;
-  } else {
-    reinterpret_cast<mt_kernel_fn>(step.kernel)(&params, step.segments->buffers, portion.begin, portion.end);
-  }
+  runSegments(step, params, each, portion);
 }
 
 template <bool traced>

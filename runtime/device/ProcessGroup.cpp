@@ -255,12 +255,13 @@ bool ProcessGroup::leave() {
   return all;
 }
 
-Status ProcessGroup::agree(const std::string &lines, bool force, const std::function<void(const std::string &)> &warn) {
-  return compare(lines, force ? &warn : nullptr, "; --force ignores the difference");
+Status ProcessGroup::agree(const std::string &lines, const char *hint, bool force,
+                           const std::function<void(const std::string &)> &warn) {
+  return compare(lines, force ? &warn : nullptr, hint, MT_DEVICE);
 }
 
 Status ProcessGroup::compare(const std::string &lines, const std::function<void(const std::string &)> *warn,
-                             const char *hint) {
+                             const char *hint, mt_code code) {
   begin();
   for (Connection &connection : connections_) {
     std::unique_lock lock(mutex_);
@@ -277,7 +278,7 @@ Status ProcessGroup::compare(const std::string &lines, const std::function<void(
       continue;
     differs = title(connection.process) + " would compute other bits than process 0: " + differs;
     if (!warn)
-      return fail(differs + hint, MT_INVALID);
+      return fail(differs + hint, code);
     lock.unlock();
     (*warn)(differs);
   }

@@ -55,11 +55,12 @@ public:
   // process is lost, has ended with an error, or does not call it before the timeout. Nothing may follow.
   bool leave();
   // Compares lines "WHAT: VALUE" in all processes. Collective: all processes must call it the same number of times.
-  // MT_INVALID in all processes if a process has other lines; with `force` in process 0 the difference is only passed
-  // to `warn`. MT_LOST.
-  Status agree(const std::string &lines, bool force, const std::function<void(const std::string &)> &warn);
-  // The same for lines whose difference cannot be ignored.
-  Status agree(const std::string &lines) { return compare(lines, nullptr, ""); }
+  // MT_DEVICE in all processes if a process has other lines, with a message that ends with `hint`; with `force` in
+  // process 0 the difference is only passed to `warn`. MT_LOST.
+  Status agree(const std::string &lines, const char *hint, bool force,
+               const std::function<void(const std::string &)> &warn);
+  // The same for lines that do not tell of devices, and whose difference cannot be ignored: MT_INVALID.
+  Status agree(const std::string &lines) { return compare(lines, nullptr, "", MT_INVALID); }
   // Mark the begin and the end of a piece of collective work. All processes mark the same pieces; a piece may begin
   // before the one before it ends. Any thread may call these functions, which take no lock.
   void begin(uint64_t pieces = 1) { own_.begun.fetch_add(pieces, std::memory_order_relaxed); }
@@ -117,7 +118,8 @@ private:
   Status greet(Clock::time_point deadline, int &socket);
   std::string agreement() const;
   // `warn`: receives a difference, which is then ignored; null: a difference is an error that ends with `hint`.
-  Status compare(const std::string &lines, const std::function<void(const std::string &)> *warn, const char *hint);
+  Status compare(const std::string &lines, const std::function<void(const std::string &)> *warn, const char *hint,
+                 mt_code code);
   Status missing() const;
 
   // Heartbeat.cpp: the thread

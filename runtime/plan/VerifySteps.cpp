@@ -103,8 +103,10 @@ private:
     if (step.collective() != -1)
       return differs(place, "a launch without a collective", std::to_string(step.collective()));
     bool elementwise = kernel.kind() == KernelKind::Elementwise;
-    if (count(step.segments()) == 0 || (!elementwise && count(step.segments()) != 1))
-      return differs(place, elementwise ? "1 segment or more" : "1 segment", count(step.segments()));
+    bool called = kernel.gpu() && kernel.gpu()->call();
+    if (count(step.segments()) == 0 || (called && count(step.segments()) != 1))
+      return differs(place, called ? "1 segment of a kernel that a library may compute" : "1 segment or more",
+                     count(step.segments()));
     uint64_t tiles = 0;
     for (uint32_t s = 0; s < step.segments()->size(); ++s) {
       const Segment &segment = *step.segments()->Get(s);
@@ -115,7 +117,7 @@ private:
             segment.count() / kernel.elements_per_tile() + 1; // no overflow: fewer than 2^31 segments, each below 2^41
       if (Status status = arguments(kernel, segment, place); !status.ok())
         return status;
-      if (kernel.gpu() && kernel.gpu()->call())
+      if (called)
         if (Status status = checkCall(*kernel.gpu()->call(), program_, segment, place + ": library call"); !status.ok())
           return status;
     }

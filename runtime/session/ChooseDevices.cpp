@@ -317,7 +317,13 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, Se
 
   chosen.conditions = chosen.group->conditions() + "\nversion: " MT_VERSION;
   if (chosen.processGroup)
-    if (Status status = chosen.processGroup->agree(chosen.conditions, options.force != 0, warn); !status.ok())
+    if (Status status = chosen.processGroup->agree(
+            chosen.conditions,
+            chosen.spec.onGpus() ? "; give all processes GPUs of one model, one driver and the same libraries (or "
+                                   "--libraries off); --force goes on, to other bits"
+                                 : "; --force goes on, to other bits",
+            options.force != 0, warn);
+        !status.ok())
       return status;
 
   if (options.shard_optimizer && chosen.devices() > 1 && chosen.spec.onGpus())

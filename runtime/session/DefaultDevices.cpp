@@ -60,14 +60,17 @@ Work workOf(const fb::Kernel &kernel, const fb::Step &step, double rows) {
     segments += 1;
   }
   bool elementwise = kernel.elements_per_tile() > 0 && kernel.rows_per_tile() == 0;
-  double units = elementwise ? count : rows;
+  double units = elementwise ? count : segments * rows;
   Work work;
-  work.flops = static_cast<double>(kernel.flops_per_row()) * units + static_cast<double>(kernel.flops_fixed());
-  work.bytes = static_cast<double>(kernel.bytes_per_row()) * units + static_cast<double>(kernel.bytes_fixed());
+  work.flops =
+      static_cast<double>(kernel.flops_per_row()) * units + segments * static_cast<double>(kernel.flops_fixed());
+  work.bytes =
+      static_cast<double>(kernel.bytes_per_row()) * units + segments * static_cast<double>(kernel.bytes_fixed());
   if (elementwise)
     work.tiles = std::max(segments, count / static_cast<double>(kernel.elements_per_tile()));
-  else if (kernel.rows_per_tile())
-    work.tiles = std::max(1.0, rows / static_cast<double>(kernel.rows_per_tile()));
+  else
+    work.tiles =
+        segments * (kernel.rows_per_tile() ? std::max(1.0, rows / static_cast<double>(kernel.rows_per_tile())) : 1);
   work.tiles *= static_cast<double>(std::max<uint64_t>(kernel.inner_tiles(), 1));
   return work;
 }

@@ -120,7 +120,17 @@ Result cuDeviceGetName(char *name, int bytes, Device device) {
   if (simulator().fails("cuDeviceGetName"))
     return refused();
   contextOf(device, "cuDeviceGetName");
-  std::snprintf(name, static_cast<size_t>(bytes), "Simulated GPU");
+  const char *given = std::getenv("MTC_SIM_NAME");
+  std::snprintf(name, static_cast<size_t>(bytes), "%s", given ? given : "Simulated GPU");
+  return success;
+}
+
+// Processes of one host have the same GPUs.
+Result cuDeviceGetPCIBusId(char *id, int bytes, Device device) {
+  if (simulator().fails("cuDeviceGetPCIBusId"))
+    return refused();
+  contextOf(device, "cuDeviceGetPCIBusId");
+  std::snprintf(id, static_cast<size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(device));
   return success;
 }
 

@@ -7,6 +7,7 @@
 //
 //   MTC_SIM_DEVICES=N          GPUs (1)
 //   MTC_SIM_CAPABILITY=M.N     compute capability (0.0: takes code for "cuda:simulated")
+//   MTC_SIM_NAME=TEXT          name of the GPUs (Simulated GPU)
 //   MTC_SIM_MEMORY=BYTES       of each GPU (1 GiB)
 //   MTC_SIM_DRIVER=BYTES       that a context takes of each GPU (4 MiB); a graph that is ready takes 1 MiB of the first
 //   MTC_SIM_VERSION=N          of the driver (12040); cubins of a newer toolkit are refused

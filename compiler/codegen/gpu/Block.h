@@ -96,6 +96,9 @@ bool isWarpRows(mlir::plan::KernelOp op);
 // Number of columns, if a canonical rows kernel is a single loop over lines with sums of columns, so that a block
 // computes some columns of a row; else 0.
 int64_t columnsOf(mlir::plan::KernelOp op);
+// Whether the op takes the first pixel of a sample in memory, or converts it. Threads of a kernel with columnsOf do so
+// where they need it.
+bool isFirstPixel(mlir::Operation *op);
 // Number of columns of a block, and the grid of blocks of columns.
 int64_t columnsPerBlock(int64_t columns);
 GpuGrid columnGrid(mlir::plan::KernelOp op, int64_t columns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows kernels that are one loop with sums of columns: the channels of the pixels of one sample. A block has some
+// Rows kernels that are one loop with sums of columns: the channels of the pixels of one sample. The loop may read the
+// first pixel of the sample. A block has some
 // columns of a row, and a thread adjacent columns of some pixels.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/gpu/BlockRows.h"
@@ -11,6 +12,17 @@
 using namespace mlir;
 using namespace mtc;
 
+bool mtc::isFirstPixel(Operation *op) {
+  if (auto cast = dyn_cast_if_present<mt::CastOp>(op))
+    return isFirstPixel(cast.getOperand().getDefiningOp());
+  auto slice = dyn_cast_if_present<mt::SliceOp>(op);
+  if (!slice || !isa<BlockArgument>(resolve(slice.getOperand())) || !isSplit(slice.getResult()))
+    return false;
+  int64_t columns = innerCount(slice.getResult());
+  return columns == innerShape(slice.getOperand()).back() &&
+         llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; });
+}
+
 int64_t mtc::columnsOf(plan::KernelOp op) {
   SmallVector<Operation *> operations;
   for (Operation &inner : op.getBody().front().without_terminator()) {
@@ -19,7 +31,7 @@ int64_t mtc::columnsOf(plan::KernelOp op) {
         isa<mt::ConstantOp>(inner) || resolve(inner.getResult(0)) != inner.getResult(0) || periodOf(inner.getResult(0));
     if (!isSplit(inner.getResult(0)) && !isSpread)
       return 0;
-    if (isSplit(inner.getResult(0)))
+    if (isSplit(inner.getResult(0)) && !isFirstPixel(&inner))
       operations.push_back(&inner);
   }
   std::vector<RowStatement> steps = splitStatements(operations);

@@ -17,6 +17,9 @@ inline constexpr llvm::StringLiteral gpuDevice = "cuda";
 
 // Targets in CodegenOptions::gpus: kernels with mma, or (for tests) with wgmma, as code for the host.
 inline constexpr llvm::StringLiteral simulatedName = "simulated", simulatedWarpgroupsName = "simulated-wgmma";
+// A target without code: the plan has the grids of GPUs, for reports alone (benchmarks/gpu/account). No device takes
+// it.
+inline constexpr llvm::StringLiteral gridsName = "grids";
 // Compute capabilities for which code can be generated, lowest first: "sm_75" ... "sm_120".
 llvm::ArrayRef<llvm::StringRef> gpuArchitectures();
 

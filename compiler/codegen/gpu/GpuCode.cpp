@@ -161,6 +161,12 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
     Kernels lowered = std::make_shared<KernelModules>(lowerToSimulated(**kernels));
     tasks.push_back({[=](auto &pool) { return simulate(*lowered, pool); }});
   }
+  if (llvm::is_contained(options.gpus, gridsName))
+    tasks.push_back({[](auto &) -> llvm::Expected<Codes> {
+      constexpr StringLiteral text = "// no code";
+      return Codes{
+          TargetCode{targetName(gridsName), {gridsName.str()}, {text.begin(), text.end()}, gpuDevice.str(), {}, {}}};
+    }});
   return tasks;
 }
 

@@ -90,7 +90,10 @@ bool BlockRows::hasWork(const RowStatement &statement) {
 }
 
 LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
-  std::vector<RowStatement> statements = splitStatements(operations);
+  SmallVector<Operation *> inStatements(operations);
+  if (firstColumn)
+    llvm::erase_if(inStatements, isFirstPixel);
+  std::vector<RowStatement> statements = splitStatements(inStatements);
   if (store)
     direct = directResults(kernel, statements);
   if (kernel.kind == mt::KernelKind::rows)

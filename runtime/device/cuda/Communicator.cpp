@@ -64,12 +64,13 @@ LocalCommunicator::~LocalCommunicator() {
     (void)driver_.memFreeHost(memory);
 }
 
-Status LocalCommunicator::warmUp(bool, uint64_t bytes) {
-  for (int d = 0; d < group_.devices() && group_.devices() > 1 && !group_.peersReach() && bytes > 0; ++d) {
+Status LocalCommunicator::warmUp(bool, const std::vector<uint64_t> &bytes) {
+  for (int d = 0; d < group_.devices() && group_.devices() > 1 && !group_.peersReach() && !bytes.empty(); ++d) {
     void *memory = nullptr;
     if (!group_.makeCurrent(d))
       return group_.health();
-    if (Status status = good(driver_.memHostAlloc(&memory, bytes, hostPortable), d, "cannot pin the host's memory");
+    if (Status status =
+            good(driver_.memHostAlloc(&memory, bytes.back(), hostPortable), d, "cannot pin the host's memory");
         !status.ok())
       return status;
     onHost_.push_back(static_cast<std::byte *>(memory));

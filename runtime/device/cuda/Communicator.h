@@ -50,8 +50,9 @@ public:
     return {MT_INVALID, "expected a communicator that adds, found another"};
   }
 
-  // Must be called before the first recording. `adding`: allReduce() will be recorded; `bytes`: maximum size.
-  virtual Status warmUp(bool adding, uint64_t bytes) { return {}; }
+  // Must be called before the first recording. `adding`: allReduce() will be recorded; `bytes`: the sizes of the plan's
+  // all-reduces, each once, in ascending order.
+  virtual Status warmUp(bool adding, const std::vector<uint64_t> &bytes) { return {}; }
   // Mark the begin and the end of a launch of `runs` runs.
   virtual void begin(uint64_t runs) {}
   virtual void end(uint64_t runs) {}
@@ -65,7 +66,7 @@ class LocalCommunicator : public Communicator {
 public:
   explicit LocalCommunicator(CudaDevices &group) : group_(group), driver_(group.driver()) {}
   ~LocalCommunicator() override;
-  Status warmUp(bool adding, uint64_t bytes) override;
+  Status warmUp(bool adding, const std::vector<uint64_t> &bytes) override;
   Status gatherPartials(const Chunks &chunks) override;
   Status spreadResults(const Chunks &chunks) override;
   Status wait(Event event) override;

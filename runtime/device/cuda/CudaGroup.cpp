@@ -6,6 +6,7 @@
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace mtrun::cuda {
@@ -84,11 +85,13 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
   partialRoom_ = partialRoom(plan.tables());
   parts_.addsByCommunicator = plan.tables().fast() && parts_.communicator->adds() && sessionDevices_ > 1;
   measureDriver(plan);
-  uint64_t most = 0; // maximum bytes of an all-reduce
+  std::set<uint64_t> sizes; // of all-reduces
   for (const fb::Program *program : Each(plan.tables().programs()))
     for (const fb::Step *step : Each(program->steps()))
-      most = step->kernel() < 0 ? std::max(most, step->partial_bytes()) : most;
-  if (Status status = parts_.communicator->warmUp(parts_.addsByCommunicator, most); !status.ok())
+      if (step->kernel() < 0 && step->partial_bytes() > 0)
+        sizes.insert(step->partial_bytes());
+  if (Status status = parts_.communicator->warmUp(parts_.addsByCommunicator, {sizes.begin(), sizes.end()});
+      !status.ok())
     return status;
   return parts_.libraries->choose(plan, gpus_, options_);
 }

@@ -57,6 +57,7 @@ inline constexpr int oldestDriver = 11040;
   X(deviceGet, cuDeviceGet, (Device * device, int ordinal))                                                            \
   X(deviceGetName, cuDeviceGetName, (char *name, int bytes, Device device))                                            \
   X(deviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, Device device))                              \
+  X(deviceGetPciBusId, cuDeviceGetPCIBusId, (char *id, int bytes, Device device))                                      \
   X(deviceTotalMem, cuDeviceTotalMem_v2, (size_t *bytes, Device device))                                               \
   X(deviceCanAccessPeer, cuDeviceCanAccessPeer, (int *can, Device device, Device peer))                                \
   X(primaryCtxRetain, cuDevicePrimaryCtxRetain, (Context * context, Device device))                                    \

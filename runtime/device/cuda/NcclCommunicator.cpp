@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/NcclCommunicator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -97,7 +98,31 @@ static std::string hostName() {
   return name;
 }
 
+// NCCL refuses two processes on one GPU, and halves of one, as an invalid use without a name. Its own rule compares the
+// host and the bus, too.
+Status NcclCommunicator::expectOwnGpu() {
+  const Gpu &gpu = *group_.device(0).gpu;
+  char bus[32] = "";
+  if (Result result = group_.driver().deviceGetPciBusId(bus, sizeof bus, gpu.device); result != success)
+    return failure(group_.driver(), result, gpu.title() + ": cannot ask where it is");
+  std::vector<std::string> all;
+  if (Status status = peers_.gather(hostName() + " " + bus, all); !status.ok())
+    return status;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (size_t first = static_cast<size_t>(std::find(all.begin(), all.end(), all[i]) - all.begin()); first < i) {
+      std::string device = "cuda:" + std::to_string(gpu.ordinal);
+      return peers_.lose("expected a GPU of its own for each process, found " +
+                             std::string(all[i], all[i].rfind(' ') + 1) + " in " +
+                             peers_.title(static_cast<int>(first)) + " and in " + peers_.title(static_cast<int>(i)) +
+                             "; several devices on one GPU are one process: --devices '" + device + "*2' --processes 1",
+                         MT_INVALID);
+    }
+  return {};
+}
+
 Status NcclCommunicator::connect() {
+  if (Status status = expectOwnGpu(); !status.ok())
+    return status;
   std::string host = hostName();
   if (Status status = peers_.broadcast(host); !status.ok())
     return status;
@@ -123,22 +148,26 @@ Status NcclCommunicator::connect() {
   return status;
 }
 
-// NCCL connects two devices at their first exchange, which must not be recorded.
-Status NcclCommunicator::warmUp(bool adding, uint64_t) {
+// NCCL connects two devices at their first exchange, which must not be recorded. Which algorithm an all-reduce of NCCL
+// has depends on its size, and each algorithm connects at its first use.
+Status NcclCommunicator::warmUp(bool adding, const std::vector<uint64_t> &bytes) {
   const Driver &driver = group_.driver();
   auto devices = static_cast<size_t>(peers_.processes());
   Stream links = group_.device(0).links;
   std::string title = group_.device(0).gpu->title();
   if (!group_.makeCurrent(0))
     return group_.health();
-  if (Result result = driver.memAlloc(&first_, devices * sizeof(float)); result != success)
-    return failure(driver, result, title + ": cannot take a few bytes of its memory");
-  Result result = driver.memsetD8Async(first_, 0, devices * sizeof(float), links);
+  uint64_t room = std::max<uint64_t>(devices * sizeof(float), adding && !bytes.empty() ? bytes.back() : 0);
+  if (Result result = driver.memAlloc(&first_, room); result != success)
+    return failure(driver, result, title + ": cannot take " + std::to_string(room) + " bytes of its memory");
+  Result result = driver.memsetD8Async(first_, 0, room, links);
   Status status = result == success ? Status() : failure(driver, result, title + ": cannot fill its memory");
   if (status.ok())
-    status = within("cannot connect the processes", [=, this] {
+    status = within("cannot connect the processes", [=, this, bytes = bytes] {
       auto *floats = reinterpret_cast<float *>(first_);
-      NcclResult added = adding ? nccl_.allReduce(floats, floats, 1, ncclF32, ncclAdd, comm_, links) : ncclOk;
+      NcclResult added = ncclOk;
+      for (size_t i = 0; adding && i < bytes.size() && added == ncclOk; ++i)
+        added = nccl_.allReduce(floats, floats, bytes[i] / sizeof(float), ncclF32, ncclAdd, comm_, links);
       return added != ncclOk ? added
                              : exchange([&](int) { return Floats{floats + peers_.process(), 1}; },
                                         [&](int peer) { return Floats{floats + peer, 1}; });
@@ -150,9 +179,11 @@ Status NcclCommunicator::warmUp(bool adding, uint64_t) {
   peers_.begin();
   if (status.ok())
     status = wait(event);
-  if (status.ok())
-    peers_.end();
-  return status;
+  if (!status.ok())
+    return status;
+  peers_.end();
+  Result freed = driver.memFree(std::exchange(first_, 0));
+  return freed == success ? Status() : failure(driver, freed, title + ": cannot give back its memory");
 }
 
 // Groups calls into one NCCL operation.

@@ -25,7 +25,7 @@ public:
   Status spreadResults(const Chunks &chunks) override;
   bool adds() const override { return true; }
   Status allReduce(const Chunks &chunks) override;
-  Status warmUp(bool adding, uint64_t bytes) override;
+  Status warmUp(bool adding, const std::vector<uint64_t> &bytes) override;
   void begin(uint64_t runs) override { peers_.begin(runs); }
   void end(uint64_t runs) override { peers_.end(runs); }
   Status wait(Event event) override;
@@ -33,6 +33,8 @@ public:
 private:
   NcclCommunicator(CudaDevices &group, ProcessGroup &peers, const Nccl &nccl)
       : group_(group), peers_(peers), nccl_(nccl) {}
+  // MT_INVALID in all processes if two of them have one GPU.
+  Status expectOwnGpu();
   Status connect();
   // Runs `calls` in a separate thread, which may stay blocked in NCCL if a process is lost.
   Status within(const char *what, std::function<NcclResult()> calls);

@@ -207,7 +207,7 @@ const Case cases[] = {
     {"step 0: expected a kernel below 11, found 11", [](fb::PlanT &p) { train(p).steps[0]->kernel = 11; }},
     {"step 0: expected a launch without a collective, found 0",
      [](fb::PlanT &p) { train(p).steps[0]->collective = 0; }},
-    {"step 0: expected 1 segment, found 0", [](fb::PlanT &p) { train(p).steps[0]->segments.clear(); }},
+    {"step 0: expected 1 segment or more, found 0", [](fb::PlanT &p) { train(p).steps[0]->segments.clear(); }},
     {"step 0: expected buffers below", [](fb::PlanT &p) { train(p).steps[0]->segments[0]->buffers[2] = 1000; }},
     {"step 0: expected a kind of wait", [](fb::PlanT &p) { train(p).steps[0]->wait = fb::Wait(3); }},
     {"step 6: expected segments of at most 2^40 elements",

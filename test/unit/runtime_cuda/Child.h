@@ -16,6 +16,9 @@ namespace mtrun::test {
 
 using Settings = std::vector<std::pair<const char *, std::string>>;
 
+// Code for MTC_SIM_PTX.
+inline const std::string simulatedCode = MTC_BINARY_DIR "/test/unit/runtime/gpu_kernels.so";
+
 // A child that runs.
 struct Child {
   pid_t process = -1;

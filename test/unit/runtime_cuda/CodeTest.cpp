@@ -15,8 +15,6 @@ namespace {
 
 namespace fb = ::mt::plan;
 
-const std::string simulatedCode = MTC_BINARY_DIR "/test/unit/runtime/gpu_kernels.so";
-
 // With code for "cuda:sm_90", as ptxas of CUDA 13.0 leaves its notes in it, and with PTX text.
 std::unique_ptr<Plan> planWithCubin(const TestPlanShape &given) {
   TestPlanShape shape = given;

@@ -36,6 +36,17 @@ public:
     fast_ = true;
     return *this;
   }
+  // The plan has PTX, for real GPUs.
+  Together &ptx() {
+    ptx_ = true;
+    return *this;
+  }
+  // The list of GPUs of process `of`.
+  Together &gpus(int of, const std::string &list) {
+    elsewhere_ = of;
+    gpus_ = list;
+    return *this;
+  }
 
   std::vector<std::string> run(const std::function<Status(Session &, int)> &body) {
     std::vector<Child> children;
@@ -59,8 +70,9 @@ private:
     TestPlanShape own = shape;
     if (process == differing_)
       own.shards = shards_;
+    own.ptx = ptx_;
     Loaded loaded(own, [this](mt::plan::PlanT &plan) { plan.fast = fast_; });
-    std::string devices = "cuda:0-" + std::to_string(n_ - 1);
+    std::string devices = process == elsewhere_ ? gpus_ : "cuda:0-" + std::to_string(n_ - 1);
     mtrun_options options = mtrun_options_init();
     options.devices = devices.c_str();
     options.processes = n_;
@@ -73,9 +85,10 @@ private:
     return body(*session, process);
   }
 
-  int n_, differing_ = -1;
+  int n_, differing_ = -1, elsewhere_ = -1;
+  std::string gpus_;
   uint64_t shards_ = 0;
-  bool fast_ = false;
+  bool fast_ = false, ptx_ = false;
   double timeout_;
   std::string rendezvous_;
   std::vector<std::pair<int, Settings::value_type>> settings_;
@@ -193,6 +206,40 @@ TEST(Processes, OneThatIsMissingIsNamed) {
 TEST(Processes, PlansMustBeOne) {
   for (const std::string &outcome : Together(2).shards(1, 4).run(trainAsExpected))
     expectPart(outcome, "1: process 1 (cuda:1): expected plan: ", ", found plan: ");
+}
+
+// What would change the bits of one process alone ends all of them, and each says what differs.
+TEST(Processes, TheyComputeTheSameBits) {
+  auto differing = [](const char *name, const char *value) {
+    return Together(2)
+        .ptx()
+        .with(-1, "MTC_SIM_PTX", simulatedCode)
+        .with(0, "MTC_SIM_CAPABILITY", "9.0")
+        .with(1, "MTC_SIM_CAPABILITY", name == std::string("MTC_SIM_CAPABILITY") ? value : "9.0")
+        .with(1, name, value)
+        .run(trainAsExpected);
+  };
+  for (auto [name, value, part] :
+       {std::tuple("MTC_SIM_CAPABILITY", "8.0", "compute capability: 9.0, found compute capability: 8.0"),
+        std::tuple("MTC_SIM_NAME", "Other GPU", "GPU: Simulated GPU, found GPU: Other GPU"),
+        std::tuple("MTC_SIM_VERSION", "13000", "driver: 12040, found driver: 13000")})
+    for (const std::string &outcome : differing(name, value)) {
+      expectPart(outcome, "5: process 1 (cuda:1) would compute other bits than process 0: expected ", part);
+      expectPart(outcome, "5: ", "one driver and the same libraries (or --libraries off); --force goes on");
+    }
+}
+
+TEST(Processes, EachHasAGpuOfItsOwn) {
+  std::vector<std::string> outcomes = Together(2).gpus(1, "cuda:1,0").run(trainAsExpected);
+  for (const std::string &outcome : outcomes)
+    expectPart(outcome,
+               "1: expected a GPU of its own for each process, found 0000:00:00.0 in process 0 (cuda:0) and "
+               "in process 1 (cuda:0)",
+               "several devices on one GPU are one process: --devices 'cuda:0*2' --processes 1");
+  // Of another host, it is another GPU.
+  for (const std::string &outcome :
+       Together(2).gpus(1, "cuda:1,0").with(1, "NCCL_HOSTID", "another").run(trainAsExpected))
+    EXPECT_EQ(outcome, "0");
 }
 
 TEST(Processes, NoNccl) {
