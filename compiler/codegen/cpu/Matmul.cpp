@@ -15,7 +15,7 @@ using namespace mtc;
 // Largest number of floats of a panel of the right side that is packed as a whole: 64 KiB of the L2 cache.
 static constexpr int64_t maxPackedFloats = 2 * panelFloats;
 
-// Number of rows of the left side that are converted to f32 at a time.
+// Number of rows of the left side that are copied at a time, if it is converted.
 static constexpr int64_t extendedRows = 64;
 
 namespace {
@@ -29,6 +29,7 @@ private:
   Emitter &emit;
   mt::MatmulOp product;
   int64_t depth = 0, columns = 0;
+  Terms terms = Terms::single;
   bool transposed = false; // the right side is stored transposed
   Value right;             // the right side, from the first element of its part of a matrix on
   int64_t rightStride = 0; // stride of the matrix' rows, in elements
@@ -105,28 +106,31 @@ void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value p
     return emit.address(emit.address(right, element, emit.mul(row, rightStride)), element, index);
   };
   if (transposed)
-    return emitPackTransposed(emit, panel, at(column, k), rightStride, part, packed, /*toStride=*/1, element);
-  emitPack(emit, panel, at(k, column), rightStride, part, packed, element);
+    return emitPackTransposed(emit, panel, at(column, k), rightStride, part, packed, /*toStride=*/1, element, terms);
+  emitPack(emit, panel, at(k, column), rightStride, part, packed, element, terms);
 }
 
 // Emits rows [from, to) of one panel of columns. A small panel is packed once, a large panel again for each block of
 // rows.
 void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   Type f32 = emit.getF32Type();
-  int64_t padded = (depth + lanes - 1) / lanes * lanes;
+  int64_t units = unitsOf(terms, depth), padded = (units + lanes - 1) / lanes * lanes,
+          partTerms = panel.depth() * termsOfUnit(terms);
   bool once = padded * panel.width() <= maxPackedFloats;
   Value packed = emit.array(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
   Value sums = emit.array(f32, panelFloats);
   Type element = elementOf(product.getLhs());
-  // number of rows of a block; for a left side of 16 bits, a block is converted to f32
-  int64_t most = Emitter::isHalf(element) ? std::min(panel.depth(), extendedRows) : panel.depth();
+  // A left side of 16 bits is converted, a block of rows at a time, unless its terms lie in pairs.
+  bool converts = Emitter::isHalf(element) && !(terms == Terms::pairs && depth % 2 == 0);
+  int64_t most = converts ? std::min(panel.depth(), extendedRows) : panel.depth();
   int64_t extendedStride = std::min(panel.depth(), padded);
-  Value extended = Emitter::isHalf(element) ? emit.array(f32, most * extendedStride) : Value();
+  Value extended = converts ? emit.array(f32, most * extendedStride) : Value();
   Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
   auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value packed)> body) {
-    emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
-      Value part = emit.min(emit.integer(panel.depth()), emit.sub(emit.integer(depth), k));
-      body(k, part, once ? emit.address(packed, f32, emit.mul(k, panel.width())) : packed);
+    emit.loop(emit.integer(0), emit.integer(depth), partTerms, [&](Value k) {
+      Value part = emit.min(emit.integer(partTerms), emit.sub(emit.integer(depth), k));
+      Value row = unitsOf(emit, terms, k);
+      body(k, part, once ? emit.address(packed, f32, emit.mul(row, panel.width())) : packed);
     });
   };
   auto packPart = [&](Value k, Value part, Value packed) { pack(column, panel, k, part, packed); };
@@ -140,13 +144,14 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
       if (!once)
         packPart(k, part, packed);
       Value start = emit.address(emit.address(a, element, emit.mul(row, depth)), element, k),
-            stride = emit.integer(depth);
+            stride = emit.integer(units);
       if (extended) {
-        emitExtend(emit, element, start, depth, extended, extendedStride, count, part);
+        emitExtend(emit, element, start, depth, extended, extendedStride, count, part, terms);
         start = extended;
         stride = emit.integer(extendedStride);
       }
-      emitProduct(emit, Layout::rows, panel, start, stride, packed, part, sums, count);
+      emitProduct(emit, Layout::rows, panel, start, stride, packed, unitsOf(emit, terms, part), sums, count,
+                  Sums::there, terms);
     });
     emitEpilogue(column, panel, row, sums, count);
   });
@@ -156,6 +161,7 @@ LogicalResult MatmulEmitter::run() {
   product = cast<mt::MatmulOp>(mt::productOf(kernel.body()));
   Value left = product.getLhs();
   depth = tensorOf(left).getShape().back();
+  terms = termsOf(emit, elementOf(left), elementOf(product.getRhs()));
   transposed = product.getTransposeB();
   columns = tensorOf(product.getRhs()).getDimSize(transposed ? 0 : 1);
   for (int64_t i = 0, e = kernel.body().getNumArguments(); i < e; ++i)

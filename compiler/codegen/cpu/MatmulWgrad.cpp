@@ -4,7 +4,8 @@
 // full shards as fit, and each tile of the result sums these shards in registers; its stack of left siblings stays in
 // memory for the next part. If N is small, the transposed result is computed, with vectors along M, and transposed when
 // it is stored; the chain of an element is the same. Samples of several rows are treated as that many samples, in
-// order.
+// order. The terms of a product of bf16 operands are pairs of samples of a shard (Terms.h); both sides are packed as
+// such.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
@@ -41,10 +42,12 @@ public:
   TreeEmitter(Kernel &kernel, Side left, Side right, Position position, int64_t height, int64_t columns, int64_t lines,
               bool transposed)
       : kernel(kernel), emit(kernel.emit), shards(shardsOf(kernel)), left(left.buffer), right(right.buffer),
-        leftElement(left.element), rightElement(right.element), leftStride(left.stride), rightStride(right.stride),
+        leftElement(left.element), rightElement(right.element),
+        terms(termsOf(kernel.emit, left.element, right.element)), leftStride(left.stride), rightStride(right.stride),
         result(kernel.resultBuffer(0)), resultStride(position.stride), shardRows(kernel.shardRows * lines),
         height(height), columns(columns), transposed(transposed),
-        blockRows(kernel.fast || shardRows > packedSamples ? longBlock : shortBlock) {
+        samplesAtOnce(packedSamples * termsOfUnit(terms)),
+        blockRows(kernel.fast || shardRows > samplesAtOnce ? longBlock : shortBlock) {
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
     if (position.first)
@@ -58,6 +61,7 @@ private:
   Shards shards;
   Value left, right; // buffers
   Type leftElement, rightElement;
+  Terms terms;
   int64_t leftStride, rightStride;
   Value result;
   int64_t resultStride;
@@ -65,11 +69,19 @@ private:
   int64_t shardRows;
   int64_t height, columns; // of the computed matrix
   bool transposed;         // the result is the transposed computed matrix
+  int64_t samplesAtOnce; // of a packed panel
   int64_t blockRows;
 
+  // Whether no pair of adjacent samples has samples of two shards, wherever a shard starts.
+  bool hasPairsOfShards() const { return kernel.fast || terms == Terms::single || shardRows % 2 == 0; }
+  // Packed rows of a shard, and of `samples` samples of which the first one starts a shard.
+  int64_t shardUnits() const { return unitsOf(terms, shardRows); }
+  Value unitsOfSamples(Value samples);
+  void forShards(Value samples, llvm::function_ref<void(Value first, Value count, Value unit)> body);
   std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
   int64_t innerLevels() const;
   int64_t allSamples() const { return shardRows << (shards.levels - 1); }
+  int64_t allUnits() const { return shardUnits() << (shards.levels - 1); }
   bool isSmall() const;
   void emitPanel(Value column, Panel panel, Value row, Value count);
   void emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step);
@@ -122,11 +134,13 @@ static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value
 }
 
 // The function for tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
-// stack, to, step, tiles). It sums shards [first, first + count) of `all` shards, each of `size` samples; the last one
-// may be shorter. `stride` and `step` are the strides of the rows of a and of the result, in floats. Nodes up to
+// stack, to, step, tiles). It sums shards [first, first + count) of `all` shards, each of `size` samples, floats or
+// pairs; the last one may be shorter. `stride` and `step` are the strides of the rows of a and of the result, in floats. Nodes up to
 // `inner` levels above the shards stay in registers; `first` is a multiple of their number of shards.
-static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner) {
-  std::string name = llvm::formatv("tree_{0}x{1}_{2}_{3}", rows, vectors, levels, inner);
+static LLVM::LLVMFuncOp treeFunction(Emitter &emit, Terms terms, int64_t rows, int64_t vectors, int64_t levels,
+                                     int64_t inner) {
+  std::string name = llvm::formatv("tree_{0}x{1}_{2}_{3}{4}", rows, vectors, levels, inner,
+                                   terms == Terms::swapped ? "_swapped" : suffixOf(terms));
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
@@ -144,10 +158,14 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
       Emitter::Values zeros(rows * vectors, emit.zeros(emit.vectorOf(f32)));
       auto add = [&](Value sample, ValueRange sums) {
         Value left = emit.address(a, f32, emit.mul(sample, stride));
-        return emitOuterProduct(emit, left, emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors,
-                                sums);
+        return emitOuterProduct(emit, terms, left, emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows,
+                                vectors, sums);
       };
-      auto shard = [&](Value from, Value end) { return emit.loop(from, end, 1, zeros, add); };
+      auto shard = [&](Value from, Value end) {
+        Emitter::Values sums;
+        emitChains(emit, terms, [&] { sums = emit.loop(from, end, 1, zeros, add); });
+        return sums;
+      };
       auto node = [&](Value from, Value end) { return emitNode(emit, inner, size, from, end, shard); };
       emitTree(emit, nodes, first, all, stack, rows * vectors, node,
                [&](ValueRange root) { storeTile(emit, root, to, step, vectors); });
@@ -155,9 +173,30 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
   });
 }
 
+Value TreeEmitter::unitsOfSamples(Value samples) {
+  if (hasPairsOfShards())
+    return unitsOf(emit, terms, samples);
+  Value size = emit.integer(shardRows), whole = emit.mul(emit.div(samples, size), shardUnits());
+  return emit.add(whole, unitsOf(emit, terms, emit.rem(samples, size)));
+}
+
+// Calls `body` for parts of `samples` samples that have no pair of samples of two shards, with the first sample, the
+// number of samples and the first packed row of each.
+void TreeEmitter::forShards(Value samples, llvm::function_ref<void(Value, Value, Value)> body) {
+  Value none = emit.integer(0);
+  if (hasPairsOfShards())
+    return body(none, samples, none);
+  emit.loop(none, samples, shardRows, [&](Value first) {
+    body(first, emit.min(emit.integer(shardRows), emit.sub(samples, first)), unitsOfSamples(first));
+  });
+}
+
 void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Value packed) {
-  Value b = emit.address(emit.address(right, rightElement, emit.mul(sample, rightStride)), rightElement, column);
-  emitPack(emit, panel, b, rightStride, part, packed, rightElement);
+  forShards(part, [&](Value first, Value count, Value unit) {
+    Value b = emit.address(right, rightElement, emit.mul(emit.add(sample, first), rightStride));
+    emitPack(emit, panel, emit.address(b, rightElement, column), rightStride, count,
+             emit.address(packed, emit.getF32Type(), emit.mul(unit, panel.width())), rightElement, terms);
+  });
 }
 
 // Address of `count` rows from `row` on of the left side, for `part` samples, and the stride of samples in floats. If
@@ -173,6 +212,14 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
     return {a, emit.integer(leftStride)};
   if (!copied)
     copied = emit.array(f32, packedSamples * blockRows);
+  std::pair<Value, Value> block = {copied, emit.integer(blockRows)};
+  if (terms != Terms::single) {
+    forShards(part, [&](Value first, Value samples, Value unit) {
+      packRows(emit, terms, TermSide::left, emit.address(a, element, emit.mul(first, leftStride)), leftStride, samples,
+               count, emit.address(copied, f32, emit.mul(unit, blockRows)), blockRows);
+    });
+    return block;
+  }
   Value whole = emit.mul(emit.div(count, emit.integer(lanes)), lanes), rest = emit.maskBelow(emit.sub(count, whole));
   emit.loop(emit.integer(0), part, 1, [&](Value i) {
     Value from = emit.address(a, element, emit.mul(i, leftStride)),
@@ -185,18 +232,20 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
                       rest);
     });
   });
-  return {copied, emit.integer(blockRows)};
+  return block;
 }
 
 // Number of tree levels whose sums stay in registers: one, a pair of shards, if two shards fit in a packed panel. Two
-// levels would halve the rows of a tile.
+// levels would halve the rows of a tile. Swapped terms are added in a mode of the CPU that LLVM does not know, so their
+// sums are added from memory.
 int64_t TreeEmitter::innerLevels() const {
-  return !kernel.fast && emit.vectors.isWide() && shardRows < longShard ? 1 : 0;
+  return !kernel.fast && emit.vectors.isWide() && terms != Terms::swapped && shardRows < longShard ? 1 : 0;
 }
 
 // Whether all samples of the tree fit in a packed panel, so that their products are unrolled.
 bool TreeEmitter::isSmall() const {
-  return !kernel.fast && emit.vectors.isWide() && shards.levels > 1 && allSamples() <= packedSamples;
+  return !kernel.fast && emit.vectors.isWide() && terms != Terms::swapped && shards.levels > 1 &&
+         allUnits() <= packedSamples;
 }
 
 // Does the same as emitParts, for a batch without missing samples for whose tree isSmall() holds.
@@ -208,7 +257,7 @@ void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, V
   int64_t height = shards.levels - 1, most = emit.vectors.tileRows(panel.vectors, 2);
   Value slots = emit.array(f32, height * most * panel.width());
   forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-    emit.call(wholeTreeFunction(emit, rows, panel.vectors, height, shardRows),
+    emit.call(wholeTreeFunction(emit, terms, rows, panel.vectors, height, shardUnits()),
               {emit.address(a, f32, tile), stride, packed, emit.address(target, f32, emit.mul(tile, step)), step, tiles,
                slots});
   });
@@ -222,8 +271,9 @@ void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, V
   Value stack = emit.array(f32, blockRows * panel.width() * shards.levels);
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
   // In fast mode the single shard fits.
-  int64_t group = kernel.fast ? 1 : packedSamples / shardRows / unit * unit;
+  int64_t group = kernel.fast ? 1 : packedSamples / shardUnits() / unit * unit;
   int64_t most = emit.vectors.tileRows(panel.vectors, inner + 1);
+  Value size = kernel.fast ? unitsOf(emit, terms, shards.size) : emit.integer(shardUnits());
   emit.loop(emit.integer(0), shards.count, group, [&](Value first) {
     Value sample = emit.mul(first, shards.size);
     Value part = emit.min(emit.mul(shards.size, group), emit.sub(shards.rows, sample));
@@ -231,8 +281,8 @@ void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, V
     pack(panel, column, sample, part, packed);
     auto [a, stride] = leftBlock(sample, part, row, count);
     forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-      emit.call(treeFunction(emit, rows, panel.vectors, shards.levels, inner),
-                {emit.address(a, f32, tile), stride, packed, part, shards.size, mine, first, shards.count,
+      emit.call(treeFunction(emit, terms, rows, panel.vectors, shards.levels, inner),
+                {emit.address(a, f32, tile), stride, packed, unitsOfSamples(part), size, mine, first, shards.count,
                  emit.address(stack, f32, emit.mul(tile, panel.width() * shards.levels)),
                  emit.address(target, f32, emit.mul(tile, step)), step, tiles});
     });
@@ -250,15 +300,16 @@ void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value cou
   auto shard = [&](Value first, Value end) {
     forVectors(emit, panel, count,
                [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
-    emit.loop(first, end, packedSamples, [&](Value sample) {
-      Value part = emit.min(emit.integer(packedSamples), emit.sub(end, sample));
+    emit.loop(first, end, samplesAtOnce, [&](Value sample) {
+      Value part = emit.min(emit.integer(samplesAtOnce), emit.sub(end, sample));
       pack(panel, column, sample, part, packed);
       Value a, stride = emit.integer(leftStride);
       if (Emitter::isHalf(leftElement))
         std::tie(a, stride) = leftBlock(sample, part, row, count);
       else
         a = emit.address(emit.address(left, f32, emit.mul(sample, leftStride)), f32, row);
-      emitProduct(emit, Layout::columns, panel, a, stride, packed, part, sums, count);
+      emitProduct(emit, Layout::columns, panel, a, stride, packed, unitsOf(emit, terms, part), sums, count, Sums::there,
+                  terms);
     });
   };
   auto combine = [&](Value level) {
@@ -304,8 +355,8 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
     store(column, panel, row, sums, count);
   };
   if (!kernel.fast)
-    return shardRows <= packedSamples ? parts() : longShards();
-  emit.when(emit.less(shards.rows, emit.integer(packedSamples + 1)), parts, longShards);
+    return shardRows <= samplesAtOnce ? parts() : longShards();
+  emit.when(emit.less(shards.rows, emit.integer(samplesAtOnce + 1)), parts, longShards);
 }
 
 // Tiles of the grid are numbered along the rows of the result. A thread's tiles are the rest of a row of tiles, full
