@@ -6,6 +6,9 @@
 // transposed: for each row of taps (filters, positions) times (positions, taps of the row x channels). If a unit has
 // one tap, only the positions whose tap is inside the image are visited, without a copy with a halo of zeros. In a rows
 // kernel there is no tree: the result is the gradient of each sample.
+//
+// The terms of a product of bf16 operands (Terms.h) are a position in two samples of a shard: a block is one of both
+// samples, whose pixels and gradients are stored as pairs. Swapped terms have a halo buffer for each of the two samples.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/ConvUnits.h"
@@ -31,7 +34,8 @@ public:
   struct Pointers {
     Value source, gradient, result;
   };
-  KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Pointers &pointers);
+  KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Pointers &pointers,
+                        Terms terms = Terms::single);
   void run();
   void runSample();
 
@@ -41,6 +45,7 @@ private:
   Product product;
   const Residue &residue;
   Type element; // of the gradient
+  Terms terms;
   bool transposed, direct;
   int64_t height; // rows of the result per group
   std::vector<RowUnit> units;
@@ -56,11 +61,18 @@ private:
     Value sums;
     Value packed; // the gradient at the positions of a block; null: it is read in place
     Value start;  // first sample of the shard
+    Value alone;  // whether a sample has no second one, for terms other than single
   };
   void forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body);
   void emitBundle(const Part &part, const Shards &shards);
   void emitSample(const Part &part, Value sample);
   void emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column, int64_t columns);
+  int64_t haloFloats() const;
+  int64_t gradientFloats() const { return blockPositions * product.result.channels; }
+  void fillPairs(const Part &part, Value a, Value channel, Value row, Value rows, int64_t column, int64_t columns);
+  Value pairTable(const Part &part, ArrayRef<int64_t> offsets, int64_t distance);
+  void emitPairs(const Part &part, Value a, Value b, ArrayRef<int64_t> offsets, Value depth, Value fresh);
+  void packPairs(const Part &part, Value b, Value depth);
   // Data of a block whose units have one tap each: the rows of positions of one sample, and tables over the columns of
   // the taps.
   struct Inside {
@@ -75,9 +87,10 @@ private:
 };
 } // namespace
 
-KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Pointers &pointers)
+KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Pointers &pointers,
+                                             Terms given)
     : kernel(kernel), emit(kernel.emit), product(kernelProduct(op)), residue(product.residues.front()),
-      element(elementOf(op.getGradient())), transposed(isTransposed(product)), direct(isDirect(product)),
+      element(elementOf(op.getGradient())), terms(product.depthwise ? Terms::single : given), transposed(isTransposed(product)), direct(isDirect(product)),
       height(transposed ? residue.taps.size() / residue.tapColumns() * product.result.channels
                         : residue.taps.size() * product.tapDepth()),
       units(unitsOf(product)), source(pointers.source), gradient(pointers.gradient), result(pointers.result) {
@@ -115,6 +128,9 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   if (direct) {
     a = emit.address(emit.address(a, f32, emit.mul(row, residue.rowStep * image.columns * image.channels)), f32,
                      channel, column.known * residue.columnStep * image.channels);
+  } else if (terms != Terms::single) {
+    fillPairs(part, a, channel, row, rows, column.known, columns);
+    a = haloBuffer;
   } else if (product.needsHaloBuffer(residue)) {
     fillHaloBuffer(emit, product, residue, a, channel, row, column.known, rows, columns, haloBuffer);
     a = haloBuffer;
@@ -130,7 +146,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   for (int64_t i = 0; i < product.blockOf(residue).rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
       offsets.push_back((i * residue.rowStep * line + j * residue.columnStep) * pixel);
-  Value table = emitTable(emit, offsets), depth = emit.mul(rows, columns);
+  Value depth = emit.mul(rows, columns);
   int64_t filters = product.result.channels;
   // The sums of a shard start at its first position.
   Value before = emit.add(emit.add(emit.sub(sample, part.start), row), column.value),
@@ -138,6 +154,9 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   Value pixels =
       emit.add(emit.mul(emit.add(emit.mul(sample, product.result.rows), row), product.result.columns), column.value);
   Value b = emit.address(gradient, element, emit.mul(pixels, filters));
+  if (terms != Terms::single)
+    return emitPairs(part, a, b, offsets, depth, fresh);
+  Value table = emitTable(emit, offsets);
   Type from = part.packed ? element : f32;
   if (!part.packed && Emitter::isHalf(element)) {
     // The positions of a block are contiguous.
@@ -164,6 +183,97 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
     return emitUnits(part, a, {a, table, part.packed, emit.integer(part.panel.width()), depth, {}, fresh},
                      {/*masked=*/false, /*lanewise=*/false});
   emitUnits(part, a, {a, table, b, emit.integer(filters), depth, {}, fresh}, {/*masked=*/true, product.depthwise});
+}
+
+// Floats of the halo buffer of one sample.
+int64_t KernelGradientEmitter::haloFloats() const {
+  PixelBlock size = product.blockOf(residue);
+  return residue.reachRows(size.rows) * residue.reachColumns(size.columns) * product.source.groupChannels;
+}
+
+// Stores the pixels of both samples in the halo buffer: as pairs, or those of the second sample behind those of the
+// first one.
+void KernelGradientEmitter::fillPairs(const Part &part, Value a, Value channel, Value row, Value rows, int64_t column,
+                                      int64_t columns) {
+  int64_t distance = product.source.size();
+  if (terms == Terms::pairs) {
+    Value apart = arith::SelectOp::create(emit, part.alone, emit.integer(0), emit.integer(distance));
+    SecondSample second{apart, part.alone};
+    return fillHaloBuffer(emit, product, residue, a, channel, row, column, rows, columns, haloBuffer, &second);
+  }
+  fillHaloBuffer(emit, product, residue, a, channel, row, column, rows, columns, haloBuffer);
+  Value none = arith::ConstantOp::create(emit, emit.getBoolAttr(false));
+  emit.when(emit.equal(part.alone, none), [&] {
+    fillHaloBuffer(emit, product, residue, emit.address(a, product.element, distance), channel, row, column, rows,
+                   columns, emit.address(haloBuffer, emit.getF32Type(), haloFloats()));
+  });
+}
+
+// A table of offsets over the terms of positions. Of swapped terms, those of the second sample are `distance` floats
+// apart from those of the first one.
+Value KernelGradientEmitter::pairTable(const Part &part, ArrayRef<int64_t> offsets, int64_t distance) {
+  Value single = emitTable(emit, offsets);
+  if (terms == Terms::pairs)
+    return single;
+  SmallVector<int64_t> both;
+  for (int64_t offset : offsets)
+    llvm::append_values(both, offset + distance, offset);
+  return arith::SelectOp::create(emit, part.alone, single, emitTable(emit, both));
+}
+
+// Packs the gradients of both samples at `depth` positions from `b` on, for one panel of filters.
+void KernelGradientEmitter::packPairs(const Part &part, Value b, Value depth) {
+  Type f32 = emit.getF32Type(), i16 = emit.getI16Type();
+  int64_t filters = product.result.channels, width = part.panel.width(), units = unitsOf(terms, 2);
+  Value mask = part.panel.last < lanes ? emit.maskBelow(part.panel.last) : Value();
+  Value apart = arith::SelectOp::create(emit, part.alone, emit.integer(0), emit.integer(product.result.size()));
+  auto pack = [&] {
+    emit.loop(emit.integer(0), depth, 1, [&](Value position) {
+      Value from = emit.address(b, i16, emit.mul(position, filters)), next = emit.address(from, i16, apart),
+            to = emit.address(part.packed, f32, emit.mul(position, units * width));
+      for (int64_t vector = 0; vector < part.panel.vectors; ++vector) {
+        auto load = [&](Value start) {
+          return emit.loadLanes(i16, emit.address(start, i16, vector * lanes),
+                                vector + 1 == part.panel.vectors ? mask : Value());
+        };
+        Value second = arith::SelectOp::create(emit, part.alone, missingTerms(emit, TermSide::right), load(next));
+        storePairs(emit, terms, load(from), second, emit.address(to, f32, vector * lanes), width);
+      }
+    });
+  };
+  if (terms == Terms::pairs)
+    return pack();
+  emit.when(part.alone, [&] { emitPack(emit, part.panel, b, filters, depth, part.packed, element); }, pack);
+}
+
+// Adds the positions of a block of two samples, whose pixels are in the halo buffer at `a`, and gradients at `b`.
+void KernelGradientEmitter::emitPairs(const Part &part, Value a, Value b, ArrayRef<int64_t> offsets, Value depth,
+                                      Value fresh) {
+  Type f32 = emit.getF32Type();
+  int64_t filters = product.result.channels;
+  Value units = depth;
+  if (terms == Terms::swapped)
+    units = arith::SelectOp::create(emit, part.alone, depth, emit.mul(depth, 2));
+  Value table = pairTable(part, offsets, haloFloats());
+  TileForm form{/*masked=*/transposed, /*lanewise=*/false, /*scattered=*/transposed, {0}, terms};
+  TileOperands operands{a, table, part.packed, emit.integer(part.panel.width()), units, {}, fresh};
+  if (!transposed) {
+    packPairs(part, emit.address(b, element, emit.add(emit.mul(part.group, product.result.groupChannels), part.column)),
+              depth);
+  } else {
+    // The positions of a block are contiguous. Swapped terms of the first sample are stored behind those of the second.
+    Value samples = arith::SelectOp::create(emit, part.alone, emit.integer(1), emit.integer(2));
+    packRows(emit, terms, TermSide::right, b, product.result.size(), samples, emit.mul(depth, filters),
+             extendedGradient, gradientFloats());
+    int64_t first = terms == Terms::swapped ? gradientFloats() : 0;
+    SmallVector<int64_t> positions;
+    for (size_t position = 0; position < offsets.size(); ++position)
+      positions.push_back(first + position * filters);
+    Value strides = pairTable(part, positions, -first);
+    operands = {extendedGradient, strides, emit.address(a, f32, part.column), table, units, {}, fresh};
+    a = extendedGradient;
+  }
+  emitChains(emit, terms, [&] { emitUnits(part, a, operands, form); });
 }
 
 // Builds tables of the positions of a block: for each column of taps, the positions that it reads inside the image.
@@ -278,7 +388,10 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
   auto shard = [&](Value first, Value end) {
     Part samples = part;
     samples.start = first;
-    emit.loop(first, end, 1, [&](Value sample) { emitSample(samples, sample); });
+    emit.loop(first, end, terms == Terms::single ? 1 : 2, [&](Value sample) {
+      samples.alone = emit.less(end, emit.add(sample, 2));
+      emitSample(samples, sample);
+    });
   };
   auto combine = [&](Value level) {
     forVectors(emit, part.panel, count, [&](Value index) {
@@ -299,12 +412,11 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
 // Calls `body` for bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
 void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
   Type f32 = emit.getF32Type();
-  PixelBlock size = product.blockOf(residue);
+  int64_t samples = terms == Terms::swapped ? 2 : 1;
   if (product.needsHaloBuffer(residue) && !direct)
-    haloBuffer = emit.array(f32, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
-                                     product.source.groupChannels);
-  if (Emitter::isHalf(element))
-    extendedGradient = emit.array(f32, blockPositions * product.result.channels);
+    haloBuffer = emit.array(f32, haloFloats() * samples);
+  if (Emitter::isHalf(element) && (terms == Terms::single || transposed))
+    extendedGradient = emit.array(f32, gradientFloats() * samples);
   int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();
   emit.loop(emit.div(begin, emit.integer(count)), emit.ceilDiv(end, count), 1, [&](Value wide) {
     Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));
@@ -315,11 +427,11 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
       Value sums = emit.array(f32, bundleUnits * unitRows * panel.width()), packed;
       // Positions at large distances share sets of the L1 cache, and every unit reads each of them, so the positions
       // are packed.
-      if (!transposed && !product.depthwise && product.result.channels > panel.width())
-        packed = emit.array(f32, blockPositions * panel.width());
+      if (!transposed && !product.depthwise && (terms != Terms::single || product.result.channels > panel.width()))
+        packed = emit.array(f32, blockPositions * panel.width() * samples);
       emit.loop(from, to, bundleUnits, [&](Value unit) {
         Value last = emit.min(emit.add(unit, bundleUnits), to);
-        body({group, panelColumn, panel, unit, last, loadTable(emit, firsts, unit), sums, packed, {}});
+        body({group, panelColumn, panel, unit, last, loadTable(emit, firsts, unit), sums, packed, {}, {}});
       });
     });
   });
@@ -369,7 +481,9 @@ LogicalResult mtc::emitConvWgrad(Kernel &kernel) {
   if (isByTiles(op))
     WinogradGradient(kernel, kernelProduct(op), source, gradient, result).run();
   else
-    KernelGradientEmitter(kernel, op, {source, gradient, result}).run();
+    KernelGradientEmitter(kernel, op, {source, gradient, result},
+                          termsOf(kernel.emit, elementOf(op.getInput()), elementOf(op.getGradient())))
+        .run();
   return success();
 }
 

@@ -118,9 +118,6 @@ void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride
 void mtc::emitExtend(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t toStride, Value rows,
                      Value columns, Terms terms) {
   Type f32 = emit.getF32Type(), i16 = emit.getI16Type();
-  SmallVector<int32_t> exchanged;
-  for (int32_t lane = 0; lane < lanes; ++lane)
-    exchanged.push_back(lane ^ 1);
   emit.loop(emit.integer(0), rows, 1, [&](Value row) {
     Value source = emit.address(from, element, emit.mul(row, stride)),
           target = emit.address(to, f32, emit.mul(row, toStride));
@@ -132,7 +129,7 @@ void mtc::emitExtend(Emitter &emit, Type element, Value from, int64_t stride, Va
       if (terms == Terms::pairs)
         return emit.storeLanes(emit.loadLanes(i16, address, mask), emit.address(target, i16, index));
       Value taken = emit.loadLanes(element, address, mask);
-      emit.storeLanes(LLVM::ShuffleVectorOp::create(emit, taken, taken, exchanged), emit.address(target, f32, index));
+      emit.storeLanes(exchanged(emit, taken), emit.address(target, f32, index));
     });
   });
 }

@@ -38,16 +38,24 @@ Value mtc::missingTerms(Emitter &emit, TermSide side) {
   return emit.splatConstant(emit.getI16IntegerAttr(side == TermSide::left ? 0 : INT16_MIN));
 }
 
-void mtc::storePairs(Emitter &emit, Terms terms, Value first, Value second, Value to, int64_t step) {
+Value mtc::exchanged(Emitter &emit, Value vector) {
+  SmallVector<int32_t> order;
+  for (int32_t lane = 0; lane < lanes; ++lane)
+    order.push_back(lane ^ 1);
+  return LLVM::ShuffleVectorOp::create(emit, vector, vector, order);
+}
+
+void mtc::storePairs(Emitter &emit, Terms terms, Value first, Value second, Value to, int64_t step,
+                     Value mask) {
   Type f32 = emit.getF32Type(), bf16 = emit.getBF16Type();
   if (terms == Terms::swapped) {
-    emit.storeLanes(emit.extend(bf16, second), to);
-    return emit.storeLanes(emit.extend(bf16, first), emit.address(to, f32, step));
+    emit.storeLanes(emit.extend(bf16, second), to, mask);
+    return emit.storeLanes(emit.extend(bf16, first), emit.address(to, f32, step), mask);
   }
   Type i32 = emit.vectorOf(emit.getI32Type());
   Value upper = arith::ShLIOp::create(emit, arith::ExtUIOp::create(emit, i32, second),
                                       emit.splatConstant(emit.getI32IntegerAttr(16)));
-  emit.storeLanes(arith::OrIOp::create(emit, arith::ExtUIOp::create(emit, i32, first), upper), to);
+  emit.storeLanes(arith::OrIOp::create(emit, arith::ExtUIOp::create(emit, i32, first), upper), to, mask);
 }
 
 void mtc::forPairs(Emitter &emit, Terms terms, Value count, llvm::function_ref<void(Value, Value, bool)> each) {

@@ -45,9 +45,13 @@ void emitChains(Emitter &emit, Terms terms, llvm::function_ref<void()> body);
 enum class TermSide { left, right };
 mlir::Value missingTerms(Emitter &emit, TermSide side);
 
-// Stores the first and the second terms of 16 pairs (16-bit integers): one vector of pairs at `to`, or two vectors of
-// floats at a distance of `step`.
-void storePairs(Emitter &emit, Terms terms, mlir::Value first, mlir::Value second, mlir::Value to, int64_t step);
+// A vector with the elements of each pair exchanged.
+mlir::Value exchanged(Emitter &emit, mlir::Value vector);
+
+// Stores the first and the second terms of 16 pairs (16-bit integers), or those that `mask` selects: one vector of pairs
+// at `to`, or two vectors of floats at a distance of `step`.
+void storePairs(Emitter &emit, Terms terms, mlir::Value first, mlir::Value second, mlir::Value to, int64_t step,
+                mlir::Value mask = {});
 
 // Calls each(term, unit, alone) for the pairs of `count` terms: the number of the first term and of the packed row.
 // `alone`: the second term is missing.
