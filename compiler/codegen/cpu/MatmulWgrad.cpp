@@ -83,10 +83,18 @@ private:
   int64_t allSamples() const { return shardRows << (shards.levels - 1); }
   int64_t allUnits() const { return shardUnits() << (shards.levels - 1); }
   bool isSmall() const;
-  void emitPanel(Value column, Panel panel, Value row, Value count);
-  void emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step);
-  void emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step);
-  void emitLongShards(Panel panel, Value column, Value row, Value count, Value sums);
+  // Columns of a wide panel in the grid.
+  int64_t wideColumns() const { return std::min<int64_t>(panelColumns, llvm::alignTo(columns, lanes)); }
+  void forPanelsOf(Value column, llvm::function_ref<void(Value column, Panel panel, Value offset)> body);
+  struct Target {
+    Value first, step;
+    bool direct; // in the result
+  };
+  Target targetOf(Value column, Panel panel, Value offset, Value row, Value sums);
+  void emitWide(Value column, Value row, Value count);
+  void emitWhole(Value column, Value row, Value count, Value sums);
+  void emitParts(Value column, Value row, Value count, Value sums);
+  void emitLongShards(Value column, Value row, Value count, Value sums);
   void pack(Panel panel, Value column, Value sample, Value part, Value packed);
   void store(Value column, Panel panel, Value row, Value sums, Value count);
 };
@@ -248,115 +256,139 @@ bool TreeEmitter::isSmall() const {
          allUnits() <= packedSamples;
 }
 
-// Does the same as emitParts, for a batch without missing samples for whose tree isSmall() holds.
-void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step) {
+// Calls `body` for the panels of the wide panel at `column`, with the distance of each from it.
+void TreeEmitter::forPanelsOf(Value column, llvm::function_ref<void(Value column, Panel panel, Value offset)> body) {
+  forPanels(emit, columns, column, emit.add(column, panelColumns),
+            [&](Value at, Panel panel) { body(at, panel, emit.sub(at, column)); });
+}
+
+// Where the sums of a panel go: the result, or `sums`, from where they are stored.
+TreeEmitter::Target TreeEmitter::targetOf(Value column, Panel panel, Value offset, Value row, Value sums) {
   Type f32 = emit.getF32Type();
-  Value packed = emit.array(f32, packedSamples * panel.width());
-  pack(panel, column, emit.integer(0), shards.rows, packed);
+  if (panel.last == lanes && !transposed)
+    return {emit.address(emit.address(result, f32, emit.mul(row, resultStride)), f32, column),
+            emit.integer(resultStride), true};
+  return {emit.address(sums, f32, emit.mul(offset, blockRows)), emit.integer(panel.width()), false};
+}
+
+// Does the same as emitParts, for a batch without missing samples for whose tree isSmall() holds.
+void TreeEmitter::emitWhole(Value column, Value row, Value count, Value sums) {
+  Type f32 = emit.getF32Type();
   auto [a, stride] = leftBlock(emit.integer(0), shards.rows, row, count);
-  int64_t height = shards.levels - 1, most = emit.vectors.tileRows(panel.vectors, 2);
-  Value slots = emit.array(f32, height * most * panel.width());
-  forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-    emit.call(wholeTreeFunction(emit, terms, rows, panel.vectors, height, shardUnits()),
-              {emit.address(a, f32, tile), stride, packed, emit.address(target, f32, emit.mul(tile, step)), step, tiles,
-               slots});
+  forPanelsOf(column, [&, a = a, stride = stride](Value at, Panel panel, Value offset) {
+    Value packed = emit.array(f32, packedSamples * panel.width());
+    pack(panel, at, emit.integer(0), shards.rows, packed);
+    int64_t height = shards.levels - 1, most = emit.vectors.tileRows(panel.vectors, 2);
+    Value slots = emit.array(f32, height * most * panel.width());
+    Target to = targetOf(at, panel, offset, row, sums);
+    forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
+      emit.call(wholeTreeFunction(emit, terms, rows, panel.vectors, height, shardUnits()),
+                {emit.address(a, f32, tile), stride, packed, emit.address(to.first, f32, emit.mul(tile, to.step)),
+                 to.step, tiles, slots});
+    });
   });
 }
 
-// Emits `count` rows from `row` on, for shards that fit in a packed panel, to `target`, whose rows have the stride
-// `step` in floats.
-void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step) {
+// Emits `count` rows from `row` on, for shards that fit in a packed panel.
+void TreeEmitter::emitParts(Value column, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
-  Value packed = emit.array(f32, packedSamples * panel.width());
-  Value stack = emit.array(f32, blockRows * panel.width() * shards.levels);
+  Value stack = emit.array(f32, blockRows * wideColumns() * shards.levels);
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
   // In fast mode the single shard fits.
   int64_t group = kernel.fast ? 1 : packedSamples / shardUnits() / unit * unit;
-  int64_t most = emit.vectors.tileRows(panel.vectors, inner + 1);
   Value size = kernel.fast ? unitsOf(emit, terms, shards.size) : emit.integer(shardUnits());
   emit.loop(emit.integer(0), shards.count, group, [&](Value first) {
     Value sample = emit.mul(first, shards.size);
     Value part = emit.min(emit.mul(shards.size, group), emit.sub(shards.rows, sample));
     Value mine = emit.min(emit.integer(group), emit.sub(shards.count, first));
-    pack(panel, column, sample, part, packed);
     auto [a, stride] = leftBlock(sample, part, row, count);
-    forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-      emit.call(treeFunction(emit, terms, rows, panel.vectors, shards.levels, inner),
-                {emit.address(a, f32, tile), stride, packed, unitsOfSamples(part), size, mine, first, shards.count,
-                 emit.address(stack, f32, emit.mul(tile, panel.width() * shards.levels)),
-                 emit.address(target, f32, emit.mul(tile, step)), step, tiles});
+    forPanelsOf(column, [&, a = a, stride = stride](Value at, Panel panel, Value offset) {
+      Value packed = emit.array(f32, packedSamples * panel.width());
+      pack(panel, at, sample, part, packed);
+      Value nodes = emit.address(stack, f32, emit.mul(offset, blockRows * shards.levels));
+      Target to = targetOf(at, panel, offset, row, sums);
+      forTiles(emit, emit.vectors.tileRows(panel.vectors, inner + 1), count,
+               [&](Value tile, Value tiles, int64_t rows) {
+                 emit.call(treeFunction(emit, terms, rows, panel.vectors, shards.levels, inner),
+                           {emit.address(a, f32, tile), stride, packed, unitsOfSamples(part), size, mine, first,
+                            shards.count, emit.address(nodes, f32, emit.mul(tile, panel.width() * shards.levels)),
+                            emit.address(to.first, f32, emit.mul(tile, to.step)), to.step, tiles});
+               });
     });
   });
 }
 
 // Emits shards that are longer than a packed panel, whose sums are in memory.
-void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value count, Value sums) {
+void TreeEmitter::emitLongShards(Value column, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
-  int64_t floats = blockRows * panel.width();
-  Value packed = emit.array(f32, packedSamples * panel.width()), stack = emit.array(f32, floats * shards.levels);
+  int64_t floats = blockRows * wideColumns();
+  Value stack = emit.array(f32, floats * shards.levels);
+  // Calls `each` for every vector of the sums, with its index.
+  auto forSums = [&](llvm::function_ref<void(Value index)> each) {
+    forPanelsOf(column, [&](Value, Panel panel, Value offset) {
+      Value first = emit.mul(offset, blockRows);
+      forVectors(emit, panel, count, [&](Value index) { each(emit.add(first, index)); });
+    });
+  };
   auto at = [&](Value level, Value index) {
     return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
   };
   auto shard = [&](Value first, Value end) {
-    forVectors(emit, panel, count,
-               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
+    forSums([&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
     emit.loop(first, end, samplesAtOnce, [&](Value sample) {
       Value part = emit.min(emit.integer(samplesAtOnce), emit.sub(end, sample));
-      pack(panel, column, sample, part, packed);
-      Value a, stride = emit.integer(leftStride);
-      if (Emitter::isHalf(leftElement))
-        std::tie(a, stride) = leftBlock(sample, part, row, count);
-      else
-        a = emit.address(emit.address(left, f32, emit.mul(sample, leftStride)), f32, row);
-      emitProduct(emit, Layout::columns, panel, a, stride, packed, unitsOf(emit, terms, part), sums, count, Sums::there,
-                  terms);
+      auto [a, stride] = leftBlock(sample, part, row, count);
+      forPanelsOf(column, [&, a = a, stride = stride](Value panelColumn, Panel panel, Value offset) {
+        Value packed = emit.array(f32, packedSamples * panel.width());
+        pack(panel, panelColumn, sample, part, packed);
+        emitProduct(emit, Layout::columns, panel, a, stride, packed, unitsOf(emit, terms, part),
+                    emit.address(sums, f32, emit.mul(offset, blockRows)), count, Sums::there, terms);
+      });
     });
   };
   auto combine = [&](Value level) {
-    forVectors(emit, panel, count, [&](Value index) {
+    forSums([&](Value index) {
       Value address = emit.address(sums, f32, index);
       Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, address));
       emit.storeLanes(sum, address);
     });
   };
   auto push = [&](Value level) {
-    forVectors(emit, panel, count, [&](Value index) {
+    forSums([&](Value index) {
       emit.storeLanes(emit.loadLanes(f32, emit.address(sums, f32, index)), at(level, index));
     });
   };
   emitTreeInMemory(emit, shards, shard, combine, push);
 }
 
-// Emits `count` rows of the computed matrix, for one panel of its columns.
-void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
+// Emits `count` rows of the computed matrix, for one wide panel of its columns.
+void TreeEmitter::emitWide(Value column, Value row, Value count) {
   Type f32 = emit.getF32Type();
-  Value sums = emit.array(f32, blockRows * panel.width());
-  bool direct = panel.last == lanes && !transposed;
-  auto inRegisters = [&](Value target, Value step) {
-    auto parts = [&] { emitParts(panel, column, row, count, target, step); };
-    // a special case for narrow panels is not worth its code size
-    if (isSmall() && panel.vectors == emit.vectors.tileVectors())
+  Value sums = emit.array(f32, blockRows * wideColumns());
+  auto storeSums = [&](bool all) {
+    forPanelsOf(column, [&](Value at, Panel panel, Value offset) {
+      Target from = targetOf(at, panel, offset, row, sums);
+      if (all || !from.direct)
+        store(at, panel, row, emit.address(sums, f32, emit.mul(offset, blockRows)), count);
+    });
+  };
+  auto inRegisters = [&] {
+    auto parts = [&] { emitParts(column, row, count, sums); };
+    // A special case for narrow panels is not worth its code size.
+    if (isSmall() && columns % panelColumns == 0)
       emit.when(
-          emit.equal(shards.rows, emit.integer(allSamples())),
-          [&] { emitWhole(panel, column, row, count, target, step); }, parts);
+          emit.equal(shards.rows, emit.integer(allSamples())), [&] { emitWhole(column, row, count, sums); }, parts);
     else
       parts();
-  };
-  auto parts = [&] {
-    if (direct) {
-      Value target = emit.address(emit.address(result, f32, emit.mul(row, resultStride)), f32, column);
-      return inRegisters(target, emit.integer(resultStride));
-    }
-    inRegisters(sums, emit.integer(panel.width()));
-    store(column, panel, row, sums, count);
+    storeSums(false);
   };
   auto longShards = [&] {
-    emitLongShards(panel, column, row, count, sums);
-    store(column, panel, row, sums, count);
+    emitLongShards(column, row, count, sums);
+    storeSums(true);
   };
   if (!kernel.fast)
-    return shardRows <= samplesAtOnce ? parts() : longShards();
-  emit.when(emit.less(shards.rows, emit.integer(samplesAtOnce + 1)), parts, longShards);
+    return shardRows <= samplesAtOnce ? inRegisters() : longShards();
+  emit.when(emit.less(shards.rows, emit.integer(samplesAtOnce + 1)), inRegisters, longShards);
 }
 
 // Tiles of the grid are numbered along the rows of the result. A thread's tiles are the rest of a row of tiles, full
@@ -382,8 +414,8 @@ void TreeEmitter::run() {
     Value toColumn = emit.mul(choose(part, restEnd, all, lastPanel), panelColumns);
     emit.loop(from, to, blockRows, [&](Value row) {
       Value count = emit.min(emit.integer(blockRows), emit.sub(to, row));
-      forPanels(emit, columns, fromColumn, toColumn,
-                [&](Value column, Panel panel) { emitPanel(column, panel, row, count); });
+      emit.loop(fromColumn, emit.min(toColumn, emit.integer(columns)), panelColumns,
+                [&](Value column) { emitWide(column, row, count); });
     });
   });
 }
