@@ -51,7 +51,7 @@ struct CpuTarget {
   // Features that the CPU must have at run time; runtime/device/CpuFeatures.cpp checks them.
   std::vector<std::string> features;
   VectorUnit vectors;
-  std::string tune; // LLVM's name of the CPU for scheduling; empty: generic
+  std::string tune;            // LLVM's name of the CPU for scheduling; empty: generic
   std::string extensions = ""; // features beyond those of `cpu`, as LLVM writes them
 };
 

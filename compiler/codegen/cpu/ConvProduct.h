@@ -10,13 +10,13 @@
 // The gradient of a convolution with strides is one product for each residue of the positions modulo the strides. The
 // positions of a residue are divided into blocks, and a block into the tiles of Offsets.h.
 //
-// The terms of a product of bf16 operands (Terms.h) are pairs of channels: k = (row of taps, pair of channels, tap of the
-// row), and a pair takes the place of a channel, or swapped channels do.
+// The terms of a product of bf16 operands (Terms.h) are pairs of channels: k = (row of taps, pair of channels, tap of
+// the row), and a pair takes the place of a channel, or swapped channels do.
 #ifndef COMPILER_CODEGEN_CPU_CONVPRODUCT_H
 #define COMPILER_CODEGEN_CPU_CONVPRODUCT_H
 
-#include "compiler/codegen/cpu/Terms.h"
 #include "compiler/codegen/common/Kernel.h"
+#include "compiler/codegen/cpu/Terms.h"
 #include "dialects/mt/Window.h"
 
 namespace mtc {

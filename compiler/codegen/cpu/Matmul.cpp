@@ -42,9 +42,7 @@ private:
   int64_t paddedDepth() const { return llvm::alignTo(unitsOf(terms, depth), lanes); }
   bool packsAtOnce() const { return paddedDepth() * panelColumns <= maxPackedFloats; }
   // A left side of 16 bits is converted, a block of rows at a time, unless its terms lie in pairs.
-  bool converts() const {
-    return Emitter::isHalf(leftElement) && !(terms == Terms::pairs && depth % 2 == 0);
-  }
+  bool converts() const { return Emitter::isHalf(leftElement) && !(terms == Terms::pairs && depth % 2 == 0); }
   // Columns of a group, and rows of a block.
   int64_t groupColumns() const;
   int64_t blockRows() const;
@@ -153,7 +151,8 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value row, Value count,
       pack(column, panel, k, part, own);
     Value left = byParts ? converted : emit.address(a, f32, unit);
     if (byParts)
-      emitExtend(emit, leftElement, emit.address(a, leftElement, k), depth, converted, panel.depth(), count, part, terms);
+      emitExtend(emit, leftElement, emit.address(a, leftElement, k), depth, converted, panel.depth(), count, part,
+                 terms);
     emitProduct(emit, Layout::rows, panel, left, emit.integer(byParts ? panel.depth() : stride), b,
                 unitsOf(emit, terms, part), sums, count, Sums::there, terms);
   });
@@ -188,8 +187,8 @@ void MatmulEmitter::emitGroup(Value fromColumn, Value toColumn, Value from, Valu
   });
 }
 
-// Tiles of the grid are numbered along the columns of the tile grid: a thread's tiles are the rest of a column of tiles,
-// full columns, and the start of a column.
+// Tiles of the grid are numbered along the columns of the tile grid: a thread's tiles are the rest of a column of
+// tiles, full columns, and the start of a column.
 LogicalResult MatmulEmitter::run() {
   product = cast<mt::MatmulOp>(mt::productOf(kernel.body()));
   Value left = product.getLhs();

@@ -12,16 +12,15 @@
 #include "compiler/codegen/cpu/WholeTree.h"
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/KernelKinds.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mtc;
 
 // Number of samples of a packed panel: 16 KiB. With 32 KiB, the rows of the left side would evict it from the L1 cache.
 static constexpr int64_t packedSamples = 64;
-// Number of rows of the result that share a packed panel, for shards that fit in one panel and for longer shards. With
-// more rows a panel is packed less often, but the left side of a short shard is farther away when the next panel needs
-// it.
+// Number of rows of the result that share a packed panel: for shards that fit in one panel, and on CPUs with few
+// registers, and for longer shards. With more rows a panel is packed less often, but the left side of a short shard is
+// farther away when the next panel needs it, and the sums of a long shard are.
 static constexpr int64_t shortBlock = 96, longBlock = 384;
 // Number of samples of a shard from which a higher tile gains more than two shards in registers.
 static constexpr int64_t longShard = 16;
@@ -45,9 +44,8 @@ public:
         leftElement(left.element), rightElement(right.element),
         terms(termsOf(kernel.emit, left.element, right.element)), leftStride(left.stride), rightStride(right.stride),
         result(kernel.resultBuffer(0)), resultStride(position.stride), shardRows(kernel.shardRows * lines),
-        height(height), columns(columns), transposed(transposed),
-        samplesAtOnce(packedSamples * termsOfUnit(terms)),
-        blockRows(kernel.fast || shardRows > samplesAtOnce ? longBlock : shortBlock) {
+        height(height), columns(columns), transposed(transposed), samplesAtOnce(packedSamples * termsOfUnit(terms)),
+        blockRows(kernel.emit.vectors.isWide() && (kernel.fast || shardRows > samplesAtOnce) ? longBlock : shortBlock) {
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
     if (position.first)
@@ -69,7 +67,7 @@ private:
   int64_t shardRows;
   int64_t height, columns; // of the computed matrix
   bool transposed;         // the result is the transposed computed matrix
-  int64_t samplesAtOnce; // of a packed panel
+  int64_t samplesAtOnce;   // of a packed panel
   int64_t blockRows;
 
   // Whether no pair of adjacent samples has samples of two shards, wherever a shard starts.
@@ -118,66 +116,6 @@ void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value 
       emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)),
                       emit.address(to, f32, vector * lanes), masked ? emit.maskBelow(panel.last) : Value());
     }
-  });
-}
-
-// The sums of a node in registers: the chain of a shard, or the sums of two child nodes, added. A shard has `size`
-// samples. A right child without samples adds nothing.
-static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value from, Value end,
-                                llvm::function_ref<Emitter::Values(Value from, Value end)> shard) {
-  if (height == 0)
-    return shard(from, end);
-  Value middle = emit.add(from, emit.mul(size, int64_t(1) << (height - 1)));
-  Emitter::Values left = emitNode(emit, height - 1, size, from, emit.min(middle, end), shard);
-  auto choice = scf::IfOp::create(emit, TypeRange(ValueRange(left)), emit.less(middle, end), /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(emit);
-  emit.setInsertionPointToEnd(choice.thenBlock());
-  Emitter::Values sums = emitNode(emit, height - 1, size, middle, end, shard);
-  for (auto [sum, sibling] : llvm::zip_equal(sums, left))
-    sum = arith::AddFOp::create(emit, sibling, sum);
-  scf::YieldOp::create(emit, sums);
-  emit.setInsertionPointToEnd(choice.elseBlock());
-  scf::YieldOp::create(emit, left);
-  return Emitter::Values(choice.getResults());
-}
-
-// The function for tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
-// stack, to, step, tiles). It sums shards [first, first + count) of `all` shards, each of `size` samples, floats or
-// pairs; the last one may be shorter. `stride` and `step` are the strides of the rows of a and of the result, in floats. Nodes up to
-// `inner` levels above the shards stay in registers; `first` is a multiple of their number of shards.
-static LLVM::LLVMFuncOp treeFunction(Emitter &emit, Terms terms, int64_t rows, int64_t vectors, int64_t levels,
-                                     int64_t inner) {
-  std::string name = llvm::formatv("tree_{0}x{1}_{2}_{3}{4}", rows, vectors, levels, inner,
-                                   terms == Terms::swapped ? "_swapped" : suffixOf(terms));
-  if (LLVM::LLVMFuncOp known = emit.lookup(name))
-    return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
-  SmallVector<Type> types{pointer, i64, pointer, i64, i64, i64, i64, i64, pointer, pointer, i64, i64};
-  return emit.function(name, types, /*internal=*/true, [&](ValueRange arguments) {
-    Value stride = arguments[1], packed = arguments[2], size = arguments[4], step = arguments[10];
-    int64_t unit = int64_t(1) << inner;
-    auto units = [&](Value count) { return emit.ceilDiv(count, unit); };
-    Shards nodes{arguments[3], emit.mul(size, unit), units(arguments[5]), levels};
-    Value first = units(arguments[6]), all = units(arguments[7]);
-    emit.loop(emit.integer(0), arguments[11], 1, [&](Value tile) {
-      Value row = emit.mul(tile, rows);
-      Value a = emit.address(arguments[0], f32, row), to = emit.address(arguments[9], f32, emit.mul(row, step));
-      Value stack = emit.address(arguments[8], f32, emit.mul(row, vectors * lanes * levels));
-      Emitter::Values zeros(rows * vectors, emit.zeros(emit.vectorOf(f32)));
-      auto add = [&](Value sample, ValueRange sums) {
-        Value left = emit.address(a, f32, emit.mul(sample, stride));
-        return emitOuterProduct(emit, terms, left, emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows,
-                                vectors, sums);
-      };
-      auto shard = [&](Value from, Value end) {
-        Emitter::Values sums;
-        emitChains(emit, terms, [&] { sums = emit.loop(from, end, 1, zeros, add); });
-        return sums;
-      };
-      auto node = [&](Value from, Value end) { return emitNode(emit, inner, size, from, end, shard); };
-      emitTree(emit, nodes, first, all, stack, rows * vectors, node,
-               [&](ValueRange root) { storeTile(emit, root, to, step, vectors); });
-    });
   });
 }
 
@@ -354,9 +292,8 @@ void TreeEmitter::emitLongShards(Value column, Value row, Value count, Value sum
     });
   };
   auto push = [&](Value level) {
-    forSums([&](Value index) {
-      emit.storeLanes(emit.loadLanes(f32, emit.address(sums, f32, index)), at(level, index));
-    });
+    forSums(
+        [&](Value index) { emit.storeLanes(emit.loadLanes(f32, emit.address(sums, f32, index)), at(level, index)); });
   };
   emitTreeInMemory(emit, shards, shard, combine, push);
 }

@@ -50,8 +50,8 @@ static Value loadTerms(Emitter &emit, Terms terms, Type element, Value from, Val
   if (terms == Terms::single)
     return emit.loadLanes(element, from, emit.maskBelow(rest));
   if (terms == Terms::swapped)
-    return emit.extend(element, emit.loadLanes(emit.getI16Type(), from, emit.maskBelow(rest),
-                                               missingTerms(emit, TermSide::right)));
+    return emit.extend(
+        element, emit.loadLanes(emit.getI16Type(), from, emit.maskBelow(rest), missingTerms(emit, TermSide::right)));
   constexpr int64_t count = 2 * lanes;
   auto vectorOf = [&](Type type) { return VectorType::get({count}, type); };
   Type i16 = emit.getI16Type();
@@ -86,10 +86,9 @@ static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, i
       Value from = emit.address(b, element, k);
       Emitter::Values vectors;
       for (int64_t column = 0; column < lanes; ++column)
-        vectors.push_back(
-            column < columns
-                ? loadTerms(emit, terms, element, emit.address(from, element, emit.mul(stride, column)), depth, k)
-                : emit.zeros(emit.vectorOf(unitType(emit, terms))));
+        vectors.push_back(column < columns ? loadTerms(emit, terms, element,
+                                                       emit.address(from, element, emit.mul(stride, column)), depth, k)
+                                           : emit.zeros(emit.vectorOf(unitType(emit, terms))));
       transposeInRegisters(emit, vectors);
       Value unit = terms == Terms::pairs ? emit.div(k, emit.integer(2)) : k,
             to = emit.address(packed, f32, emit.mul(unit, step * width));

@@ -45,8 +45,7 @@ Value mtc::exchanged(Emitter &emit, Value vector) {
   return LLVM::ShuffleVectorOp::create(emit, vector, vector, order);
 }
 
-void mtc::storePairs(Emitter &emit, Terms terms, Value first, Value second, Value to, int64_t step,
-                     Value mask) {
+void mtc::storePairs(Emitter &emit, Terms terms, Value first, Value second, Value to, int64_t step, Value mask) {
   Type f32 = emit.getF32Type(), bf16 = emit.getBF16Type();
   if (terms == Terms::swapped) {
     emit.storeLanes(emit.extend(bf16, second), to, mask);

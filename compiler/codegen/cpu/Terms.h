@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the operands of a product are packed. The chain of a product of bf16 operands is, for each pair of adjacent terms,
+// How the operands of a product are packed. The chain of a product of bf16 operands is, for each pair of adjacent
+// terms,
 //
 //     sum = fma(x0, y0, fma(x1, y1, sum))
 //
 // with subnormal numbers taken as zero; a last term without a partner is a single FMA (docs/precision.md). CPUs that
-// have an instruction for a pair get pairs of 32 bits, in the place of floats. Other CPUs get floats in the order of the
-// FMAs, and the same tiles as products of floats.
+// have an instruction for a pair get pairs of 32 bits, in the place of floats. Other CPUs get floats in the order of
+// the FMAs, and the same tiles as products of floats.
 #ifndef COMPILER_CODEGEN_CPU_TERMS_H
 #define COMPILER_CODEGEN_CPU_TERMS_H
 
@@ -48,8 +49,8 @@ mlir::Value missingTerms(Emitter &emit, TermSide side);
 // A vector with the elements of each pair exchanged.
 mlir::Value exchanged(Emitter &emit, mlir::Value vector);
 
-// Stores the first and the second terms of 16 pairs (16-bit integers), or those that `mask` selects: one vector of pairs
-// at `to`, or two vectors of floats at a distance of `step`.
+// Stores the first and the second terms of 16 pairs (16-bit integers), or those that `mask` selects: one vector of
+// pairs at `to`, or two vectors of floats at a distance of `step`.
 void storePairs(Emitter &emit, Terms terms, mlir::Value first, mlir::Value second, mlir::Value to, int64_t step,
                 mlir::Value mask = {});
 

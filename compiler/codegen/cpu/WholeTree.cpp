@@ -16,7 +16,8 @@ class WholeNode {
 public:
   WholeNode(Emitter &emit, Terms terms, Value a, Value stride, Value packed, Value slots, int64_t rows, int64_t vectors,
             int64_t size)
-      : emit(emit), terms(terms), a(a), stride(stride), packed(packed), slots(slots), rows(rows), vectors(vectors), size(size) {}
+      : emit(emit), terms(terms), a(a), stride(stride), packed(packed), slots(slots), rows(rows), vectors(vectors),
+        size(size) {}
 
   Emitter::Values sums(int64_t height);
 
