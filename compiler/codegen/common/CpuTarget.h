@@ -52,7 +52,7 @@ struct CpuTarget {
   std::vector<std::string> features;
   VectorUnit vectors;
   std::string tune;            // LLVM's name of the CPU for scheduling; empty: generic
-  std::string extensions = ""; // features beyond those of `cpu`, as LLVM writes them
+  std::string extensions = ""; // features that `cpu` does not have, as LLVM writes them
 };
 
 // All targets; the targets of an architecture are ordered from best to worst.
@@ -62,8 +62,8 @@ llvm::ArrayRef<CpuTarget> cpuTargets();
 // for any other name, and if the machine supports no target.
 llvm::Expected<CpuTarget> findTarget(llvm::StringRef name);
 
-// Default CPU targets: all targets of the architecture for which this program was built. Without `bf16`, those that
-// differ from others only in products of bf16 elements are left out.
+// Default CPU targets: all targets of the architecture for which this program was built. Without `bf16`, targets
+// that differ from others only in products of bf16 elements are left out.
 std::vector<std::string> defaultCpuTargets(bool bf16);
 
 // Text for messages and help: "native, x86-64-v4, ... or ...".

@@ -82,8 +82,8 @@ public:
   Value load(Type element, Value address);
   void store(Type element, Value value, Value address);
   void store(Value value, Value address) { store(value.getType(), value, address); }
-  // A vector of 16 elements, or the elements that `mask` (vector<16xi1>; null: all) selects, and those of `others`
-  // (as stored; null: zeros).
+  // A vector of 16 elements, or the elements that `mask` (vector<16xi1>; null: all) selects, and the elements of
+  // `others` (as stored; null: zeros).
   Value loadLanes(Type element, Value address, Value mask = {}, Value others = {});
   void storeLanes(Type element, Value value, Value address, Value mask = {});
   void storeLanes(Value value, Value address, Value mask = {}) {
@@ -101,7 +101,7 @@ public:
   Value splat(Value scalar);
   Value fma(Value a, Value b, Value c) { return mlir::LLVM::FMAOp::create(*this, a, b, c); }
   // fma(a0, b0, fma(a1, b1, c)) for vectors of pairs of bf16 elements, each pair an i32 whose lower half is element 0.
-  // Subnormal numbers are taken as zero. For CPUs with such an instruction.
+  // Subnormal numbers are taken as zero. Only some CPUs have this instruction.
   Value dot(Value a, Value b, Value c);
   Value extract(Value vector, int64_t lane);
   // Mask of the elements below `count`, an i64 or a constant.

@@ -14,8 +14,8 @@ int64_t KernelGradientEmitter::haloFloats() const {
   return residue.reachRows(size.rows) * residue.reachColumns(size.columns) * product.source.groupChannels;
 }
 
-// Stores the pixels of both samples in the halo buffer: as pairs, or those of the second sample behind those of the
-// first one.
+// Stores the pixels of both samples in the halo buffer: as pairs, or the second sample's pixels after the first
+// sample's.
 void KernelGradientEmitter::fillPairs(const Part &part, Value a, Value channel, Value row, Value rows, int64_t column,
                                       int64_t columns) {
   int64_t distance = product.source.size();
@@ -32,8 +32,8 @@ void KernelGradientEmitter::fillPairs(const Part &part, Value a, Value channel, 
   });
 }
 
-// A table of offsets over the terms of positions. Of swapped terms, those of the second sample are `distance` floats
-// apart from those of the first one.
+// A table of offsets over the terms of positions. If terms are swapped, the offsets in the second sample are larger by
+// `distance` floats.
 Value KernelGradientEmitter::pairTable(const Part &part, ArrayRef<int64_t> offsets, int64_t distance) {
   Value single = emitTable(emit, offsets);
   if (terms == Terms::pairs)
@@ -84,7 +84,7 @@ void KernelGradientEmitter::emitPairs(const Part &part, Value a, Value b, ArrayR
     packPairs(part, emit.address(b, element, emit.add(emit.mul(part.group, product.result.groupChannels), part.column)),
               depth);
   } else {
-    // The positions of a block are contiguous. Swapped terms of the first sample are stored behind those of the second.
+    // The positions of a block are contiguous. Swapped terms of the first sample are stored after the second sample's.
     Value samples = arith::SelectOp::create(emit, part.alone, emit.integer(1), emit.integer(2));
     packRows(emit, terms, TermSide::right, b, product.result.size(), samples, emit.mul(depth, filters),
              extendedGradient, gradientFloats());

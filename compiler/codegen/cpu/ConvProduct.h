@@ -11,7 +11,7 @@
 // positions of a residue are divided into blocks, and a block into the tiles of Offsets.h.
 //
 // The terms of a product of bf16 operands (Terms.h) are pairs of channels: k = (row of taps, pair of channels, tap of
-// the row), and a pair takes the place of a channel, or swapped channels do.
+// the row), and a pair is stored where a float would be, or swapped channels are.
 #ifndef COMPILER_CODEGEN_CPU_CONVPRODUCT_H
 #define COMPILER_CODEGEN_CPU_CONVPRODUCT_H
 
@@ -72,7 +72,7 @@ struct Product {
   mlir::Type element = {}; // bf16 or f16 if the source has 16 bits and a halo buffer converts it; null: f32, or pairs
   Terms terms = Terms::single;
   Image elements = {}; // the source in elements, if `source` has pairs or swapped channels
-  // Channels that bound the size of a block: those of the halo buffer, and of a source of 16 bits on every CPU.
+  // Channels that bound the size of a block, the same on every CPU; absent: the channels of the halo buffer.
   std::optional<int64_t> boundChannels = {};
   // Number of rows of the matrix per tap.
   int64_t tapDepth() const { return depthwise ? 1 : source.groupChannels; }
@@ -123,7 +123,7 @@ struct SecondSample {
 };
 
 // Copies the part of the source that `rows` x `columns` positions of a residue read, for the channels of one group
-// (`firstChannel` counts those in memory), from a sample's `source` to `haloBuffer`. `row` (i64) and `column` are the
+// (`firstChannel` is counted in memory), from a sample's `source` to `haloBuffer`. `row` (i64) and `column` are the
 // first position. With `second`, the elements of both samples are stored as pairs.
 void fillHaloBuffer(Emitter &emit, const Product &product, const Residue &residue, mlir::Value source,
                     mlir::Value firstChannel, mlir::Value row, int64_t column, mlir::Value rows, int64_t columns,

@@ -12,9 +12,10 @@
 using namespace mlir;
 using namespace mtc;
 
-// Largest number of floats of a right side that is packed as a whole, and of the rows of the left side that pass all of
-// its panels: 512 and 128 KiB.
-static constexpr int64_t maxPackedFloats = 1 << 17, maxLeftFloats = 1 << 15;
+// Largest number of floats of a right side that is packed as a whole: 256 KiB, or 512 KiB if the left side is
+// converted for each of them. Largest number of floats of the rows of the left side that pass all panels: 128 KiB of
+// the L2 cache.
+static constexpr int64_t maxPackedFloats = 1 << 16, maxPackedForConverted = 1 << 17, maxLeftFloats = 1 << 15;
 // Rows of a block are a multiple of this number, so that it has full tiles, and at most `wholeRows`.
 static constexpr int64_t rowStep = 24, wholeRows = 120;
 
@@ -40,7 +41,8 @@ private:
   void pack(Value column, Panel panel, Value k, Value part, Value packed);
   // Rows of the packed right side, rounded up to full vectors.
   int64_t paddedDepth() const { return llvm::alignTo(unitsOf(terms, depth), lanes); }
-  bool packsAtOnce() const { return paddedDepth() * panelColumns <= maxPackedFloats; }
+  int64_t mostPacked() const { return converts() ? maxPackedForConverted : maxPackedFloats; }
+  bool packsAtOnce() const { return paddedDepth() * panelColumns <= mostPacked(); }
   // A left side of 16 bits is converted, a block of rows at a time, unless its terms lie in pairs.
   bool converts() const { return Emitter::isHalf(leftElement) && !(terms == Terms::pairs && depth % 2 == 0); }
   // Columns of a group, and rows of a block.
@@ -97,7 +99,7 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
 }
 
 int64_t MatmulEmitter::groupColumns() const {
-  int64_t most = packsAtOnce() ? maxPackedFloats / paddedDepth() / panelColumns : 1;
+  int64_t most = packsAtOnce() ? mostPacked() / paddedDepth() / panelColumns : 1;
   return std::min<int64_t>(most, llvm::divideCeil(columns, panelColumns)) * panelColumns;
 }
 

@@ -4,8 +4,8 @@
 // full shards as fit, and each tile of the result sums these shards in registers; its stack of left siblings stays in
 // memory for the next part. If N is small, the transposed result is computed, with vectors along M, and transposed when
 // it is stored; the chain of an element is the same. Samples of several rows are treated as that many samples, in
-// order. The terms of a product of bf16 operands are pairs of samples of a shard (Terms.h); both sides are packed as
-// such.
+// order. The terms of a product of bf16 operands are pairs of samples of a shard (Terms.h); both sides are packed in
+// pairs.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"

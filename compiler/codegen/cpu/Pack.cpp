@@ -93,10 +93,10 @@ static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, i
       Value unit = terms == Terms::pairs ? emit.div(k, emit.integer(2)) : k,
             to = emit.address(packed, f32, emit.mul(unit, step * width));
       for (auto [row, vector] : llvm::enumerate(vectors)) {
-        int64_t index = row, place = index * step;
+        int64_t index = row, position = index * step;
         if (terms == Terms::swapped)
-          place = index / 2 * 2 * step + 1 - index % 2;
-        emit.storeLanes(vector, emit.address(to, f32, place * width));
+          position = index / 2 * 2 * step + 1 - index % 2;
+        emit.storeLanes(vector, emit.address(to, f32, position * width));
       }
     });
   });

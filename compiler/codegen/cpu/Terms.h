@@ -6,7 +6,7 @@
 //     sum = fma(x0, y0, fma(x1, y1, sum))
 //
 // with subnormal numbers taken as zero; a last term without a partner is a single FMA (docs/precision.md). CPUs that
-// have an instruction for a pair get pairs of 32 bits, in the place of floats. Other CPUs get floats in the order of
+// have an instruction for a pair get pairs of 32 bits instead of floats. Other CPUs get floats in the order of
 // the FMAs, and the same tiles as products of floats.
 #ifndef COMPILER_CODEGEN_CPU_TERMS_H
 #define COMPILER_CODEGEN_CPU_TERMS_H
@@ -42,15 +42,15 @@ mlir::Value addProduct(Emitter &emit, Terms terms, mlir::Value a, mlir::Value b,
 // Emits products of these terms: calls and loops, after which memory is read.
 void emitChains(Emitter &emit, Terms terms, llvm::function_ref<void()> body);
 
-// What a side has for a missing term: 16 elements, as 16-bit integers.
+// The value of a side's missing terms: 16 elements, as 16-bit integers.
 enum class TermSide { left, right };
 mlir::Value missingTerms(Emitter &emit, TermSide side);
 
 // A vector with the elements of each pair exchanged.
 mlir::Value exchanged(Emitter &emit, mlir::Value vector);
 
-// Stores the first and the second terms of 16 pairs (16-bit integers), or those that `mask` selects: one vector of
-// pairs at `to`, or two vectors of floats at a distance of `step`.
+// Stores the first and the second terms of 16 pairs (16-bit integers), or of the pairs that `mask` selects: one vector
+// of pairs at `to`, or two vectors of floats at a distance of `step`.
 void storePairs(Emitter &emit, Terms terms, mlir::Value first, mlir::Value second, mlir::Value to, int64_t step,
                 mlir::Value mask = {});
 
@@ -59,8 +59,8 @@ void storePairs(Emitter &emit, Terms terms, mlir::Value first, mlir::Value secon
 void forPairs(Emitter &emit, Terms terms, mlir::Value count,
               llvm::function_ref<void(mlir::Value term, mlir::Value unit, bool alone)> each);
 
-// Packs terms that are rows in memory: rows [0, rows) of `columns` 16-bit elements each, `stride` elements apart. The
-// packed rows have the stride `step`, in floats; full vectors are written.
+// Packs terms that are rows in memory: rows [0, rows) of `columns` 16-bit elements each, with a stride of `stride`
+// elements. The packed rows have the stride `step`, in floats; full vectors are written.
 void packRows(Emitter &emit, Terms terms, TermSide side, mlir::Value from, int64_t stride, mlir::Value rows,
               mlir::Value columns, mlir::Value to, int64_t step);
 

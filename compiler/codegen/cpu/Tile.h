@@ -65,8 +65,8 @@ void emitPack(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::V
               mlir::Type element = {}, Terms terms = Terms::single);
 
 // Packs a matrix that is stored transposed: column j of the panel is at b + j * stride. Its rows are written with a
-// stride of `toStride` rows of the packed panel, and the packed rows are rounded up to full vectors. Of swapped terms,
-// the two rows of a pair are adjacent, and pairs have this stride, in pairs.
+// stride of `toStride` rows of the packed panel, and the packed rows are rounded up to full vectors. If terms are
+// swapped, the two rows of a pair are adjacent, and pairs have this stride, in pairs.
 void emitPackTransposed(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth,
                         mlir::Value packed, int64_t toStride = 1, mlir::Type element = {}, Terms terms = Terms::single);
 

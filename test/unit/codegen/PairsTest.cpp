@@ -9,7 +9,6 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <immintrin.h>
-#include <optional>
 
 namespace codegentest::pairs {
 namespace {
@@ -41,36 +40,30 @@ std::vector<Half> halves(size_t n, unsigned seed, float scale = 1) {
 class Chain {
 public:
   void add(Half x, Half y) {
-    if (!waiting) {
-      waiting = {x, y};
-      return;
+    if (alone) {
+      terms.push_back({widened(x), widened(y)});
+      std::swap(terms[terms.size() - 1], terms[terms.size() - 2]);
+    } else {
+      terms.push_back({widened(x), widened(y)});
     }
-    step(x, y);
-    step(waiting->first, waiting->second);
-    waiting.reset();
+    alone = !alone;
   }
-  // The terms so far have no further partner.
-  void end() {
-    if (waiting)
-      step(waiting->first, waiting->second);
-    waiting.reset();
-  }
-  float value() {
-    end();
-    return sum;
+  // The last term has no partner.
+  void end() { alone = false; }
+  __attribute__((target("fma"), noinline)) float value() const {
+    unsigned control = _mm_getcsr();
+    _mm_setcsr(control | 0x8040); // FTZ and DAZ
+    __m128 sum = _mm_setzero_ps();
+    for (auto [x, y] : terms)
+      sum = _mm_fmadd_ss(_mm_set_ss(x), _mm_set_ss(y), sum);
+    float made = _mm_cvtss_f32(sum);
+    _mm_setcsr(control);
+    return made;
   }
 
 private:
-  std::optional<std::pair<Half, Half>> waiting;
-  float sum = 0;
-
-  __attribute__((target("fma"), noinline)) void step(Half x, Half y) {
-    unsigned control = _mm_getcsr();
-    _mm_setcsr(control | 0x8040);
-    __m128 made = _mm_fmadd_ss(_mm_set_ss(widened(x)), _mm_set_ss(widened(y)), _mm_set_ss(sum));
-    sum = _mm_cvtss_f32(made);
-    _mm_setcsr(control);
-  }
+  std::vector<std::pair<float, float>> terms; // in the order of the FMAs
+  bool alone = false;
 };
 
 std::string tensor(const std::string &rows, int64_t columns, const std::string &element = "bf16") {
@@ -89,7 +82,7 @@ struct ProductShape {
 constexpr float scales[] = {1, 0x1p-63f};
 
 TEST(Pairs, OfMatrixProducts) {
-  std::vector<ProductShape> shapes = {{256, 128}, {33, 10}, {10, 256}, {1, 1}, {71, 100}, {300, 64}, {2500, 48}};
+  std::vector<ProductShape> shapes = {{256, 64}, {33, 10}, {10, 130}, {1, 1}, {71, 100}, {2500, 16}};
   std::string text;
   for (ProductShape s : shapes)
     for (bool transposed : {false, true}) {
@@ -108,7 +101,7 @@ TEST(Pairs, OfMatrixProducts) {
         for (int64_t j = 0; j < s.columns; ++j)
           transposed[j * s.depth + i] = w[i * s.columns + j];
       Guarded weights[] = {guarded(w), guarded(transposed)};
-      for (int64_t rows : {1, 7, 33, 130}) {
+      for (int64_t rows : {1, 7, 130}) {
         std::vector<Half> x = halves(rows * s.depth, rows, scale);
         std::vector<float> expected;
         for (int64_t i = 0; i < rows; ++i)
@@ -133,7 +126,7 @@ TEST(Pairs, OfMatrixProducts) {
 }
 
 TEST(Pairs, OfWeightGradients) {
-  std::vector<ProductShape> shapes = {{200, 128}, {256, 10}, {10, 256}, {3, 1}, {71, 100}};
+  std::vector<ProductShape> shapes = {{100, 64}, {256, 10}, {10, 80}, {3, 1}, {71, 33}};
   std::string text;
   for (ProductShape s : shapes)
     text +=
