@@ -40,6 +40,8 @@ if {"avx2", "fma", "bmi2"} <= flags:
     config.available_features.add("x86-64-v3")
 if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
     config.available_features.add("x86-64-v4")
+    if "avx512_bf16" in flags:
+        config.available_features.add("x86-64-v4-bf16")
 for sanitizer in filter(None, config.sanitize.split(",")):
     config.available_features.add(sanitizer)
 if not config.sanitize:

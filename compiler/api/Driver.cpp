@@ -5,6 +5,7 @@
 #include "compiler/Reproducer.h"
 #include "compiler/SizeText.h"
 #include "compiler/api/Names.h"
+#include "compiler/codegen/common/CpuTarget.h"
 #include "compiler/differentiate/JoinLengths.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/ModelTable.h"
@@ -305,6 +306,8 @@ private:
     setAttributes(module);
     for (const OwningOpRef<ModuleOp> &other : shorter)
       setAttributes(*other);
+    if (!options.values.cpu && options.forCpus)
+      compilation.cpus = defaultCpuTargets(mlir::mt::Compilation(module).getPrecision() == "bf16");
   }
 
   void setAttributes(ModuleOp module) {

@@ -140,7 +140,7 @@ static std::string precisionOf(std::string_view text) {
 }
 
 static Status checkCpus(const mtc_options &requested, Options &options) {
-  options.cpus = defaultCpuTargets();
+  options.cpus = defaultCpuTargets(/*bf16=*/true);
   if (!requested.cpu)
     return {};
   options.cpus.clear();

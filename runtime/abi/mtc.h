@@ -38,9 +38,9 @@ typedef struct mtc_options {
   /** Devices that the plan is for: "cpu", or a list such as "cpu,cuda" or "cpu,cuda:sm_80,sm_90". NULL: "cpu". Flag:
    * `--target TARGET=cpu`, in Devices and precision. See docs/gpu.md. */
   const char *target;
-  /** CPUs that the plan has code for, best first: "native" alone, or a list of "x86-64-v4", "x86-64-v3" and "armv8-a",
-   * of which the best is chosen when the plan is loaded. NULL: all of this machine's architecture.
-   * Flag: `--cpu CPU,...`, in Devices and precision. */
+  /** CPUs that the plan has code for, best first: "native" alone, or a list of "x86-64-v4-bf16", "x86-64-v4",
+   * "x86-64-v3" and "armv8-a", of which the best is chosen when the plan is loaded. NULL: all of this machine's
+   * architecture, "x86-64-v4-bf16" only if the precision is bf16. Flag: `--cpu CPU,...`, in Devices and precision. */
   const char *cpu;
   /** Seed of the initial values. 0: 1. Flag: `--seed S=1`. */
   int64_t seed;

@@ -20,12 +20,13 @@ struct Feature {
 // __builtin_cpu_supports() needs a literal. It also checks that the operating system saves the registers.
 #define FEATURE(name) {name, [] { return __builtin_cpu_supports(name) != 0; }}
 
-// The features of x86-64-v4, which is the highest level that plans use.
+// The features of x86-64-v4, which is the highest level that plans use, and bf16 products.
 constexpr Feature features[] = {
-    FEATURE("sse"),     FEATURE("sse2"),     FEATURE("sse3"),     FEATURE("ssse3"),    FEATURE("sse4.1"),
-    FEATURE("sse4.2"),  FEATURE("popcnt"),   FEATURE("avx"),      FEATURE("avx2"),     FEATURE("bmi"),
-    FEATURE("bmi2"),    FEATURE("f16c"),     FEATURE("fma"),      FEATURE("lzcnt"),    FEATURE("movbe"),
-    FEATURE("avx512f"), FEATURE("avx512bw"), FEATURE("avx512cd"), FEATURE("avx512dq"), FEATURE("avx512vl"),
+    FEATURE("sse"),        FEATURE("sse2"),     FEATURE("sse3"),     FEATURE("ssse3"),    FEATURE("sse4.1"),
+    FEATURE("sse4.2"),     FEATURE("popcnt"),   FEATURE("avx"),      FEATURE("avx2"),     FEATURE("bmi"),
+    FEATURE("bmi2"),       FEATURE("f16c"),     FEATURE("fma"),      FEATURE("lzcnt"),    FEATURE("movbe"),
+    FEATURE("avx512f"),    FEATURE("avx512bw"), FEATURE("avx512cd"), FEATURE("avx512dq"), FEATURE("avx512vl"),
+    FEATURE("avx512bf16"),
 };
 
 #undef FEATURE

@@ -13,7 +13,7 @@
 // SYMBOLS: T mt_sum
 // SYMBOLS: T sgd
 // UNDEFINED-NOT: {{ U }}
-// CPU: error: expected the CPU to be native, x86-64-v4, x86-64-v3 or armv8-a, found 'pentium'
+// CPU: error: expected the CPU to be native, x86-64-v4-bf16, x86-64-v4, x86-64-v3 or armv8-a, found 'pentium'
 module attributes {mt.compilation = #mt.compilation<shards = 8, shard_rows = 4>} {
   // CHECK: plan.kernel @dense attributes
   // CHECK-SAME: inner_tiles = 4 : i64

@@ -12,17 +12,19 @@ static constexpr const char *x86 = "x86_64-unknown-linux-gnu", *arm = "aarch64-u
 llvm::ArrayRef<CpuTarget> mtc::cpuTargets() {
   // x86-64 levels: x86-64 psABI, section 3.1.1. armv8-a: Arm Architecture Reference Manual, A1.5, 32 vector registers
   // of 128 bits, with FMA.
-  static const std::vector<CpuTarget> targets = {
-      {"x86-64-v4",
-       x86,
-       "x86-64-v4",
-       {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "avx512f", "avx512bw", "avx512cd", "avx512dq",
-        "avx512vl"},
-       {512, 32},
-       ""},
-      {"x86-64-v3", x86, "x86-64-v3", {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}, {256, 16}, ""},
-      {"armv8-a", arm, "generic", {"fp-armv8", "neon"}, {128, 32}, ""},
-  };
+  static const std::vector<CpuTarget> targets = [] {
+    std::vector<std::string> v3 = {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}, v4 = v3;
+    for (const char *feature : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})
+      v4.push_back(feature);
+    std::vector<std::string> bf16 = v4;
+    bf16.push_back("avx512bf16");
+    return std::vector<CpuTarget>{
+        {"x86-64-v4-bf16", x86, "x86-64-v4", bf16, {512, 32, /*dots=*/true}, "", "+avx512bf16"},
+        {"x86-64-v4", x86, "x86-64-v4", v4, {512, 32}, ""},
+        {"x86-64-v3", x86, "x86-64-v3", v3, {256, 16}, ""},
+        {"armv8-a", arm, "generic", {"fp-armv8", "neon"}, {128, 32, false, VectorUnit::Control::fpcr}, ""},
+    };
+  }();
   return targets;
 }
 
@@ -37,10 +39,10 @@ static bool isOfThisProgram(const CpuTarget &target) {
   return llvm::Triple(target.triple).getArch() == llvm::Triple(llvm::sys::getProcessTriple()).getArch();
 }
 
-std::vector<std::string> mtc::defaultCpuTargets() {
+std::vector<std::string> mtc::defaultCpuTargets(bool bf16) {
   std::vector<std::string> names;
   for (const CpuTarget &target : cpuTargets())
-    if (isOfThisProgram(target))
+    if (isOfThisProgram(target) && (bf16 || !target.vectors.dots))
       names.push_back(target.name);
   return names;
 }

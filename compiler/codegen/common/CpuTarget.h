@@ -21,6 +21,10 @@ constexpr int64_t lanes = 16;
 struct VectorUnit {
   int64_t bits = 256;     // of a register
   int64_t registers = 16; // that an instruction can address
+  // Whether an instruction adds two products of bf16 elements to each float of a register: VDPBF16PS.
+  bool dots = false;
+  // The register that says what is done with subnormal numbers: of x86-64, or of AArch64.
+  enum class Control { mxcsr, fpcr } control = Control::mxcsr;
 
   // Number of vectors of 16 floats that the registers hold: 8 for AVX2 and NEON, 32 for AVX-512.
   int64_t vectors() const { return registers * bits / (32 * lanes); }
@@ -47,7 +51,8 @@ struct CpuTarget {
   // Features that the CPU must have at run time; runtime/device/CpuFeatures.cpp checks them.
   std::vector<std::string> features;
   VectorUnit vectors;
-  std::string tune; // LLVM's name of the CPU for scheduling; empty: generic
+  std::string tune;            // LLVM's name of the CPU for scheduling; empty: generic
+  std::string extensions = ""; // features that `cpu` does not have, as LLVM writes them
 };
 
 // All targets; the targets of an architecture are ordered from best to worst.
@@ -57,8 +62,9 @@ llvm::ArrayRef<CpuTarget> cpuTargets();
 // for any other name, and if the machine supports no target.
 llvm::Expected<CpuTarget> findTarget(llvm::StringRef name);
 
-// Default CPU targets: all targets of the architecture for which this program was built.
-std::vector<std::string> defaultCpuTargets();
+// Default CPU targets: all targets of the architecture for which this program was built. Without `bf16`, targets
+// that differ from others only in products of bf16 elements are left out.
+std::vector<std::string> defaultCpuTargets(bool bf16);
 
 // Text for messages and help: "native, x86-64-v4, ... or ...".
 std::string cpuTargetNames();

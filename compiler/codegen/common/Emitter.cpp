@@ -98,12 +98,12 @@ void Emitter::store(Type element, Value value, Value address) {
   LLVM::StoreOp::create(*this, truncate(element, value), address, bytes(element));
 }
 
-Value Emitter::loadLanes(Type element, Value address, Value mask) {
+Value Emitter::loadLanes(Type element, Value address, Value mask, Value others) {
   Type type = vectorOf(stored(element));
   unsigned alignment = bytes(element);
   Value value;
   if (mask)
-    value = LLVM::MaskedLoadOp::create(*this, type, address, mask, zeros(type), alignment);
+    value = LLVM::MaskedLoadOp::create(*this, type, address, mask, others ? others : zeros(type), alignment);
   else
     value = LLVM::LoadOp::create(*this, type, address, alignment);
   return extend(element, value);
@@ -203,6 +203,21 @@ Value Emitter::splat(Value scalar) {
   return LLVM::ShuffleVectorOp::create(*this, one, undefined, SmallVector<int32_t>(lanes, 0));
 }
 
+// Calls an intrinsic of LLVM; `result` is null for one without a result.
+Value Emitter::intrinsic(StringRef name, Type result, ValueRange operands) {
+  StringAttr text = getStringAttr(name);
+  if (result)
+    return LLVM::CallIntrinsicOp::create(*this, result, text, operands).getResult(0);
+  LLVM::CallIntrinsicOp::create(*this, text, operands);
+  return {};
+}
+
+Value Emitter::dot(Value a, Value b, Value c) {
+  Type halves = VectorType::get({2 * lanes}, getBF16Type());
+  auto cast = [&](Value pairs) -> Value { return LLVM::BitcastOp::create(*this, halves, pairs); };
+  return intrinsic("llvm.x86.avx512bf16.dpbf16ps.512", c.getType(), {c, cast(a), cast(b)});
+}
+
 Value Emitter::extract(Value vector, int64_t lane) {
   Value index = arith::ConstantOp::create(*this, getI32IntegerAttr(lane));
   return LLVM::ExtractElementOp::create(*this, vector, index);
@@ -264,6 +279,31 @@ void Emitter::when(Value condition, llvm::function_ref<void()> body, llvm::funct
     return;
   setInsertionPoint(branch.elseBlock()->getTerminator());
   otherwise();
+}
+
+void Emitter::flushed(llvm::function_ref<void()> body) {
+  if (vectors.control == VectorUnit::Control::fpcr) {
+    constexpr int64_t flushToZero = 1 << 24; // FZ
+    Value before = intrinsic("llvm.aarch64.get.fpcr", getI64Type(), {});
+    intrinsic("llvm.aarch64.set.fpcr", {}, arith::OrIOp::create(*this, before, integer(flushToZero)).getResult());
+    body();
+    intrinsic("llvm.aarch64.set.fpcr", {}, before);
+    return;
+  }
+  constexpr int32_t flushToZero = 0x8040; // FTZ and DAZ
+  Type i32 = getI32Type();
+  auto slot = [&]() -> Value {
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(entry);
+    return LLVM::AllocaOp::create(*this, pointer(), i32, integer(1), 4);
+  };
+  Value before = slot(), changed = slot();
+  intrinsic("llvm.x86.sse.stmxcsr", {}, before);
+  Value bits = arith::ConstantOp::create(*this, getI32IntegerAttr(flushToZero));
+  store(arith::OrIOp::create(*this, load(i32, before), bits), changed);
+  intrinsic("llvm.x86.sse.ldmxcsr", {}, changed);
+  body();
+  intrinsic("llvm.x86.sse.ldmxcsr", {}, before);
 }
 
 static LLVM::LLVMFuncOp hidden(Emitter &emit, StringRef name, LLVM::LLVMFunctionType type) {

@@ -82,8 +82,9 @@ public:
   Value load(Type element, Value address);
   void store(Type element, Value value, Value address);
   void store(Value value, Value address) { store(value.getType(), value, address); }
-  // A vector of 16 elements, or the elements that `mask` (vector<16xi1>; null: all) selects.
-  Value loadLanes(Type element, Value address, Value mask = {});
+  // A vector of 16 elements, or the elements that `mask` (vector<16xi1>; null: all) selects, and the elements of
+  // `others` (as stored; null: zeros).
+  Value loadLanes(Type element, Value address, Value mask = {}, Value others = {});
   void storeLanes(Type element, Value value, Value address, Value mask = {});
   void storeLanes(Value value, Value address, Value mask = {}) {
     storeLanes(getElementTypeOrSelf(value.getType()), value, address, mask);
@@ -99,6 +100,9 @@ public:
   // Vectors.
   Value splat(Value scalar);
   Value fma(Value a, Value b, Value c) { return mlir::LLVM::FMAOp::create(*this, a, b, c); }
+  // fma(a0, b0, fma(a1, b1, c)) for vectors of pairs of bf16 elements, each pair an i32 whose lower half is element 0.
+  // Subnormal numbers are taken as zero. Only some CPUs have this instruction.
+  Value dot(Value a, Value b, Value c);
   Value extract(Value vector, int64_t lane);
   // Mask of the elements below `count`, an i64 or a constant.
   Value maskBelow(Value count);
@@ -110,6 +114,9 @@ public:
   Values loop(Value from, Value to, int64_t step, ValueRange carried, Body body);
   void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value index)> body);
   void when(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = nullptr);
+  // In the code of `body`, subnormal operands and results are taken as zero. LLVM does not order arithmetic on
+  // registers with the change, so `body` consists of calls and loops, and what follows reads memory.
+  void flushed(llvm::function_ref<void()> body);
 
   // Defines a function with `body`. Internal functions can be looked up by name (`lookup`), also from other modules
   // that share functions. The name of an internal function must determine its code.
@@ -133,6 +140,7 @@ private:
   mlir::LLVM::LLVMFuncOp define(llvm::StringRef name, FunctionType type, bool internal,
                                 llvm::function_ref<Value(ValueRange arguments)> body);
 
+  Value intrinsic(llvm::StringRef name, Type result, ValueRange operands);
   mlir::LLVM::GlobalOp makeGlobal(mlir::DenseElementsAttr values, llvm::StringRef name, bool isShared);
 
   SharedCode *shared;

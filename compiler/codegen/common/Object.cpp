@@ -137,6 +137,8 @@ static void prepare(llvm::Function &function, const CpuTarget &target) {
   function.addFnAttr("target-cpu", target.cpu);
   if (!target.tune.empty())
     function.addFnAttr("tune-cpu", target.tune);
+  if (!target.extensions.empty())
+    function.addFnAttr("target-features", target.extensions);
   function.addFnAttr("prefer-vector-width", std::to_string(target.vectors.bits));
   FrameSizes::ask(function);
   function.addFnAttr("no-builtins");

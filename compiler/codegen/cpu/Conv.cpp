@@ -84,13 +84,16 @@ void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
 // and the vectors are too few to reuse an element of the source; else one tap.
 SmallVector<int64_t> ConvEmitter::tapsOf(const Residue &residue, const Panel &panel) {
   int64_t count = residue.tapColumns(), pixel = product.pixelStride(residue);
-  if (!emit.vectors.isWide() || product.depthwise || panel.vectors > 2 || count == 1 || count * panel.vectors > 14)
+  int64_t terms = product.adjacentTerms();
+  if (!emit.vectors.isWide() || product.depthwise || panel.vectors > 2 || count == 1 ||
+      count * terms * panel.vectors > 14)
     return {0};
   SmallVector<int64_t> taps;
   bool shared = false;
   for (const Tap &tap : ArrayRef(residue.taps).take_front(count)) {
     int64_t distance = tap.column - residue.taps.front().column;
-    taps.push_back(distance * pixel);
+    for (int64_t term = 0; term < terms; ++term)
+      taps.push_back(distance * pixel + term);
     shared |= distance > 0 && distance % residue.columnStep == 0;
   }
   return shared ? taps : SmallVector<int64_t>{0};
@@ -114,7 +117,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
   int64_t along = residue.columnStep * product.pixelStride(residue);
   int64_t lineSteps = residue.tapColumns() * product.tapDepth() / taps;
   bool halo = residue.lowRow < 0 || residue.lowRow + residue.reachRows(residue.rows) > product.source.rows;
-  TileForm form{/*masked=*/false, product.depthwise, /*scattered=*/false, llvm::to_vector(steps.taps)};
+  TileForm form{/*masked=*/false, product.depthwise, /*scattered=*/false, llvm::to_vector(steps.taps), product.terms};
   Value fresh = emit.equal(steps.first, emit.integer(0)), end = emit.add(steps.first, steps.count);
   auto cut = [&](Value i, int64_t rows) {
     Value first = steps.first, last = end;
@@ -165,7 +168,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
 Value ConvEmitter::positionsOf(Value group, const Positions &at) {
   Type f32 = emit.getF32Type();
   const Residue &residue = at.residue;
-  const Image &image = product.source;
+  const Image &image = product.memory();
   Value a = emit.address(source, product.element ? product.element : f32, emit.mul(at.sample, image.size())),
         channel = emit.mul(group, image.groupChannels);
   if (product.needsHaloBuffer(residue)) {
@@ -192,8 +195,10 @@ void ConvEmitter::emitPanel(const Columns &columns, const Positions &at, Value a
     a = emit.address(a, f32, columns.first);
   Value table = emitTable(emit, offsets);
   int64_t count = offsets.size(), step = columns.panel.depth() / taps.size();
-  emit.loop(emit.integer(0), emit.integer(count), step, [&](Value k) {
-    emitTiles(columns, at, a, {table, k, emit.min(emit.integer(step), emit.sub(emit.integer(count), k)), taps});
+  emitChains(emit, product.terms, [&] {
+    emit.loop(emit.integer(0), emit.integer(count), step, [&](Value k) {
+      emitTiles(columns, at, a, {table, k, emit.min(emit.integer(step), emit.sub(emit.integer(count), k)), taps});
+    });
   });
 }
 
@@ -354,5 +359,6 @@ LogicalResult mtc::emitConv(Kernel &kernel) {
   if (failed(checkOffsets(kernel)))
     return failure();
   Operation *op = mt::productOf(kernel.body());
-  return ConvEmitter(kernel, op, productOf(op), /*isGradient=*/!isa<mt::Conv2DOp>(op)).run();
+  Terms terms = termsOf(kernel.emit, elementOf(op->getOperand(0)), elementOf(op->getOperand(1)));
+  return ConvEmitter(kernel, op, withTerms(productOf(op), terms), /*isGradient=*/!isa<mt::Conv2DOp>(op)).run();
 }

@@ -64,6 +64,7 @@ private:
   int64_t packedRows() const;
   void pack(const Columns &columns);
   void packChain(const Columns &columns);
+  void packChainOfPairs(const Columns &columns, const Residue &residue, mlir::Value from, mlir::Value to);
   void packElements(const Columns &columns, mlir::Value from);
   int64_t elementFloats() const;
   void emitElements(const Columns &columns, const Positions &at);

@@ -27,8 +27,8 @@ PixelBlock Product::blockOf(const Residue &residue) const {
   if (winograd)
     return winogradBlock(residue);
   auto fits = [&](int64_t rows, int64_t columns) {
-    return !needsHaloBuffer(residue) ||
-           residue.reachRows(rows) * residue.reachColumns(columns) * source.groupChannels <= haloBufferFloats;
+    int64_t channels = boundChannels.value_or(needsHaloBuffer(residue) ? source.groupChannels : 0);
+    return residue.reachRows(rows) * residue.reachColumns(columns) * channels <= haloBufferFloats;
   };
   int64_t parts = ceilDiv(residue.columns, blockPositions), columns = ceilDiv(residue.columns, parts);
   // A row is divided only if it must be; the halo buffer of a single position may be larger than the limit.
@@ -46,10 +46,24 @@ SmallVector<std::pair<Tap, int64_t>> Product::chain(const Residue &residue) cons
   SmallVector<std::pair<Tap, int64_t>> order;
   int64_t columns = residue.tapColumns(), count = residue.taps.size();
   for (int64_t row = 0; row < count; row += columns)
-    for (int64_t c = 0; c < tapDepth(); ++c)
+    for (int64_t c = 0; c < tapDepth(); c += adjacentTerms())
       for (const Tap &tap : ArrayRef(residue.taps).slice(row, columns))
-        order.push_back({tap, c});
+        for (int64_t term = 0; term < adjacentTerms(); ++term)
+          order.push_back({tap, c + term});
   return order;
+}
+
+Product mtc::withTerms(Product product, Terms terms) {
+  if (terms == Terms::single || product.depthwise)
+    return product;
+  product.terms = terms;
+  product.elements = product.source;
+  product.boundChannels = product.source.groupChannels;
+  if (terms == Terms::pairs && product.source.groupChannels % 2 == 0)
+    product.element = {}; // pairs are read as they lie in memory
+  product.source.groupChannels = unitsOf(terms, product.source.groupChannels);
+  product.source.channels = product.groups * product.source.groupChannels;
+  return product;
 }
 
 int64_t Product::rowBlocks() const {
@@ -157,48 +171,76 @@ void mtc::forColumnBlocks(Emitter &emit, const Product &product, const Residue &
     body({emit.integer(column), column}, std::min(size, residue.columns - column));
 }
 
-// Copies `count` floats from `from` to `to`; if `from` is null, stores zeros.
-static void emitFloats(Emitter &emit, Type element, Value from, Value to, int64_t count) {
-  Type f32 = emit.getF32Type();
-  int64_t whole = count / lanes * lanes;
-  auto one = [&](Value index, Value mask) {
-    Value taken =
-        from ? emit.loadLanes(element, emit.address(from, element, index), mask) : emit.zeros(emit.vectorOf(f32));
-    emit.storeLanes(taken, emit.address(to, f32, index), mask);
+namespace {
+// How elements become the floats of a halo buffer.
+struct Conversion {
+  Type element;
+  Terms terms = Terms::single;
+  const SecondSample *second = nullptr;
+};
+} // namespace
+
+// Stores `count` elements from `from` on, as floats; if `from` is null, zeros. With terms, stores pairs or swapped
+// floats, the last of which is zero if `count` is odd.
+static void emitFloats(Emitter &emit, const Conversion &how, Value from, Value to, int64_t count) {
+  Type f32 = emit.getF32Type(), i16 = emit.getI16Type();
+  auto maskOf = [&](int64_t elements) { return elements < lanes ? emit.maskBelow(elements) : Value(); };
+  auto one = [&](Value index, int64_t most) {
+    auto load = [&](Type type, Value start) {
+      return emit.loadLanes(type, emit.address(start, type, index), maskOf(most));
+    };
+    if (!from)
+      return emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(to, f32, index), maskOf(most));
+    if (how.second) {
+      Value other = load(i16, emit.address(from, i16, how.second->distance));
+      other = arith::SelectOp::create(emit, how.second->alone, missingTerms(emit, TermSide::left), other);
+      return storePairs(emit, Terms::pairs, load(i16, from), other, emit.address(to, f32, index), 0, maskOf(most));
+    }
+    if (how.terms == Terms::pairs)
+      return emit.storeLanes(load(i16, from), emit.address(to, i16, index), maskOf(2 * unitsOf(how.terms, most)));
+    Value taken = load(how.element, from);
+    if (how.terms == Terms::swapped)
+      taken = exchanged(emit, taken);
+    emit.storeLanes(taken, emit.address(to, f32, index), maskOf(unitsOf(how.terms, most)));
   };
+  int64_t whole = count / lanes * lanes;
   if (whole > 0)
-    emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value index) { one(index, Value()); });
+    emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value index) { one(index, lanes); });
   if (whole < count)
-    one(emit.integer(whole), emit.maskBelow(count - whole));
+    one(emit.integer(whole), count - whole);
 }
 
 void mtc::fillHaloBuffer(Emitter &emit, const Product &product, const Residue &residue, Value source,
-                         Value firstChannel, Value row, int64_t column, Value rows, int64_t columns, Value haloBuffer) {
+                         Value firstChannel, Value row, int64_t column, Value rows, int64_t columns, Value haloBuffer,
+                         const SecondSample *second) {
   Type f32 = emit.getF32Type(), element = product.element ? product.element : f32;
-  const Image &image = product.source;
-  int64_t width = residue.reachColumns(columns), stride = product.rowStride(residue), channels = image.groupChannels;
+  const Image &image = product.memory();
+  Conversion how{element, product.element ? product.terms : Terms::single, second}, zeros{f32};
+  int64_t width = residue.reachColumns(columns), stride = product.rowStride(residue);
+  int64_t channels = product.source.groupChannels, taken = image.groupChannels; // stored, and read
   int64_t first = column * residue.columnStep + residue.lowColumn;
   int64_t left = std::clamp<int64_t>(-first, 0, width), right = std::clamp<int64_t>(image.columns - first, left, width);
   Value top = emit.add(emit.mul(row, residue.rowStep), residue.lowRow);
   Value height = emit.add(emit.mul(rows, residue.rowStep), residue.highRow - residue.lowRow + 1 - residue.rowStep);
+  bool adjacent = taken == image.channels && (how.terms == Terms::single || taken % 2 == 0);
   emit.loop(emit.integer(0), height, 1, [&](Value i) {
     Value line = emit.add(top, i), to = emit.address(haloBuffer, f32, emit.mul(i, stride * channels));
     Value inside =
         arith::AndIOp::create(emit, emit.less(emit.integer(-1), line), emit.less(line, emit.integer(image.rows)));
     auto copy = [&] {
-      emitFloats(emit, f32, Value(), to, left * channels);
+      emitFloats(emit, zeros, Value(), to, left * channels);
       Value from = emit.address(emit.address(source, element, emit.mul(line, image.columns * image.channels)), element,
                                 firstChannel, (first + left) * image.channels);
       Value middle = emit.address(to, f32, left * channels);
-      if (channels == image.channels)
-        emitFloats(emit, element, from, middle, (right - left) * channels);
+      if (adjacent)
+        emitFloats(emit, how, from, middle, (right - left) * taken);
       else
         emit.loop(emit.integer(0), emit.integer(right - left), 1, [&](Value j) {
-          emitFloats(emit, element, emit.address(from, element, emit.mul(j, image.channels)),
-                     emit.address(middle, f32, emit.mul(j, channels)), channels);
+          emitFloats(emit, how, emit.address(from, element, emit.mul(j, image.channels)),
+                     emit.address(middle, f32, emit.mul(j, channels)), taken);
         });
-      emitFloats(emit, f32, Value(), emit.address(to, f32, right * channels), (width - right) * channels);
+      emitFloats(emit, zeros, Value(), emit.address(to, f32, right * channels), (width - right) * channels);
     };
-    emit.when(inside, copy, [&] { emitFloats(emit, f32, Value(), to, width * channels); });
+    emit.when(inside, copy, [&] { emitFloats(emit, zeros, Value(), to, width * channels); });
   });
 }

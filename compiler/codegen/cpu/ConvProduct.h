@@ -9,10 +9,14 @@
 // + n] * matrix[k, n], where k is a tap and n goes over all groups. A tap is one position of the convolution's kernel.
 // The gradient of a convolution with strides is one product for each residue of the positions modulo the strides. The
 // positions of a residue are divided into blocks, and a block into the tiles of Offsets.h.
+//
+// The terms of a product of bf16 operands (Terms.h) are pairs of channels: k = (row of taps, pair of channels, tap of
+// the row), and a pair is stored where a float would be, or swapped channels are.
 #ifndef COMPILER_CODEGEN_CPU_CONVPRODUCT_H
 #define COMPILER_CODEGEN_CPU_CONVPRODUCT_H
 
 #include "compiler/codegen/common/Kernel.h"
+#include "compiler/codegen/cpu/Terms.h"
 #include "dialects/mt/Window.h"
 
 namespace mtc {
@@ -65,9 +69,15 @@ struct Product {
   llvm::SmallVector<Residue> residues;
   bool depthwise = false;  // the groups are the channels of one group
   bool winograd = false;   // computed by tiles of 2 x 2 positions (Winograd.h)
-  mlir::Type element = {}; // bf16 or f16 if the source has 16 bits and a halo buffer converts it; null: f32
+  mlir::Type element = {}; // bf16 or f16 if the source has 16 bits and a halo buffer converts it; null: f32, or pairs
+  Terms terms = Terms::single;
+  Image elements = {}; // the source in elements, if `source` has pairs or swapped channels
+  // Channels that bound the size of a block, the same on every CPU; absent: the channels of the halo buffer.
+  std::optional<int64_t> boundChannels = {};
   // Number of rows of the matrix per tap.
   int64_t tapDepth() const { return depthwise ? 1 : source.groupChannels; }
+  // The source as it lies in memory, where it is read.
+  const Image &memory() const { return element && terms != Terms::single ? elements : source; }
   // Whether a residue reads outside of the image, so that blocks copy their part of the source to a buffer with a halo
   // of zeros, or reads a source of 16 bits.
   bool needsHaloBuffer(const Residue &residue) const;
@@ -82,6 +92,8 @@ struct Product {
   PixelBlock blockOf(const Residue &residue) const;
   // Upper bound of the number of positions of a block.
   int64_t mostPositions() const { return winograd ? winogradPositions : blockPositions; }
+  // Number of terms of a tap that are adjacent in the chain.
+  int64_t adjacentTerms() const { return terms == Terms::swapped ? 2 : 1; }
   // Every k in the order of the FMA chain: a tap and a channel.
   llvm::SmallVector<std::pair<Tap, int64_t>> chain(const Residue &residue) const;
   // Number of blocks of rows, of the residue that has most.
@@ -92,6 +104,8 @@ struct Product {
 mlir::mt::Convolution flattened(const mlir::mt::Convolution &convolution);
 Product forwardProduct(const mlir::mt::Convolution &convolution);
 Product gradientProduct(const mlir::mt::Convolution &convolution);
+// The same product of operands that are packed as these terms. The blocks stay as they are.
+Product withTerms(Product product, Terms terms);
 
 // First column of a block: a value of the generated code, and, if the residue needs a halo buffer, also a constant.
 struct BlockColumn {
@@ -102,11 +116,18 @@ struct BlockColumn {
 void forColumnBlocks(Emitter &emit, const Product &product, const Residue &residue,
                      llvm::function_ref<void(BlockColumn column, int64_t columns)> body);
 
-// Copies the part of the source that `rows` x `columns` positions of a residue read, for the channels of one group,
-// from a sample's `source` to `haloBuffer`. `row` (i64) and `column` are the first position.
+// The second sample of a pair (Terms.h): `distance` elements after the first one, 0 if `alone` (i1) holds and it is
+// missing.
+struct SecondSample {
+  mlir::Value distance, alone;
+};
+
+// Copies the part of the source that `rows` x `columns` positions of a residue read, for the channels of one group
+// (`firstChannel` is counted in memory), from a sample's `source` to `haloBuffer`. `row` (i64) and `column` are the
+// first position. With `second`, the elements of both samples are stored as pairs.
 void fillHaloBuffer(Emitter &emit, const Product &product, const Residue &residue, mlir::Value source,
                     mlir::Value firstChannel, mlir::Value row, int64_t column, mlir::Value rows, int64_t columns,
-                    mlir::Value haloBuffer);
+                    mlir::Value haloBuffer, const SecondSample *second = nullptr);
 
 } // namespace mtc
 

@@ -6,9 +6,8 @@
 // transposed: for each row of taps (filters, positions) times (positions, taps of the row x channels). If a unit has
 // one tap, only the positions whose tap is inside the image are visited, without a copy with a halo of zeros. In a rows
 // kernel there is no tree: the result is the gradient of each sample.
-#include "compiler/codegen/common/Tree.h"
+#include "compiler/codegen/cpu/ConvWgrad.h"
 #include "compiler/codegen/cpu/Conv.h"
-#include "compiler/codegen/cpu/ConvUnits.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
 #include "compiler/codegen/cpu/WinogradGradient.h"
@@ -16,68 +15,17 @@
 using namespace mlir;
 using namespace mtc;
 
-static constexpr int64_t bundleUnits = 48;
-
 static Product kernelProduct(mt::Conv2DKernelGradientOp op) {
   Product product = forwardProduct(op.getConvolution());
   product.element = extended(op.getInput());
   return product;
 }
 
-namespace {
-class KernelGradientEmitter {
-public:
-  // Addresses of the operands and the result, of all samples or of one sample.
-  struct Pointers {
-    Value source, gradient, result;
-  };
-  KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Pointers &pointers);
-  void run();
-  void runSample();
-
-private:
-  Kernel &kernel;
-  Emitter &emit;
-  Product product;
-  const Residue &residue;
-  Type element; // of the gradient
-  bool transposed, direct;
-  int64_t height; // rows of the result per group
-  std::vector<RowUnit> units;
-  Value extendedGradient; // of a block
-  Value source, gradient, result, haloBuffer, starts, patterns, firsts, tapLines, tapRows, tapEnds, tapColumns;
-  SmallVector<SmallVector<int64_t>> shapes; // the different lists of offsets of units
-
-  struct Part {
-    Value group, column;
-    Panel panel;
-    Value from, to; // range of units
-    Value row;      // first row
-    Value sums;
-    Value packed; // the gradient at the positions of a block; null: it is read in place
-    Value start;  // first sample of the shard
-  };
-  void forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body);
-  void emitBundle(const Part &part, const Shards &shards);
-  void emitSample(const Part &part, Value sample);
-  void emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column, int64_t columns);
-  // Data of a block whose units have one tap each: the rows of positions of one sample, and tables over the columns of
-  // the taps.
-  struct Inside {
-    Value row, rows, starts, lengths;
-  };
-  TileOperands insideOf(const Inside &inside, Value unit, TileOperands operands);
-  Inside emitInside(const Part &part, Value row, Value rows, BlockColumn column, int64_t columns,
-                    TileOperands &operands);
-  void emitUnits(const Part &part, Value a, const TileOperands &common, TileForm form, const Inside *inside = nullptr);
-  void store(const Part &part, Value count);
-  void storeTransposed(const Part &part, Value count);
-};
-} // namespace
-
-KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Pointers &pointers)
+KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Pointers &pointers,
+                                             Terms given)
     : kernel(kernel), emit(kernel.emit), product(kernelProduct(op)), residue(product.residues.front()),
-      element(elementOf(op.getGradient())), transposed(isTransposed(product)), direct(isDirect(product)),
+      element(elementOf(op.getGradient())), terms(product.depthwise ? Terms::single : given),
+      transposed(isTransposed(product)), direct(isDirect(product)),
       height(transposed ? residue.taps.size() / residue.tapColumns() * product.result.channels
                         : residue.taps.size() * product.tapDepth()),
       units(unitsOf(product)), source(pointers.source), gradient(pointers.gradient), result(pointers.result) {
@@ -115,6 +63,9 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   if (direct) {
     a = emit.address(emit.address(a, f32, emit.mul(row, residue.rowStep * image.columns * image.channels)), f32,
                      channel, column.known * residue.columnStep * image.channels);
+  } else if (terms != Terms::single) {
+    fillPairs(part, a, channel, row, rows, column.known, columns);
+    a = haloBuffer;
   } else if (product.needsHaloBuffer(residue)) {
     fillHaloBuffer(emit, product, residue, a, channel, row, column.known, rows, columns, haloBuffer);
     a = haloBuffer;
@@ -130,7 +81,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   for (int64_t i = 0; i < product.blockOf(residue).rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
       offsets.push_back((i * residue.rowStep * line + j * residue.columnStep) * pixel);
-  Value table = emitTable(emit, offsets), depth = emit.mul(rows, columns);
+  Value depth = emit.mul(rows, columns);
   int64_t filters = product.result.channels;
   // The sums of a shard start at its first position.
   Value before = emit.add(emit.add(emit.sub(sample, part.start), row), column.value),
@@ -138,6 +89,9 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   Value pixels =
       emit.add(emit.mul(emit.add(emit.mul(sample, product.result.rows), row), product.result.columns), column.value);
   Value b = emit.address(gradient, element, emit.mul(pixels, filters));
+  if (terms != Terms::single)
+    return emitPairs(part, a, b, offsets, depth, fresh);
+  Value table = emitTable(emit, offsets);
   Type from = part.packed ? element : f32;
   if (!part.packed && Emitter::isHalf(element)) {
     // The positions of a block are contiguous.
@@ -278,7 +232,10 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
   auto shard = [&](Value first, Value end) {
     Part samples = part;
     samples.start = first;
-    emit.loop(first, end, 1, [&](Value sample) { emitSample(samples, sample); });
+    emit.loop(first, end, terms == Terms::single ? 1 : 2, [&](Value sample) {
+      samples.alone = emit.less(end, emit.add(sample, 2));
+      emitSample(samples, sample);
+    });
   };
   auto combine = [&](Value level) {
     forVectors(emit, part.panel, count, [&](Value index) {
@@ -299,12 +256,11 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
 // Calls `body` for bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
 void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
   Type f32 = emit.getF32Type();
-  PixelBlock size = product.blockOf(residue);
+  int64_t samples = terms == Terms::swapped ? 2 : 1;
   if (product.needsHaloBuffer(residue) && !direct)
-    haloBuffer = emit.array(f32, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
-                                     product.source.groupChannels);
-  if (Emitter::isHalf(element))
-    extendedGradient = emit.array(f32, blockPositions * product.result.channels);
+    haloBuffer = emit.array(f32, haloFloats() * samples);
+  if (Emitter::isHalf(element) && (terms == Terms::single || transposed))
+    extendedGradient = emit.array(f32, gradientFloats() * samples);
   int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();
   emit.loop(emit.div(begin, emit.integer(count)), emit.ceilDiv(end, count), 1, [&](Value wide) {
     Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));
@@ -315,11 +271,11 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
       Value sums = emit.array(f32, bundleUnits * unitRows * panel.width()), packed;
       // Positions at large distances share sets of the L1 cache, and every unit reads each of them, so the positions
       // are packed.
-      if (!transposed && !product.depthwise && product.result.channels > panel.width())
-        packed = emit.array(f32, blockPositions * panel.width());
+      if (!transposed && !product.depthwise && (terms != Terms::single || product.result.channels > panel.width()))
+        packed = emit.array(f32, blockPositions * panel.width() * samples);
       emit.loop(from, to, bundleUnits, [&](Value unit) {
         Value last = emit.min(emit.add(unit, bundleUnits), to);
-        body({group, panelColumn, panel, unit, last, loadTable(emit, firsts, unit), sums, packed, {}});
+        body({group, panelColumn, panel, unit, last, loadTable(emit, firsts, unit), sums, packed, {}, {}});
       });
     });
   });
@@ -369,7 +325,9 @@ LogicalResult mtc::emitConvWgrad(Kernel &kernel) {
   if (isByTiles(op))
     WinogradGradient(kernel, kernelProduct(op), source, gradient, result).run();
   else
-    KernelGradientEmitter(kernel, op, {source, gradient, result}).run();
+    KernelGradientEmitter(kernel, op, {source, gradient, result},
+                          termsOf(kernel.emit, elementOf(op.getInput()), elementOf(op.getGradient())))
+        .run();
   return success();
 }
 

@@ -12,11 +12,12 @@
 using namespace mlir;
 using namespace mtc;
 
-// Largest number of floats of a panel of the right side that is packed as a whole: 64 KiB of the L2 cache.
-static constexpr int64_t maxPackedFloats = 2 * panelFloats;
-
-// Number of rows of the left side that are converted to f32 at a time.
-static constexpr int64_t extendedRows = 64;
+// Largest number of floats of a right side that is packed as a whole: 256 KiB, or 512 KiB if the left side is
+// converted for each of them. Largest number of floats of the rows of the left side that pass all panels: 128 KiB of
+// the L2 cache.
+static constexpr int64_t maxPackedFloats = 1 << 16, maxPackedForConverted = 1 << 17, maxLeftFloats = 1 << 15;
+// Rows of a block are a multiple of this number, so that it has full tiles, and at most `wholeRows`.
+static constexpr int64_t rowStep = 24, wholeRows = 120;
 
 namespace {
 class MatmulEmitter {
@@ -29,6 +30,8 @@ private:
   Emitter &emit;
   mt::MatmulOp product;
   int64_t depth = 0, columns = 0;
+  Terms terms = Terms::single;
+  Type leftElement;
   bool transposed = false; // the right side is stored transposed
   Value right;             // the right side, from the first element of its part of a matrix on
   int64_t rightStride = 0; // stride of the matrix' rows, in elements
@@ -36,7 +39,17 @@ private:
 
   void findRight();
   void pack(Value column, Panel panel, Value k, Value part, Value packed);
-  void emitPanel(Value column, Panel panel, Value from, Value to);
+  // Rows of the packed right side, rounded up to full vectors.
+  int64_t paddedDepth() const { return llvm::alignTo(unitsOf(terms, depth), lanes); }
+  int64_t mostPacked() const { return converts() ? maxPackedForConverted : maxPackedFloats; }
+  bool packsAtOnce() const { return paddedDepth() * panelColumns <= mostPacked(); }
+  // A left side of 16 bits is converted, a block of rows at a time, unless its terms lie in pairs.
+  bool converts() const { return Emitter::isHalf(leftElement) && !(terms == Terms::pairs && depth % 2 == 0); }
+  // Columns of a group, and rows of a block.
+  int64_t groupColumns() const;
+  int64_t blockRows() const;
+  void emitPanel(Value column, Panel panel, Value row, Value count, Value a, int64_t stride, Value packed);
+  void emitGroup(Value fromColumn, Value toColumn, Value from, Value to);
   void emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count);
   Value loadElements(Value value, Value base, Value row, Value column, Value mask);
 };
@@ -85,6 +98,17 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
   });
 }
 
+int64_t MatmulEmitter::groupColumns() const {
+  int64_t most = packsAtOnce() ? mostPacked() / paddedDepth() / panelColumns : 1;
+  return std::min<int64_t>(most, llvm::divideCeil(columns, panelColumns)) * panelColumns;
+}
+
+int64_t MatmulEmitter::blockRows() const {
+  if (!packsAtOnce())
+    return wholeRows;
+  return std::clamp<int64_t>(maxLeftFloats / paddedDepth() / rowStep * rowStep, 2 * rowStep, wholeRows);
+}
+
 void MatmulEmitter::findRight() {
   Value matrix = product.getRhs();
   int64_t start = 0;
@@ -105,57 +129,74 @@ void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value p
     return emit.address(emit.address(right, element, emit.mul(row, rightStride)), element, index);
   };
   if (transposed)
-    return emitPackTransposed(emit, panel, at(column, k), rightStride, part, packed, /*toStride=*/1, element);
-  emitPack(emit, panel, at(k, column), rightStride, part, packed, element);
+    return emitPackTransposed(emit, panel, at(column, k), rightStride, part, packed, /*toStride=*/1, element, terms);
+  emitPack(emit, panel, at(k, column), rightStride, part, packed, element, terms);
 }
 
-// Emits rows [from, to) of one panel of columns. A small panel is packed once, a large panel again for each block of
-// rows.
-void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
+// Emits `count` rows from `row` on of one panel of columns. `a` is the left side of these rows, with a stride of
+// `stride` floats or pairs. `packed` is the whole panel of the right side; null: it is packed part by part, and a left
+// side that must be converted is as it lies in memory.
+void MatmulEmitter::emitPanel(Value column, Panel panel, Value row, Value count, Value a, int64_t stride,
+                              Value packed) {
   Type f32 = emit.getF32Type();
-  int64_t padded = (depth + lanes - 1) / lanes * lanes;
-  bool once = padded * panel.width() <= maxPackedFloats;
-  Value packed = emit.array(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
-  Value sums = emit.array(f32, panelFloats);
-  Type element = elementOf(product.getLhs());
-  // number of rows of a block; for a left side of 16 bits, a block is converted to f32
-  int64_t most = Emitter::isHalf(element) ? std::min(panel.depth(), extendedRows) : panel.depth();
-  int64_t extendedStride = std::min(panel.depth(), padded);
-  Value extended = Emitter::isHalf(element) ? emit.array(f32, most * extendedStride) : Value();
-  Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
-  auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value packed)> body) {
-    emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
-      Value part = emit.min(emit.integer(panel.depth()), emit.sub(emit.integer(depth), k));
-      body(k, part, once ? emit.address(packed, f32, emit.mul(k, panel.width())) : packed);
-    });
+  int64_t partTerms = panel.depth() * termsOfUnit(terms);
+  Value sums = emit.array(f32, blockRows() * panel.width());
+  Value own = packed ? Value() : emit.array(f32, panel.depth() * panel.width());
+  bool byParts = converts() && !packed;
+  Value converted = byParts ? emit.array(f32, blockRows() * panel.depth()) : Value();
+  forVectors(emit, panel, count,
+             [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
+  emit.loop(emit.integer(0), emit.integer(depth), partTerms, [&](Value k) {
+    Value part = emit.min(emit.integer(partTerms), emit.sub(emit.integer(depth), k)), unit = unitsOf(emit, terms, k);
+    Value b = packed ? emit.address(packed, f32, emit.mul(unit, panel.width())) : own;
+    if (!packed)
+      pack(column, panel, k, part, own);
+    Value left = byParts ? converted : emit.address(a, f32, unit);
+    if (byParts)
+      emitExtend(emit, leftElement, emit.address(a, leftElement, k), depth, converted, panel.depth(), count, part,
+                 terms);
+    emitProduct(emit, Layout::rows, panel, left, emit.integer(byParts ? panel.depth() : stride), b,
+                unitsOf(emit, terms, part), sums, count, Sums::there, terms);
+  });
+  emitEpilogue(column, panel, row, sums, count);
+}
+
+// Emits rows [from, to) of columns [fromColumn, toColumn), of at most `groupColumns` columns. The right side of all
+// columns is packed at once if it is not too large, and a block of rows passes all panels while it is in the L2 cache.
+void MatmulEmitter::emitGroup(Value fromColumn, Value toColumn, Value from, Value to) {
+  Type f32 = emit.getF32Type();
+  int64_t padded = paddedDepth();
+  Value whole = packsAtOnce() ? emit.array(f32, padded * groupColumns()) : Value();
+  auto panelAt = [&](Value column) {
+    return whole ? emit.address(whole, f32, emit.mul(emit.sub(column, fromColumn), padded)) : Value();
   };
-  auto packPart = [&](Value k, Value part, Value packed) { pack(column, panel, k, part, packed); };
-  if (once)
-    forParts(packPart);
-  emit.loop(from, to, most, [&](Value row) {
-    Value count = emit.min(emit.integer(most), emit.sub(to, row));
-    forVectors(emit, panel, count,
-               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
-    forParts([&](Value k, Value part, Value packed) {
-      if (!once)
-        packPart(k, part, packed);
-      Value start = emit.address(emit.address(a, element, emit.mul(row, depth)), element, k),
-            stride = emit.integer(depth);
-      if (extended) {
-        emitExtend(emit, element, start, depth, extended, extendedStride, count, part);
-        start = extended;
-        stride = emit.integer(extendedStride);
-      }
-      emitProduct(emit, Layout::rows, panel, start, stride, packed, part, sums, count);
+  if (whole)
+    forPanels(emit, columns, fromColumn, toColumn, [&](Value column, Panel panel) {
+      pack(column, panel, emit.integer(0), emit.integer(depth), panelAt(column));
     });
-    emitEpilogue(column, panel, row, sums, count);
+  Value converted = converts() && whole ? emit.array(f32, blockRows() * padded) : Value();
+  Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
+  emit.loop(from, to, blockRows(), [&](Value row) {
+    Value count = emit.min(emit.integer(blockRows()), emit.sub(to, row));
+    Value left = emit.address(a, leftElement, emit.mul(row, depth));
+    if (converted) {
+      emitExtend(emit, leftElement, left, depth, converted, padded, count, emit.integer(depth), terms);
+      left = converted;
+    }
+    forPanels(emit, columns, fromColumn, toColumn, [&](Value column, Panel panel) {
+      emitPanel(column, panel, row, count, left, converted ? padded : unitsOf(terms, depth), panelAt(column));
+    });
   });
 }
 
+// Tiles of the grid are numbered along the columns of the tile grid: a thread's tiles are the rest of a column of
+// tiles, full columns, and the start of a column.
 LogicalResult MatmulEmitter::run() {
   product = cast<mt::MatmulOp>(mt::productOf(kernel.body()));
   Value left = product.getLhs();
   depth = tensorOf(left).getShape().back();
+  leftElement = elementOf(left);
+  terms = termsOf(emit, leftElement, elementOf(product.getRhs()));
   transposed = product.getTransposeB();
   columns = tensorOf(product.getRhs()).getDimSize(transposed ? 0 : 1);
   for (int64_t i = 0, e = kernel.body().getNumArguments(); i < e; ++i)
@@ -165,18 +206,33 @@ LogicalResult MatmulEmitter::run() {
   findRight();
 
   Value rows = isSplit(left) ? emit.mul(kernel.rows(), linesOf(left)) : emit.integer(linesOf(left));
-  int64_t blockRows = isSplit(left) ? kernel.grid.rowsPerTile * linesOf(left) : matmulRows;
-  Value blocks = emit.max(emit.ceilDiv(rows, blockRows), emit.integer(1));
-  Value first = emit.div(kernel.tileBegin, blocks);
-  Value last = emit.div(emit.add(kernel.tileEnd, emit.add(blocks, -1)), blocks);
-  emit.loop(first, last, 1, [&](Value wide) {
-    Value offset = emit.mul(wide, blocks);
-    Value fromBlock = emit.max(emit.sub(kernel.tileBegin, offset), emit.integer(0));
-    Value toBlock = emit.min(emit.sub(kernel.tileEnd, offset), blocks);
-    Value from = emit.mul(fromBlock, blockRows), to = emit.min(emit.mul(toBlock, blockRows), rows);
-    Value column = emit.mul(wide, panelColumns);
-    forPanels(emit, columns, column, emit.add(column, panelColumns),
-              [&](Value panelColumn, Panel panel) { emitPanel(panelColumn, panel, from, to); });
+  int64_t tileRows = isSplit(left) ? kernel.grid.rowsPerTile * linesOf(left) : matmulRows;
+  Value blocks = emit.max(emit.ceilDiv(rows, tileRows), emit.integer(1)), none = emit.integer(0);
+  int64_t wides = llvm::divideCeil(columns, panelColumns);
+  if (wides == 1) {
+    emitGroup(none, emit.integer(panelColumns), emit.mul(kernel.tileBegin, tileRows),
+              emit.min(emit.mul(kernel.tileEnd, tileRows), rows));
+    return success();
+  }
+  Value firstWide = emit.div(kernel.tileBegin, blocks), firstBlock = emit.rem(kernel.tileBegin, blocks);
+  Value lastWide = emit.div(kernel.tileEnd, blocks), lastBlock = emit.rem(kernel.tileEnd, blocks);
+  Value whole = emit.div(emit.add(kernel.tileBegin, emit.add(blocks, -1)), blocks);
+  auto choose = [&](Value part, Value rest, Value middle, Value start) -> Value {
+    Value later = arith::SelectOp::create(emit, emit.equal(part, emit.integer(1)), middle, start);
+    return arith::SelectOp::create(emit, emit.equal(part, none), rest, later);
+  };
+  Value restEnd = arith::SelectOp::create(emit, emit.equal(firstWide, lastWide), lastBlock, blocks);
+  emit.loop(none, emit.integer(3), 1, [&](Value part) {
+    Value from = emit.mul(choose(part, firstBlock, none, none), tileRows);
+    Value to = emit.min(emit.mul(choose(part, restEnd, blocks, lastBlock), tileRows), rows);
+    Value fromWide = choose(part, firstWide, whole, emit.max(lastWide, whole));
+    Value toWide = choose(part, whole, lastWide, emit.add(lastWide, 1));
+    emit.when(emit.less(from, to), [&] {
+      emit.loop(emit.mul(fromWide, panelColumns), emit.mul(toWide, panelColumns), groupColumns(), [&](Value column) {
+        Value end = emit.min(emit.add(column, groupColumns()), emit.mul(toWide, panelColumns));
+        emitGroup(column, end, from, to);
+      });
+    });
   });
   return success();
 }

@@ -4,23 +4,23 @@
 // full shards as fit, and each tile of the result sums these shards in registers; its stack of left siblings stays in
 // memory for the next part. If N is small, the transposed result is computed, with vectors along M, and transposed when
 // it is stored; the chain of an element is the same. Samples of several rows are treated as that many samples, in
-// order.
+// order. The terms of a product of bf16 operands are pairs of samples of a shard (Terms.h); both sides are packed in
+// pairs.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
 #include "compiler/codegen/cpu/WholeTree.h"
 #include "dialects/mt/Blocks.h"
 #include "dialects/mt/KernelKinds.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mtc;
 
 // Number of samples of a packed panel: 16 KiB. With 32 KiB, the rows of the left side would evict it from the L1 cache.
 static constexpr int64_t packedSamples = 64;
-// Number of rows of the result that share a packed panel, for shards that fit in one panel and for longer shards. With
-// more rows a panel is packed less often, but the left side of a short shard is farther away when the next panel needs
-// it.
+// Number of rows of the result that share a packed panel: for shards that fit in one panel, and on CPUs with few
+// registers, and for longer shards. With more rows a panel is packed less often, but the left side of a short shard is
+// farther away when the next panel needs it, and the sums of a long shard are.
 static constexpr int64_t shortBlock = 96, longBlock = 384;
 // Number of samples of a shard from which a higher tile gains more than two shards in registers.
 static constexpr int64_t longShard = 16;
@@ -41,10 +41,11 @@ public:
   TreeEmitter(Kernel &kernel, Side left, Side right, Position position, int64_t height, int64_t columns, int64_t lines,
               bool transposed)
       : kernel(kernel), emit(kernel.emit), shards(shardsOf(kernel)), left(left.buffer), right(right.buffer),
-        leftElement(left.element), rightElement(right.element), leftStride(left.stride), rightStride(right.stride),
+        leftElement(left.element), rightElement(right.element),
+        terms(termsOf(kernel.emit, left.element, right.element)), leftStride(left.stride), rightStride(right.stride),
         result(kernel.resultBuffer(0)), resultStride(position.stride), shardRows(kernel.shardRows * lines),
-        height(height), columns(columns), transposed(transposed),
-        blockRows(kernel.fast || shardRows > packedSamples ? longBlock : shortBlock) {
+        height(height), columns(columns), transposed(transposed), samplesAtOnce(packedSamples * termsOfUnit(terms)),
+        blockRows(kernel.emit.vectors.isWide() && (kernel.fast || shardRows > samplesAtOnce) ? longBlock : shortBlock) {
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
     if (position.first)
@@ -58,6 +59,7 @@ private:
   Shards shards;
   Value left, right; // buffers
   Type leftElement, rightElement;
+  Terms terms;
   int64_t leftStride, rightStride;
   Value result;
   int64_t resultStride;
@@ -65,16 +67,32 @@ private:
   int64_t shardRows;
   int64_t height, columns; // of the computed matrix
   bool transposed;         // the result is the transposed computed matrix
+  int64_t samplesAtOnce;   // of a packed panel
   int64_t blockRows;
 
+  // Whether no pair of adjacent samples has samples of two shards, wherever a shard starts.
+  bool hasPairsOfShards() const { return kernel.fast || terms == Terms::single || shardRows % 2 == 0; }
+  // Packed rows of a shard, and of `samples` samples of which the first one starts a shard.
+  int64_t shardUnits() const { return unitsOf(terms, shardRows); }
+  Value unitsOfSamples(Value samples);
+  void forShards(Value samples, llvm::function_ref<void(Value first, Value count, Value unit)> body);
   std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
   int64_t innerLevels() const;
   int64_t allSamples() const { return shardRows << (shards.levels - 1); }
+  int64_t allUnits() const { return shardUnits() << (shards.levels - 1); }
   bool isSmall() const;
-  void emitPanel(Value column, Panel panel, Value row, Value count);
-  void emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step);
-  void emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step);
-  void emitLongShards(Panel panel, Value column, Value row, Value count, Value sums);
+  // Columns of a wide panel in the grid.
+  int64_t wideColumns() const { return std::min<int64_t>(panelColumns, llvm::alignTo(columns, lanes)); }
+  void forPanelsOf(Value column, llvm::function_ref<void(Value column, Panel panel, Value offset)> body);
+  struct Target {
+    Value first, step;
+    bool direct; // in the result
+  };
+  Target targetOf(Value column, Panel panel, Value offset, Value row, Value sums);
+  void emitWide(Value column, Value row, Value count);
+  void emitWhole(Value column, Value row, Value count, Value sums);
+  void emitParts(Value column, Value row, Value count, Value sums);
+  void emitLongShards(Value column, Value row, Value count, Value sums);
   void pack(Panel panel, Value column, Value sample, Value part, Value packed);
   void store(Value column, Panel panel, Value row, Value sums, Value count);
 };
@@ -101,63 +119,30 @@ void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value 
   });
 }
 
-// The sums of a node in registers: the chain of a shard, or the sums of two child nodes, added. A shard has `size`
-// samples. A right child without samples adds nothing.
-static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value from, Value end,
-                                llvm::function_ref<Emitter::Values(Value from, Value end)> shard) {
-  if (height == 0)
-    return shard(from, end);
-  Value middle = emit.add(from, emit.mul(size, int64_t(1) << (height - 1)));
-  Emitter::Values left = emitNode(emit, height - 1, size, from, emit.min(middle, end), shard);
-  auto choice = scf::IfOp::create(emit, TypeRange(ValueRange(left)), emit.less(middle, end), /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(emit);
-  emit.setInsertionPointToEnd(choice.thenBlock());
-  Emitter::Values sums = emitNode(emit, height - 1, size, middle, end, shard);
-  for (auto [sum, sibling] : llvm::zip_equal(sums, left))
-    sum = arith::AddFOp::create(emit, sibling, sum);
-  scf::YieldOp::create(emit, sums);
-  emit.setInsertionPointToEnd(choice.elseBlock());
-  scf::YieldOp::create(emit, left);
-  return Emitter::Values(choice.getResults());
+Value TreeEmitter::unitsOfSamples(Value samples) {
+  if (hasPairsOfShards())
+    return unitsOf(emit, terms, samples);
+  Value size = emit.integer(shardRows), whole = emit.mul(emit.div(samples, size), shardUnits());
+  return emit.add(whole, unitsOf(emit, terms, emit.rem(samples, size)));
 }
 
-// The function for tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
-// stack, to, step, tiles). It sums shards [first, first + count) of `all` shards, each of `size` samples; the last one
-// may be shorter. `stride` and `step` are the strides of the rows of a and of the result, in floats. Nodes up to
-// `inner` levels above the shards stay in registers; `first` is a multiple of their number of shards.
-static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner) {
-  std::string name = llvm::formatv("tree_{0}x{1}_{2}_{3}", rows, vectors, levels, inner);
-  if (LLVM::LLVMFuncOp known = emit.lookup(name))
-    return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
-  SmallVector<Type> types{pointer, i64, pointer, i64, i64, i64, i64, i64, pointer, pointer, i64, i64};
-  return emit.function(name, types, /*internal=*/true, [&](ValueRange arguments) {
-    Value stride = arguments[1], packed = arguments[2], size = arguments[4], step = arguments[10];
-    int64_t unit = int64_t(1) << inner;
-    auto units = [&](Value count) { return emit.ceilDiv(count, unit); };
-    Shards nodes{arguments[3], emit.mul(size, unit), units(arguments[5]), levels};
-    Value first = units(arguments[6]), all = units(arguments[7]);
-    emit.loop(emit.integer(0), arguments[11], 1, [&](Value tile) {
-      Value row = emit.mul(tile, rows);
-      Value a = emit.address(arguments[0], f32, row), to = emit.address(arguments[9], f32, emit.mul(row, step));
-      Value stack = emit.address(arguments[8], f32, emit.mul(row, vectors * lanes * levels));
-      Emitter::Values zeros(rows * vectors, emit.zeros(emit.vectorOf(f32)));
-      auto add = [&](Value sample, ValueRange sums) {
-        Value left = emit.address(a, f32, emit.mul(sample, stride));
-        return emitOuterProduct(emit, left, emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors,
-                                sums);
-      };
-      auto shard = [&](Value from, Value end) { return emit.loop(from, end, 1, zeros, add); };
-      auto node = [&](Value from, Value end) { return emitNode(emit, inner, size, from, end, shard); };
-      emitTree(emit, nodes, first, all, stack, rows * vectors, node,
-               [&](ValueRange root) { storeTile(emit, root, to, step, vectors); });
-    });
+// Calls `body` for parts of `samples` samples that have no pair of samples of two shards, with the first sample, the
+// number of samples and the first packed row of each.
+void TreeEmitter::forShards(Value samples, llvm::function_ref<void(Value, Value, Value)> body) {
+  Value none = emit.integer(0);
+  if (hasPairsOfShards())
+    return body(none, samples, none);
+  emit.loop(none, samples, shardRows, [&](Value first) {
+    body(first, emit.min(emit.integer(shardRows), emit.sub(samples, first)), unitsOfSamples(first));
   });
 }
 
 void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Value packed) {
-  Value b = emit.address(emit.address(right, rightElement, emit.mul(sample, rightStride)), rightElement, column);
-  emitPack(emit, panel, b, rightStride, part, packed, rightElement);
+  forShards(part, [&](Value first, Value count, Value unit) {
+    Value b = emit.address(right, rightElement, emit.mul(emit.add(sample, first), rightStride));
+    emitPack(emit, panel, emit.address(b, rightElement, column), rightStride, count,
+             emit.address(packed, emit.getF32Type(), emit.mul(unit, panel.width())), rightElement, terms);
+  });
 }
 
 // Address of `count` rows from `row` on of the left side, for `part` samples, and the stride of samples in floats. If
@@ -173,6 +158,14 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
     return {a, emit.integer(leftStride)};
   if (!copied)
     copied = emit.array(f32, packedSamples * blockRows);
+  std::pair<Value, Value> block = {copied, emit.integer(blockRows)};
+  if (terms != Terms::single) {
+    forShards(part, [&](Value first, Value samples, Value unit) {
+      packRows(emit, terms, TermSide::left, emit.address(a, element, emit.mul(first, leftStride)), leftStride, samples,
+               count, emit.address(copied, f32, emit.mul(unit, blockRows)), blockRows);
+    });
+    return block;
+  }
   Value whole = emit.mul(emit.div(count, emit.integer(lanes)), lanes), rest = emit.maskBelow(emit.sub(count, whole));
   emit.loop(emit.integer(0), part, 1, [&](Value i) {
     Value from = emit.address(a, element, emit.mul(i, leftStride)),
@@ -185,127 +178,154 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
                       rest);
     });
   });
-  return {copied, emit.integer(blockRows)};
+  return block;
 }
 
 // Number of tree levels whose sums stay in registers: one, a pair of shards, if two shards fit in a packed panel. Two
-// levels would halve the rows of a tile.
+// levels would halve the rows of a tile. Swapped terms are added in a mode of the CPU that LLVM does not know, so their
+// sums are added from memory.
 int64_t TreeEmitter::innerLevels() const {
-  return !kernel.fast && emit.vectors.isWide() && shardRows < longShard ? 1 : 0;
+  return !kernel.fast && emit.vectors.isWide() && terms != Terms::swapped && shardRows < longShard ? 1 : 0;
 }
 
 // Whether all samples of the tree fit in a packed panel, so that their products are unrolled.
 bool TreeEmitter::isSmall() const {
-  return !kernel.fast && emit.vectors.isWide() && shards.levels > 1 && allSamples() <= packedSamples;
+  return !kernel.fast && emit.vectors.isWide() && terms != Terms::swapped && shards.levels > 1 &&
+         allUnits() <= packedSamples;
+}
+
+// Calls `body` for the panels of the wide panel at `column`, with the distance of each from it.
+void TreeEmitter::forPanelsOf(Value column, llvm::function_ref<void(Value column, Panel panel, Value offset)> body) {
+  forPanels(emit, columns, column, emit.add(column, panelColumns),
+            [&](Value at, Panel panel) { body(at, panel, emit.sub(at, column)); });
+}
+
+// Where the sums of a panel go: the result, or `sums`, from where they are stored.
+TreeEmitter::Target TreeEmitter::targetOf(Value column, Panel panel, Value offset, Value row, Value sums) {
+  Type f32 = emit.getF32Type();
+  if (panel.last == lanes && !transposed)
+    return {emit.address(emit.address(result, f32, emit.mul(row, resultStride)), f32, column),
+            emit.integer(resultStride), true};
+  return {emit.address(sums, f32, emit.mul(offset, blockRows)), emit.integer(panel.width()), false};
 }
 
 // Does the same as emitParts, for a batch without missing samples for whose tree isSmall() holds.
-void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step) {
+void TreeEmitter::emitWhole(Value column, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
-  Value packed = emit.array(f32, packedSamples * panel.width());
-  pack(panel, column, emit.integer(0), shards.rows, packed);
   auto [a, stride] = leftBlock(emit.integer(0), shards.rows, row, count);
-  int64_t height = shards.levels - 1, most = emit.vectors.tileRows(panel.vectors, 2);
-  Value slots = emit.array(f32, height * most * panel.width());
-  forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-    emit.call(wholeTreeFunction(emit, rows, panel.vectors, height, shardRows),
-              {emit.address(a, f32, tile), stride, packed, emit.address(target, f32, emit.mul(tile, step)), step, tiles,
-               slots});
+  forPanelsOf(column, [&, a = a, stride = stride](Value at, Panel panel, Value offset) {
+    Value packed = emit.array(f32, packedSamples * panel.width());
+    pack(panel, at, emit.integer(0), shards.rows, packed);
+    int64_t height = shards.levels - 1, most = emit.vectors.tileRows(panel.vectors, 2);
+    Value slots = emit.array(f32, height * most * panel.width());
+    Target to = targetOf(at, panel, offset, row, sums);
+    forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
+      emit.call(wholeTreeFunction(emit, terms, rows, panel.vectors, height, shardUnits()),
+                {emit.address(a, f32, tile), stride, packed, emit.address(to.first, f32, emit.mul(tile, to.step)),
+                 to.step, tiles, slots});
+    });
   });
 }
 
-// Emits `count` rows from `row` on, for shards that fit in a packed panel, to `target`, whose rows have the stride
-// `step` in floats.
-void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step) {
+// Emits `count` rows from `row` on, for shards that fit in a packed panel.
+void TreeEmitter::emitParts(Value column, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
-  Value packed = emit.array(f32, packedSamples * panel.width());
-  Value stack = emit.array(f32, blockRows * panel.width() * shards.levels);
+  Value stack = emit.array(f32, blockRows * wideColumns() * shards.levels);
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
   // In fast mode the single shard fits.
-  int64_t group = kernel.fast ? 1 : packedSamples / shardRows / unit * unit;
-  int64_t most = emit.vectors.tileRows(panel.vectors, inner + 1);
+  int64_t group = kernel.fast ? 1 : packedSamples / shardUnits() / unit * unit;
+  Value size = kernel.fast ? unitsOf(emit, terms, shards.size) : emit.integer(shardUnits());
   emit.loop(emit.integer(0), shards.count, group, [&](Value first) {
     Value sample = emit.mul(first, shards.size);
     Value part = emit.min(emit.mul(shards.size, group), emit.sub(shards.rows, sample));
     Value mine = emit.min(emit.integer(group), emit.sub(shards.count, first));
-    pack(panel, column, sample, part, packed);
     auto [a, stride] = leftBlock(sample, part, row, count);
-    forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-      emit.call(treeFunction(emit, rows, panel.vectors, shards.levels, inner),
-                {emit.address(a, f32, tile), stride, packed, part, shards.size, mine, first, shards.count,
-                 emit.address(stack, f32, emit.mul(tile, panel.width() * shards.levels)),
-                 emit.address(target, f32, emit.mul(tile, step)), step, tiles});
+    forPanelsOf(column, [&, a = a, stride = stride](Value at, Panel panel, Value offset) {
+      Value packed = emit.array(f32, packedSamples * panel.width());
+      pack(panel, at, sample, part, packed);
+      Value nodes = emit.address(stack, f32, emit.mul(offset, blockRows * shards.levels));
+      Target to = targetOf(at, panel, offset, row, sums);
+      forTiles(emit, emit.vectors.tileRows(panel.vectors, inner + 1), count,
+               [&](Value tile, Value tiles, int64_t rows) {
+                 emit.call(treeFunction(emit, terms, rows, panel.vectors, shards.levels, inner),
+                           {emit.address(a, f32, tile), stride, packed, unitsOfSamples(part), size, mine, first,
+                            shards.count, emit.address(nodes, f32, emit.mul(tile, panel.width() * shards.levels)),
+                            emit.address(to.first, f32, emit.mul(tile, to.step)), to.step, tiles});
+               });
     });
   });
 }
 
 // Emits shards that are longer than a packed panel, whose sums are in memory.
-void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value count, Value sums) {
+void TreeEmitter::emitLongShards(Value column, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
-  int64_t floats = blockRows * panel.width();
-  Value packed = emit.array(f32, packedSamples * panel.width()), stack = emit.array(f32, floats * shards.levels);
+  int64_t floats = blockRows * wideColumns();
+  Value stack = emit.array(f32, floats * shards.levels);
+  // Calls `each` for every vector of the sums, with its index.
+  auto forSums = [&](llvm::function_ref<void(Value index)> each) {
+    forPanelsOf(column, [&](Value, Panel panel, Value offset) {
+      Value first = emit.mul(offset, blockRows);
+      forVectors(emit, panel, count, [&](Value index) { each(emit.add(first, index)); });
+    });
+  };
   auto at = [&](Value level, Value index) {
     return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
   };
   auto shard = [&](Value first, Value end) {
-    forVectors(emit, panel, count,
-               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
-    emit.loop(first, end, packedSamples, [&](Value sample) {
-      Value part = emit.min(emit.integer(packedSamples), emit.sub(end, sample));
-      pack(panel, column, sample, part, packed);
-      Value a, stride = emit.integer(leftStride);
-      if (Emitter::isHalf(leftElement))
-        std::tie(a, stride) = leftBlock(sample, part, row, count);
-      else
-        a = emit.address(emit.address(left, f32, emit.mul(sample, leftStride)), f32, row);
-      emitProduct(emit, Layout::columns, panel, a, stride, packed, part, sums, count);
+    forSums([&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
+    emit.loop(first, end, samplesAtOnce, [&](Value sample) {
+      Value part = emit.min(emit.integer(samplesAtOnce), emit.sub(end, sample));
+      auto [a, stride] = leftBlock(sample, part, row, count);
+      forPanelsOf(column, [&, a = a, stride = stride](Value panelColumn, Panel panel, Value offset) {
+        Value packed = emit.array(f32, packedSamples * panel.width());
+        pack(panel, panelColumn, sample, part, packed);
+        emitProduct(emit, Layout::columns, panel, a, stride, packed, unitsOf(emit, terms, part),
+                    emit.address(sums, f32, emit.mul(offset, blockRows)), count, Sums::there, terms);
+      });
     });
   };
   auto combine = [&](Value level) {
-    forVectors(emit, panel, count, [&](Value index) {
+    forSums([&](Value index) {
       Value address = emit.address(sums, f32, index);
       Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, address));
       emit.storeLanes(sum, address);
     });
   };
   auto push = [&](Value level) {
-    forVectors(emit, panel, count, [&](Value index) {
-      emit.storeLanes(emit.loadLanes(f32, emit.address(sums, f32, index)), at(level, index));
-    });
+    forSums(
+        [&](Value index) { emit.storeLanes(emit.loadLanes(f32, emit.address(sums, f32, index)), at(level, index)); });
   };
   emitTreeInMemory(emit, shards, shard, combine, push);
 }
 
-// Emits `count` rows of the computed matrix, for one panel of its columns.
-void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
+// Emits `count` rows of the computed matrix, for one wide panel of its columns.
+void TreeEmitter::emitWide(Value column, Value row, Value count) {
   Type f32 = emit.getF32Type();
-  Value sums = emit.array(f32, blockRows * panel.width());
-  bool direct = panel.last == lanes && !transposed;
-  auto inRegisters = [&](Value target, Value step) {
-    auto parts = [&] { emitParts(panel, column, row, count, target, step); };
-    // a special case for narrow panels is not worth its code size
-    if (isSmall() && panel.vectors == emit.vectors.tileVectors())
+  Value sums = emit.array(f32, blockRows * wideColumns());
+  auto storeSums = [&](bool all) {
+    forPanelsOf(column, [&](Value at, Panel panel, Value offset) {
+      Target from = targetOf(at, panel, offset, row, sums);
+      if (all || !from.direct)
+        store(at, panel, row, emit.address(sums, f32, emit.mul(offset, blockRows)), count);
+    });
+  };
+  auto inRegisters = [&] {
+    auto parts = [&] { emitParts(column, row, count, sums); };
+    // A special case for narrow panels is not worth its code size.
+    if (isSmall() && columns % panelColumns == 0)
       emit.when(
-          emit.equal(shards.rows, emit.integer(allSamples())),
-          [&] { emitWhole(panel, column, row, count, target, step); }, parts);
+          emit.equal(shards.rows, emit.integer(allSamples())), [&] { emitWhole(column, row, count, sums); }, parts);
     else
       parts();
-  };
-  auto parts = [&] {
-    if (direct) {
-      Value target = emit.address(emit.address(result, f32, emit.mul(row, resultStride)), f32, column);
-      return inRegisters(target, emit.integer(resultStride));
-    }
-    inRegisters(sums, emit.integer(panel.width()));
-    store(column, panel, row, sums, count);
+    storeSums(false);
   };
   auto longShards = [&] {
-    emitLongShards(panel, column, row, count, sums);
-    store(column, panel, row, sums, count);
+    emitLongShards(column, row, count, sums);
+    storeSums(true);
   };
   if (!kernel.fast)
-    return shardRows <= packedSamples ? parts() : longShards();
-  emit.when(emit.less(shards.rows, emit.integer(packedSamples + 1)), parts, longShards);
+    return shardRows <= samplesAtOnce ? inRegisters() : longShards();
+  emit.when(emit.less(shards.rows, emit.integer(samplesAtOnce + 1)), inRegisters, longShards);
 }
 
 // Tiles of the grid are numbered along the rows of the result. A thread's tiles are the rest of a row of tiles, full
@@ -331,8 +351,8 @@ void TreeEmitter::run() {
     Value toColumn = emit.mul(choose(part, restEnd, all, lastPanel), panelColumns);
     emit.loop(from, to, blockRows, [&](Value row) {
       Value count = emit.min(emit.integer(blockRows), emit.sub(to, row));
-      forPanels(emit, columns, fromColumn, toColumn,
-                [&](Value column, Panel panel) { emitPanel(column, panel, row, count); });
+      emit.loop(fromColumn, emit.min(toColumn, emit.integer(columns)), panelColumns,
+                [&](Value column) { emitWide(column, row, count); });
     });
   });
 }

@@ -68,7 +68,7 @@ static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, TileForm fo
     name += "_" + std::to_string(offset);
   for (int64_t tap : ArrayRef(form.taps).drop_front())
     name += "_tap" + std::to_string(tap);
-  return name;
+  return name + suffixOf(form.terms).str();
 }
 
 namespace {
@@ -104,7 +104,7 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
   std::string name = nameOf(rowOffsets, panel, form);
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type(), unit = unitType(emit, form.terms);
   Type step = form.scattered ? pointer : i64;
   return emit.function(
       name, {pointer, pointer, pointer, step, i64, pointer, emit.getI1Type()}, /*internal=*/true,
@@ -126,16 +126,16 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
           Emitter::Values next(carried), right;
           for (size_t tap = 0; tap < form.taps.size(); ++tap)
             for (int64_t vector = 0; vector < panel.vectors; ++vector)
-              right.push_back(emit.loadLanes(f32, emit.address(line, f32, tap * panel.width() + vector * lanes),
+              right.push_back(emit.loadLanes(unit, emit.address(line, f32, tap * panel.width() + vector * lanes),
                                              maskOf(vector, form.masked)));
           for (const auto &[offset, pairs] : readers) {
-            Value left = form.lanewise ? Value() : emit.splat(emit.load(f32, emit.address(column, f32, offset)));
+            Value left = form.lanewise ? Value() : emit.splat(emit.load(unit, emit.address(column, f32, offset)));
             for (auto [row, tap] : pairs)
               for (int64_t vector = 0; vector < panel.vectors; ++vector) {
                 if (form.lanewise)
                   left = emit.loadLanes(f32, emit.address(column, f32, offset + vector * lanes), maskOf(vector, true));
                 Value &sum = next[row * panel.vectors + vector];
-                sum = emit.fma(left, right[tap * panel.vectors + vector], sum);
+                sum = addProduct(emit, form.terms, left, right[tap * panel.vectors + vector], sum);
               }
           }
           return next;

@@ -28,6 +28,7 @@ struct TileForm {
   bool masked, lanewise;
   bool scattered = false;                // `stride` is a table
   llvm::SmallVector<int64_t> taps = {0}; // of a step, ascending; their rows of b have the panel's width as stride
+  Terms terms = Terms::single;
 };
 void emitOffsetTile(Emitter &emit, llvm::ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form,
                     const TileOperands &operands);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/cpu/Tile.h"
-#include "compiler/codegen/cpu/Lines.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -17,31 +16,35 @@ void mtc::forPanels(Emitter &emit, int64_t columns, Value from, Value to, llvm::
     emit.when(emit.less(emit.integer(whole), to), [&] { body(emit.integer(whole), last); });
 }
 
-Emitter::Values mtc::emitOuterProduct(Emitter &emit, ArrayRef<Value> a, Value b, int64_t vectors, ValueRange sums) {
-  Type f32 = emit.getF32Type();
+Emitter::Values mtc::emitOuterProduct(Emitter &emit, Terms terms, ArrayRef<Value> a, Value b, int64_t vectors,
+                                      ValueRange sums) {
+  Type f32 = emit.getF32Type(), unit = unitType(emit, terms);
   Emitter::Values next(sums), right;
   for (int64_t vector = 0; vector < vectors; ++vector)
-    right.push_back(emit.loadLanes(f32, emit.address(b, f32, vector * lanes)));
+    right.push_back(emit.loadLanes(unit, emit.address(b, f32, vector * lanes)));
   for (auto [row, address] : llvm::enumerate(a)) {
-    Value repeated = emit.splat(emit.load(f32, address));
+    Value repeated = emit.splat(emit.load(unit, address));
     for (int64_t vector = 0; vector < vectors; ++vector) {
       Value &sum = next[row * vectors + vector];
-      sum = emit.fma(repeated, right[vector], sum);
+      sum = addProduct(emit, terms, repeated, right[vector], sum);
     }
   }
   return next;
 }
-Emitter::Values mtc::emitOuterProduct(Emitter &emit, Value a, Value b, int64_t rows, int64_t vectors, ValueRange sums) {
+Emitter::Values mtc::emitOuterProduct(Emitter &emit, Terms terms, Value a, Value b, int64_t rows, int64_t vectors,
+                                      ValueRange sums) {
   SmallVector<Value> addresses;
   for (int64_t row = 0; row < rows; ++row)
     addresses.push_back(emit.address(a, emit.getF32Type(), row));
-  return emitOuterProduct(emit, addresses, b, vectors, sums);
+  return emitOuterProduct(emit, terms, addresses, b, vectors, sums);
 }
 
 // The function for tiles of `rows` rows, one below the other: (a, stride, packed, depth, sums, tiles).
-static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows, int64_t vectors, Sums sums) {
-  std::string name =
-      (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" + Twine(vectors)).str();
+static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Terms terms, Layout layout, int64_t rows, int64_t vectors,
+                                     Sums sums) {
+  std::string name = (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" +
+                      Twine(vectors) + suffixOf(terms))
+                         .str();
   if (sums == Sums::fresh)
     name += "_fresh";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
@@ -67,11 +70,11 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows,
       Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
         Value b = emit.address(packed, f32, emit.mul(k, width));
         if (layout == Layout::columns)
-          return emitOuterProduct(emit, emit.address(a, f32, emit.mul(k, stride)), b, rows, vectors, carried);
+          return emitOuterProduct(emit, terms, emit.address(a, f32, emit.mul(k, stride)), b, rows, vectors, carried);
         Emitter::Values elements;
         for (Value base : rowBases)
           elements.push_back(emit.address(base, f32, k));
-        return emitOuterProduct(emit, elements, b, vectors, carried);
+        return emitOuterProduct(emit, terms, elements, b, vectors, carried);
       });
       for (auto [address, end] : llvm::zip_equal(addresses, ends))
         emit.storeLanes(end, address);
@@ -99,76 +102,14 @@ void mtc::forTiles(Emitter &emit, int64_t most, Value rows, llvm::function_ref<v
 }
 
 void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth,
-                      Value sums, Value rows, Sums start) {
+                      Value sums, Value rows, Sums start, Terms terms) {
   Type f32 = emit.getF32Type();
-  forTiles(emit, emit.vectors.tileRows(panel.vectors), rows, [&](Value row, Value count, int64_t height) {
-    Value from = emit.address(a, f32, layout == Layout::rows ? emit.mul(row, stride) : row);
-    Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
-    emit.call(tileFunction(emit, layout, height, panel.vectors, start), {from, stride, packed, depth, to, count});
-  });
-}
-
-void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed, Type element) {
-  Type f32 = emit.getF32Type();
-  element = element ? element : f32;
-  Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
-  emit.loop(emit.integer(0), depth, 1, [&](Value k) {
-    Value from = emit.address(b, element, emit.mul(k, stride));
-    Value to = emit.address(packed, f32, emit.mul(k, panel.width()));
-    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
-      Value taken = emit.loadLanes(element, emit.address(from, element, vector * lanes),
-                                   vector + 1 == panel.vectors ? mask : Value());
-      emit.storeLanes(taken, emit.address(to, f32, vector * lanes));
-    }
-  });
-}
-
-// The function for one vector of columns: (b, stride, depth, packed). Packed rows have the stride `step` in floats.
-static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, int64_t step, Type element) {
-  std::string name = (Twine("pack_transposed_") + Twine(columns) + "_" + Twine(step)).str();
-  if (Emitter::isHalf(element))
-    name += element.isBF16() ? "_bf16" : "_f16";
-  if (LLVM::LLVMFuncOp known = emit.lookup(name))
-    return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
-  return emit.function(name, {pointer, i64, i64, pointer}, /*internal=*/true, [&](ValueRange arguments) {
-    Value b = arguments[0], stride = arguments[1], depth = arguments[2], packed = arguments[3];
-    emit.loop(emit.integer(0), depth, lanes, [&](Value k) {
-      Value mask = emit.maskBelow(emit.sub(depth, k)), from = emit.address(b, element, k);
-      Emitter::Values vectors;
-      for (int64_t column = 0; column < lanes; ++column)
-        vectors.push_back(column < columns
-                              ? emit.loadLanes(element, emit.address(from, element, emit.mul(stride, column)), mask)
-                              : emit.zeros(emit.vectorOf(f32)));
-      transposeInRegisters(emit, vectors);
-      Value to = emit.address(packed, f32, emit.mul(k, step));
-      for (auto [row, vector] : llvm::enumerate(vectors))
-        emit.storeLanes(vector, emit.address(to, f32, row * step));
-    });
-  });
-}
-
-void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed,
-                             int64_t toStride, Type element) {
-  Type f32 = emit.getF32Type();
-  element = element ? element : f32;
-  for (int64_t vector = 0; vector < panel.vectors; ++vector) {
-    int64_t columns = vector + 1 == panel.vectors ? panel.last : lanes;
-    emit.call(packTransposedFunction(emit, columns, toStride * panel.width(), element),
-              {emit.address(b, element, vector * lanes * stride), emit.integer(stride), depth,
-               emit.address(packed, f32, vector * lanes)});
-  }
-}
-
-void mtc::emitExtend(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t toStride, Value rows,
-                     Value columns) {
-  Type f32 = emit.getF32Type();
-  emit.loop(emit.integer(0), rows, 1, [&](Value row) {
-    Value source = emit.address(from, element, emit.mul(row, stride)),
-          target = emit.address(to, f32, emit.mul(row, toStride));
-    forChunks(emit, emit.integer(0), columns, [&](Value index, Value mask) {
-      emit.storeLanes(emit.loadLanes(element, emit.address(source, element, index), mask),
-                      emit.address(target, f32, index), mask);
+  emitChains(emit, terms, [&] {
+    forTiles(emit, emit.vectors.tileRows(panel.vectors), rows, [&](Value row, Value count, int64_t height) {
+      Value from = emit.address(a, f32, layout == Layout::rows ? emit.mul(row, stride) : row);
+      Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
+      emit.call(tileFunction(emit, terms, layout, height, panel.vectors, start),
+                {from, stride, packed, depth, to, count});
     });
   });
 }

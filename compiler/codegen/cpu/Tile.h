@@ -5,11 +5,12 @@
 //     C[row, n] += sum over k of A[row, k] * B[k, n]
 //
 // Each element is one FMA chain over k. Elements of A are broadcast, B is a packed panel (depth x width, rows of
-// `width` floats), C a panel of sums in memory. Tiles are internal functions that all kernels of an object share.
+// `width` floats), C a panel of sums in memory. Tiles are internal functions that all kernels of an object share. An
+// element of A and of B is a float, or a pair of terms (Terms.h).
 #ifndef COMPILER_CODEGEN_CPU_TILE_H
 #define COMPILER_CODEGEN_CPU_TILE_H
 
-#include "compiler/codegen/common/Emitter.h"
+#include "compiler/codegen/cpu/Terms.h"
 
 namespace mtc {
 
@@ -44,32 +45,35 @@ void forTiles(Emitter &emit, int64_t most, mlir::Value rows,
 
 // One step of a tile in registers: sums + column of a * row of b. The elements of the column have addresses of their
 // own, or are contiguous.
-Emitter::Values emitOuterProduct(Emitter &emit, llvm::ArrayRef<mlir::Value> a, mlir::Value b, int64_t vectors,
-                                 mlir::ValueRange sums);
-Emitter::Values emitOuterProduct(Emitter &emit, mlir::Value a, mlir::Value b, int64_t rows, int64_t vectors,
-                                 mlir::ValueRange sums);
+Emitter::Values emitOuterProduct(Emitter &emit, Terms terms, llvm::ArrayRef<mlir::Value> a, mlir::Value b,
+                                 int64_t vectors, mlir::ValueRange sums);
+Emitter::Values emitOuterProduct(Emitter &emit, Terms terms, mlir::Value a, mlir::Value b, int64_t rows,
+                                 int64_t vectors, mlir::ValueRange sums);
 
 // Whether a product is added to existing sums, or to 0.
 enum class Sums { there, fresh };
 
-// sums[rows x width] += A[rows x depth] * packed. `rows` and `depth` are i64 values.
+// sums[rows x width] += A[rows x depth] * packed. `rows` and `depth` are i64 values; `depth` and `stride` are in floats
+// or pairs.
 void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir::Value stride, mlir::Value packed,
-                 mlir::Value depth, mlir::Value sums, mlir::Value rows, Sums start = Sums::there);
+                 mlir::Value depth, mlir::Value sums, mlir::Value rows, Sums start = Sums::there,
+                 Terms terms = Terms::single);
 
 // packed = rows [0, depth) of b (row major, with a stride of `stride` elements; `element`: type of b, null: f32),
-// padded with zeros.
+// padded with zeros. The packed rows are unitsOf(terms, depth).
 void emitPack(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed,
-              mlir::Type element = {});
+              mlir::Type element = {}, Terms terms = Terms::single);
 
 // Packs a matrix that is stored transposed: column j of the panel is at b + j * stride. Its rows are written with a
-// stride of `toStride` rows of the packed panel, and `depth` is rounded up to full vectors of rows.
+// stride of `toStride` rows of the packed panel, and the packed rows are rounded up to full vectors. If terms are
+// swapped, the two rows of a pair are adjacent, and pairs have this stride, in pairs.
 void emitPackTransposed(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth,
-                        mlir::Value packed, int64_t toStride = 1, mlir::Type element = {});
+                        mlir::Value packed, int64_t toStride = 1, mlir::Type element = {}, Terms terms = Terms::single);
 
 // to = rows [0, rows) of `columns` elements each, as f32; `stride` and `toStride` are the strides of the rows, in
-// elements.
+// elements and in floats. With other terms than single, the terms of a left side, in full vectors.
 void emitExtend(Emitter &emit, mlir::Type element, mlir::Value from, int64_t stride, mlir::Value to, int64_t toStride,
-                mlir::Value rows, mlir::Value columns);
+                mlir::Value rows, mlir::Value columns, Terms terms = Terms::single);
 
 // Transposes 16 vectors of 16 elements in registers.
 void transposeInRegisters(Emitter &emit, Emitter::Values &vectors);

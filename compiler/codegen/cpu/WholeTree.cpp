@@ -14,14 +14,16 @@ namespace {
 // would have to spill them, they cost a third more time.
 class WholeNode {
 public:
-  WholeNode(Emitter &emit, Value a, Value stride, Value packed, Value slots, int64_t rows, int64_t vectors,
+  WholeNode(Emitter &emit, Terms terms, Value a, Value stride, Value packed, Value slots, int64_t rows, int64_t vectors,
             int64_t size)
-      : emit(emit), a(a), stride(stride), packed(packed), slots(slots), rows(rows), vectors(vectors), size(size) {}
+      : emit(emit), terms(terms), a(a), stride(stride), packed(packed), slots(slots), rows(rows), vectors(vectors),
+        size(size) {}
 
   Emitter::Values sums(int64_t height);
 
 private:
   Emitter &emit;
+  Terms terms;
   Value a, stride, packed, slots; // `a` and `packed` advance with the samples
   int64_t rows, vectors, size;
 
@@ -36,7 +38,7 @@ Emitter::Values WholeNode::shard() {
   Type f32 = emit.getF32Type();
   Emitter::Values sums(rows * vectors, emit.zeros(emit.vectorOf(f32)));
   for (int64_t sample = 0; sample < size; ++sample) {
-    sums = emitOuterProduct(emit, a, emit.address(packed, f32, sample * vectors * lanes), rows, vectors, sums);
+    sums = emitOuterProduct(emit, terms, a, emit.address(packed, f32, sample * vectors * lanes), rows, vectors, sums);
     a = emit.address(a, f32, stride);
   }
   packed = emit.address(packed, f32, size * vectors * lanes);
@@ -70,9 +72,10 @@ void mtc::storeTile(Emitter &emit, ValueRange sums, Value to, Value step, int64_
   }
 }
 
-LLVM::LLVMFuncOp mtc::wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t height, int64_t size) {
-  std::string name =
-      llvm::formatv("whole_tree_{0}x{1}_{2}x{3}", rows, vectors, height, size); // shards differ between kernels
+LLVM::LLVMFuncOp mtc::wholeTreeFunction(Emitter &emit, Terms terms, int64_t rows, int64_t vectors, int64_t height,
+                                        int64_t size) {
+  std::string name = llvm::formatv("whole_tree_{0}x{1}_{2}x{3}{4}", rows, vectors, height, size,
+                                   suffixOf(terms)); // shards differ between kernels
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
@@ -82,7 +85,7 @@ LLVM::LLVMFuncOp mtc::wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vec
     emit.loop(emit.integer(0), arguments[5], 1, [&](Value tile) {
       Value row = emit.mul(tile, rows);
       Value a = emit.address(arguments[0], f32, row), to = emit.address(arguments[3], f32, emit.mul(row, step));
-      WholeNode tree(emit, a, stride, packed, slots, rows, vectors, size);
+      WholeNode tree(emit, terms, a, stride, packed, slots, rows, vectors, size);
       storeTile(emit, tree.sums(height), to, step, vectors);
     });
   });

@@ -130,6 +130,8 @@ std::vector<std::unique_ptr<Code>> codegentest::compile(const std::string &kerne
   mtc::CodegenOptions codegen;
   codegen.shardRows = options.shardRows;
   codegen.fast = options.fast;
+  if (options.dots && __builtin_cpu_supports("avx512bf16"))
+    codegen.targets.push_back("x86-64-v4-bf16");
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     codegen.targets.push_back("x86-64-v4");

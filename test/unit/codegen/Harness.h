@@ -75,6 +75,7 @@ struct Options {
   int64_t shardRows = 1;
   int64_t shards = 8;
   bool fast = false;
+  bool dots = false; // also for the target with products of bf16 pairs
 };
 
 // Compiles for every target that this CPU runs, best first. Aborts with the diagnostics on an error.

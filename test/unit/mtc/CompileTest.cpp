@@ -90,7 +90,7 @@ TEST(Compile, OptionsSayWhatWasExpected) {
             "expected --target to be a list of cpu, cuda and cuda:ARCHITECTURE (sm_75, sm_80, sm_86, sm_89, sm_90, "
             "sm_100, sm_120), found 'cpu,cuda:sm_70'; did you mean cuda:sm_75?");
   EXPECT_EQ(message([](mtc_options &o) { o.cpu = "i386"; }),
-            "expected the CPU to be native, x86-64-v4, x86-64-v3 or armv8-a, found 'i386'");
+            "expected the CPU to be native, x86-64-v4-bf16, x86-64-v4, x86-64-v3 or armv8-a, found 'i386'");
 }
 
 TEST(Compile, LogsTimesAndASummary) {

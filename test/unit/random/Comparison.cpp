@@ -179,7 +179,8 @@ Report Journey::run() {
   });
   Compilation compilation;
   // Now and then for two instruction sets.
-  compilation.cpus = seed % 8 ? std::vector<std::string>{"native"} : defaultCpuTargets();
+  compilation.cpus =
+      seed % 8 ? std::vector<std::string>{"native"} : defaultCpuTargets(mlir::mt::Compilation(*module).isHalf());
   if (compile(compilation) && options.compile)
     runPlan(compilation);
   if (!report.problem.empty())
