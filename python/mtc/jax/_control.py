@@ -10,9 +10,10 @@ from typing import Any, Optional, Sequence, Union
 import jax
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, moves
+from mtc._trace import BATCH, Batch, Refused, Value, layout, losses, moves
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
+from mtc.jax import _named
 from mtc.jax import _threefry as threefry
 from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
 from mtc.jax._rules import logic
@@ -23,6 +24,9 @@ from mtc.jax._singular import SINGULAR
 def _inline(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     if equation.params.get("name") == "signbit":  # of -0.0 it is true in JAX; here it is not
         return [e.compare("lt", r.value(inputs[0]), 0)]
+    metric = _named.object_of(equation.params.get("name"))
+    if metric is not None:
+        return losses.named_metric(r.graph, metric, [r.value(i) for i in inputs], len(equation.outvars))
     inner = equation.params.get("jaxpr") or equation.params["call_jaxpr"]
     return r.read(inner, inputs) if hasattr(inner, "consts") else r.read_open(inner, [], inputs)
 

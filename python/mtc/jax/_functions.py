@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 import jax
 import numpy as np
 
-from mtc._trace import Value, functions, gradients, integers, linear
+from mtc._trace import Refused, Value, functions, gradients, integers, linear
 from mtc._trace import elementwise as e
 from mtc.jax._reader import Reader, rule
 
@@ -138,3 +138,30 @@ def _triangular_solve(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     p = equation.params
     return linear.solve_triangular(r.value(inputs[0]), r.value(inputs[1]), left=p["left_side"], lower=p["lower"],
                                    transposed=p["transpose_a"], unit=p["unit_diagonal"])
+
+
+@rule("lu")
+def _lu(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    made = linear.lu(r.value(inputs[0]))
+    return [made.packed, made.pivots, made.places]
+
+
+@rule("lu_pivots_to_permutation")
+def _permutation(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return linear.places_of(r.value(inputs[0]), equation.params["permutation_size"])
+
+
+@rule("qr")
+def _qr(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    if equation.params.get("pivoting"):
+        raise Refused("a QR decomposition with pivots")
+    return list(linear.qr(r.value(inputs[0]), equation.params["full_matrices"]))
+
+
+@rule("custom_linear_solve")
+def _linear_solve(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    """What solves it, differentiated as it stands."""
+    counts, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
+    first = counts.matvec + counts.vecmat
+    given = [*inputs[first:first + counts.solve], *inputs[sum(counts):]]
+    return r.read(solve, given) if hasattr(solve, "consts") else r.read_open(solve, [], given)
