@@ -160,8 +160,22 @@ def _qr(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
 
 @rule("custom_linear_solve")
 def _linear_solve(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
-    """What solves it, differentiated as it stands."""
-    counts, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
+    """The solution, refined twice by what is left of the right-hand side.
+
+    JAX has no gradient through what solves, whose matrix is another value to it, but one through the product. Each
+    refinement gives the solution one more derivative.
+    """
+    counts, functions_of = equation.params["const_lengths"], equation.params["jaxprs"]
     first = counts.matvec + counts.vecmat
-    given = [*inputs[first:first + counts.solve], *inputs[sum(counts):]]
-    return r.read(solve, given) if hasattr(solve, "consts") else r.read_open(solve, [], given)
+    product_of, solve_of = inputs[:counts.matvec], inputs[first:first + counts.solve]
+    right = [r.value(v) for v in inputs[sum(counts):]]
+
+    def solved(values: Sequence[Value]) -> list[Value]:
+        return [r.value(v) for v in r.read(functions_of.solve, [*solve_of, *values])]
+
+    found = [r.graph.stop_gradient(v) for v in solved(right)]
+    for _ in range(2):
+        left = [e.binary("sub", b, r.value(v)) for b, v in
+                zip(right, r.read(functions_of.matvec, [*product_of, *found]))]
+        found = [e.binary("add", x, v) for x, v in zip(found, solved(left))]
+    return found

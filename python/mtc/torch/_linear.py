@@ -118,7 +118,8 @@ def _triangles(packed: Value, count: int) -> list[Value]:
 @op("_linalg_det", "linalg_det", "det")
 def determinant(c: Converter, matrix: Any) -> Any:
     made = linear.lu(c.value(matrix))
-    found = e.binary("mul", functions.product(linear.diagonal(made.packed), [-1]), made.sign)
+    diagonal = linear.diagonal(made.packed)
+    found = e.binary("mul", functions.product(diagonal, [diagonal.rank - 1]), made.sign)
     return [found, None, None] if c.name().startswith("_") else found
 
 
@@ -126,7 +127,7 @@ def determinant(c: Converter, matrix: Any) -> Any:
 def log_determinant(c: Converter, matrix: Any) -> list[Any]:
     made = linear.lu(c.value(matrix))
     diagonal = linear.diagonal(made.packed)
-    signs = functions.product(e.unary("sign", diagonal), [-1])
+    signs = functions.product(e.unary("sign", diagonal), [diagonal.rank - 1])
     log = reductions.reduce("sum", e.unary("log", e.unary("abs", diagonal)), [diagonal.rank - 1])
     return [e.binary("mul", signs, made.sign), log, None, None]
 

@@ -35,6 +35,8 @@ def put(x: Value, places: Any, source: Value, how: str = "set", with_own: bool =
     new = layout.reshape(layout.broadcast(source, (*batch, *places.shape)), (*batch, count))
     new, flat = e.cast(new, x.dtype), places.reshape(-1)
     if how == "set":
+        if source.learned and len(np.unique(flat)) != count:
+            raise Refused("several elements that replace one, of which PyTorch's gradient counts all")
         last = np.arange(size)
         last[flat] = size + np.arange(count)  # of equal places the last one counts, as in PyTorch on CPUs
         made = _taken(moves.concat([lines, new], len(batch)), last, len(batch))
