@@ -43,6 +43,9 @@ SUITES = {"keras": "Keras: layers, losses, metrics, optimizers, regularizers, co
           "onnx": "ONNX: node tests",
           "opinfo": "PyTorch: OpInfo, float32 with gradients",
           "modules": "PyTorch: ModuleInfo"}
+if os.environ.get("MTC_BUILD"):  # as the tests of the package have it
+    os.environ["PYTHONPATH"] = str(HERE.parents[1] / "python")
+    os.environ.setdefault("MTC_LIBRARY_PATH", os.path.join(os.environ["MTC_BUILD"], "lib"))
 BAD = ("wrong", "error", "crash", "timeout")
 ORDER = ("right", "refused", "na", *BAD)
 
@@ -155,7 +158,7 @@ def reason(message):
     line = line.rpartition("error: ")[2]
     line = re.sub(r"^\S+\.(py|mlir|keras|onnx)(:\d+)*:? ?", "", line)
     line = re.sub(r'"[^"]*"|\'[^\']*\'', "X", line)
-    return re.sub(r"\b\d+(\.\d+)?\b", "N", line)[:110]
+    return " ".join(re.sub(r"\b\d+(\.\d+)?\b", "N", line).split())[:85]
 
 
 def table(results):
@@ -171,7 +174,7 @@ def table(results):
     return lines
 
 
-def page(results, folder):
+def page(results):
     """docs/coverage.md."""
     refusals = collections.Counter()
     for suite, found in results.items():
@@ -237,7 +240,7 @@ def main():
             if worse or result["status"] in BAD:
                 failed.append(f"{suite}: {case}: {result['status']}: {result.get('message', '')[:300]}")
     if options.write:
-        page(results, options.results)
+        page(results)
     print("\n".join([*table(results), *failed]))
     print(f"scoreboard: {len(failed)} failed")
     return int(bool(failed))

@@ -11,8 +11,8 @@ namespace {
 
 namespace fb = ::mt::plan;
 
-double valueOf(fb::Finalizer finalizer, std::vector<int64_t> shape, const std::vector<double> &sums,
-               double weight = 1, std::vector<double> parameters = {}) {
+double valueOf(fb::Finalizer finalizer, std::vector<int64_t> shape, const std::vector<double> &sums, double weight = 1,
+               std::vector<double> parameters = {}) {
   fb::MetricT metric;
   metric.name = "m";
   metric.finalizer = finalizer;
