@@ -67,7 +67,7 @@ public:
       plan::ResultOp::create(builder, result.getLoc(), result.getName(), value, weight, result.getLoss(),
                              plan::Finalizer(uint32_t(result.getFinalizer())),
                              cast<RankedTensorType>(result.getValue().getType()).getShape(),
-                             plan::Better(uint32_t(result.getBetter())));
+                             plan::Better(uint32_t(result.getBetter())), result.getParameters());
     }
     for (auto rate : source.getBody().front().getOps<mt::RateOp>()) {
       Value value = buffer(rate.getValue());

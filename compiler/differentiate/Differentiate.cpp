@@ -77,8 +77,8 @@ private:
     return mt::ReadOp::create(builder, variable.getLoc(), variable.getType(), variable.getName());
   }
   void report(Location location, StringRef name, Mean mean, bool loss, mt::Finalizer finalizer = mt::Finalizer::mean,
-              mt::Better better = mt::Better::lower) {
-    mt::ResultOp::create(builder, location, name, mean.value, mean.weight, loss, finalizer, better);
+              mt::Better better = mt::Better::lower, ArrayRef<double> parameters = {}) {
+    mt::ResultOp::create(builder, location, name, mean.value, mean.weight, loss, finalizer, better, parameters);
   }
 
   mt::ModelOp model;
@@ -201,7 +201,7 @@ void Programs::reportMetrics() {
   for (mt::MetricOp metric : model.getOps<mt::MetricOp>())
     report(metric.getLoc(), metric.getName(),
            buildMetric(builder, metric, values.lookup(metric.getValues()), values.lookupOrNull(metric.getWeights())),
-           false, metric.getFinalizer(), *metric.findBetter());
+           false, metric.getFinalizer(), *metric.findBetter(), metric.getParameters());
 }
 
 LogicalResult Programs::buildGradientsOf(Value loss, llvm::StringMap<Value> &gradients) {

@@ -129,6 +129,7 @@ void ProgramTables::addResult(mlir::plan::ResultOp op) {
   metric->finalizer = tables::Finalizer(op.getFinalizer());
   metric->better = tables::Better(op.getBetter());
   metric->shape.assign(op.getShape().begin(), op.getShape().end());
+  metric->parameters.assign(op.getParameters().begin(), op.getParameters().end());
   program->metrics.push_back(std::move(metric));
 }
 

@@ -218,6 +218,22 @@ def CholeskyOp : Graph_TypedOp<"cholesky", (ins Graph_Value:$matrix, UnitAttr:$u
                     "rows.";
 }
 
+// ---- Metrics
+
+def MetricOp : Op<Graph_Dialect, "metric"> {
+  let summary = "a metric of Keras' classes, of predictions, targets and weights of samples or of elements";
+  let description = [{
+    `graph.metric "auc" of "{\"class_name\": \"AUC\", \"config\": {}}" %p, %y : tensor<?x1xf32>, tensor<?x1xf32>`
+
+    The object is that of a Keras file. The metric becomes the `mt.metric` that the file would have, or several, with
+    `/` and a number at the end of their names.
+
+    Errors: a metric that is no class of Keras, or that a file could not have.
+  }];
+  let arguments = (ins StrAttr:$name, StrAttr:$object, Variadic<Mt_Tensor>:$operands);
+  let assemblyFormat = "$name `of` $object $operands attr-dict `:` type($operands)";
+}
+
 // ---- Parts
 
 def SliceOp : Graph_TypedOp<"slice", (ins Graph_Value:$operand, DenseI64ArrayAttr:$starts, Graph_Ints:$strides),

@@ -145,7 +145,10 @@ def Mt_DivisorAttr : Mt_EnumAttr<Mt_Divisor, "divisor">;
 def Mt_Finalizer : Mt_I32Enum<"Finalizer", "function of a metric's sums over all samples; numbers as in plan.fbs", [
   I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>,
   I32EnumAttrCase<"precision_recall", 3>,
-  I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
+  I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>, I32EnumAttrCase<"sum", 6>,
+  I32EnumAttrCase<"precision_recall_gain", 7>, I32EnumAttrCase<"sensitivity_at_specificity", 8>,
+  I32EnumAttrCase<"specificity_at_sensitivity", 9>, I32EnumAttrCase<"precision_at_recall", 10>,
+  I32EnumAttrCase<"recall_at_precision", 11>, I32EnumAttrCase<"iou", 12>, I32EnumAttrCase<"r2", 13>]>;
 def Mt_FinalizerAttr : Mt_EnumAttr<Mt_Finalizer, "finalizer">;
 
 def Mt_Better : Mt_I32Enum<"Better", "whether lower or higher values of a metric are better; numbers as in plan.fbs", [

@@ -120,22 +120,52 @@ LogicalResult LossOp::verify() {
     return emitOpError("expected weights to divide by, found none");
   return verifyWeighted(*this, getValues(), getWeights());
 }
-// Checks the shape of sums over samples: [..., 2, T] or [3, C].
-static LogicalResult verifySums(Operation *op, Finalizer finalizer, ArrayRef<int64_t> shape, Type found) {
-  bool curve = finalizer == Finalizer::roc || finalizer == Finalizer::precision_recall;
-  if (curve && (shape.size() < 2 || shape[shape.size() - 2] != 2 || shape.back() < 2))
-    return op->emitOpError("expected sums of shape [..., 2, thresholds] for ")
-           << stringifyFinalizer(finalizer) << ", found " << found;
-  if (!curve && (shape.size() != 2 || shape[0] != 3))
-    return op->emitOpError("expected sums of shape [3, classes] for ")
-           << stringifyFinalizer(finalizer) << ", found " << found;
-  return success();
+// Checks the shape of sums over samples, and the parameters of the function of them.
+static LogicalResult verifySums(Operation *op, Finalizer finalizer, ArrayRef<int64_t> shape, Type found,
+                                ArrayRef<double> parameters) {
+  auto wrong = [&](StringRef expected) {
+    return op->emitOpError("expected sums of shape ")
+           << expected << " for " << stringifyFinalizer(finalizer) << ", found " << found;
+  };
+  auto isParameters = [&](bool fits) -> LogicalResult {
+    if (fits && llvm::all_of(parameters, [](double each) { return std::isfinite(each); }))
+      return success();
+    return op->emitOpError("expected other parameters for ") << stringifyFinalizer(finalizer);
+  };
+  size_t rank = shape.size(), count = parameters.size();
+  switch (finalizer) {
+  case Finalizer::roc:
+  case Finalizer::precision_recall:
+  case Finalizer::precision_recall_gain: {
+    if (rank < 2 || shape[rank - 2] != 2 || shape.back() < 2)
+      return wrong("[..., 2, thresholds]");
+    int64_t areas = 1;
+    for (int64_t size : shape.drop_back(2))
+      areas *= size;
+    return isParameters(count < 2 || count == 1 + static_cast<size_t>(areas));
+  }
+  case Finalizer::f1_macro:
+  case Finalizer::f1_weighted:
+    return rank == 2 && shape[0] == 3 ? isParameters(count < 2) : wrong("[3, classes]");
+  case Finalizer::sum:
+    return rank == 0 ? isParameters(count == 0) : wrong("[]");
+  case Finalizer::iou:
+    if (rank != 2 || shape[0] != shape[1])
+      return wrong("[classes, classes]");
+    return isParameters(count > 0 && llvm::all_of(parameters, [&](double id) {
+                          return id >= 0 && id < static_cast<double>(shape[0]) && id == std::floor(id);
+                        }));
+  case Finalizer::r2:
+    return rank == 2 && shape[0] == 4 ? isParameters(count == 3) : wrong("[4, columns]");
+  default:
+    return rank == 2 && shape[0] == 2 && shape[1] > 1 ? isParameters(count == 1) : wrong("[2, 1 + thresholds]");
+  }
 }
 
 std::optional<Better> MetricOp::findBetter() {
   if (getBetter())
     return *getBetter();
-  if (isOfSums(getFinalizer()))
+  if (isOfSums(getFinalizer()) && getFinalizer() != Finalizer::sum)
     return Better::higher;
   Operation *op = getValues().getDefiningOp();
   if (op && op->hasTrait<HigherIsBetter>())
@@ -150,10 +180,11 @@ LogicalResult MetricOp::verify() {
     return emitOpError(
         "expected \"better higher\" or \"better lower\", which the op of the values does not imply, found neither");
   if (!isOfSums(getFinalizer()))
-    return success();
+    return getParameters().empty() ? success() : emitOpError("expected no parameters of a mean, found some");
   if (getWeights())
     return emitOpError("expected weights in the values for ") << stringifyFinalizer(getFinalizer()) << ", found others";
-  return verifySums(*this, getFinalizer(), tensorOf(getValues()).getShape().drop_front(), getValues().getType());
+  return verifySums(*this, getFinalizer(), tensorOf(getValues()).getShape().drop_front(), getValues().getType(),
+                    getParameters());
 }
 
 LogicalResult ResultOp::verify() {
@@ -161,7 +192,7 @@ LogicalResult ResultOp::verify() {
   if (isSplit(type))
     return emitOpError("expected one value for the whole batch, found ") << type;
   if (isOfSums(getFinalizer()))
-    return verifySums(*this, getFinalizer(), type.getShape(), type);
+    return verifySums(*this, getFinalizer(), type.getShape(), type, getParameters());
   if (type.getRank() != 0)
     return emitOpError("expected one mean, found ") << type;
   return success();

@@ -245,20 +245,34 @@ def MetricOp : Mt_Op<"metric"> {
                                all predictions, the true positives and the false positives. The result is the area under
                                the curve: by trapezoids, or by the interpolation of Davis and Goadrich (2006). It is
                                averaged over the axes before the 2
+      precision_recall_gain    the same of the gains of Flach and Kull (2015), by trapezoids
+                               For these three, `parameters` are the way to add (0: as above; the lower, 1, or the
+                               higher, 2, of a step's two heights), and weights of the areas in their mean
       f1_macro, f1_weighted    values [?, 3, C]: true positives, predicted positives and actual positives of each class.
-                               The result is the mean over classes of 2 tp / (predicted + actual), unweighted, or
-                               weighted by the actual positives
-    A quotient with the divisor 0 is 0, as in Keras.
+                               The result is the mean over classes of (1 + b^2) tp / (predicted + b^2 actual),
+                               unweighted, or weighted by the actual positives. `parameters`: b; none: 1
+      sensitivity_at_specificity, specificity_at_sensitivity, precision_at_recall, recall_at_precision
+                               values [?, 2, 1 + T]: true and false positives, of all predictions first, then above each
+                               threshold. The highest first quantity of the thresholds at which the second one is
+                               `parameters` or more; 0 if there is none
+      iou                      values [?, C, C]: the counts of each true class and each predicted class. The mean of
+                               intersection / union over those of the classes `parameters` that occur
+      r2                       values [?, 4, C]: w y, w y^2, w (y - p)^2, w. The coefficient of determination.
+                               `parameters`: 0 for the mean over C, or 1 for a mean by variances; the number of
+                               regressors by which it is adjusted; and the columns of all targets, of which C may be one
+      sum                      values [?]: the sum
+    A quotient with the divisor 0 is 0, as in Keras (but for r2).
 
     `better` states whether lower or higher values are better: `mt.metric "precision", %t weights(%p : tensor<?xf32>)
     better higher : tensor<?xf32>`. It may be omitted if the op that computes the values implies it (losses and errors:
-    lower; accuracies: higher), and for areas and F1 (higher).
+    lower; accuracies: higher), and for functions of sums but `sum` (higher).
   }];
   let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights,
                    DefaultValuedAttr<Mt_FinalizerAttr, "::mlir::mt::Finalizer::mean">:$finalizer,
-                       OptionalAttr<Mt_BetterAttr>:$better);
+                       OptionalAttr<Mt_BetterAttr>:$better, DefaultValuedAttr<DenseF64ArrayAttr, "{}">:$parameters);
   let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? "
-                       "(`finalizer` `` $finalizer^)? (`better` `` $better^)? attr-dict `:` type($values)";
+                       "(`finalizer` `` $finalizer^)? (`parameters` $parameters^)? "
+                       "(`better` `` $better^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     // Returns the attribute, or what the finalizer or the op that computes the values implies, or none.
@@ -275,8 +289,10 @@ def ResultOp : Mt_Op<"result", [Mt_Reports]> {
   }];
   let arguments = (ins StrAttr:$name, Mt_Float:$value, Mt_Scalar:$weight, UnitAttr:$loss,
                    DefaultValuedAttr<Mt_FinalizerAttr, "::mlir::mt::Finalizer::mean">:$finalizer,
-                       DefaultValuedAttr<Mt_BetterAttr, "::mlir::mt::Better::lower">:$better);
+                       DefaultValuedAttr<Mt_BetterAttr, "::mlir::mt::Better::lower">:$better,
+                       DefaultValuedAttr<DenseF64ArrayAttr, "{}">:$parameters);
   let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` `` $finalizer^)? "
+                       "(`parameters` $parameters^)? "
                        "(`better` `` $better^)? attr-dict custom<SumsType>(type($value))";
   let hasVerifier = 1;
 }

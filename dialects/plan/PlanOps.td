@@ -39,7 +39,10 @@ def Plan_Wait : Plan_I32Enum<"Wait", "barrier before a launch", [
 def Plan_Finalizer : Plan_I32Enum<"Finalizer", "function of a metric's sums over steps", [
   I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>,
   I32EnumAttrCase<"precision_recall", 3>,
-  I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
+  I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>, I32EnumAttrCase<"sum", 6>,
+  I32EnumAttrCase<"precision_recall_gain", 7>, I32EnumAttrCase<"sensitivity_at_specificity", 8>,
+  I32EnumAttrCase<"specificity_at_sensitivity", 9>, I32EnumAttrCase<"precision_at_recall", 10>,
+  I32EnumAttrCase<"recall_at_precision", 11>, I32EnumAttrCase<"iou", 12>, I32EnumAttrCase<"r2", 13>]>;
 def Plan_FinalizerAttr : EnumAttr<Plan_Dialect, Plan_Finalizer, "finalizer"> { let assemblyFormat = "$value"; }
 def Plan_Better : Plan_I32Enum<"Better", "whether a lower or a higher value of a metric is better", [
   I32EnumAttrCase<"lower", 0>, I32EnumAttrCase<"higher", 1>]>;
@@ -206,9 +209,11 @@ def ResultOp : Plan_Op<"result"> {
   let arguments = (ins StrAttr:$name, BufferType:$value, BufferType:$weight, UnitAttr:$loss,
                        DefaultValuedAttr<Plan_FinalizerAttr, "::mlir::plan::Finalizer::mean">:$finalizer,
                        DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shape,
-                       DefaultValuedAttr<Plan_BetterAttr, "::mlir::plan::Better::lower">:$better);
-  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` `` $finalizer^)? (`shape` $shape^)?
-    (`better` `` $better^)? attr-dict `:` type($value) `,` type($weight)}];
+                       DefaultValuedAttr<Plan_BetterAttr, "::mlir::plan::Better::lower">:$better,
+                       DefaultValuedAttr<DenseF64ArrayAttr, "{}">:$parameters);
+  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` `` $finalizer^)?
+    (`parameters` $parameters^)? (`shape` $shape^)? (`better` `` $better^)? attr-dict `:` type($value) `,`
+    type($weight)}];
 }
 def RateOp : Plan_Op<"rate"> {
   let summary = "the buffer of this step's learning rate, if a schedule computes it";

@@ -101,6 +101,11 @@ private:
   }
 
   void lowerOp(Operation &op) {
+    if (auto metric = dyn_cast<graph::MetricOp>(op)) {
+      builder.setInsertionPoint(&op);
+      failed |= mlir::failed(lower::lowerMetric(builder, metric));
+      return;
+    }
     SmallVector<logical::Value> operands;
     for (mlir::Value operand : op.getOperands()) {
       if (!isa<graph::ValueType>(operand.getType()))

@@ -42,6 +42,8 @@ llvm::ArrayRef<Entry> partOps();
 llvm::ArrayRef<Entry> productOps();
 llvm::ArrayRef<Entry> reductionOps();
 llvm::ArrayRef<Entry> linearOps();
+// Makes the mt.metric of a metric of Keras' classes (Metrics.cpp). Reports an error at the op.
+llvm::LogicalResult lowerMetric(mlir::OpBuilder &builder, mlir::graph::MetricOp op);
 // An op of mt with the attributes of an op of graph that names it.
 mlir::Value makeNamed(Call &call, llvm::StringRef name, mlir::Type type, mlir::ValueRange operands);
 

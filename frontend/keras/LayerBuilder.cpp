@@ -161,6 +161,29 @@ void LayerBuilder::expectChannelsLast() {
         ": build the model with channels last, and images in that order (keras.layers.Permute((2, 3, 1)) moves them)");
 }
 
+static bool isChannelsFirst(Config &config) {
+  const Json *format = config.find("data_format");
+  if (format && *format != "channels_last" && *format != "channels_first")
+    config.error("expected data_format channels_last or channels_first, found " + describe(*format));
+  return format && *format == "channels_first";
+}
+
+Value LayerBuilder::channelsLast(Value input) {
+  if (!isChannelsFirst(config) || !input || typeOf(input).getRank() < 3)
+    return input;
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(input).getRank()));
+  std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  return mt::TransposeOp::create(builder, location, input, order);
+}
+
+Value LayerBuilder::ownOrder(Value result) {
+  if (!isChannelsFirst(config) || !result || typeOf(result).getRank() < 3)
+    return result;
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(result).getRank()));
+  std::rotate(order.begin() + 1, order.end() - 1, order.end());
+  return mt::TransposeOp::create(builder, location, result, order);
+}
+
 std::pair<mt::InitKind, std::optional<float>> LayerBuilder::readInitializer(llvm::StringRef key) {
   const Json *value = config.find(key);
   if (!value)

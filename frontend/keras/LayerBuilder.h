@@ -71,6 +71,10 @@ public:
   mlir::SmallVector<int64_t> sizes(llvm::StringRef key, int64_t count, int64_t limit = maxFactor, int64_t least = 1);
   // Checks that `data_format` is channels_last.
   void expectChannelsLast();
+  // An input of the layer with its channels last, whatever `data_format` says, and a result in the layer's own order.
+  // Both keep null.
+  Value channelsLast(Value input);
+  Value ownOrder(Value result);
 
   // The layer's next variable, in Keras' order in files: trainable variables come first. Created by the first call of
   // the layer. `initializer` is a key of the config, or "" for zeros.

@@ -31,9 +31,9 @@ BuildLayer findLayer(const Layer &layer) {
   if (!isKerasLayer(layer.module))
     return nullptr;
   for (llvm::ArrayRef<LayerEntry> family :
-       {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), denseLayers(), imageLayers(),
-        mergingLayers(), noiseLayers(), normalizationLayers(), poolingLayers(), recurrentLayers(), resizingLayers(),
-        scalingLayers(), shapeLayers()})
+       {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), denseLayers(), einsumLayers(),
+        imageLayers(), mergingLayers(), noiseLayers(), normalizationLayers(), poolingLayers(), recurrentLayers(),
+        resizingLayers(), scalingLayers(), scoredAttentionLayers(), shapeLayers()})
     if (BuildLayer build = findEntry(family, layer.className))
       return build;
   return nullptr;
@@ -48,7 +48,6 @@ std::string adviceFor(const Layer &layer) {
   static constexpr const char *code =
       "it holds Python code, which a file does not have: mtc.fit and mtc.compile trace the model where it is made "
       "(docs/keras-traces.md); or write it with the layers of Keras and the functions of keras.ops";
-  static constexpr const char *seenAll = "use MultiHeadAttention, or keras.ops.matmul and Softmax";
   static constexpr std::pair<const char *, const char *> advice[] = {
       {"ConvLSTM1D", images},
       {"ConvLSTM2D", images},
@@ -63,10 +62,7 @@ std::string adviceFor(const Layer &layer) {
        "save the labels as one-hot rows (keras.utils.to_categorical), or use an Embedding of the integers"},
       {"Lambda", code},
       {"TFOpLambda", code},
-      {"Attention", seenAll},
-      {"AdditiveAttention", seenAll},
-      {"GroupedQueryAttention", seenAll},
-      {"EinsumDense", "use Dense, with Reshape and Permute around it"},
+      {"GroupedQueryAttention", "use MultiHeadAttention, or keras.ops.matmul and Softmax"},
       {"TimeDistributed", "of layers along the last axis (Dense, Embedding, activations, LayerNormalization, Dropout) "
                           "it is compiled; others take "
                           "the steps as samples, as data of one step per sample"},
@@ -77,9 +73,6 @@ std::string adviceFor(const Layer &layer) {
   if (!isKerasLayer(layer.module) && !isOperator(layer.module))
     return "a custom class is Python code, which a file does not have: mtc.fit and mtc.compile trace the model where "
            "it is made (docs/keras-traces.md); or write it with the layers of Keras";
-  if (llvm::StringRef(layer.className).contains("3D"))
-    return "layers over three axes are not compiled: make one of them channels (Permute, Reshape), and use the layer "
-           "over two";
   return {};
 }
 

@@ -18,9 +18,11 @@ struct LayerEntry {
 // The part of the table for each family, in layers/.
 llvm::ArrayRef<LayerEntry> activationLayers();
 llvm::ArrayRef<LayerEntry> attentionLayers();
+llvm::ArrayRef<LayerEntry> scoredAttentionLayers();
 llvm::ArrayRef<LayerEntry> augmentationLayers();
 llvm::ArrayRef<LayerEntry> convolutionLayers();
 llvm::ArrayRef<LayerEntry> denseLayers();
+llvm::ArrayRef<LayerEntry> einsumLayers();
 llvm::ArrayRef<LayerEntry> imageLayers();
 llvm::ArrayRef<LayerEntry> mergingLayers();
 llvm::ArrayRef<LayerEntry> noiseLayers();

@@ -12,69 +12,20 @@ using mt::Expr;
 namespace mtc::training {
 namespace {
 
-constexpr StringLiteral rootName = "root_mean_squared_error";
-
-// 1 if a prediction equals its target, else 0: Keras' class Accuracy. The text "accuracy" selects another metric.
-Value buildEqual(Criterion &c) {
-  Expr equal = toFloat(Expr(c.builder, c.location, c.predictions) == Expr(c.builder, c.location, c.targets));
-  auto last = static_cast<double>(equal.type().getShape().back());
-  return (squeezeLast(sumLast(equal)) * (1 / last)).value();
-}
-constexpr CriterionEntry equality = {{"accuracy"}, "accuracy", false, false, buildEqual};
-
 bool isClass(const Json &metric) { return metric.is_object() && textMember(metric, "class_name") != "function"; }
-
-// Multiplies weights, which may have more axes, by the weights of samples.
-Value weighSamples(OpBuilder &builder, Location location, Value weights, Value samples) {
-  Expr s(builder, location, samples);
-  while (s.type().getRank() < cast<RankedTensorType>(weights.getType()).getRank())
-    s = unsqueezeLast(s);
-  return (Expr(builder, location, weights) * s).value();
-}
-
-void weighMeasure(OpBuilder &builder, Location location, Measure &measure, Value samples) {
-  if (mt::isOfSums(measure.finalizer))
-    measure.values = weighSamples(builder, location, measure.values, samples);
-  else if (measure.weights)
-    measure.weights = weighSamples(builder, location, measure.weights, samples);
-  else
-    measure.weights = samples;
-}
-
-Measure buildMean(const CriterionEntry &entry, Criterion &c, mt::Finalizer finalizer) {
-  c.config.expect("threshold", 0.5);
-  c.config.expect("axis", -1);
-  c.config.expect("label_smoothing", 0);
-  c.fromLogits = entry.logits && c.config.boolean("from_logits", false);
-  if (entry.number)
-    c.number = c.config.real(entry.number, 1);
-  Value values = entry.build(c);
-  bool higher = &entry == &equality || findCriterion(accuracies(), entry.names[0]);
-  // As a metric class it has the opposite sign of the loss and of the loss function.
-  if (StringRef(entry.metric) == "cosine_similarity" && !c.negative) {
-    values = (-Expr(c.builder, c.location, values)).value();
-    higher = true;
-  }
-  return {values, Value(), finalizer, "", higher ? mt::Better::higher : mt::Better::lower};
-}
 
 } // namespace
 
 const CriterionEntry *Training::resolveMetric(const Goal &goal, const std::string &name, bool isClass) {
-  if (isClass && name == "accuracy")
-    return &equality;
-  if (isClass && (name == "acc" || name == "crossentropy" || name == "ce"))
-    return nullptr; // these are only texts, not classes
-  int64_t width = cast<RankedTensorType>(goal.output->value.getType()).getShape().back();
+  if (isClass)
+    return criterionOfClass(name);
+  int64_t width = cast<RankedTensorType>(goal.predictions.getType()).getShape().back();
   // The shapes determine which metric these two names select.
   if (name == "accuracy" || name == "acc")
     return &accuracies()[width == 1 ? 2 : goal.isSparse() ? 0 : 1];
   if (name == "crossentropy" || name == "ce")
     return &losses()[width == 1 ? 2 : goal.isSparse() ? 0 : 1];
-  if (name == plainName(rootName))
-    return findCriterion(losses(), "meansquarederror");
-  const CriterionEntry *entry = findCriterion(accuracies(), name);
-  return entry ? entry : findCriterion(losses(), name);
+  return criterionOfClass(name);
 }
 
 LogicalResult Training::buildMetrics(Goal &goal, const Json &part, bool weighted) {
@@ -94,7 +45,9 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   if (isCustom(metric) || lossObject)
     entry = nullptr;
   bool counts = isCounted(name) && !isCustom(metric);
-  bool fits = entry ? entry->sparse == goal.isSparse() : counts && !goal.isSparse();
+  bool fits = entry    ? entry->sparse == goal.isSparse()
+              : counts ? goal.isSparse() == takesLabels(name, objectConfig(metric))
+                       : false;
   if (!fits && options.dropUnsupportedMetrics) {
     emitWarning(outputLocation) << "the metric " << shown << " is dropped";
     return success();
@@ -109,7 +62,9 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
     std::vector<std::string> known = {"accuracy"};
     auto add = [&](const CriterionEntry &each) { known.push_back(each.metric); };
     llvm::for_each(accuracies(), add);
-    known.insert(known.end(), {"precision", "recall", "f1_score", "fbeta_score", "auc", rootName.str()});
+    for (const char *counted : countedMetrics)
+      known.push_back(counted);
+    known.push_back(rootMeanSquaredError);
     llvm::for_each(losses(), add);
     return emitError(outputLocation) << "expected a metric of " << llvm::join(known, ", ") << ", found " << shown
                                      << ": --drop-unsupported-metrics compiles without it"
@@ -118,21 +73,15 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   Config config(objectConfig(metric), [&](const std::string &message) {
     emitError(outputLocation) << "metric " << shown << ": " << message;
   });
-  bool root = name == plainName(rootName);
+  bool root = name == plainName(rootMeanSquaredError);
   bool shortName = metric.is_string() || (entry && !root && plainName(entry->metric) != name);
-  std::string title = config.text("name", shortName || !entry ? shown : root ? rootName.str() : entry->metric);
-  if (const Json *dtype = config.find("dtype"); dtype && *dtype != "float64")
-    config.expect("dtype", "float32");
-  if (const Json *dtype = config.find("dtype"); dtype && dtype->is_object())
-    config.ignore({"dtype"});
-  Criterion criterion = {builder, outputLocation, goal.output->value, goal.target, config};
+  std::string title = config.text("name", shortName || !entry ? shown : root ? rootMeanSquaredError : entry->metric);
+  Criterion criterion = {builder, outputLocation, goal.predictions, goal.truth, config};
   criterion.negative = textMember(metric, "class_name") == "function";
-  SmallVector<Measure> measures;
-  if (counts)
-    measures = buildCounted(name, criterion);
-  else
-    measures.push_back(buildMean(*entry, criterion, root ? mt::Finalizer::root_mean : mt::Finalizer::mean));
-  config.finish();
+  // Keras' mean over the last axis of an output [?] is one over the batch.
+  if (goal.isFlat && entry && !root && entry->averages)
+    config.error("expected an output of 2 axes or more with the batch, found 1");
+  SmallVector<Measure> measures = buildKerasMetric(metric, entry, criterion);
   if (config.failed())
     return failure();
   if (weighted && names[goal.prefix + title]) // Keras' name of the second metric
@@ -146,10 +95,7 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
                                        << shown;
     if (goal.mask)
       measure.weights = goal.mask;
-    if (weighted && goal.sampleWeights)
-      weighMeasure(builder, outputLocation, measure, goal.sampleWeights);
-    mt::MetricOp::create(builder, outputLocation, title + measure.part, measure.values, measure.weights,
-                         measure.finalizer, mt::BetterAttr::get(builder.getContext(), measure.better));
+    report(builder, outputLocation, title, measure, weighted ? goal.sampleWeights : Value());
   }
   return success();
 }

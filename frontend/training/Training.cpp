@@ -30,12 +30,6 @@ void warnOfProbabilities(Location outputLocation, Value output) {
                                 << ", which the loss applies again: remove the activation, or set from_logits=False";
 }
 
-// (1 - s) t + s / classes
-Value smooth(Criterion &c, Value targets, double smoothing, bool binary) {
-  double classes = binary ? 2 : static_cast<double>(cast<RankedTensorType>(targets.getType()).getShape().back());
-  return (mt::Expr(c.builder, c.location, targets) * (1 - smoothing) + smoothing / classes).value();
-}
-
 } // namespace
 
 std::string parseObject(StringRef text, Json &object) {
@@ -204,7 +198,8 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
                                      << mtrun::didYouMean(name, known);
   }
   auto type = cast<RankedTensorType>(output.value.getType());
-  if (type.getRank() < 2 || !type.getElementType().isF32())
+  goal.isFlat = type.getRank() == 1 && entry->averages;
+  if ((type.getRank() < 2 && !goal.isFlat) || !type.getElementType().isF32())
     return emitError(outputLocation) << "expected an output of floats of 2 axes or more with the batch, found " << type;
   Config config(objectConfig(object),
                 [&](const std::string &message) { emitError(outputLocation) << "loss: " << message; });
@@ -214,29 +209,46 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   if (const Json *ignored = config.find("ignore_class"))
     config.error("expected no ignore_class, found " + describe(*ignored) +
                  ": mtc.fit and mtc.compile of the model in Python trace it (docs/keras-traces.md)");
-  config.expect("axis", -1);
+  if (entry->build != buildDice && entry->build != buildTversky) // which read it
+    config.expect("axis", -1);
   std::string reduction = config.text("reduction", "sum_over_batch_size");
   bool sum = reduction == "sum";
   // Without sample weights the two means are equal.
-  bool mean = reduction == "sum_over_batch_size" || reduction == "mean" || reduction == "auto" ||
-              (reduction == "mean_with_sample_weight" && !options.sampleWeights);
+  bool weighted = reduction == "mean_with_sample_weight",
+       mean = reduction == "sum_over_batch_size" || reduction == "mean" || reduction == "auto" || weighted;
   if (!sum && !mean)
     config.error("expected the reduction sum_over_batch_size or sum, found " + reduction);
   goal.target = makeTarget(builder, output, only ? "target" : output.name + "_target", entry->sparse);
   goal.lossKind = entry->metric;
-  Criterion criterion = {builder, outputLocation, output.value, goal.target, config};
+  auto column = [&](Value value) {
+    auto wide = RankedTensorType::get({ShapedType::kDynamic, 1}, builder.getF32Type());
+    return goal.isFlat ? mt::ReshapeOp::create(builder, outputLocation, wide, value).getResult() : value;
+  };
+  goal.predictions = column(output.value);
+  goal.truth = column(goal.target);
+  Criterion criterion = {builder, outputLocation, goal.predictions, goal.truth, config};
   criterion.fromLogits = entry->logits && config.boolean("from_logits", false);
   if (entry->number)
     criterion.number = config.real(entry->number, 1);
   if (double smoothing = config.real("label_smoothing", 0); smoothing != 0)
-    criterion.targets = smooth(criterion, goal.target, smoothing, goal.lossKind == "binary_crossentropy");
+    criterion.targets = smooth(criterion, goal.truth, smoothing, StringRef(goal.lossKind).starts_with("binary"));
+  Value values = config.failed() ? Value() : entry->build(criterion);
+  if (criterion.isOne && output.mask)
+    config.error("expected an output without a mask for a loss of all samples at once, found one");
   config.finish();
   if (config.failed())
     return failure();
   if (criterion.fromLogits)
     warnOfProbabilities(outputLocation, output.value);
-  Value values = entry->build(criterion);
-  if (sum) { // the divisor is the number of samples
+  // Keras takes the mean over the last axis, which is the batch here: one number, as in no other layout.
+  if (goal.isFlat && options.sampleWeights) {
+    mt::Expr each(builder, outputLocation, values),
+        count(builder, outputLocation,
+              mt::BatchSizeOp::create(builder, outputLocation, RankedTensorType::get({}, builder.getF32Type())));
+    values = broadcastTo(sumAll(each) / count, each.type()).value();
+  }
+  bool isOne = goal.isFlat || criterion.isOne;
+  if (sum && (!isOne || options.sampleWeights)) { // the divisor is the number of samples
     auto count = mt::BatchSizeOp::create(builder, outputLocation, RankedTensorType::get({}, builder.getF32Type()));
     values = (mt::Expr(builder, outputLocation, values) * mt::Expr(builder, outputLocation, count)).value();
   }
@@ -246,6 +258,13 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
                                                     only ? "sample_weight" : output.name + "_sample_weight");
   mt::Divisor divisor = sum ? mt::Divisor::samples : mt::Divisor::elements;
   Value weights = goal.sampleWeights;
+  if (weighted && options.sampleWeights) {
+    divisor = mt::Divisor::weights;
+    if (cast<RankedTensorType>(values.getType()).getRank() != 1)
+      return emitError(outputLocation) << "expected a loss of one number for each sample with the reduction "
+                                          "mean_with_sample_weight, found "
+                                       << values.getType();
+  }
   // The mean is over the steps that the mask selects.
   if (output.mask) {
     if (options.sampleWeights ||

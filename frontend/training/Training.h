@@ -45,6 +45,9 @@ private:
     std::string prefix;        // prefix of metrics' names; empty if there is one output
     std::string lossKind;
     mlir::Value mask = {}; // weights of steps; null: all steps count
+    // The predictions and the targets for losses and metrics: [?, 1] of an output [?].
+    mlir::Value predictions = {}, truth = {};
+    bool isFlat = false;
     bool isSparse() const; // targets are labels
   };
 

@@ -162,7 +162,10 @@ static bool all(const flatbuffers::Vector<flatbuffers::Offset<T>> *tables, Check
 
 static bool aligned(const mt::plan::Program &program) {
   return all(program.signature(), [](const mt::plan::SignatureEntry *entry) { return aligned(entry->shape()); }) &&
-         all(program.metrics(), [](const mt::plan::Metric *metric) { return aligned(metric->shape()); }) &&
+         all(program.metrics(),
+             [](const mt::plan::Metric *metric) {
+               return aligned(metric->shape()) && aligned(metric->parameters());
+             }) &&
          all(program.buffers(),
              [](const mt::plan::Buffer *buffer) { return aligned(buffer->offset()) && aligned(buffer->shape()); }) &&
          all(program.steps(), [](const mt::plan::Step *step) { return aligned(step->partial_offset()); });

@@ -75,6 +75,9 @@ private:
                   a.better() == b.better() && count(a.shape()) == count(b.shape());
       for (uint32_t d = 0; same && d < count(a.shape()); ++d)
         same = a.shape()->Get(d) == b.shape()->Get(d);
+      same = same && count(a.parameters()) == count(b.parameters());
+      for (uint32_t k = 0; same && k < count(a.parameters()); ++k)
+        same = a.parameters()->Get(k) == b.parameters()->Get(k);
       if (!same)
         return differs(place_, "the metric " + a.name()->str() + " of " + whole_.name()->str(), b.name()->str());
     }

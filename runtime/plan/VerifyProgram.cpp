@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 namespace mtrun {
@@ -210,9 +211,28 @@ private:
       return differs(place, "a finalizer", static_cast<uint64_t>(static_cast<uint8_t>(metric.finalizer())));
     uint32_t rank = count(metric.shape());
     auto size = [&](uint32_t fromEnd) { return rank < fromEnd ? 0 : metric.shape()->Get(rank - fromEnd); };
-    bool curve = metric.finalizer() == Finalizer::Roc || metric.finalizer() == Finalizer::PrecisionRecall;
-    bool f1 = metric.finalizer() == Finalizer::F1Macro || metric.finalizer() == Finalizer::F1Weighted;
-    if (curve ? rank < 2 || size(2) != 2 || size(1) < 2 : f1 ? rank != 2 || size(2) != 3 : rank != 0)
+    auto fits = [&] {
+      switch (metric.finalizer()) {
+      case Finalizer::Mean:
+      case Finalizer::RootMean:
+      case Finalizer::Sum:
+        return rank == 0;
+      case Finalizer::Roc:
+      case Finalizer::PrecisionRecall:
+      case Finalizer::PrecisionRecallGain:
+        return rank >= 2 && size(2) == 2 && size(1) >= 2;
+      case Finalizer::F1Macro:
+      case Finalizer::F1Weighted:
+        return rank == 2 && size(2) == 3;
+      case Finalizer::Iou:
+        return rank == 2 && size(1) == size(2);
+      case Finalizer::R2:
+        return rank == 2 && size(2) == 4;
+      default:
+        return rank == 2 && size(2) == 2 && size(1) >= 2;
+      }
+    };
+    if (!fits())
       return differs(place, "sums that fit the finalizer " + std::string(EnumNameFinalizer(metric.finalizer())), rank);
     constexpr uint64_t most = 1u << 24;
     uint64_t elements = 1;
@@ -222,10 +242,44 @@ private:
                        std::to_string(metric.shape()->Get(d)) + " in axis " + std::to_string(d));
       elements *= static_cast<uint64_t>(metric.shape()->Get(d));
     }
+    if (!parametersFit(metric, elements))
+      return differs(place, "parameters that fit the finalizer " + std::string(EnumNameFinalizer(metric.finalizer())),
+                     count(metric.parameters()));
     uint64_t bytes = program_.buffers()->Get(metric.value())->fixed_bytes();
     if (bytes < elements * sizeof(float))
       return differs(place, "a buffer of " + std::to_string(elements) + " F32", std::to_string(bytes) + " bytes");
     return {};
+  }
+
+  // Whether the finalizer has these parameters, for so many sums of a shape that fits it.
+  static bool parametersFit(const Metric &metric, uint64_t elements) {
+    uint32_t given = count(metric.parameters()), rank = count(metric.shape());
+    for (uint32_t i = 0; i < given; ++i)
+      if (!std::isfinite(metric.parameters()->Get(i)))
+        return false;
+    auto last = rank ? static_cast<uint64_t>(metric.shape()->Get(rank - 1)) : 1;
+    switch (metric.finalizer()) {
+    case Finalizer::Mean:
+    case Finalizer::RootMean:
+    case Finalizer::Sum:
+      return given == 0;
+    case Finalizer::Roc:
+    case Finalizer::PrecisionRecall:
+    case Finalizer::PrecisionRecallGain:
+      return given < 2 || given - 1 == elements / (2 * last);
+    case Finalizer::F1Macro:
+    case Finalizer::F1Weighted:
+      return given < 2;
+    case Finalizer::Iou:
+      for (uint32_t i = 0; i < given; ++i)
+        if (double id = metric.parameters()->Get(i); id < 0 || id >= static_cast<double>(last) || id != std::floor(id))
+          return false;
+      return given > 0;
+    case Finalizer::R2:
+      return given == 3;
+    default:
+      return given == 1;
+    }
   }
 
   const Plan &plan_;

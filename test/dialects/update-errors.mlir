@@ -626,6 +626,30 @@ mt.model @result_of_several {
 
 // -----
 
+mt.model @metrics_of_sums {
+  %x = mt.input "x" : tensor<?x2x2xf32>
+  // expected-error@+1 {{expected other parameters for iou}}
+  mt.metric "iou", %x finalizer iou parameters [2.0] : tensor<?x2x2xf32>
+}
+
+// -----
+
+mt.model @a_sum {
+  %x = mt.input "x" : tensor<?x2x2xf32>
+  // expected-error@+1 {{expected sums of shape [] for sum}}
+  mt.metric "sum", %x finalizer sum better lower : tensor<?x2x2xf32>
+}
+
+// -----
+
+mt.model @a_mean {
+  %x = mt.input "x" : tensor<?x2x2xf32>
+  // expected-error@+1 {{expected no parameters of a mean, found some}}
+  mt.metric "mean", %x parameters [0.5] better lower : tensor<?x2x2xf32>
+}
+
+// -----
+
 // expected-error@+1 {{expected one mt.loss or more, or an mt.result in mt.update, found none}}
 mt.model @no_report {
   %x = mt.input "x" : tensor<?x4xf32>

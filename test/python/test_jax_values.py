@@ -130,6 +130,12 @@ WINDOWS = {
         rows(b), 0.0, jax.lax.add, (2, 2), (1, 1), "VALID").sum(),
     "cholesky": lambda b: jax.scipy.linalg.solve_triangular(
         jnp.linalg.cholesky(rows(b)[:3].T @ rows(b)[:3] * 0.01 + np.eye(3, dtype="f4")), b["x"][:, :3].T, lower=True).T,
+    "solved": lambda b: jax.vmap(lambda row: jnp.linalg.solve(
+        row[:4].reshape(2, 2)[::-1] + np.array([[0, 3], [2, 1]], "f4"), row[4:]))(b["x"]),
+    "inverse": lambda b: b["x"][:, :1] * jnp.linalg.inv(rows(b)[:3] + np.diag([9.0, -7, 1]).astype("f4")[::-1]).ravel(),
+    "qr": lambda b: b["x"][:, :1] * jnp.linalg.qr(rows(b) + 20 * np.eye(4, 3, dtype="f4"))[0].ravel(),
+    "sorted": lambda b: jnp.sort((b["x"][:, :, None] * np.linspace(-1, 1, 21, dtype="f4")).reshape(-1, 126)),
+    "all samples": lambda b: b["x"] * jnp.where(jnp.all(b["x"] < 9) & jnp.any(b["x"] > 0), 2.0, 3.0),
     "its own triangle": lambda b: jax.vmap(lambda row: jax.scipy.linalg.solve_triangular(
         row[:4].reshape(2, 2) + 3 * np.eye(2, dtype="f4"), row[4:], trans=1))(b["x"]),
 }

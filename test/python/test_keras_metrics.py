@@ -37,6 +37,16 @@ def targets(outputs=3):
     ([lambda: M.FBetaScore(None, 2.0, 0.5)], 3, "sigmoid"), ([lambda: M.FBetaScore("micro", 0.5, 0.5)], 3, "sigmoid"),
     ([lambda: M.Precision(thresholds=[0.4, 0.55])], 3, "sigmoid"), ([lambda: M.Recall(thresholds=[0.5])], 1, "sigmoid"),
     ([lambda: M.AUC(multi_label=True), M.Precision], 3, "sigmoid"),
+    ([lambda: M.AUC(curve="PR", summation_method="majoring", num_thresholds=7), lambda: M.FBetaScore("weighted", 2.0),
+      lambda: M.AUC(curve="PRGAIN", summation_method="minoring", name="gain"), lambda: M.BinaryAccuracy(threshold=0.6),
+      lambda: M.AUC(multi_label=True, label_weights=[1.0, 2.0, 0.5], name="labels"), lambda: M.R2Score(),
+      lambda: M.TruePositives(), lambda: M.FalseNegatives([0.45, 0.55]), lambda: M.TrueNegatives(),
+      lambda: M.Precision(top_k=2), lambda: M.Recall(class_id=1, name="of_one"), lambda: M.PearsonCorrelation(),
+      lambda: M.R2Score(None, name="each"), lambda: M.R2Score("variance_weighted_average", name="by_variance"),
+      lambda: M.SensitivityAtSpecificity(0.4), lambda: M.PrecisionAtRecall(0.5, num_thresholds=9),
+      lambda: M.SpecificityAtSensitivity(0.3, class_id=2), lambda: M.RecallAtPrecision(0.5, num_thresholds=1),
+      lambda: M.BinaryIoU([1], 0.5), lambda: M.OneHotIoU(3, [0, 2]), lambda: M.OneHotMeanIoU(3),
+      lambda: M.ConcordanceCorrelation()], 3, "sigmoid"),
 ])
 def test_values_and_names(metrics, outputs, activation):
     """In the history and in an evaluation."""
@@ -100,15 +110,34 @@ def test_an_optimizer_of_ones_own():
         mtc.compile(made, by="file", verbose=0)
 
 
+def test_intersections_of_labels():
+    y = np.arange(32) % 3
+    made = model([M.MeanIoU(3, sparse_y_pred=False), M.IoU(3, [0, 2], sparse_y_pred=False, ignore_class=1)],
+                 activation="softmax", loss="sparse_categorical_crossentropy")
+    wanted = made.evaluate(X, y, verbose=0, return_dict=True)
+    found = mtc.evaluate(made, X, y, return_dict=True, by="file", **QUIET)
+    assert all(np.isclose(found[name], wanted[name], rtol=1e-5) for name in wanted)
+
+
+class Geometric(M.Mean):
+    """A mean of logarithms, and no mean."""
+
+    def update_state(self, y, p, sample_weight=None):
+        return super().update_state(keras.ops.log(p + 1))
+
+    def result(self):
+        return keras.ops.exp(super().result())
+
+
 def test_metrics_that_are_not_there_are_left_out():
     """With one line, where the rest can be trained; mtc.compile says how."""
     y = np.arange(32) % 3
-    made = model([M.MeanIoU(3, sparse_y_pred=False), "accuracy"], activation="softmax",
+    made = model([Geometric(name="geometric"), "accuracy"], activation="softmax",
                  loss="sparse_categorical_crossentropy")
-    with pytest.warns(mtc.ModelWarning, match="(?i)mean_?iou") as told:
+    with pytest.warns(mtc.ModelWarning, match="(?i)geometric") as told:
         history = mtc.fit(made, X, y, **QUIET).history
     assert set(history) == {"loss", "accuracy"} and all(len(str(w.message)) < 300 for w in told)
-    with pytest.raises(mtc.ModelError, match="drop_unsupported_metrics=True"):
+    with pytest.raises(mtc.ModelError, match="a metric of Keras, found a class Geometric"):
         mtc.compile(made, by="file", verbose=0)
 
 

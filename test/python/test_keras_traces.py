@@ -300,11 +300,39 @@ def test_own_test_step():
             call()
 
 
+def test_metrics_of_sums():
+    """What Keras knows by its classes, over batches of which the last is short."""
+    M, names = keras.metrics, []
+    model = small([M.AUC(name="area"), M.F1Score("macro", 0.5, name="f1"), M.F1Score(threshold=0.5, name="each"),
+                   M.Precision([0.3, 0.5], name="precision"), M.TruePositives(name="hits"), M.R2Score(name="r2"),
+                   M.PrecisionAtRecall(0.5, name="bound"), M.BinaryIoU(name="iou"), "mae"])
+    x, y = keras_models.X, (keras_models.Y > 0).astype("f4")
+    weights = np.linspace(0.5, 2, len(x), dtype="f4")
+    for given in ({}, {"sample_weight": weights}):
+        wanted = model.evaluate(x, y, batch_size=7, verbose=0, return_dict=True, **given)
+        found = mtc.evaluate(model, x, y, batch_size=7, verbose=0, return_dict=True, by="trace", **given, **HERE)
+        assert set(found) == set(wanted)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    with mtc.compile(model, example=(x, y), batch_size=8, by="trace", verbose=0).session("cpu:1") as session:
+        names = list(session.plan.metrics("eval_step"))
+    assert {"area", "each/0", "precision/1", "iou"} <= set(names)
+
+
+class Geometric(keras.metrics.Mean):
+    """A mean of logarithms, and no mean."""
+
+    def update_state(self, y, p, sample_weight=None):
+        return super().update_state(keras.ops.log(keras.ops.abs(p) + 1))
+
+    def result(self):
+        return keras.ops.exp(super().result())
+
+
 @pytest.mark.parametrize("metric, text", [
-    (lambda: keras.metrics.AUC(name="area"), "metric area: expected a mean over samples"),
-    (lambda: keras.metrics.F1Score(average="macro", name="f1"), "metric f1: expected a mean over samples"),
-    (lambda: keras.metrics.F1Score(name="each"), "metric each: expected a number, found an array"),
-], ids=["metric", "formula", "array"])
+    (lambda: Geometric(name="area"), "metric area: expected a mean over samples"),
+    (lambda: keras.metrics.Precision([0.0, 0.5, 1.0], name="each"), "metric each: expected a number, found an array"),
+], ids=["metric", "array"])
 def test_metrics_are_left_out(metric, text):
     model = small([metric(), "mae"])
     with pytest.warns(mtc.ModelWarning, match=text + ".*left out"):

@@ -114,6 +114,65 @@ def test_functions_are_those_of_pytorch(name):
 
 TIES = torch.tensor([[-2.0, -1, 0, 1, 2, 1], [0, 0, 1, 1, -1, -1], [3, -3, 3, 2, -2, 0], [1, 1, 1, 1, 1, 1]])
 
+# Of a matrix [5, 4] of parameters, at places that are known.
+AT = torch.tensor([0, 3, 1, 3])
+PLACES = {
+    "index_put": lambda w: w.index_put((AT, torch.tensor([1, 0, 2, 0])), torch.ones(4)) ** 2,
+    "accumulated": lambda w: w.index_put((AT, torch.tensor([1, 0, 2, 0])), w[0] * 2, accumulate=True) ** 2,
+    "scatter": lambda w: w.scatter(0, torch.tensor([[4, 1, 1, 0], [2, 0, 3, 1]]), w[:2] * 3) ** 2,
+    "scatter_reduce": lambda w: torch.cat([w.scatter_reduce(1, AT.expand(5, 4), w ** 2, how, include_self=own)
+                                           for how in ("prod", "mean", "amax", "amin") for own in (True, False)]),
+    "index_reduce": lambda w: w.index_reduce(1, AT, w ** 2, "prod"), "masked_scatter": lambda w: w.masked_scatter(
+        torch.arange(20).reshape(5, 4) % 3 == 0, w.flip(0) * 2) ** 2,
+    "index_fill and copy": lambda w: w.index_fill(1, AT, 2.0) * w.index_copy(0, AT[:3], w[2:] ** 2),
+    "as_strided": lambda w: (w * 2).as_strided((3, 4), (5, 2), 1) ** 2, "unfold": lambda w: w.unfold(0, 3, 2) ** 2,
+    "put and take": lambda w: torch.cat([w.put(AT[:3], w[0, :3] ** 2).flatten(), w.take(AT) ** 2]),
+    "splits": lambda w: torch.cat([torch.hsplit(w, 2)[1].ravel(), torch.gradient(w, dim=1)[0].ravel()]) ** 2,
+    "sort of 100": lambda w: (w[:, None] * torch.linspace(-1, 1, 25)[:, None]).reshape(5, 100).sort(
+        -1, descending=True)[0] * torch.arange(100),
+    "places of 100": lambda w: w.sum() * (w.detach()[:, None] * torch.linspace(-1, 1, 25)[:, None]).reshape(
+        5, 100).argsort(-1) * torch.arange(100),
+}
+# Of a matrix [4, 4] that is not symmetric, whose elimination exchanges rows.
+MATRICES = {
+    "inverse": torch.linalg.inv, "solve": lambda w: torch.linalg.solve(w, w[:, :2] ** 2),
+    "of the left": lambda w: torch.linalg.solve(w, w ** 2, left=False), "det": lambda w: torch.linalg.det(w),
+    "slogdet": lambda w: torch.linalg.slogdet(w)[1],
+    "lu": lambda w: torch.cat([part.ravel() for part in torch.linalg.lu(w[:, :3])]),
+    "factors": lambda w: torch.linalg.lu_solve(
+        *torch.linalg.lu_factor(w), w[:, :2] ** 2),
+    "adjoint": lambda w: torch.linalg.lu_solve(*torch.linalg.lu_factor(w), w[:, :2], adjoint=True),
+    "qr": lambda w: torch.cat(list(torch.linalg.qr(w[:, :3]))),
+    "wide": lambda w: torch.cat(list(torch.linalg.qr(w[:3])), 1),
+    "complete": lambda w: torch.linalg.qr(w, "complete")[0] * w,
+}
+
+
+class OfMatrix(nn.Module):
+    def __init__(self, function, start):
+        super().__init__()
+        self.function, self.w = function, nn.Parameter(start)
+
+    def forward(self, d):
+        made = self.function(self.w)
+        return (d[:, None] * (made * torch.linspace(1, 2, made.numel()).reshape(made.shape)).sum()).mean()
+
+
+@pytest.mark.parametrize("name", [*PLACES, *MATRICES])
+def test_functions_of_a_matrix(name):
+    torch.manual_seed(2)
+    start = torch.randn(5, 4) if name in PLACES else torch.randn(4, 4)
+    module = OfMatrix({**PLACES, **MATRICES}[name], start)
+    optimizer = torch.optim.SGD(module.parameters(), 1e-4, momentum=0.9)
+    d = torch.linspace(0.5, 1.5, 4)
+    wanted = torch.autograd.grad(module(d), module.w)[0]
+    step = mtc.torch.compile(module, {"d": d}, optimizer=optimizer, check=False, verbose=0, devices="cpu:1")
+    step.train_on_batch({"d": d})
+    step.to_module()
+    step.close()
+    found = optimizer.state[module.w]["momentum_buffer"]
+    assert np.allclose(found, wanted, rtol=1e-4, atol=1e-5 * wanted.abs().max())
+
 
 @pytest.mark.parametrize("name", list(LINES))
 def test_functions_of_lines_are_those_of_pytorch(name):

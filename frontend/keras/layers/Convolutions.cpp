@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions over one or two axes, channels last.
+// Convolutions over one, two or three axes.
 #include "frontend/keras/Window.h"
+#include "frontend/keras/layers/Logically.h"
 
 using namespace mlir;
 
@@ -99,39 +100,25 @@ template <int64_t axes> Value buildSeparable(LayerBuilder &layer) {
 
 // Transposed convolution: the gradient of a convolution of larger images, with the sizes of Keras with JAX and
 // TensorFlow.
-Value buildTransposed(LayerBuilder &layer) {
-  Value x = imagesOf<2>(layer);
+template <int64_t axes> Value buildTransposed(LayerBuilder &layer) {
+  Value x = imagesOf<axes>(layer);
   if (!x)
     return {};
   int64_t filters = layer.size("filters"), channels = layer.shapeOf(x).back();
-  Geometry g = readGeometry<2>(layer, "kernel_size", x);
+  Geometry g = readGeometry<axes>(layer, "kernel_size", x);
   if (layer.config.failed())
     return {};
-  Value kernel = layer.variable("kernel", {g.taps[0], g.taps[1], filters, channels}, "kernel_initializer");
-  if (!kernel)
+  SmallVector<int64_t> shape(g.taps.end() - axes, g.taps.end());
+  shape.append({filters, channels});
+  Value kernel = layer.variable("kernel", shape, "kernel_initializer");
+  std::optional<TransposedSizes> made = transposedSizes(layer, g, layer.shapeOf(x).slice(1, 2), axes);
+  if (!kernel || !made)
     return {};
-  SmallVector<int64_t> sizes = {ShapedType::kDynamic}, padding, more;
-  if (layer.config.find("output_padding"))
-    more = layer.sizes("output_padding", 2, maxFactor, 0);
-  for (int64_t axis : {0, 1}) {
-    int64_t reach = (g.taps[axis] - 1) * g.dilation[axis] + 1, stride = g.strides[axis],
-            size = layer.shapeOf(x)[axis + 1];
-    int64_t total = g.same ? std::max<int64_t>(reach - stride, 0) : 0;
-    if (!more.empty()) {
-      // Keras' base size plus the output padding at the end; "same" pads by half of the kernel.
-      int64_t wanted = more[static_cast<size_t>(axis)], odd = g.same ? reach % 2 : reach;
-      if (wanted >= stride)
-        return layer.fail("expected output_padding of less than the stride " + std::to_string(stride) + ", found " +
-                          std::to_string(wanted));
-      int64_t around = reach + odd - 2 + wanted,
-              before = g.same ? std::min(around / 2 + around % 2, reach - 1) : reach - 1;
-      sizes.push_back((size - 1) * stride + odd + wanted);
-      padding.append({reach - 1 - before, g.same ? std::max<int64_t>(reach - 1 - (around - before), 0) : 0});
-      continue;
-    }
-    // "same" results in size * stride; "valid" adds the part of the kernel that exceeds the stride.
-    sizes.push_back(g.same ? size * stride : size * stride + std::max<int64_t>(reach - stride, 0));
-    padding.append({total / 2, total - total / 2});
+  kernel = layer.reshape(kernel, {g.taps[0], g.taps[1], filters, channels});
+  SmallVector<int64_t> sizes = {ShapedType::kDynamic}, padding;
+  for (size_t axis : {0, 1}) {
+    sizes.push_back(made->sizes[axis]);
+    padding.append({made->low[axis], made->high[axis]});
   }
   sizes.push_back(filters);
   Builder &b = layer.builder;
@@ -140,7 +127,58 @@ Value buildTransposed(LayerBuilder &layer) {
                                             b.getNamedAttr("dilation", b.getDenseI64ArrayAttr(g.dilation))};
   Value y =
       layer.made<mt::Conv2DInputGradientOp>({x, kernel}, attributes, RankedTensorType::get(sizes, b.getF32Type()));
-  return activate(layer, layer.addBias(y, filters));
+  return activate(layer, fromImages<axes>(layer, layer.addBias(y, filters)));
+}
+
+// Over three axes: the kernel [KD, KH, KW, C / groups, F], or [.., F, C] of a transposed one, as [F, C / groups, ..].
+logical::Value kernelFirst(logical::Ops &ops, Value kernel) {
+  return logical::transpose(ops.value(kernel), {4, 3, 0, 1, 2});
+}
+
+Value buildConv3D(LayerBuilder &layer) {
+  Value x = imagesOf<3>(layer);
+  if (!x)
+    return {};
+  int64_t filters = layer.size("filters"), channels = layer.shapeOf(x).back(),
+          groups = readGroups(layer, channels, filters);
+  Geometry g = readGeometry<3>(layer, "kernel_size", x);
+  std::optional<SmallVector<int64_t>> padding =
+      groups && !layer.config.failed() ? paddingOf(layer, x, g) : std::nullopt;
+  if (!padding)
+    return {};
+  SmallVector<int64_t> shape = g.taps;
+  shape.append({channels / groups, filters});
+  Value kernel = layer.variable("kernel", shape, "kernel_initializer");
+  Value y = !kernel ? kernel : builtLogically(layer, [&](logical::Ops &ops) {
+    logical::Windows windows = logicalWindows(g, *padding);
+    windows.groups = groups;
+    return imagesLast(logical::convolution(ops, imagesFirst(ops, x), kernelFirst(ops, kernel), windows));
+  });
+  return y ? activate(layer, fromImages<3>(layer, layer.addBias(y, filters))) : y;
+}
+
+Value buildTransposed3D(LayerBuilder &layer) {
+  Value x = imagesOf<3>(layer);
+  if (!x)
+    return {};
+  int64_t filters = layer.size("filters"), channels = layer.shapeOf(x).back();
+  Geometry g = readGeometry<3>(layer, "kernel_size", x);
+  if (layer.config.failed())
+    return {};
+  SmallVector<int64_t> shape = g.taps;
+  shape.append({filters, channels});
+  Value kernel = layer.variable("kernel", shape, "kernel_initializer");
+  std::optional<TransposedSizes> made = transposedSizes(layer, g, layer.shapeOf(x).slice(1, 3), 3);
+  if (!kernel || !made)
+    return {};
+  Value y = builtLogically(layer, [&](logical::Ops &ops) {
+    logical::Windows windows = logicalWindows(g, {});
+    windows.low = made->low;
+    windows.high = made->high;
+    return imagesLast(
+        logical::transposedConvolution(ops, imagesFirst(ops, x), kernelFirst(ops, kernel), windows, made->sizes));
+  });
+  return y ? activate(layer, fromImages<3>(layer, layer.addBias(y, filters))) : y;
 }
 
 } // namespace
@@ -152,7 +190,10 @@ llvm::ArrayRef<LayerEntry> convolutionLayers() {
                                            {"DepthwiseConv2D", buildDepthwise<2>},
                                            {"SeparableConv1D", buildSeparable<1>},
                                            {"SeparableConv2D", buildSeparable<2>},
-                                           {"Conv2DTranspose", buildTransposed}};
+                                           {"Conv1DTranspose", buildTransposed<1>},
+                                           {"Conv2DTranspose", buildTransposed<2>},
+                                           {"Conv3D", buildConv3D},
+                                           {"Conv3DTranspose", buildTransposed3D}};
   return entries;
 }
 

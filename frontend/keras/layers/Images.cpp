@@ -39,8 +39,7 @@ std::optional<SmallVector<std::pair<int64_t, int64_t>>> readPairs(LayerBuilder &
 }
 
 template <int64_t axes> Value buildZeroPadding(LayerBuilder &layer) {
-  Value x = layer.toFloat(layer.input(axes + 2));
-  layer.expectChannelsLast();
+  Value x = layer.channelsLast(layer.toFloat(layer.input(axes + 2)));
   auto pairs = readPairs(layer, "padding", axes);
   if (!x || !pairs)
     return {};
@@ -51,12 +50,11 @@ template <int64_t axes> Value buildZeroPadding(LayerBuilder &layer) {
   }
   low.push_back(0);
   high.push_back(0);
-  return layer.inferred<mt::PadOp>({x}, {layer.integers("low", low), layer.integers("high", high)});
+  return layer.ownOrder(layer.inferred<mt::PadOp>({x}, {layer.integers("low", low), layer.integers("high", high)}));
 }
 
 template <int64_t axes> Value buildCropping(LayerBuilder &layer) {
-  Value x = layer.input(axes + 2);
-  layer.expectChannelsLast();
+  Value x = layer.channelsLast(layer.input(axes + 2));
   auto pairs = readPairs(layer, "cropping", axes);
   if (!x || !pairs)
     return {};
@@ -71,7 +69,8 @@ template <int64_t axes> Value buildCropping(LayerBuilder &layer) {
   }
   starts.push_back(0);
   sizes.push_back(layer.shapeOf(x).back());
-  return layer.inferred<mt::SliceOp>({x}, {layer.integers("starts", starts), layer.integers("sizes", sizes)});
+  return layer.ownOrder(
+      layer.inferred<mt::SliceOp>({x}, {layer.integers("starts", starts), layer.integers("sizes", sizes)}));
 }
 
 // Repeats each element: adds a new axis after each enlarged axis, broadcasts it, and joins the two.
@@ -93,15 +92,15 @@ Value enlarge(LayerBuilder &layer, Value x, ArrayRef<int64_t> factors) {
 }
 
 template <int64_t axes> Value buildUpSampling(LayerBuilder &layer) {
-  Value x = layer.toFloat(layer.input(axes + 2));
-  layer.expectChannelsLast();
+  Value x = layer.channelsLast(layer.toFloat(layer.input(axes + 2)));
   std::string interpolation = axes == 2 ? layer.config.text("interpolation", "nearest") : "nearest";
   SmallVector<int64_t> factors = layer.sizes("size", axes);
   if (!x || layer.config.failed())
     return {};
   if (interpolation == "nearest")
-    return enlarge(layer, x, factors);
-  return resizeImages(layer, x, layer.shapeOf(x)[1] * factors[0], layer.shapeOf(x)[2] * factors.back(), interpolation);
+    return layer.ownOrder(enlarge(layer, x, factors));
+  return layer.ownOrder(
+      resizeImages(layer, x, layer.shapeOf(x)[1] * factors[0], layer.shapeOf(x)[2] * factors.back(), interpolation));
 }
 
 // The table of an embedding; null after an error.
@@ -161,15 +160,13 @@ Value buildConcatenate(LayerBuilder &layer) {
 }
 
 llvm::ArrayRef<LayerEntry> imageLayers() {
-  static constexpr LayerEntry entries[] = {{"ZeroPadding1D", buildZeroPadding<1>},
-                                           {"ZeroPadding2D", buildZeroPadding<2>},
-                                           {"Cropping1D", buildCropping<1>},
-                                           {"Cropping2D", buildCropping<2>},
-                                           {"Concatenate", buildConcatenate},
-                                           {"UpSampling1D", buildUpSampling<1>},
-                                           {"UpSampling2D", buildUpSampling<2>},
-                                           {"Embedding", buildEmbedding},
-                                           {"ReversibleEmbedding", buildReversibleEmbedding}};
+  static constexpr LayerEntry entries[] = {
+      {"ZeroPadding1D", buildZeroPadding<1>}, {"ZeroPadding2D", buildZeroPadding<2>},
+      {"ZeroPadding3D", buildZeroPadding<3>}, {"Cropping1D", buildCropping<1>},
+      {"Cropping2D", buildCropping<2>},       {"Cropping3D", buildCropping<3>},
+      {"Concatenate", buildConcatenate},      {"UpSampling1D", buildUpSampling<1>},
+      {"UpSampling2D", buildUpSampling<2>},   {"UpSampling3D", buildUpSampling<3>},
+      {"Embedding", buildEmbedding},          {"ReversibleEmbedding", buildReversibleEmbedding}};
   return entries;
 }
 

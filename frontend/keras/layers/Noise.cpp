@@ -58,14 +58,13 @@ Value buildDropout(LayerBuilder &layer) {
 }
 
 template <int64_t axes> Value buildSpatialDropout(LayerBuilder &layer) {
-  Value x = layer.toFloat(layer.input(axes + 2));
+  Value x = layer.channelsLast(layer.toFloat(layer.input(axes + 2)));
   double rate;
-  layer.expectChannelsLast();
   layer.config.expectAbsent({"noise_shape"});
   if (!readRate(layer, rate) || !x || rate == 0)
-    return x;
-  static constexpr int64_t shared[] = {1, 2};
-  return make<mt::DropoutOp>(layer, x, "rate", rate, ArrayRef(shared).take_front(axes));
+    return layer.ownOrder(x);
+  static constexpr int64_t shared[] = {1, 2, 3};
+  return layer.ownOrder(make<mt::DropoutOp>(layer, x, "rate", rate, ArrayRef(shared).take_front(axes)));
 }
 
 Value buildGaussianDropout(LayerBuilder &layer) {
@@ -91,6 +90,7 @@ llvm::ArrayRef<LayerEntry> noiseLayers() {
   static constexpr LayerEntry entries[] = {{"Dropout", buildDropout},
                                            {"SpatialDropout1D", buildSpatialDropout<1>},
                                            {"SpatialDropout2D", buildSpatialDropout<2>},
+                                           {"SpatialDropout3D", buildSpatialDropout<3>},
                                            {"GaussianDropout", buildGaussianDropout},
                                            {"GaussianNoise", buildGaussianNoise}};
   return entries;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Window.h"
+#include "frontend/keras/layers/Logically.h"
 
 using namespace mlir;
 
@@ -54,9 +55,35 @@ template <int64_t axes, bool average> Value buildPool(LayerBuilder &layer) {
       layer, layer.binary<mt::MulOp>(y, layer.constant(DenseElementsAttr::get(type, ArrayRef<float>(weights)))));
 }
 
+template <bool average> Value buildPool3D(LayerBuilder &layer) {
+  Value x = imagesOf<3>(layer);
+  if (!x)
+    return {};
+  Geometry g = readGeometry<3>(layer, "pool_size", x);
+  std::optional<SmallVector<int64_t>> padding = layer.config.failed() ? std::nullopt : paddingOf(layer, x, g);
+  Value y = !padding ? Value() : builtLogically(layer, [&](logical::Ops &ops) {
+    return imagesLast(logical::pool(ops, average ? mt::Reduction::sum : mt::Reduction::max, imagesFirst(ops, x),
+                                    logicalWindows(g, *padding)));
+  });
+  // The padding does not count: multiplies by 1 / (number of taps inside) along each axis.
+  for (size_t axis = 0; y && average && axis < 3; ++axis) {
+    int64_t windows = layer.shapeOf(y)[axis + 1];
+    if (windows > maxFactor)
+      return layer.fail("expected at most 2^20 windows, found " + std::to_string(windows));
+    std::vector<float> weights;
+    for (int64_t taps :
+         tapsInside(layer.shapeOf(x)[axis + 1], windows, g.taps[axis], g.strides[axis], (*padding)[2 * axis]))
+      weights.push_back(1.0f / static_cast<float>(taps));
+    SmallVector<int64_t> shape(4 - axis, 1);
+    shape[0] = windows;
+    auto type = RankedTensorType::get(shape, layer.builder.getF32Type());
+    y = layer.binary<mt::MulOp>(y, layer.constant(DenseElementsAttr::get(type, ArrayRef<float>(weights))));
+  }
+  return fromImages<3>(layer, y);
+}
+
 template <int64_t axes, bool average> Value buildGlobal(LayerBuilder &layer) {
-  Value x = layer.toFloat(layer.input(axes + 2));
-  layer.expectChannelsLast();
+  Value x = layer.channelsLast(layer.toFloat(layer.input(axes + 2)));
   if (!x)
     return {};
   bool keep = layer.config.boolean("keepdims", false);
@@ -79,7 +106,7 @@ template <int64_t axes, bool average> Value buildGlobal(LayerBuilder &layer) {
   SmallVector<int64_t> shape(static_cast<size_t>(axes) + 2, 1);
   shape.front() = ShapedType::kDynamic;
   shape.back() = layer.shapeOf(x).back();
-  return keep ? layer.reshape(y, shape) : y;
+  return keep ? layer.ownOrder(layer.reshape(y, shape)) : y;
 }
 
 } // namespace
@@ -89,10 +116,14 @@ llvm::ArrayRef<LayerEntry> poolingLayers() {
                                            {"MaxPooling2D", buildPool<2, false>},
                                            {"AveragePooling1D", buildPool<1, true>},
                                            {"AveragePooling2D", buildPool<2, true>},
+                                           {"MaxPooling3D", buildPool3D<false>},
+                                           {"AveragePooling3D", buildPool3D<true>},
                                            {"GlobalMaxPooling1D", buildGlobal<1, false>},
                                            {"GlobalMaxPooling2D", buildGlobal<2, false>},
                                            {"GlobalAveragePooling1D", buildGlobal<1, true>},
-                                           {"GlobalAveragePooling2D", buildGlobal<2, true>}};
+                                           {"GlobalAveragePooling2D", buildGlobal<2, true>},
+                                           {"GlobalMaxPooling3D", buildGlobal<3, false>},
+                                           {"GlobalAveragePooling3D", buildGlobal<3, true>}};
   return entries;
 }
 

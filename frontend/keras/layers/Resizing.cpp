@@ -116,8 +116,7 @@ Value padToAspect(LayerBuilder &layer, Value x, int64_t height, int64_t width, d
 }
 
 Value buildResizing(LayerBuilder &layer) {
-  Value x = layer.toFloat(layer.input(4));
-  layer.expectChannelsLast();
+  Value x = layer.channelsLast(layer.toFloat(layer.input(4)));
   int64_t height = layer.size("height", maxFactor), width = layer.size("width", maxFactor);
   std::string interpolation = layer.config.text("interpolation", "bilinear");
   bool crop = layer.config.boolean("crop_to_aspect_ratio", false),
@@ -131,7 +130,7 @@ Value buildResizing(LayerBuilder &layer) {
   if (!x || layer.config.failed())
     return {};
   x = crop ? cropToAspect(layer, x, height, width) : pad ? padToAspect(layer, x, height, width, fill) : x;
-  return x ? resizeImages(layer, x, height, width, interpolation, antialias) : x;
+  return x ? layer.ownOrder(resizeImages(layer, x, height, width, interpolation, antialias)) : x;
 }
 
 } // namespace

@@ -16,8 +16,7 @@ static int64_t sampleSize(Value value) {
 }
 
 static Value buildFlatten(LayerBuilder &layer) {
-  Value x = layer.input();
-  layer.expectChannelsLast();
+  Value x = layer.channelsLast(layer.input());
   return x ? layer.reshape(x, {ShapedType::kDynamic, sampleSize(x)}) : x;
 }
 

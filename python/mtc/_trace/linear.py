@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
-from mtc._trace import layout
+import dataclasses
+
+import numpy as np
+
+from mtc._trace import elementwise as e
+from mtc._trace import layout, moves, products, reductions
 from mtc._trace.elementwise import common_shape
-from mtc._trace.values import Refused, Value
+from mtc._trace.values import Batch, Refused, Value
+
+MOST_ROWS = 64  # of a matrix that is taken apart
 
 
 def solve_triangular(matrix: Value, rhs: Value, *, left: bool = True, lower: bool = True, transposed: bool = False,
@@ -30,3 +37,159 @@ def cholesky(matrix: Value, upper: bool = False) -> Value:
 def turned(matrix: Value) -> Value:
     """The transpose of the last two axes."""
     return layout.transpose(matrix, [*range(matrix.rank - 2), matrix.rank - 1, matrix.rank - 2])
+
+
+def _sizes(matrix: Value) -> tuple[int, int]:
+    """Rows and columns."""
+    if matrix.rank < 2 or any(isinstance(n, Batch) for n in matrix.shape[-2:]):
+        raise Refused("expected matrices, of one size for all samples")
+    m, n = int(matrix.shape[-2]), int(matrix.shape[-1])  # type: ignore[arg-type]
+    if max(m, n) > MOST_ROWS:
+        raise Refused(f"a decomposition of {m} x {n} matrices: expected at most {MOST_ROWS} rows and columns")
+    return m, n
+
+
+@dataclasses.dataclass
+class Lu:
+    """P A = L U by rows: `packed` has L below its diagonal of ones, and U.
+
+    Attributes:
+        places: which row of A each row of the product is: i32 [..., m].
+        pivots: the row with which each row was exchanged: i32 [..., min(m, n)].
+        sign: 1 or -1, the determinant of P: [...].
+    """
+
+    packed: Value
+    places: Value
+    pivots: Value
+    sign: Value
+
+
+def lu(matrix: Value) -> Lu:
+    """By Gaussian elimination, with the first of the largest elements of a column as its pivot, as LAPACK has it."""
+    m, n = _sizes(matrix)
+    graph, lead = matrix.graph, matrix.shape[:-2]
+    rows, columns = np.arange(m), np.arange(n)
+    places = layout.broadcast(graph.constant(rows.astype("i4")), (*lead, m))
+    sign = layout.broadcast(graph.constant(np.float32(1)), lead)
+    pivots = []
+    for k in graph.unroll(min(m, n)):
+        column = e.unary("abs", graph.stop_gradient(_element(matrix, k)))
+        pivot = reductions.argmax(e.select(graph.constant(rows >= k), column, -1.0), -1)
+        pivots.append(layout.expand_dims(pivot, (pivot.rank,)))
+        hot = e.cast(moves.one_hot(pivot, m), "i1") if m > 1 else graph.repeated(np.ones((), "?"), (*lead, 1), "i1")
+        chosen = reductions.reduce("sum", e.select(_right(hot), matrix, 0.0), [matrix.rank - 2])
+        here = graph.constant(rows == k)
+        matrix = e.select(_right(hot), _down(_row(matrix, k)), matrix)
+        matrix = e.select(_right(here), _down(chosen), matrix)
+        places = _exchanged(places, k, hot)
+        sign = e.select(e.compare("eq", pivot, k), sign, e.unary("neg", sign))
+        below = graph.constant(rows > k)
+        factors = e.select(below, e.binary("div", _element(matrix, k), _last(_element(chosen, k))), 0.0)
+        rest = e.select(graph.constant(columns > k), chosen, 0.0)
+        matrix = e.binary("sub", matrix, e.binary("mul", _right(factors), _down(rest)))
+        matrix = e.select(graph.constant((rows > k)[:, None] & (columns == k)), _right(factors), matrix)
+    return Lu(matrix, places, moves.concat(pivots, len(lead)), sign)
+
+
+def _exchanged(places: Value, k: int, hot: Value) -> Value:
+    """With the k-th and the one where `hot` is in each other's place."""
+    other = reductions.reduce("sum", e.select(hot, places, e.as_value(places, 0)), [places.rank - 1])
+    here = places.graph.constant(np.arange(int(places.shape[-1])) == k)  # type: ignore[arg-type]
+    return e.select(here, _last(other), e.select(hot, _last(_element(places, k)), places))
+
+
+def places_of(pivots: Value, rows: int) -> Value:
+    """Which row each row is after exchanges with `pivots` one after the other."""
+    places = layout.broadcast(pivots.graph.constant(np.arange(rows, dtype="i4")), (*pivots.shape[:-1], rows))
+    for k in range(int(pivots.shape[-1])):  # type: ignore[arg-type]
+        places = _exchanged(places, k, e.cast(moves.one_hot(_element(pivots, k), rows), "i1"))
+    return places
+
+
+def solve_packed(packed: Value, places: Value, rhs: Value) -> Value:
+    """X of A X = B by what `lu` makes of A."""
+    moved = products.matmul(e.cast(moves.one_hot(places, int(packed.shape[-1])), "f32"), rhs)  # type: ignore[arg-type]
+    return solve_triangular(packed, solve_triangular(packed, moved, unit=True), lower=False)
+
+
+def solve(matrix: Value, rhs: Value) -> Value:
+    """X of A X = B, of square matrices."""
+    m, n = _sizes(matrix)
+    if m != n:
+        raise Refused(f"expected square matrices, found {m} x {n}")
+    made = lu(matrix)
+    return solve_packed(made.packed, made.places, rhs)
+
+
+def inverse(matrix: Value) -> Value:
+    """A^-1 of square matrices."""
+    return solve(matrix, matrix.graph.constant(np.eye(_sizes(matrix)[1], dtype="f4")))
+
+
+def diagonal(matrix: Value) -> Value:
+    """The elements of the main diagonal, as a last axis."""
+    m, n = _sizes(matrix)
+    square = e.select(matrix.graph.constant(np.eye(m, n, dtype="?")), matrix, 0.0)
+    made = reductions.reduce("sum", square, [matrix.rank - 1])
+    ends = [None] * (made.rank - 1) + [min(m, n)]
+    return moves.slice_(made, [0] * made.rank, ends, [1] * made.rank)
+
+
+def triangle(matrix: Value, lower: bool, unit: bool = False) -> Value:
+    """One triangle of a matrix, with its diagonal, which is 1 if `unit`."""
+    m, n = _sizes(matrix)
+    whole = np.ones((m, n), "?")
+    made = e.select(matrix.graph.constant(np.tril(whole) if lower else np.triu(whole)), matrix, 0.0)
+    return e.select(matrix.graph.constant(np.eye(m, n, dtype="?")), 1.0, made) if unit else made
+
+
+def qr(matrix: Value, complete: bool = False) -> tuple[Value, Value]:
+    """Q and R of A = Q R, by reflections with the signs of LAPACK; Q has min(m, n) columns, or all m if `complete`."""
+    m, n = _sizes(matrix)
+    graph, rows = matrix.graph, np.arange(m)
+    q = layout.broadcast(graph.constant(np.eye(m, dtype="f4")), (*matrix.shape[:-2], m, m))
+    for k in graph.unroll(min(m - 1, n)):
+        column = e.select(graph.constant(rows >= k), _element(matrix, k), 0.0)
+        first = _element(column, k)
+        size = e.unary("sqrt", reductions.reduce("sum", e.unary("square", column), [column.rank - 1]))
+        end = e.select(e.compare("ge", first, 0.0), e.unary("neg", size), size)
+        mirror = e.binary("sub", column, e.select(graph.constant(rows == k), _last(end), 0.0))
+        square = reductions.reduce("sum", e.unary("square", mirror), [mirror.rank - 1])
+        mirror2 = e.binary("mul", mirror, _last(e.binary("div", 2.0, square)))
+        matrix = e.binary("sub", matrix, e.binary("mul", _right(mirror2), _down(_sum_down(matrix, mirror))))
+        along = reductions.reduce("sum", e.binary("mul", q, _down(mirror)), [q.rank - 1])
+        q = e.binary("sub", q, e.binary("mul", _right(along), _down(mirror2)))
+    count = m if complete else min(m, n)
+    r = triangle(matrix, lower=False)
+    free = [0] * q.rank
+    q = moves.slice_(q, free, [None] * (q.rank - 1) + [count], [1] * q.rank)
+    return q, moves.slice_(r, free, [None] * (r.rank - 2) + [count, None], [1] * r.rank)
+
+
+def _sum_down(matrix: Value, weights: Value) -> Value:
+    return reductions.reduce("sum", e.binary("mul", matrix, _right(weights)), [matrix.rank - 2])
+
+
+def _row(matrix: Value, k: int) -> Value:
+    return _element(turned(matrix), k)
+
+
+def _element(value: Value, k: int) -> Value:
+    """Those at a place along the last axis."""
+    lead = value.rank - 1
+    part = moves.slice_(value, [0] * lead + [k], [None] * lead + [k + 1], [1] * value.rank)
+    return layout.squeeze(part, (value.rank - 1,))
+
+
+def _right(value: Value) -> Value:
+    """[..., m] as [..., m, 1]; so is `_last` of a number."""
+    return layout.expand_dims(value, (value.rank,))
+
+
+_last = _right
+
+
+def _down(value: Value) -> Value:
+    """[..., n] as [..., 1, n]."""
+    return layout.expand_dims(value, (value.rank - 1,))

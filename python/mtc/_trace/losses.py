@@ -8,7 +8,7 @@ number of samples, of tokens that count, a sum of weights), the result is exact 
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
+from typing import Optional, Sequence
 
 import numpy as np
 
@@ -68,6 +68,9 @@ def add_metric(graph: Graph, name: str, value: Value, evaluation: Optional[Value
     """
     _check(value, name)
     both = [value, value if evaluation is None else evaluation]
+    if all(v.op == "metric" for v in both):
+        _say_named(graph, name, *both)
+        return
     means, root = [_mean_of(graph, v) for v in both], ""
     if all(v.source.op == "sqrt" for v in both):
         squares = [_mean_of(graph, v.source.operands[0]) for v in both]
@@ -84,6 +87,22 @@ def add_metric(graph: Graph, name: str, value: Value, evaluation: Optional[Value
     weights = while_training(means[0].weights or ones, means[1].weights or ones)
     graph.say(f"mt.metric {quoted(name)}, {{0}} weights({{1}} : {{t1}}){root} better {better} : {{t0}}", values,
               weights)
+
+
+def named_metric(graph: Graph, described: str, operands: Sequence[Value], count: int) -> list[Value]:
+    """The numbers that a metric is which the compiler knows by the text of its object. They are of no other use."""
+    return [Value(graph, "metric", tuple(operands), "", (), "f32", info=(described, i)) for i in range(count)]
+
+
+def _say_named(graph: Graph, name: str, training: Value, evaluation: Value) -> None:
+    """The first number of a metric stands for all, whose names are NAME/0, NAME/1 and so on."""
+    described, number = training.info
+    if number:
+        return
+    operands = [while_training(a, b) for a, b in zip(training.operands, evaluation.operands)]
+    names = ", ".join(f"{{{i}}}" for i in range(len(operands)))
+    types = ", ".join(f"{{t{i}}}" for i in range(len(operands)))
+    graph.say(f"graph.metric {quoted(name.removesuffix('/0'))} of {quoted(described)} {names} : {types}", *operands)
 
 
 @dataclasses.dataclass

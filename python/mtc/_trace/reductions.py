@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional, Sequence
+from typing import Any, Iterator, Optional, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mtc._trace.layout import broadcast, expand_dims, transpose
 from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
 MOST_MAXIMA = 32  # that top_k and sort find one after the other
+MOST_SORTED = 1 << 15  # elements of a line
 _NUMPY: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
 
 
@@ -109,6 +110,9 @@ def reduce_logic(every: bool, value: Value, axes: Sequence[int]) -> Value:
     """Whether all are true, or any."""
     if value.constant is not None:
         return e.cast(reduce("min" if every else "max", e.cast(value, "i32"), axes), "i1")
+    if has_batch([value.shape[i] for i in axes]):  # over samples there are sums alone
+        found = reduce("sum", e.cast(e.logical_not(value) if every else value, "f32"), axes)
+        return e.compare("eq" if every else "gt", found, 0.0)
     return e.compare("gt", reduce("min" if every else "max", e.cast(value, "f32"), axes), 0.5)
 
 
@@ -141,10 +145,15 @@ def top_k(values: Sequence[Value], count: Optional[int], axis: int, smallest: bo
     if isinstance(size, Batch):
         raise Refused("the order of the samples")
     count = size if count is None else count
-    if count > MOST_MAXIMA:
-        raise Refused(f"the {count} largest elements along an axis: expected at most {MOST_MAXIMA}")
     order = [i for i in range(values[0].rank) if i != axis] + [axis]
     lines = [transpose(v, order) for v in values]
+    if count > MOST_MAXIMA or (size > 2 * MOST_MAXIMA and not integers.exact_in_f32(lines[0])):
+        if size > MOST_SORTED:
+            raise Refused(f"the {count} largest of {size} elements along an axis: expected at most {MOST_SORTED}")
+        made = _by_network(lines, keys, smallest)
+        ends = [None] * (values[0].rank - 1) + [count]
+        made = [moves.slice_(v, [0] * v.rank, ends, [1] * v.rank) for v in made]
+        return [transpose(v, [order.index(i) for i in range(v.rank)]) for v in made]
     if size <= 2 * MOST_MAXIMA:
         chosen = _by_rank(lines[:keys], count, smallest)
     else:
@@ -168,18 +177,67 @@ def _by_rank(keys: Sequence[Value], count: int, smallest: bool) -> list[Value]:
     # before[i, j]: whether element j comes before element i, of equal ones that which stands before it.
     before = graph.constant(number[None, :] < number[:, None])
     for key in reversed(keys):
-        if key.dtype == "i1":
-            key = e.cast(key, "i32")
-        mine, other = expand_dims(key, (rank,)), expand_dims(key, (rank - 1,))
-        first, second = (other, mine) if smallest else (mine, other)
-        less, same = e.compare("lt", first, second), e.compare("eq", first, second)
-        if key.dtype == "f32":
-            a, b = (e.compare("ne", v, v) for v in (first, second))
-            less = e.logical_or(less, e.logical_and(b, e.logical_not(a)))
-            same = e.logical_or(same, e.logical_and(a, b))
-        before = e.logical_or(less, e.logical_and(same, before))
+        before = _before(expand_dims(key, (rank - 1,)), expand_dims(key, (rank,)), smallest, before)
     place = reduce("sum", e.cast(before, "f32"), (-1,))
     return [e.compare("eq", place, float(i)) for i in range(count)]
+
+
+def _before(a: Value, b: Value, smallest: bool, where_equal: Value) -> Value:
+    """Whether a comes before b in an order, in which a NaN is the largest."""
+    if a.dtype == "i1":
+        a, b = e.cast(a, "i32"), e.cast(b, "i32")
+    first, second = (a, b) if smallest else (b, a)
+    less, same = e.compare("lt", first, second), e.compare("eq", first, second)
+    if a.dtype == "f32":
+        c, d = (e.compare("ne", v, v) for v in (first, second))
+        less = e.logical_or(less, e.logical_and(d, e.logical_not(c)))
+        same = e.logical_or(same, e.logical_and(c, d))
+    return e.logical_or(less, e.logical_and(same, where_equal))
+
+
+def _by_network(lines: Sequence[Value], keys: int, smallest: bool) -> list[Value]:
+    """Lines in order, by the odd-even merge sort of Batcher (1968): stages of pairs at constant places.
+
+    The place before sorting decides between equal elements. Of a length that is no power of 2, the pairs that would
+    reach behind the end are left out, as if the largest elements stood there.
+    """
+    graph, size = lines[0].graph, int(lines[0].shape[-1])  # type: ignore[arg-type]
+    number = broadcast(graph.constant(np.arange(size, dtype="i4")), lines[0].shape)
+    now = [*lines, number]
+    for partner in _stages(size):
+        high = graph.constant(partner < np.arange(size))
+        ids = graph.constant(partner.astype("i4"))
+        other = [moves.take(v, ids, v.rank - 1) for v in now]
+        before = e.compare("lt", other[-1], now[-1])
+        for i in reversed(range(keys)):
+            before = _before(other[i], now[i], smallest, before)
+        paired = graph.constant(partner != np.arange(size))
+        swap = e.select(high, e.logical_not(before), before)
+        swap = e.logical_and(swap, paired)
+        now = [_select(swap, b, a) for a, b in zip(now, other)]
+    return now[:-1]
+
+
+def _select(condition: Value, a: Value, b: Value) -> Value:
+    if a.dtype == "i1":
+        return e.cast(e.select(condition, e.cast(a, "i32"), e.cast(b, "i32")), "i1")
+    return e.select(condition, a, b)
+
+
+def _stages(size: int) -> Iterator[Any]:
+    """For each stage the place with which each place is compared; its own where there is none."""
+    span = 1
+    while span < size:
+        distance = span
+        while distance:
+            partner = np.arange(size)
+            for start in range(distance % span, size - distance, 2 * distance):
+                for i in range(start, min(start + distance, size - distance)):
+                    if i // (2 * span) == (i + distance) // (2 * span):
+                        partner[i], partner[i + distance] = i + distance, i
+            yield partner
+            distance //= 2
+        span *= 2
 
 
 def _one_by_one(key: Value, count: int, smallest: bool) -> list[Value]:

@@ -10,9 +10,10 @@ from typing import Any, Optional, Sequence, Union
 import jax
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, moves
+from mtc._trace import BATCH, Batch, Refused, Value, layout, linear, losses, moves
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
+from mtc.jax import _named
 from mtc.jax import _threefry as threefry
 from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
 from mtc.jax._rules import logic
@@ -23,8 +24,22 @@ from mtc.jax._singular import SINGULAR
 def _inline(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     if equation.params.get("name") == "signbit":  # of -0.0 it is true in JAX; here it is not
         return [e.compare("lt", r.value(inputs[0]), 0)]
+    if equation.params.get("name") == "_lu_solve" and _is_plain_solve(equation.params["jaxpr"].jaxpr):
+        packed, places, right = (r.value(i) for i in inputs)
+        if right.shape == packed.shape[:-1]:  # a vector for each matrix; else the vectors may be of vmap
+            made = linear.solve_packed(packed, places, layout.expand_dims(right, (right.rank,)))
+            return [layout.squeeze(made, (right.rank,))]
+    metric = _named.object_of(equation.params.get("name"))
+    if metric is not None:
+        return losses.named_metric(r.graph, metric, [r.value(i) for i in inputs], len(equation.outvars))
     inner = equation.params.get("jaxpr") or equation.params["call_jaxpr"]
     return r.read(inner, inputs) if hasattr(inner, "consts") else r.read_open(inner, [], inputs)
+
+
+def _is_plain_solve(jaxpr: Any) -> bool:
+    """Whether JAX' solution by an LU decomposition is of the matrix, and not of its transpose."""
+    triangles = [eqn.params for eqn in jaxpr.eqns if eqn.primitive.name == "triangular_solve"]
+    return bool(triangles) and triangles[0]["lower"] and not triangles[0]["transpose_a"]
 
 
 @rule("custom_jvp_call")

@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 import jax
 import numpy as np
 
-from mtc._trace import Value, functions, gradients, integers, linear
+from mtc._trace import Refused, Value, functions, gradients, integers, linear
 from mtc._trace import elementwise as e
 from mtc.jax._reader import Reader, rule
 
@@ -138,3 +138,44 @@ def _triangular_solve(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     p = equation.params
     return linear.solve_triangular(r.value(inputs[0]), r.value(inputs[1]), left=p["left_side"], lower=p["lower"],
                                    transposed=p["transpose_a"], unit=p["unit_diagonal"])
+
+
+@rule("lu")
+def _lu(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    made = linear.lu(r.value(inputs[0]))
+    return [made.packed, made.pivots, made.places]
+
+
+@rule("lu_pivots_to_permutation")
+def _permutation(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return linear.places_of(r.value(inputs[0]), equation.params["permutation_size"])
+
+
+@rule("qr")
+def _qr(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    if equation.params.get("pivoting"):
+        raise Refused("a QR decomposition with pivots")
+    return list(linear.qr(r.value(inputs[0]), equation.params["full_matrices"]))
+
+
+@rule("custom_linear_solve")
+def _linear_solve(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    """The solution, refined twice by what is left of the right-hand side.
+
+    JAX has no gradient through what solves, whose matrix is another value to it, but one through the product. Each
+    refinement gives the solution one more derivative.
+    """
+    counts, functions_of = equation.params["const_lengths"], equation.params["jaxprs"]
+    first = counts.matvec + counts.vecmat
+    product_of, solve_of = inputs[:counts.matvec], inputs[first:first + counts.solve]
+    right = [r.value(v) for v in inputs[sum(counts):]]
+
+    def solved(values: Sequence[Value]) -> list[Value]:
+        return [r.value(v) for v in r.read(functions_of.solve, [*solve_of, *values])]
+
+    found = [r.graph.stop_gradient(v) for v in solved(right)]
+    for _ in range(2):
+        left = [e.binary("sub", b, r.value(v)) for b, v in
+                zip(right, r.read(functions_of.matvec, [*product_of, *found]))]
+        found = [e.binary("add", x, v) for x, v in zip(found, solved(left))]
+    return found

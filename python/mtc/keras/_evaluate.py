@@ -23,7 +23,7 @@ from mtc._session import Session
 from mtc._structure import Structure
 from mtc.keras import _model, _plans, _saved
 from mtc.keras._callbacks import Caller, Logs, call_each
-from mtc.keras._example import Example, build
+from mtc.keras._example import Example, build, weighs_parts
 from mtc.keras._left_out import LeftOut
 from mtc.keras._names import Names
 from mtc.keras._request import Request
@@ -43,9 +43,11 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
     out, with a warning.
     """
     _model.check_model(model, compiled=not of_file)
+    wide = len(example) > 2 and weighs_parts(example[2])
+    by = by or ("trace" if wide else None)
     options = {name: value for name, value in options.items() if value not in (None, 0)}
     description = _description(model)
-    kind = _cache.key(description or id(model), sample_weights, by, options, of_file, drop)
+    kind = _cache.key(description or id(model), sample_weights, wide, by, options, of_file, drop)
     if batch_size is None:  # any will do
         known = _last.get("plan")
         if known is not None and known[0] == kind:

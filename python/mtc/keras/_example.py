@@ -147,11 +147,14 @@ def _first(value: Any) -> Array:
 
 
 def _of_samples(weights: Array) -> Array:
-    """Weights [n] of weights [n] or [n, 1]."""
-    if weights.size != len(weights):
-        raise ModelError(f"expected a weight for each sample, [n], found {list(weights.shape)}: let a loss of your own "
-                         "take weights of steps as targets")
-    return weights.reshape(len(weights))
+    """Weights [n] of weights [n] or [n, 1]; those of parts of a sample, such as its steps, as they are."""
+    return weights.reshape(len(weights)) if weights.size == len(weights) else weights
+
+
+def weighs_parts(sample_weight: Any) -> bool:
+    """Whether weights are of parts of samples, [n, k], which a file cannot take."""
+    return any(array.size != len(array) for _, array in flat(
+        None if sample_weight is None else map_arrays(_first, sample_weight)))
 
 
 def narrow(array: Array) -> Array:

@@ -12,6 +12,7 @@ from mtc._trace import places
 from mtc.jax._program import Program
 from mtc.jax._tree import Tree
 from mtc.keras import _model
+from mtc.keras._counted import Counted
 from mtc.keras._example import Example, Names, flat, outputs_of, rebuilt
 from mtc.keras._own_step import has_own_step, own_step
 
@@ -35,6 +36,7 @@ class Traced:
         outputs = outputs_of(model, example.x)
         if self.has_loss:
             self._build_losses()
+        self._counted = Counted(model)
         self._own_step = own_step(model) if has_own_step(model) else None
         self.names = Names.of(model, example, outputs)
         variables = model.variables
@@ -50,8 +52,8 @@ class Traced:
         params, state = (_tree([name_of[id(v)] for v in vs], [_model.value_of(v) for v in vs])
                          for vs in (self._trainable, self._state))
         leaves = [a for part in (example.x, example.y, example.sample_weight) for _, a in flat(part)]
-        kinds = [kind for kind, part in (("input", self.names.inputs), ("target", self.names.targets),
-                                         ("sample_weight", self.names.weights)) for _ in part]
+        weights = ["sample_weight" if array.ndim == 1 else "target" for _, array in flat(example.sample_weight)]
+        kinds = [*["input"] * len(self.names.inputs), *["target"] * len(self.names.targets), *weights]
         batch = _tree([*self.names.inputs, *self.names.targets, *self.names.weights], leaves)
         self.program = Program(self._loss, params, state, batch, KEY if self._seeds else None, TRAINING, self._predict,
                                kinds, exact=True)
@@ -81,7 +83,8 @@ class Traced:
             _, (loss, y_pred, after, metrics) = model.compute_loss_and_updates(
                 params, others, self._reset(), x, y, weight, training=training,
                 optimizer_variables=[v.value for v in getattr(model.optimizer, "variables", [])])
-            logs, _ = model._update_metrics_variables(metrics, loss, x, y, y_pred, weight)
+            with self._counted.named():
+                logs, _ = model._update_metrics_variables(metrics, loss, x, y, y_pred, weight)
         if self._own_step:  # what only one of Keras' test_step and the model's step reports is in both programs
             own_loss, own_after, own_logs = self._own_step(params, others, self._reset(), x, y, weight)
             if training or loss is None:
@@ -92,7 +95,13 @@ class Traced:
 
     def _scalars(self, logs: Mapping[str, Any]) -> dict[str, Any]:
         """The metrics, without the loss."""
-        made = {name: value for name, value in logs.items() if name != "loss" and value is not None}
+        made = {}
+        for name, value in logs.items():
+            parts = self._counted.parts(value)
+            if parts is not None:
+                made.update({f"{name}/{i}": part for i, part in enumerate(parts)})
+            elif name != "loss" and value is not None:
+                made[name] = value
         for name, value in list(made.items()):
             if jax.numpy.shape(value) != ():
                 reason = f"metric {name}: expected a number, found an array {list(jax.numpy.shape(value))}"

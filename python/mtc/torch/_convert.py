@@ -223,6 +223,10 @@ class Converter:
         traced = self._node.meta["val"]
         return traced[0] if isinstance(traced, (tuple, list)) else traced
 
+    def is_contiguous(self) -> bool:
+        """Whether the first operand's elements lie in memory in the order of its axes."""
+        return bool(self._node.args[0].meta["val"].is_contiguous())
+
     def layer(self) -> str:
         """The path of the layer of the operation that is converted."""
         return _nodes.layer_of(self._node)

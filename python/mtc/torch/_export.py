@@ -156,7 +156,11 @@ class TracedStep(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, *arrays: Any) -> Any:
         before = dict(self.named_buffers(remove_duplicate=False))
+        plain = [a for a in arrays if not a.requires_grad]
         result = self.example.call(self.module, arrays, self._call)
+        for array in plain:  # which a module may change to differentiate by them
+            if array.requires_grad and array.is_leaf:
+                array.requires_grad_(False)
         for name, buffer in self.named_buffers(remove_duplicate=False):
             if before.get(name, buffer) is not buffer:  # which torch.export does not record
                 raise ModelError(f"the buffer {_in_state_dict(name)}: forward assigns another tensor to it, and only "
@@ -200,19 +204,32 @@ _CHANGE_BUFFERS = {"aten::batch_norm", "aten::instance_norm"}
 _DECOMPOSED = 4
 
 
+def _is_of_tensors(result: Any) -> bool:
+    return isinstance(result, torch.Tensor) or (isinstance(result, (tuple, list)) and any(map(_is_of_tensors, result)))
+
+
 def _decompositions(program: Any, is_known: Callable[[str], bool]) -> dict[Any, Any]:
     """PyTorch's decompositions of the operations on arrays and parameters that MTC has nothing for."""
     computed: set[Any] = set()  # what PyTorch computes of sizes alone is a constant
     unknown: set[Any] = set()
     for node in program.graph.nodes:
-        if node.op == "placeholder" or (isinstance(node.meta.get("val"), torch.Tensor)
+        if node.op == "placeholder" or (_is_of_tensors(node.meta.get("val"))
                                         and not computed.isdisjoint(node.all_input_nodes)):
             computed.add(node)
             packet = getattr(node.target, "overloadpacket", None)
             if packet is not None and not is_known(packet.__name__):
                 unknown.add(node.target)
-    known = torch.export.default_decompositions() if unknown else {}
-    return {target: known[target] for target in unknown if target in known}
+    if not unknown:
+        return {}
+    known = torch.export.default_decompositions()
+    made = {target: known[target] for target in unknown if target in known}
+    every = torch._decomp.decomposition_table
+    for target in unknown - set(made):
+        if target in every and not target._schema.is_mutable:
+            made[target] = every[target]
+        elif target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
+            made[target] = target.decompose  # that of eager mode, in terms of other operations
+    return made
 
 
 def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
@@ -236,8 +253,14 @@ def program_of(module: Any, tensors: Sequence[Any], is_known: Callable[[str], bo
     try:
         with warnings.catch_warnings(), _tracing.without_questions(), _tracing.own_gradients() as functions:
             warnings.simplefilter("ignore")
-            program = torch.export.export(module, tuple(tensors), strict=False,
-                                          dynamic_shapes={"arrays": tuple({0: batch} for _ in tensors)})
+            shapes = {"arrays": tuple({0: batch} for _ in tensors)}
+            try:
+                program = torch.export.export(module, tuple(tensors), strict=False, dynamic_shapes=shapes)
+            except Exception as error:
+                if not isinstance(module, TracedStep) or not _tracing.is_of_derivatives(error):
+                    raise
+                replayed = _without_derivatives(module, error)
+                program = torch.export.export(replayed, tuple(tensors), strict=False, dynamic_shapes=shapes)
             _stop_gradients(program)
             if not _is_functional(program):
                 program = program.run_decompositions({})
@@ -251,6 +274,42 @@ def program_of(module: Any, tensors: Sequence[Any], is_known: Callable[[str], bo
     except Exception as error:  # whatever tracing the caller's code raises
         raise _tracing.refusal(error, name) from error
     return program, functions
+
+
+class _Replayed(torch.nn.Module):  # type: ignore[misc]
+    """A step as the operations that it was traced to, with its parameters and buffers."""
+
+    def __init__(self, step: TracedStep, operations: Any) -> None:
+        super().__init__()
+        self.module = step.module
+        if isinstance(getattr(step, "loss", None), torch.nn.Module):
+            self.loss = step.loss
+        self._operations = (operations,)  # a tuple, so that it is no part of the module
+
+    def forward(self, *arrays: Any) -> Any:
+        return self._operations[0](dict(self.named_parameters()), dict(self.named_buffers()), *arrays)
+
+
+def _without_derivatives(step: TracedStep, error: Exception) -> _Replayed:
+    """The step with the operations of the derivatives inside of it, which torch.export does not trace.
+
+    Raises:
+        Exception: `error`, where they cannot be traced either.
+    """
+    sizes = {n for t in step.tensors().values() for n in t.shape} | {
+        n for t in step.example.tensors for n in t.shape[1:]}
+    rows = next(n for n in (97, 101, 103, 107, 109) if n not in sizes)  # equal sizes would be one symbol
+    arrays = [t[torch.arange(rows) % len(t)] for t in step.example.tensors]
+
+    def function(parameters: Any, buffers: Any, *given: Any) -> Any:
+        return torch.func.functional_call(step, {**parameters, **buffers}, given)
+
+    try:
+        made = torch.fx.experimental.proxy_tensor.make_fx(function, tracing_mode="symbolic")(
+            dict(step.named_parameters()), dict(step.named_buffers()), *arrays)
+    except Exception as other:
+        raise error from other
+    return _Replayed(step, made)
 
 
 @contextlib.contextmanager

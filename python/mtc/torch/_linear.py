@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Value, linear, products
+from mtc._trace import Refused, Value, functions, layout, linear, moves, products, reductions
+from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
 
 
@@ -46,3 +47,92 @@ def cholesky_inverse(c: Converter, factor: Any, upper: bool = False) -> Value:
     inverse = linear.solve_triangular(triangle, ones, lower=not upper)
     other = linear.turned(inverse)
     return products.matmul(inverse, other) if upper else products.matmul(other, inverse)
+
+
+@op("linalg_inv_ex", "linalg_inv", "inverse")
+def inverse(c: Converter, matrix: Any, *_: Any) -> Any:
+    made = linear.inverse(c.value(matrix))
+    return [made, None] if c.name().endswith("_ex") else made
+
+
+@op("linalg_solve", "linalg_solve_ex", "_linalg_solve_ex")
+def solve(c: Converter, matrix: Any, rhs: Any, left: bool = True, *_: Any) -> Any:
+    a, b = c.value(matrix), c.value(rhs)
+    vectors = b.rank == 1 or (b.rank == a.rank - 1 and b.shape == a.shape[:-1])
+    b = layout.expand_dims(b, (b.rank,)) if vectors else b
+    made = linear.solve(a, b) if left else linear.turned(linear.solve(linear.turned(a), linear.turned(b)))
+    made = layout.squeeze(made, (made.rank - 1,)) if vectors else made
+    return [made, None, None, None] if c.name().endswith("_ex") else made
+
+
+@op("linalg_lu_factor", "linalg_lu_factor_ex")
+def lu_factor(c: Converter, matrix: Any, pivot: bool = True, *_: Any) -> list[Any]:
+    if not pivot:
+        raise Refused("a decomposition without pivots")
+    made = linear.lu(c.value(matrix))
+    return [made.packed, e.binary("add", made.pivots, 1), None]
+
+
+@op("linalg_lu")
+def lu(c: Converter, matrix: Any, pivot: bool = True) -> list[Any]:
+    if not pivot:
+        raise Refused("a decomposition without pivots")
+    a = c.value(matrix)
+    made, (m, n) = linear.lu(a), a.shape[-2:]
+    count = min(int(m), int(n))  # type: ignore[arg-type]
+    order = linear.turned(e.cast(moves.one_hot(made.places, int(m)), "f32"))  # type: ignore[arg-type]
+    return [order, *_triangles(made.packed, count)]
+
+
+@op("linalg_lu_solve")
+def lu_solve(c: Converter, packed: Any, pivots: Any, rhs: Any, left: bool = True, adjoint: bool = False) -> Value:
+    """By the packed triangles of the matrix; of its transpose they are the other way round."""
+    both, b = c.value(packed), c.value(rhs)
+    rows = int(both.shape[-1])  # type: ignore[arg-type]
+    places = linear.places_of(e.binary("sub", c.value(pivots), 1), rows)
+    b = b if left else linear.turned(b)
+    if adjoint == left:  # A^T X = B
+        half = linear.solve_triangular(both, b, lower=False, transposed=True)
+        half = linear.solve_triangular(both, half, transposed=True, unit=True)
+        made = products.matmul(linear.turned(e.cast(moves.one_hot(places, rows), "f32")), half)
+    else:
+        made = linear.solve_packed(both, places, b)
+    return made if left else linear.turned(made)
+
+
+@op("lu_unpack")
+def lu_unpack(c: Converter, packed: Any, pivots: Any, *_: Any) -> list[Any]:
+    both = c.value(packed)
+    m, n = (int(size) for size in both.shape[-2:])  # type: ignore[arg-type]
+    places = linear.places_of(e.binary("sub", c.value(pivots), 1), m)
+    return [linear.turned(e.cast(moves.one_hot(places, m), "f32")), *_triangles(both, min(m, n))]
+
+
+def _triangles(packed: Value, count: int) -> list[Value]:
+    free = [0] * packed.rank
+    low = moves.slice_(packed, free, [None] * (packed.rank - 1) + [count], [1] * packed.rank)
+    up = moves.slice_(packed, free, [None] * (packed.rank - 2) + [count, None], [1] * packed.rank)
+    return [linear.triangle(low, True, unit=True), linear.triangle(up, False)]
+
+
+@op("_linalg_det", "linalg_det", "det")
+def determinant(c: Converter, matrix: Any) -> Any:
+    made = linear.lu(c.value(matrix))
+    diagonal = linear.diagonal(made.packed)
+    found = e.binary("mul", functions.product(diagonal, [diagonal.rank - 1]), made.sign)
+    return [found, None, None] if c.name().startswith("_") else found
+
+
+@op("_linalg_slogdet", "linalg_slogdet", "slogdet")
+def log_determinant(c: Converter, matrix: Any) -> list[Any]:
+    made = linear.lu(c.value(matrix))
+    diagonal = linear.diagonal(made.packed)
+    signs = functions.product(e.unary("sign", diagonal), [diagonal.rank - 1])
+    log = reductions.reduce("sum", e.unary("log", e.unary("abs", diagonal)), [diagonal.rank - 1])
+    return [e.binary("mul", signs, made.sign), log, None, None]
+
+
+@op("linalg_qr", "qr")
+def qr(c: Converter, matrix: Any, mode: Any = "reduced", *_: Any) -> list[Any]:
+    q, r = linear.qr(c.value(matrix), complete=mode == "complete" or mode is False)
+    return [None if mode == "r" else q, r]

@@ -10,6 +10,7 @@ import numpy as np
 from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
 from mtc.torch._convert import SAMPLES, Converter, Known, op, product
+from mtc.torch._places import known, scattered
 
 
 @op("embedding")
@@ -154,9 +155,13 @@ def index_add(c: Converter, value: Any, dim: int, ids: Any, source: Any, alpha: 
 @op("scatter", "scatter_add")
 def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction: Any = None, *_: Any) -> Value:
     """Elements of each line are replaced, or added to, at their places in it."""
-    x, places = c.value(value), c.value(ids)
-    axis, rank = dim % max(len(x.shape), 1), len(x.shape)
+    x = c.value(value)
     add = c.name() == "scatter_add"
+    if isinstance(ids, Known) and (not x.shape or known(ids, int(x.shape[0] == BATCH)) is not None):
+        how = {None: "sum" if add else "set", "add": "sum", "multiply": "prod"}[reduction]
+        return scattered(c, x, dim, ids, source, how)
+    places = c.value(ids)
+    axis, rank = dim % max(len(x.shape), 1), len(x.shape)
     number = isinstance(source, (int, float))
     if not rank or isinstance(x.shape[axis], Batch) or isinstance(places.shape[axis], Batch):
         raise Refused(f"a {c.name()} among the samples")

@@ -49,6 +49,11 @@ def meaning(error: BaseException) -> Optional[str]:
     return None
 
 
+def is_of_derivatives(error: BaseException) -> bool:
+    """Whether torch.export stopped at a derivative inside of the module."""
+    return meaning(error) == _DERIVATIVES
+
+
 def refusal(error: Exception, name: str) -> ModelError:
     """The error for what `torch.export` has raised, with the caller's line if it is known."""
     place = next(filter(None, map(places.place_of, reversed(list(places.causes(error))))), "")

@@ -11,17 +11,52 @@ namespace {
 
 namespace fb = ::mt::plan;
 
-double valueOf(fb::Finalizer finalizer, std::vector<int64_t> shape, const std::vector<double> &sums,
-               double weight = 1) {
+double valueOf(fb::Finalizer finalizer, std::vector<int64_t> shape, const std::vector<double> &sums, double weight = 1,
+               std::vector<double> parameters = {}) {
   fb::MetricT metric;
   metric.name = "m";
   metric.finalizer = finalizer;
   metric.shape = std::move(shape);
+  metric.parameters = std::move(parameters);
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(fb::CreateMetric(builder, &metric));
   const auto *table = flatbuffers::GetRoot<fb::Metric>(builder.GetBufferPointer());
   EXPECT_EQ(sumsOf(*table), sums.size());
   return metricValue(*table, sums.data(), weight);
+}
+
+TEST(Metric, HeightsOfCurves) {
+  auto of = [](fb::Finalizer finalizer, double height) {
+    return valueOf(finalizer, {2, 3}, {2, 1, 0, 2, 0, 0}, 1, {height});
+  };
+  EXPECT_EQ(of(fb::Finalizer::Roc, 1), 0.5);
+  EXPECT_EQ(of(fb::Finalizer::Roc, 2), 1);
+  EXPECT_EQ(of(fb::Finalizer::PrecisionRecall, 1), 0.25);
+  EXPECT_EQ(of(fb::Finalizer::PrecisionRecall, 2), 1);
+  EXPECT_EQ(of(fb::Finalizer::PrecisionRecallGain, 0), 0.5);
+  EXPECT_EQ(valueOf(fb::Finalizer::Roc, {2, 2, 3}, {2, 1, 0, 2, 0, 0, 2, 1, 0, 0, 0, 0}, 1, {0, 3, 1}), 0.5625);
+}
+
+TEST(Metric, RatesAtABound) {
+  auto of = [](fb::Finalizer finalizer, double least) {
+    return valueOf(finalizer, {2, 3}, {4, 3, 1, 4, 2, 0}, 1, {least});
+  };
+  EXPECT_EQ(of(fb::Finalizer::SensitivityAtSpecificity, 0.5), 0.75);
+  EXPECT_EQ(of(fb::Finalizer::SensitivityAtSpecificity, 0.6), 0.25);
+  EXPECT_EQ(of(fb::Finalizer::SpecificityAtSensitivity, 0.5), 0.5);
+  EXPECT_EQ(of(fb::Finalizer::SpecificityAtSensitivity, 0.8), 0);
+  EXPECT_EQ(of(fb::Finalizer::PrecisionAtRecall, 0.7), 0.6);
+  EXPECT_EQ(of(fb::Finalizer::RecallAtPrecision, 0.9), 0.25);
+}
+
+TEST(Metric, Scores) {
+  EXPECT_EQ(valueOf(fb::Finalizer::Sum, {}, {6}, 4), 6);
+  EXPECT_EQ(valueOf(fb::Finalizer::F1Macro, {3, 1}, {2, 4, 3}, 1, {2}), 0.625);
+  EXPECT_NEAR(valueOf(fb::Finalizer::Iou, {2, 2}, {1, 1, 1, 1}, 1, {0, 1}), 1.0 / 3, 1e-6);
+  EXPECT_NEAR(valueOf(fb::Finalizer::Iou, {3, 3}, {2, 0, 0, 2, 0, 0, 0, 0, 0}, 1, {0, 2}), 0.5, 1e-6);
+  EXPECT_EQ(valueOf(fb::Finalizer::R2, {4, 1}, {6, 14, 1, 3}, 3, {0, 0, 1}), 0.5);
+  EXPECT_EQ(valueOf(fb::Finalizer::R2, {4, 1}, {6, 14, 1, 3}, 3, {0, 1, 1}), 0);
+  EXPECT_EQ(valueOf(fb::Finalizer::R2, {4, 2}, {6, 6, 14, 12, 1, 1, 3, 3}, 3, {0, 0, 2}), 0.25); // equal targets: 0
 }
 
 TEST(Metric, Means) {

@@ -195,6 +195,17 @@ const Case cases[] = {
        train(p).metrics[0]->finalizer = fb::Finalizer::Roc;
        train(p).metrics[0]->shape = {2, 200};
      }},
+    {"metric 0: expected parameters that fit the finalizer Sum, found 1",
+     [](fb::PlanT &p) {
+       train(p).metrics[0]->finalizer = fb::Finalizer::Sum;
+       train(p).metrics[0]->parameters = {1};
+     }},
+    {"metric 0: expected parameters that fit the finalizer Iou, found 1",
+     [](fb::PlanT &p) {
+       train(p).metrics[0]->finalizer = fb::Finalizer::Iou;
+       train(p).metrics[0]->shape = {1, 1};
+       train(p).metrics[0]->parameters = {1};
+     }},
     {"metric 0: expected a direction that is better, found 2",
      [](fb::PlanT &p) { train(p).metrics[0]->better = static_cast<fb::Better>(2); }},
     {"learning rate: expected a buffer below", [](fb::PlanT &p) { train(p).learning_rate = 1000; }},

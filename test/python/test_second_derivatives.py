@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses that hold derivatives: mtc.jax and mtc.torch check each against the framework, and train it to one result."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import mtc.jax
+import mtc.torch
+
+torch.set_num_threads(1)
+ROWS, SHORT = 16, 7
+NUMBERS = np.random.default_rng(0)
+
+
+def random(*shape, scale=0.5):
+    return (NUMBERS.standard_normal(shape) * scale).astype("f4")
+
+
+def dense(*sizes):
+    return {f"{name}{i}": random(*shape) for i, (a, b) in enumerate(zip(sizes, sizes[1:]))
+            for name, shape in (("w", (a, b)), ("b", (b,)))}
+
+
+def mlp(p, x):
+    count = len(p) // 2
+    for i in range(count):
+        x = x @ p[f"w{i}"] + p[f"b{i}"]
+        x = jnp.tanh(x) if i < count - 1 else x
+    return x
+
+
+def pinn(p, batch):
+    """u_t + u u_x = nu u_xx (Burgers), at random points."""
+    def u(point):
+        return mlp(p, point)[0]
+
+    def residual(point):
+        (ut, ux), uxx = jax.grad(u)(point), jax.hessian(u)(point)[1, 1]
+        return ut + u(point) * ux - 0.1 * uxx
+
+    return jnp.mean(jax.vmap(residual)(batch["x"]) ** 2) + jnp.mean((jax.vmap(u)(batch["x"]) - batch["y"]) ** 2)
+
+
+def hamiltonian(p, batch):
+    field = jax.vmap(jax.grad(lambda state: mlp(p, state)[0]))(batch["x"])
+    return jnp.mean((field @ np.array([[0, -1], [1, 0]], "f4") - batch["v"]) ** 2)
+
+
+def forces(p, batch):
+    """Energies of pairs of atoms, and forces, which are their derivatives."""
+    def energy(atoms):
+        r = jnp.sum((atoms[:, None] - atoms[None]) ** 2, -1)[np.triu_indices(4, 1)] + 0.1
+        return jnp.sum(mlp(p, jnp.exp(-r)[:, None]))
+
+    found, pull = jax.vmap(jax.value_and_grad(energy))(batch["atoms"])
+    return jnp.mean((found - batch["y"]) ** 2) + jnp.mean((pull + batch["f"]) ** 2)
+
+
+def deep_operator(p, batch):
+    """A branch of samples of a function and a trunk of a place, whose derivative by the place is given."""
+    def value(place, row):
+        return mlp(p["branch"], row) @ mlp(p["trunk"], place[None])
+
+    made = jax.vmap(jax.value_and_grad(value))(batch["y"], batch["u"])
+    return jnp.mean((made[0] - batch["v"]) ** 2 + (made[1] - 1) ** 2)
+
+
+def meta(p, batch):
+    """MAML: each sample is a task of 4 points; the loss is that after a step on two of them."""
+    def task(x, y):
+        def loss(q, s):
+            return jnp.mean((mlp(q, x[s, None])[:, 0] - y[s]) ** 2)
+
+        inner = jax.tree.map(lambda a, g: a - 0.1 * g, p, jax.grad(loss)(p, slice(0, 2)))
+        return loss(inner, slice(2, 4))
+
+    return jnp.mean(jax.vmap(task)(batch["u"], batch["f4"]))
+
+
+def curvature(p, batch):
+    """By forward over reverse: the norm of a Hessian times a vector, and of a whole Hessian."""
+    def f(x):
+        return jnp.sum(jax.nn.softplus(mlp(p, x)))
+
+    def norm(x):
+        product = jax.jvp(jax.grad(f), (x,), (jnp.ones_like(x),))[1]
+        return jnp.sum(product ** 2) + jnp.sum(jax.jacfwd(jax.jacrev(f))(x) ** 2)
+
+    return jnp.mean(jax.vmap(norm)(batch["x"]))
+
+
+def smoothed(p, batch):
+    """The gradient of a convolution, a normalization by the image, a softmax and a maximum."""
+    def score(image):
+        x = jax.lax.conv_general_dilated(image[None, :, :, None], p["kernel"], (1, 1), "SAME",
+                                         dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        x = jnp.tanh(x[:, ::2, ::2])
+        x = (x - x.mean()) / jnp.sqrt(x.var() + 1e-3)
+        return jnp.sum(jax.nn.softmax(x.reshape(-1)) * p["out"]) + jnp.max(x)
+
+    return jnp.mean(jax.vmap(jax.grad(score))(batch["images"]) ** 2)
+
+
+def attended(p, batch):
+    def score(x):
+        q, k, v = (x @ p[name] for name in "qkv")
+        return jnp.sum(jax.nn.softmax(q @ k.T / 2) @ v)
+
+    return jnp.mean(jax.vmap(jax.grad(score))(batch["sequence"]) ** 2)
+
+
+BATCH = {"x": random(ROWS, 2), "y": random(ROWS), "v": random(ROWS, 2), "atoms": random(ROWS, 4, 3),
+         "f": random(ROWS, 4, 3), "u": random(ROWS, 4), "f4": random(ROWS, 4), "images": random(ROWS, 6, 6),
+         "sequence": random(ROWS, 5, 4)}
+JAX = {
+    "pinn": (pinn, dense(2, 8, 8, 1), ("x", "y")), "hamiltonian": (hamiltonian, dense(2, 8, 1), ("x", "v")),
+    "forces": (forces, dense(1, 8, 1), ("atoms", "y", "f")),
+    "deep operator": (lambda p, b: deep_operator(p, {**b, "v": b["x"][:, 0]}),
+                      {"branch": dense(4, 8, 6), "trunk": dense(1, 8, 6)}, ("u", "y", "x")),
+    "meta": (meta, dense(1, 6, 1), ("u", "f4")), "curvature": (curvature, dense(2, 6, 3), ("x",)),
+    "smoothed": (smoothed, {"kernel": random(3, 3, 1, 2), "out": random(18)}, ("images",)),
+    "attended": (attended, {name: random(4, 4) for name in "qkv"}, ("sequence",)),
+}
+
+
+def one_result(step, batch):
+    """Trains with whole and short batches on any number of devices, from the same variables."""
+    found = set()
+    for devices in ("cpu:1", "cpu:2", "cpu:3", "cpu:8"):
+        with step.plan.session(devices) as session:
+            for name, value in step.session.variables.items():
+                session.variables[name] = value
+            for rows in (ROWS, SHORT, ROWS):
+                session.train_step({name: array[:rows] for name, array in batch.items()})
+            found.add(b"".join(np.asarray(v).tobytes() for v in session.variables.values()))
+    step.close()
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", JAX)
+def test_jax(name):
+    function, params, needed = JAX[name]
+    batch = {key: BATCH[key] for key in needed}
+    step = mtc.jax.compile(function, params, batch, optimizer=mtc.jax.sgd(0.01, momentum=0.9), batch_size=ROWS,
+                           shards=8, verbose=0, devices="cpu:1")
+    one_result(step, batch)
+
+
+class Pinn(nn.Module):
+    """u'' = -u, u(0) = 1: by torch.autograd.grad inside of forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, x):
+        x = x.requires_grad_()
+        u = self.net(x)
+        du, = torch.autograd.grad(u.sum(), x, create_graph=True)
+        ddu, = torch.autograd.grad(du.sum(), x, create_graph=True)
+        return ((ddu + u) ** 2).mean() + (self.net(torch.zeros(1, 1)) - 1).square().mean()
+
+
+class Forces(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 8), nn.SiLU(), nn.Linear(8, 1))
+
+    def forward(self, x):
+        force = -torch.func.vmap(torch.func.grad(lambda atoms: self.net(atoms.flatten()).squeeze()))(x)
+        return (force - x.sin()).square().mean()
+
+
+class Jacobian(nn.Module):
+    """A contractive autoencoder."""
+
+    def __init__(self):
+        super().__init__()
+        self.code, self.back = nn.Linear(4, 3), nn.Linear(3, 4)
+
+    def forward(self, x):
+        code = torch.sigmoid(self.code(x))
+        jacobian = torch.func.vmap(torch.func.jacrev(lambda row: torch.sigmoid(self.code(row))))(x)
+        return (self.back(code) - x).square().mean() + 0.1 * jacobian.square().sum((1, 2)).mean()
+
+
+class Laplacian(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(2, 6), nn.Softplus(), nn.Linear(6, 1))
+
+    def forward(self, x):
+        def first(row):
+            return torch.func.grad(lambda r: self.net(r).squeeze())(row)
+
+        parts = [torch.func.vmap(torch.func.grad(lambda row, i=i: first(row)[i]))(x)[:, i] for i in range(2)]
+        return (sum(parts) - x.sin().sum(1)).square().mean()
+
+
+TORCH = {"pinn": (Pinn, (ROWS, 1)), "forces": (Forces, (ROWS, 2, 3)), "jacobian": (Jacobian, (ROWS, 4)),
+         "laplacian": (Laplacian, (ROWS, 2))}
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_torch(name):
+    torch.manual_seed(1)
+    make, shape = TORCH[name]
+    batch = {"x": torch.from_numpy(random(*shape))}
+    step = mtc.torch.compile(make(), batch, optimizer="sgd,learning_rate=0.01,momentum=0.9", batch_size=ROWS, shards=8,
+                             verbose=0, devices="cpu:1")
+    one_result(step, batch)
