@@ -432,7 +432,6 @@ class Refused(nn.Module):
     (lambda x, p: x.sort(0)[0], "order of the samples.*docs/pytorch.md#losses-of-all-pairs-of-samples"),
     (lambda x, p: x @ x.T, "every sample with every other.*docs/pytorch.md#losses-of-all-pairs-of-samples"),
     (lambda x, p: x.sum() / len(x), "x.shape.0.*docs/pytorch.md#losses-of-all-pairs-of-samples"),
-    (lambda x, p: torch.func.vmap(torch.func.grad(lambda v: (v * p).sum()))(x), "torch.func.grad.*what-is-refused"),
     (lambda x, p: x * float(p.sum()), "looks at the data.*torch.where"),
     (lambda x, p: F.mse_loss(x.sum(1, keepdim=True), x.detach()[:, 0]), "every sample with every other one.*as many"),
     (lambda x, p: x * torch.randn(4, generator=torch.Generator()), "no tensor, such as a torch.Generator.*seed="),
