@@ -527,15 +527,9 @@ def scattered(h, x):
     return h.at[jnp.arange(h.shape[0]), place].multiply(2.0)  # HERE
 
 
-@case(by_jax, "lu: mtc.jax does not have this primitive")
+@case(by_jax, "gather: a lookup along several axes")
 def inverse(h, x):
     return jnp.linalg.inv(jnp.eye(4) + h[:, :, None] * x[:, None, :])  # HERE
-
-
-@case(by_torch, "linalg_inv_ex: MTC has nothing for it")
-class Inverse(Linear):
-    def forward(self, x):
-        return torch.linalg.inv(torch.eye(4) + self.first(x)[:, :, None] * x[:, None])  # HERE
 
 
 @case(by_torch, "poisson: MTC has nothing for it")
