@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+import contextlib
+from typing import Any, Iterator, Mapping, Sequence
 
 import jax
 
@@ -80,9 +81,10 @@ class Traced:
             return sum(means), (self._kept(others, after), {})
         loss, after, logs = None, None, {}
         if _keras_has_loss(model):
-            _, (loss, y_pred, after, metrics) = model.compute_loss_and_updates(
-                params, others, self._reset(), x, y, weight, training=training,
-                optimizer_variables=[v.value for v in getattr(model.optimizer, "variables", [])])
+            with self._weighted():
+                _, (loss, y_pred, after, metrics) = model.compute_loss_and_updates(
+                    params, others, self._reset(), x, y, weight, training=training,
+                    optimizer_variables=[v.value for v in getattr(model.optimizer, "variables", [])])
             with self._counted.named():
                 logs, _ = model._update_metrics_variables(metrics, loss, x, y, y_pred, weight)
         if self._own_step:  # what only one of Keras' test_step and the model's step reports is in both programs
@@ -92,6 +94,18 @@ class Traced:
             else:
                 logs = {**own_logs, **logs}
         return loss, (self._kept(others, after), self._scalars(logs))
+
+    @contextlib.contextmanager
+    def _weighted(self) -> Iterator[None]:
+        """Says which weights do not fit the values of a loss, where Keras says that shapes do not."""
+        try:
+            yield
+        except ValueError as error:
+            wrong = [array.shape for _, array in flat(self.example.sample_weight) if array.ndim > 1]
+            if not wrong or "shapes" not in str(error):
+                raise
+            raise ModelError(f"expected a weight for each sample, [n], found {list(wrong[0])}: let a loss of your own "
+                             "take weights of steps as targets") from error
 
     def _scalars(self, logs: Mapping[str, Any]) -> dict[str, Any]:
         """The metrics, without the loss."""
