@@ -225,10 +225,11 @@ static LogicalResult excludeFromWeightDecay(mt::ModelOp model, llvm::StringRef p
 }
 
 LogicalResult setRates(mt::ModelOp model, const RateOptions &options) {
-  llvm::StringRef option = !options.noDecay.empty() ? "no_weight_decay"
-                           : !options.rates.empty() ? "rate"
-                                                    : "weight_decay";
-  if (options.noDecay.empty() && options.rates.empty() && options.decays.empty())
+  llvm::StringRef option = !options.noDecay.empty()  ? "no_weight_decay"
+                           : !options.rates.empty()  ? "rate"
+                           : !options.decays.empty() ? "weight_decay"
+                                                     : "";
+  if (option.empty())
     return success();
   if (mt::UpdateOp update = model.findUpdate())
     return update.emitError("expected an optimizer for ")

@@ -144,20 +144,20 @@ void Expansion::buildBody() {
         mt::GradientOp::create(builder, op.getLoc(), variable.getType(), variable.getName(), /*required=*/true));
   clip(gradients);
   // New values of the optimizer's state do not depend on the rate: the first group assigns them.
+  auto factorOf = [](mt::VariableOp variable) { return mt::markOf(variable, mt::rateFactorName).value_or(1); };
   std::map<double, Group> groups;
   for (mt::VariableOp variable : trainable) {
-    double factor = mt::markOf(variable, mt::rateFactorName).value_or(1);
-    if (groups.count(factor))
+    auto [made, isNew] = groups.try_emplace(factorOf(variable));
+    if (!isNew)
       continue;
-    Group made = group(factor, iteration);
-    if (groups.empty())
-      for (auto [variable, value] : llvm::zip(state, made.scalars))
-        assign(variable, value);
-    groups.emplace(factor, std::move(made));
+    made->second = group(made->first, iteration);
+    if (groups.size() == 1)
+      for (auto [own, value] : llvm::zip(state, made->second.scalars))
+        assign(own, value);
   }
   for (auto [variable, gradient, own] : llvm::zip_equal(trainable, gradients, slots)) {
     Value old = variable;
-    const Group &rates = groups.find(mt::markOf(variable, mt::rateFactorName).value_or(1))->second;
+    const Group &rates = groups.at(factorOf(variable));
     double decay = variable.getNoWeightDecay()
                        ? 0
                        : mt::markOf(variable, mt::weightDecayName).value_or(option("weight_decay").value_or(0));

@@ -34,7 +34,7 @@ def cholesky(matrix: Value, upper: bool = False) -> Value:
     return matrix.graph.operation("cholesky", (matrix,), text, matrix.shape, "f32")
 
 
-def turned(matrix: Value) -> Value:
+def matrix_transpose(matrix: Value) -> Value:
     """The transpose of the last two axes."""
     return layout.transpose(matrix, [*range(matrix.rank - 2), matrix.rank - 1, matrix.rank - 2])
 
@@ -85,7 +85,7 @@ def lu(matrix: Value) -> Lu:
         places = _exchanged(places, k, hot)
         sign = e.select(e.compare("eq", pivot, k), sign, e.unary("neg", sign))
         below = graph.constant(rows > k)
-        factors = e.select(below, e.binary("div", _element(matrix, k), _last(_element(chosen, k))), 0.0)
+        factors = e.select(below, e.binary("div", _element(matrix, k), _right(_element(chosen, k))), 0.0)
         rest = e.select(graph.constant(columns > k), chosen, 0.0)
         matrix = e.binary("sub", matrix, e.binary("mul", _right(factors), _down(rest)))
         matrix = e.select(graph.constant((rows > k)[:, None] & (columns == k)), _right(factors), matrix)
@@ -96,7 +96,7 @@ def _exchanged(places: Value, k: int, hot: Value) -> Value:
     """With the k-th and the one where `hot` is in each other's place."""
     other = reductions.reduce("sum", e.select(hot, places, e.as_value(places, 0)), [places.rank - 1])
     here = places.graph.constant(np.arange(int(places.shape[-1])) == k)  # type: ignore[arg-type]
-    return e.select(here, _last(other), e.select(hot, _last(_element(places, k)), places))
+    return e.select(here, _right(other), e.select(hot, _right(_element(places, k)), places))
 
 
 def places_of(pivots: Value, rows: int) -> Value:
@@ -154,9 +154,9 @@ def qr(matrix: Value, complete: bool = False) -> tuple[Value, Value]:
         first = _element(column, k)
         size = e.unary("sqrt", reductions.reduce("sum", e.unary("square", column), [column.rank - 1]))
         end = e.select(e.compare("ge", first, 0.0), e.unary("neg", size), size)
-        mirror = e.binary("sub", column, e.select(graph.constant(rows == k), _last(end), 0.0))
+        mirror = e.binary("sub", column, e.select(graph.constant(rows == k), _right(end), 0.0))
         square = reductions.reduce("sum", e.unary("square", mirror), [mirror.rank - 1])
-        mirror2 = e.binary("mul", mirror, _last(e.binary("div", 2.0, square)))
+        mirror2 = e.binary("mul", mirror, _right(e.binary("div", 2.0, square)))
         matrix = e.binary("sub", matrix, e.binary("mul", _right(mirror2), _down(_sum_down(matrix, mirror))))
         along = reductions.reduce("sum", e.binary("mul", q, _down(mirror)), [q.rank - 1])
         q = e.binary("sub", q, e.binary("mul", _right(along), _down(mirror2)))
@@ -172,7 +172,7 @@ def _sum_down(matrix: Value, weights: Value) -> Value:
 
 
 def _row(matrix: Value, k: int) -> Value:
-    return _element(turned(matrix), k)
+    return _element(matrix_transpose(matrix), k)
 
 
 def _element(value: Value, k: int) -> Value:
@@ -183,11 +183,8 @@ def _element(value: Value, k: int) -> Value:
 
 
 def _right(value: Value) -> Value:
-    """[..., m] as [..., m, 1]; so is `_last` of a number."""
+    """[..., m] as [..., m, 1], and a number of each matrix, [...], as [..., 1]."""
     return layout.expand_dims(value, (value.rank,))
-
-
-_last = _right
 
 
 def _down(value: Value) -> Value:

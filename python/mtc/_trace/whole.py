@@ -1,18 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of whole steps: two steps by the framework and by MTC, compared."""
+"""What whole steps of all frameworks share: the batch, metrics, predictions, and the check, which compares steps."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Collection, Mapping, Optional, Sequence
 
 import numpy as np
 
 from mtc._errors import ModelError
 from mtc._tensors import Array
+from mtc._trace import elementwise as e
 from mtc._trace import roundings
+from mtc._trace.graph import Graph
+from mtc._trace.values import BATCH, Refused, Value, has_batch
 
 TOLERANCE = 1e-4
 Arrays = dict[str, Array]  # of the state and of the metrics, by name, in float64
+
+
+def check_rows(rows: Collection[Optional[int]], arrays: str) -> None:
+    """Refuses a batch whose arrays have other numbers of samples; None: an array without axes. `arrays`: their name."""
+    if len(rows) != 1 or None in rows:
+        raise ModelError(f"expected {arrays} of one number of samples in the batch, found the sizes "
+                         f"{sorted(map(str, rows))}: put what is the same for all samples into the state")
+
+
+def report(graph: Graph, name: str, value: Value, array: str) -> None:
+    """Adds a metric. `array`: what a message calls one that is no number."""
+    if value.shape != ():
+        raise Refused(f"{name}: expected metrics that are numbers, found {array} {list(value.shape)}: give "
+                      "what there is for each sample by `predict`")
+    words = " loss" if name == "loss" else ""
+    better = "higher" if "acc" in name else "lower"
+    graph.reported.append((name, e.cast(value, "f32"), f"{words} better {better}"))
+
+
+def predict(graph: Graph, name: str, value: Value) -> None:
+    """Adds a prediction."""
+    if value.shape[:1] != (BATCH,) or has_batch(value.shape[1:]):
+        raise Refused(f"{name}: expected a prediction for each sample, found {list(value.shape)}")
+    graph.output(name, value)
+
+
+def output_names(names: Sequence[str]) -> list[str]:
+    """What a plan calls predictions, by their names in a tree."""
+    return ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in names]
 
 
 def compare(framework: str, mine: Callable[[Any], Arrays], theirs: Callable[[Any], tuple[Any, Arrays]], state: Any,

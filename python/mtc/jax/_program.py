@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from mtc._errors import ModelError
-from mtc._trace import BATCH, Graph, Refused, Value, losses, places
+from mtc._trace import BATCH, Graph, Refused, Value, losses, places, whole
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc._trace.values import Shape, has_batch
@@ -89,7 +89,7 @@ class Program:
         trees = [self.params.build(params), *([self.state.build(state)] if self.state else []),
                  self.batch.build(batch)]
         tree = Tree.of(self.predict(*trees, **({self.key or "": key} if self.predicts_with_key else {})))
-        return dict(zip(output_names(tree.names), tree.arrays))
+        return dict(zip(whole.output_names(tree.names), tree.arrays))
 
 
 def _metrics(aux: Any) -> dict[str, Any]:
@@ -100,11 +100,6 @@ def _metrics(aux: Any) -> dict[str, Any]:
         tree = Tree.of(inner, str(key))
         made.update({name: value for name, value in zip(tree.names, tree.arrays) if value.shape == ()})
     return made
-
-
-def output_names(names: Sequence[str]) -> list[str]:
-    """What a plan calls predictions, by their names in a pytree."""
-    return ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in names]
 
 
 def batch_names(names: list[str]) -> list[str]:

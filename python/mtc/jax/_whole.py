@@ -13,14 +13,14 @@ from mtc import _compile, _options, _whole
 from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._tensors import Array, stored
-from mtc._trace import BATCH, Graph, Refused, Value, places
+from mtc._trace import Graph, Refused, Value, places
 from mtc._trace import elementwise as e
+from mtc._trace import whole as shared
 from mtc._trace.graph import dtype_of
-from mtc._trace.values import has_batch
 from mtc.jax import _derivative
 from mtc.jax import _threefry as threefry
 from mtc.jax._control import move_keys
-from mtc.jax._program import batch_names, output_names, specs_of, symbolic
+from mtc.jax._program import batch_names, specs_of, symbolic
 from mtc.jax._reader import Reader, is_key, with_way_out
 from mtc.jax._tree import Tree
 from mtc.jax._update import arrays_of
@@ -112,9 +112,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     batch.names = batch_names(batch.names)
     title = name or getattr(function, "__name__", "step").strip("<>")
     rows = {np.shape(a)[0] if np.ndim(a) else None for a in batch.arrays}
-    if len(rows) != 1 or None in rows:
-        raise ModelError("expected arrays of one number of samples in the batch, found the sizes "
-                         f"{sorted(map(str, rows))}: put what is the same for all samples into the state")
+    shared.check_rows(rows, "arrays")
     traced = _trace(function, whole, batch, title, predict)
     text = traced.graph.text()
     settings = _options.fields(batch_size or len(batch.arrays[0]), target, precision, shards, seed, mode, options)
@@ -180,12 +178,7 @@ def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
             if not isinstance(after, Value):
                 constant[name] = after
                 continue
-            if after.shape != ():
-                raise Refused(f"{name}: expected metrics that are numbers, found an array {list(after.shape)}: give "
-                              "what there is for each sample by `predict`")
-            words = " loss" if name == "loss" else ""
-            better = "higher" if "acc" in name else "lower"
-            graph.reported.append((name, e.cast(after, "f32"), f"{words} better {better}"))
+            shared.report(graph, name, after, "an array")
         if predict is not None:
             _add_predictions(graph, reader, predict, state, batch, specs, [*given, *inputs])
     except Refused as problem:
@@ -234,13 +227,10 @@ def _add_predictions(graph: Graph, reader: Reader, predict: Callable[..., Any], 
     def flat(*arrays: Any) -> Any:
         count = len(state.names)
         tree = Tree.of(predict(state.build(arrays[:count]), batch.build(arrays[count:])))
-        names[:] = output_names(tree.names)
+        names[:] = shared.output_names(tree.names)
         return tree.arrays
 
     made = reader.read(jax.make_jaxpr(flat)(*specs_of(state.arrays), *specs), given)
     reader.check()
     for name, result in zip(names, made):
-        value = reader.value(result)
-        if value.shape[:1] != (BATCH,) or has_batch(value.shape[1:]):
-            raise Refused(f"{name}: expected a prediction for each sample, found {list(value.shape)}")
-        graph.output(name, value)
+        shared.predict(graph, name, reader.value(result))

@@ -15,7 +15,7 @@ from mtc.torch._convert import Converter, op
 @op("linalg_cholesky_ex", "linalg_cholesky", "cholesky")
 def cholesky(c: Converter, matrix: Any, upper: bool = False, *_: Any) -> Any:
     made = linear.cholesky(c.value(matrix), upper)
-    made = linear.turned(made) if upper else made
+    made = linear.matrix_transpose(made) if upper else made
     return [made, None] if c.name().endswith("_ex") else made
 
 
@@ -45,7 +45,7 @@ def cholesky_inverse(c: Converter, factor: Any, upper: bool = False) -> Value:
     triangle = c.value(factor)
     ones = c.graph.constant(np.eye(int(triangle.shape[-1]), dtype="float32"))  # type: ignore[arg-type]
     inverse = linear.solve_triangular(triangle, ones, lower=not upper)
-    other = linear.turned(inverse)
+    other = linear.matrix_transpose(inverse)
     return products.matmul(inverse, other) if upper else products.matmul(other, inverse)
 
 
@@ -60,7 +60,10 @@ def solve(c: Converter, matrix: Any, rhs: Any, left: bool = True, *_: Any) -> An
     a, b = c.value(matrix), c.value(rhs)
     vectors = b.rank == 1 or (b.rank == a.rank - 1 and b.shape == a.shape[:-1])
     b = layout.expand_dims(b, (b.rank,)) if vectors else b
-    made = linear.solve(a, b) if left else linear.turned(linear.solve(linear.turned(a), linear.turned(b)))
+    if left:
+        made = linear.solve(a, b)
+    else:
+        made = linear.matrix_transpose(linear.solve(linear.matrix_transpose(a), linear.matrix_transpose(b)))
     made = layout.squeeze(made, (made.rank - 1,)) if vectors else made
     return [made, None, None, None] if c.name().endswith("_ex") else made
 
@@ -80,7 +83,7 @@ def lu(c: Converter, matrix: Any, pivot: bool = True) -> list[Any]:
     a = c.value(matrix)
     made, (m, n) = linear.lu(a), a.shape[-2:]
     count = min(int(m), int(n))  # type: ignore[arg-type]
-    order = linear.turned(e.cast(moves.one_hot(made.places, int(m)), "f32"))  # type: ignore[arg-type]
+    order = linear.matrix_transpose(e.cast(moves.one_hot(made.places, int(m)), "f32"))  # type: ignore[arg-type]
     return [order, *_triangles(made.packed, count)]
 
 
@@ -90,14 +93,14 @@ def lu_solve(c: Converter, packed: Any, pivots: Any, rhs: Any, left: bool = True
     both, b = c.value(packed), c.value(rhs)
     rows = int(both.shape[-1])  # type: ignore[arg-type]
     places = linear.places_of(e.binary("sub", c.value(pivots), 1), rows)
-    b = b if left else linear.turned(b)
+    b = b if left else linear.matrix_transpose(b)
     if adjoint == left:  # A^T X = B
         half = linear.solve_triangular(both, b, lower=False, transposed=True)
         half = linear.solve_triangular(both, half, transposed=True, unit=True)
-        made = products.matmul(linear.turned(e.cast(moves.one_hot(places, rows), "f32")), half)
+        made = products.matmul(linear.matrix_transpose(e.cast(moves.one_hot(places, rows), "f32")), half)
     else:
         made = linear.solve_packed(both, places, b)
-    return made if left else linear.turned(made)
+    return made if left else linear.matrix_transpose(made)
 
 
 @op("lu_unpack")
@@ -105,7 +108,7 @@ def lu_unpack(c: Converter, packed: Any, pivots: Any, *_: Any) -> list[Any]:
     both = c.value(packed)
     m, n = (int(size) for size in both.shape[-2:])  # type: ignore[arg-type]
     places = linear.places_of(e.binary("sub", c.value(pivots), 1), m)
-    return [linear.turned(e.cast(moves.one_hot(places, m), "f32")), *_triangles(both, min(m, n))]
+    return [linear.matrix_transpose(e.cast(moves.one_hot(places, m), "f32")), *_triangles(both, min(m, n))]
 
 
 def _triangles(packed: Value, count: int) -> list[Value]:

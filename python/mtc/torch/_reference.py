@@ -85,7 +85,7 @@ def _even_of(name: str, given: Sequence[Any]) -> Any:
 
 
 @contextlib.contextmanager
-def _even() -> Iterator[_WithoutDropout]:
+def even() -> Iterator[_WithoutDropout]:
     with _WithoutDropout() as functions, _Even():
         yield functions
 
@@ -159,15 +159,15 @@ class Reference:
             generator = torch.Generator().manual_seed(noise)
             with torch.no_grad():
                 for weight in step.parameters():
-                    weight.copy_(_noisy(weight, noise, generator))
-            arrays = [_noisy(a, noise, generator) for a in arrays]
+                    weight.copy_(noisy(weight, noise, generator))
+            arrays = [noisy(a, noise, generator) for a in arrays]
         with attention.sdpa_kernel(attention.SDPBackend.MATH) if self.products else contextlib.nullcontext():
             return {**self._trained(step, arrays), **self._evaluated(step, arrays)}
 
     def _trained(self, step: TracedStep, arrays: Sequence[Any]) -> guard.Values:
         tensors = step.tensors()
         parameters = [tensors[name] for name in self.names]
-        with training(step), _unchanged(step), _even():
+        with training(step), _unchanged(step), even():
             loss = step(*arrays)[0]
             found = torch.autograd.grad(loss, parameters, allow_unused=True)
             buffers = {guard.BUFFER + name: _copied(b) for name, b in step.tensors().items()
@@ -183,7 +183,7 @@ class Reference:
         """Nothing where the module or the loss cannot be evaluated so."""
         try:
             with (_as_traced if self.traced else _evaluating)(step), _unchanged(step), torch.no_grad():
-                with _even() as functions:
+                with even() as functions:
                     loss, outputs = step(*arrays)
                 self.drops |= functions.drops and not self.traced
         except Exception:  # noqa: BLE001 - the caller's code raises any
@@ -206,14 +206,14 @@ class Reference:
                                  "compiles it without a check")
 
     def _forward(self) -> guard.Values:
-        with training(self.step), _unchanged(self.step), _even():
+        with training(self.step), _unchanged(self.step), even():
             loss, outputs = self.step(*self.arrays)
         return {guard.LOSS: _copied(loss), **{name: _copied(value) for name, value in outputs.items()}}
 
     def blame(self, program: Any) -> str:
         """Which of torch.export's program and MTC differs from the module, in a sentence."""
         with contextlib.suppress(Exception):  # a program that does not run says nothing
-            with torch.no_grad(), _unchanged(self.step), _even():
+            with torch.no_grad(), _unchanged(self.step), even():
                 traced = float(program.module()(*self.arrays)[0])
             expected = float(self._forward()[guard.LOSS])
             if math.isclose(traced, expected, rel_tol=1e-5, abs_tol=1e-6) or not math.isfinite(expected):
@@ -228,7 +228,7 @@ def _copied(tensor: Any) -> Any:
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy().copy()
 
 
-def _noisy(tensor: Any, noise: int, generator: Any) -> Any:
+def noisy(tensor: Any, noise: int, generator: Any) -> Any:
     if not tensor.dtype.is_floating_point:
         return tensor
     random = torch.rand(tensor.shape, generator=generator, dtype=tensor.dtype).to(tensor.device)

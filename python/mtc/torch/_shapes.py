@@ -7,7 +7,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import Batch, Refused, Value, layout, moves, products, reductions
+from mtc._trace import Batch, Refused, Value, layout, linear, moves, products, reductions
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, Known, op
 from mtc.torch._framework import torch
@@ -91,10 +91,9 @@ def transpose(c: Converter, value: Any, a: int, b: int) -> Value:
 
 
 @op("t", "numpy_T", "mT", "mH", "adjoint")
-def turn(c: Converter, value: Any) -> Value:
+def matrix_transpose(c: Converter, value: Any) -> Value:
     x = c.value(value)
-    rank = len(x.shape)
-    return layout.transpose(x, [*range(rank - 2), rank - 1, rank - 2] if rank > 1 else [0])
+    return linear.matrix_transpose(x) if x.rank > 1 else layout.transpose(x, [0])
 
 
 @op("movedim", "moveaxis")

@@ -12,9 +12,9 @@ from mtc import _compile, _options, _whole
 from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._tensors import Array, stored
-from mtc._trace import BATCH, Graph, Refused, Value, layout
+from mtc._trace import Graph, Refused, Value, layout
 from mtc._trace import elementwise as e
-from mtc._trace.values import has_batch
+from mtc._trace import whole as shared
 from mtc.torch import _derivative, _nodes
 from mtc.torch._convert import Converter, is_known
 from mtc.torch._export import Exported, program_of
@@ -183,9 +183,7 @@ def _check_trees(state: Tree, batch: Tree) -> None:
     if wrong:
         raise ModelError("\n".join(wrong))
     rows = {len(a) if a.ndim else None for a in batch.arrays}
-    if len(rows) != 1 or None in rows:
-        raise ModelError("expected tensors of one number of samples in the batch, found the sizes "
-                         f"{sorted(map(str, rows))}: put what is the same for all samples into the state")
+    shared.check_rows(rows, "tensors")
 
 
 def _in_order(array: Any, order: tuple[int, ...]) -> Array:
@@ -233,8 +231,7 @@ class _Flat(torch.nn.Module):  # type: ignore[misc]
                 raise ModelError(f"{name}: expected a new state of {before.dtype} {list(before.shape)}, found "
                                  f"{after.dtype} {list(after.shape)}")
         self.found.metrics = dataclasses.replace(metrics, arrays=[])
-        self.found.outputs = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n
-                              for n in predicted.names]
+        self.found.outputs = shared.output_names(predicted.names)
         return [*new.arrays, *metrics.arrays, *predicted.arrays]
 
 
@@ -297,17 +294,9 @@ class _StepConverter(Converter):
                 if not isinstance(after, Value):
                     constant[n] = getattr(after, "tensor", after)
                     continue
-                if after.shape != ():
-                    raise Refused(f"{n}: expected metrics that are numbers, found a tensor {list(after.shape)}: give "
-                                  "what there is for each sample by `predict`")
-                better = "higher" if "acc" in n else "lower"
-                self.graph.reported.append((n, e.cast(after, "f32"), f"{' loss' if n == 'loss' else ''} better "
-                                                                     f"{better}"))
+                shared.report(self.graph, n, after, "a tensor")
             for n, after in zip(module.found.outputs, made[len(names) + len(metrics.names):]):
-                value = self.value(after)
-                if value.shape[:1] != (BATCH,) or has_batch(value.shape[1:]):
-                    raise Refused(f"{n}: expected a prediction for each sample, found {list(value.shape)}")
-                self.graph.output(n, value)
+                shared.predict(self.graph, n, self.value(after))
         except Refused as problem:
             raise ModelError(f"{self.graph.name}: {problem}") from None
         if not self.graph.assigned:

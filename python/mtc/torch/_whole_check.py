@@ -9,7 +9,7 @@ import numpy as np
 
 from mtc._trace import whole
 from mtc.torch._framework import pytree, torch
-from mtc.torch._reference import _even, _noisy
+from mtc.torch._reference import even, noisy
 
 
 def compare(own: Any, function: Callable[..., Any], state: Any, batch: Any) -> str:
@@ -25,7 +25,7 @@ def compare(own: Any, function: Callable[..., Any], state: Any, batch: Any) -> s
         ModelError: a tensor of the state or of the metrics differs by more than rounding.
     """
     def run(tensors: list[Any], convert: Callable[[Any], Any] = lambda t: t) -> tuple[list[Any], whole.Arrays]:
-        with _even():
+        with even():
             new, found = function(state.build([convert(t).clone() for t in tensors]),
                                   batch.build([convert(t).clone() for t in batch.arrays]))
         made = type(state).of(new).arrays
@@ -48,7 +48,7 @@ def compare(own: Any, function: Callable[..., Any], state: Any, batch: Any) -> s
         found = []
         for noise in (1, 2):
             generator = torch.Generator().manual_seed(noise)
-            found.append(run([_noisy(t, 1, generator) for t in tensors])[1])
+            found.append(run([noisy(t, 1, generator) for t in tensors])[1])
         return found
 
     return whole.compare("PyTorch", mine, run, list(state.arrays), before, others, changed)
