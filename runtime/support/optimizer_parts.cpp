@@ -147,16 +147,18 @@ private:
         accesses.push_back(
             {{buffer.offset()->Get(0), buffer.offset()->Get(0) + buffer.fixed_bytes()}, leader, written});
     };
-    for (const fb::Step *step : *program.steps())
-      for (uint32_t i = 0; step->kernel() >= 0 && i < count(step->segments()); ++i) {
-        const fb::Segment &segment = *step->segments()->Get(i);
+    for (uint32_t s = 0; s < count(program.steps()); ++s) { // a program without outputs has no steps
+      const fb::Step &step = *program.steps()->Get(s);
+      for (uint32_t i = 0; step.kernel() >= 0 && i < count(step.segments()); ++i) {
+        const fb::Segment &segment = *step.segments()->Get(i);
         int divided = dividedOf(program, segment);
         for (uint32_t b = 0; b < count(segment.buffers()); ++b) {
-          const fb::KernelArgument &argument = *kernelOf(*step).arguments()->Get(b);
+          const fb::KernelArgument &argument = *kernelOf(step).arguments()->Get(b);
           bool own = divided >= 0 && argument.element_bytes() == sizeof(float);
           add(bufferOf(program, segment, b), own ? leaderOf(static_cast<uint32_t>(divided)) : -1, argument.written());
         }
       }
+    }
     for (uint32_t m = 0; m < count(program.metrics()); ++m) {
       add(*program.buffers()->Get(program.metrics()->Get(m)->value()), -1, false);
       add(*program.buffers()->Get(program.metrics()->Get(m)->weight()), -1, false);
