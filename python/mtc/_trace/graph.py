@@ -87,14 +87,14 @@ class Graph:
         self.signature.append(value)
         return value
 
-    def variable(self, name: str, shape: Sequence[int], *, frozen: bool = False,
+    def variable(self, name: str, shape: Sequence[int], *, dtype: str = "f32", frozen: bool = False,
                  no_weight_decay: bool = False) -> Value:
-        """A variable. It starts with zeros here; who compiles the text gives the values."""
+        """A variable, of i32 if it is frozen. It starts with zeros here; who compiles the text gives the values."""
         if name in self.variables:
             raise Refused(f"expected one variable of the name {name}, found two")
         words = "".join(f" {word}" for word, on in (("frozen", frozen), ("no_weight_decay", no_weight_decay)) if on)
         value = Value(self, "variable", (), f"mt.variable {quoted(name)} init(zeros){words} : {{t}}", tuple(shape),
-                      "f32", tensor=True, location=name, learned=not frozen, info=name)
+                      dtype, tensor=True, location=name, learned=not frozen, info=name)
         self.variables[name] = value
         return value
 

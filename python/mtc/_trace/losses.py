@@ -181,8 +181,13 @@ def _of_samples(value: Value) -> bool:
 
 
 def while_training(training: Value, evaluation: Value) -> Value:
-    """The one value in `train_step`, the other in `eval_step` and `predict`."""
-    return training if training is evaluation else e.apply("while_training", (training, evaluation), "f32")
+    """The one value in `train_step`, the other in `eval_step` and `predict`. Both are of one shape and type."""
+    if training is evaluation:
+        return training
+    if training.dtype == "f32":
+        return e.apply("while_training", (training, evaluation), "f32")
+    trains = while_training(training.graph.constant(1.0, "f32"), training.graph.constant(0.0, "f32"))
+    return e.select(e.compare("eq", trains, 1.0), training, evaluation)
 
 
 def _check(value: Value, name: str) -> None:

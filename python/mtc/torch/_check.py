@@ -14,7 +14,7 @@ from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._tensors import TARGET
-from mtc._trace import differences, edges, guard
+from mtc._trace import Graph, edges, guard
 from mtc._trace.updates import COUNT
 from mtc.torch import _nodes
 from mtc.torch._export import Exported, TracedStep
@@ -23,8 +23,7 @@ from mtc.torch._reference import Reference
 from mtc.torch._step import Variables
 
 TOLERANCE = 1e-4  # of the largest element of an array
-# Its momentum is the gradient after a step that begins with none; with the rate 0 the weights stay.
-OPTIMIZER = "mt.sgd <{learning_rate = 1.0 : f32, momentum = 0.5 : f32, rate_after_momentum}>"
+_SLOT = "gradient/"  # + the name of a parameter: its gradient after a step
 ROWS = 2  # samples of the example that are enough
 NORMALIZED = 4  # where a batch has few values of a channel: of two every normal value is 1 or -1
 FEW = 16  # values of a channel in a sample
@@ -36,6 +35,14 @@ CHANGED = "the example with other weights"
 def rows_of(example: int, exported: Exported, full: bool) -> int:
     """How many samples of an example the check takes."""
     return example if full else min(example, NORMALIZED if _has_few(exported) else ROWS)
+
+
+def keep_gradients(graph: Graph) -> None:
+    """Adds an update that keeps the gradients in slots, and changes no parameter."""
+    for name, variable in list(graph.variables.items()):
+        if variable.learned:
+            graph.slot(_SLOT + name, variable.shape)  # type: ignore[arg-type]
+            graph.assign(_SLOT + name, graph.gradient(variable))
 
 
 def refuse_functions(name: str, functions: Sequence[str]) -> None:
@@ -216,12 +223,11 @@ class _Mine:
         self.session = session
         self.variables = variables
         self.shapes = {info.name: info.shape for info in session.plan.variables}
-        slots = {name: f"sgd/{name.replace('/', '_')}_momentum" for name in names}
+        slots = {name: _SLOT + name for name in names}
         # What the loss does not depend on has no slot, and the gradient 0.
         self.slots = {name: slot for name, slot in slots.items() if slot in self.shapes}
         self.without = [name for name in names if name not in self.slots]
         self.start(tensors)
-        session.variables["sgd/learning_rate"] = np.float32(0)
 
     def start(self, tensors: Mapping[str, Any]) -> None:
         """From these parameters and buffers."""
@@ -237,8 +243,6 @@ class _Mine:
         """The loss, gradients and buffers of a step, and the loss and predictions without one."""
         session = self.session
         self._set(list(self.variables.statistics))
-        for slot in self.slots.values():
-            session.variables[slot] = np.zeros(self.shapes[slot], "float32")
         values: guard.Values = {}
         for name, value in session.eval_step(arrays).items():
             key = guard.LOSS if name == "loss" else guard.METRIC + name
@@ -255,6 +259,4 @@ class _Mine:
             values[guard.GRADIENT + name] = np.zeros(tuple(self.tensors[name].shape), "float32")
         for name in self.variables.statistics:
             values[guard.BUFFER + name] = self.variables.read(session, name).numpy()
-        if not all(np.isfinite(differences.largest(values[guard.GRADIENT + name])) for name in self.slots):
-            self._set(list(self.variables.stored))  # 0 times such a gradient is no number
         return values

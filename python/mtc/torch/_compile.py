@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import Any, Callable, Mapping, Optional, Sequence, Union, cast
+from typing import Any, Callable, Optional, Sequence, Union, cast
 
 from mtc import _cache, _compile, _library, _options
+from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._trace import guard, losses
 from mtc.torch import _check, _optimizers, _update
@@ -74,12 +75,16 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     if isinstance(optimizer, str):
         named = _optimizers.by_name(optimizer)
         named.attributes.update(clipping)
-        text, chosen = _text(model, {}, named.text()), cast(Union[Optimizer, Update], named)
+        if model.graph.assigned:
+            raise ModelError(f"{work.name}: expected a torch.optim.Optimizer for a module that changes buffers in a "
+                             f"step, {', '.join(name for name, _ in model.graph.assigned)}, found optimizer="
+                             f"\"{optimizer}\"")
+        text, chosen = _text(model, named.text()), cast(Union[Optimizer, Update], named)
     else:
         updated = {p for group in _update.checked(optimizer).param_groups for p in group["params"]}
         chosen = Update(optimizer, {t: n for t, n in names.items() if t in updated}, clip_norm, clip_value)
         chosen.add_to(model.graph, model.stored)
-        text = _text(model, {}, "")
+        text = _text(model)
 
     def make() -> Plan:
         return work.compile(text, _options.for_this_cpu(settings), verbose)
@@ -131,7 +136,8 @@ class _Work:
         given = len(self.example.tensors[0])
         rows = _check.rows_of(given, self.exported, full)
         model = self.convert(rows, set(), random=False)
-        plan = self.compile(_text(model, {}, _check.OPTIMIZER), {"batch": rows, "cpu": "native"})
+        _check.keep_gradients(model.graph)
+        plan = self.compile(_text(model), {"batch": rows, "cpu": "native"})
         check = _check.Check(self.name, self.step, self.exported, [n for n in model.stored if n in self.parameters],
                              tolerance)
         arrays = {name: tensor[:rows] for name, tensor in zip(self.example.names, self.example.tensors)}
@@ -144,7 +150,7 @@ class _Work:
         return updates.compare(self.compile(updates.text(), {"batch": 1, "cpu": "native"}), gradients)
 
 
-def _text(model: Model, _: Mapping[str, float], optimizer: str) -> str:
+def _text(model: Model, optimizer: str = "") -> str:
     """The text of a model: its loss, its outputs and its optimizer, where the graph has no update."""
     graph = model.graph
     losses.add_loss(graph, model.loss)

@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 import numpy as np
 
 from mtc._errors import DataError, ModelError
-from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, moves, reductions
+from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, losses, moves, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.graph import Problem
 from mtc._trace.values import Shape
@@ -30,8 +30,7 @@ FILLS = {"full", "scalar_tensor"}
 IGNORED = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
            "sym_constrain_range_for_size"}
 POINT = "argument"  # of a derivative, in whole steps
-_CHANGED = ("the step changes it, and only running statistics of batch normalisation can change: update it in Python "
-            "between steps, or take it out of the module")
+_CHANGED = "the step changes it: update it in Python between steps, or take it out of the module"
 # They read the shape and the type of a tensor, and not its elements.
 OF_SHAPE = {"new_empty", "new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like", "empty_like"}
 
@@ -82,7 +81,7 @@ class Model:
         loss: a scalar.
         outputs: by name.
         stored: parameter -> for each axis of its variable the axis of the parameter.
-        statistics: buffer -> its variable, and the variable's share of the buffer.
+        statistics: buffer that the step changes -> its variable, and the variable's share of the buffer.
         constants: names of the buffers that became constants.
     """
 
@@ -98,6 +97,7 @@ class Converter:
     """Walks the nodes of an export.
 
     Attributes:
+        has_evaluation: whether the model has programs that evaluate and predict.
         graph: of `mt`.
         batch_size: of the plan.
         random: False: without dropout.
@@ -106,6 +106,8 @@ class Converter:
         statistics: as of `Model`.
         constants: as of `Model`.
     """
+
+    has_evaluation = True
 
     def __init__(self, exported: Exported, name: str, tensors: Mapping[str, Any], examples: Mapping[str, Any],
                  batch_size: int, undecayed: set[str], random: bool = True) -> None:
@@ -123,6 +125,8 @@ class Converter:
         self._problems: list[tuple[str, str, str]] = []
         self._stored = _nodes.stored_orders(exported)
         self._streams = 0
+        self._changing = self._changed_nodes()
+        self._buffers: dict[str, Value] = {}  # that the step changes and that are no statistics of a normalisation
         self.points: dict[int, tuple[Value, tuple[int, ...]]] = {}  # by which derivatives are taken
 
     def convert(self) -> Model:
@@ -132,7 +136,7 @@ class Converter:
             ModelError: with a line for each operation that is refused.
         """
         exported = self.exported
-        wanted = _nodes.needed([exported.loss, *exported.outputs.values()])
+        wanted = _nodes.needed([exported.loss, *exported.outputs.values(), *self._changing])
         inputs = _nodes.needed(list(exported.outputs.values())) or wanted  # what only the loss reads is a target
         self._convert_nodes(wanted, inputs)
         outputs = {name: self._values[node] for name, node in exported.outputs.items()}
@@ -147,8 +151,9 @@ class Converter:
                 continue
             self._node = node
             try:
-                self._values[node] = (self._place(node, node in inputs) if node.op == "placeholder"
-                                      else _Subgraph() if node.op == "get_attr" else self._convert_node(node))
+                made = (self._place(node, node in inputs) if node.op == "placeholder"
+                        else _Subgraph() if node.op == "get_attr" else self._convert_node(node))
+                self._values[node] = self._changed(made, self._changing[node]) if node in self._changing else made
             except (DataError, ModelError):
                 raise
             except Exception as error:  # noqa: BLE001 - of a handler, which has not foreseen these arguments
@@ -173,13 +178,57 @@ class Converter:
 
     def _refuse_changed(self) -> None:
         """Problems for the buffers that the step changes and that no operation has taken."""
-        changed = self.exported.changed
-        for name, node in changed.items():
-            layer, _, last = name.rpartition(".")
-            counts = last == "num_batches_tracked" and f"{layer}.running_mean".lstrip(".") in changed
+        for name, node in self.exported.changed.items():
             failed = any(isinstance(self._values.get(n), _Failed) for n in _nodes.needed([node]))
-            if name not in self.statistics and not counts and not failed:
+            if name not in self.statistics and not self._counts(name) and not failed:
                 self._problems.append((f"the buffer {name}", _CHANGED, _nodes.where(node)))
+
+    # Buffers that the step changes
+
+    def _counts(self, name: str) -> bool:
+        """Whether a buffer is the number of batches of a normalisation, which follows from the number of steps."""
+        layer, _, last = name.rpartition(".")
+        mean = f"{layer}.running_mean".lstrip(".")
+        return last == "num_batches_tracked" and mean in self.exported.changed and self._is_statistic(mean)
+
+    def _is_statistic(self, name: str) -> bool:
+        """Whether one batch normalisation alone reads and changes a buffer."""
+        new = self.exported.changed[name]
+        readers = [user for node in self.exported.nodes if self.exported.state.get(node.name) == name
+                   for user in node.users]
+        return (new.target is operator.getitem and readers == [new.args[0]] and len(new.users) == 1
+                and "batch_norm" in _nodes.name_of(new.args[0].target))
+
+    def _changed_nodes(self) -> dict[Any, list[str]]:
+        """Nodes of the new values of buffers, with the buffers, but for statistics and numbers of batches."""
+        found: dict[Any, list[str]] = {}
+        for name, node in self.exported.changed.items():
+            if not self._counts(name) and not self._is_statistic(name):
+                found.setdefault(node, []).append(name)
+        return found
+
+    def _buffer(self, name: str) -> Value:
+        """The buffer as a variable, before the step."""
+        if name not in self._buffers:
+            tensor = self.tensors[name]
+            dtype = dtype_of(tensor.dtype)
+            if dtype not in ("f32", "i32"):
+                raise Refused(f"it reads the buffer {name} of {tensor.dtype}, which the step changes")
+            self._buffers[name] = self.graph.variable(name, tuple(tensor.shape), dtype=dtype, frozen=True)
+        return self._buffers[name]
+
+    def _changed(self, new: Any, names: Sequence[str]) -> Any:
+        """The new value of buffers, as what comes after it reads it: in evaluation mode they keep the value that they
+        have."""
+        if isinstance(new, _Failed):
+            return new
+        for name in names:
+            before = self._buffer(name)
+            new = self.value(new)
+            new = self.graph.stop_gradient(new) if before.dtype == "f32" else e.cast(new, before.dtype)
+            self.statistics[name] = (name, 1.0)
+            self.graph.assign(name, new)
+        return losses.while_training(new, before)
 
     # What functions of operations use
 
@@ -246,7 +295,8 @@ class Converter:
         if key in exported.parameters:
             return self._variable(exported.parameters[key])
         if key in exported.state:
-            return State(exported.state[key])
+            name = exported.state[key]
+            return State(name) if self._is_statistic(name) else self._buffer(name)
         if key not in exported.buffers and key not in exported.constants:
             raise Refused("an object that is no tensor, such as a torch.Generator: take it out of forward, and give "
                           "seed= to compile for random numbers")
@@ -265,9 +315,9 @@ class Converter:
         return layout.transpose(made, [order.index(i) for i in range(len(order))])
 
     def _convert_node(self, node: Any) -> Any:
+        name = _nodes.name_of(node.target)
         positional, keywords = torch.fx.node.map_arg((list(node.args), dict(node.kwargs)), self._values.__getitem__)
         flat = _flatten([positional, list(keywords.values())])
-        name = _nodes.name_of(node.target)
         if name in IGNORED:
             return None
         if any(isinstance(a, _Failed) for a in flat):
@@ -286,9 +336,6 @@ class Converter:
             return Known(torch.empty([_plain(n) for n in shape]), shape)
         if name in FILLS and isinstance(positional[-1], Batch):
             return layout.broadcast(e.cast(self.graph.count(positional[-1]), self.dtype()), self.shape())
-        changing = next((a for a in flat if isinstance(a, State)), None)
-        if changing is not None and "batch_norm" not in name:
-            raise Refused(f"it reads the buffer {changing.name}, which the step changes")
         counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
         random = _nodes.is_random(node.target)
         known = not (random or counts or name == POINT or any(isinstance(a, (Value, State)) for a in flat))

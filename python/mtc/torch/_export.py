@@ -161,11 +161,17 @@ class TracedStep(torch.nn.Module):  # type: ignore[misc]
         for array in plain:  # which a module may change to differentiate by them
             if array.requires_grad and array.is_leaf:
                 array.requires_grad_(False)
-        for name, buffer in self.named_buffers(remove_duplicate=False):
-            if before.get(name, buffer) is not buffer:  # which torch.export does not record
-                raise ModelError(f"the buffer {_in_state_dict(name)}: forward assigns another tensor to it, and only "
-                                 "running statistics of batch normalisation can change in a step: update it in Python "
-                                 "between steps, or take it out of the module")
+        for name, new in list(self.named_buffers(remove_duplicate=False)):
+            old = before.get(name, new)
+            if old is not new:  # torch.export records changes of a tensor alone, not of an attribute
+                if new.shape != old.shape or new.dtype != old.dtype:
+                    raise ModelError(f"the buffer {_in_state_dict(name)}: expected a tensor of {list(old.shape)} and "
+                                     f"{old.dtype}, as it is, found that forward assigns one of {list(new.shape)} and "
+                                     f"{new.dtype}")
+                with torch.no_grad():
+                    old.copy_(new)
+                owner, _, attribute = name.rpartition(".")
+                setattr(self.get_submodule(owner), attribute, old)
         return result
 
 

@@ -267,7 +267,13 @@ def batch_norm(c: Converter, images: Any, weight: Any, bias: Any, *rest: Any) ->
         return [_scaled(x, gamma, beta, mean, reductions.mean(spread, axes), rest[-1]), None, None]
     mean, variance, training, momentum, epsilon = rest[:5]
     if isinstance(mean, Value) and training:
-        return _with_new_statistics(x, (gamma, beta), (mean, c.value(variance)), momentum, epsilon)
+        running = mean, c.value(variance)
+        made, *_, new_mean, new_variance = _with_new_statistics(x, (gamma, beta), running, momentum, epsilon)
+        if c.has_evaluation:
+            made = losses.while_training(made, _scaled(x, gamma, beta, *running, epsilon))
+            new_mean, new_variance = (losses.while_training(new, old) for new, old in zip((new_mean, new_variance),
+                                                                                          running))
+        return [made, None, None, new_mean, new_variance]
     if not isinstance(mean, State):
         return [_scaled(x, gamma, beta, c.value(mean), c.value(variance), epsilon), None, None, mean, variance]
     if momentum is None:

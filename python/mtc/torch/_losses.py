@@ -61,7 +61,8 @@ def cross_entropy(c: Converter, logits: Any, target: Any, weight: Any = None, re
 def nll(c: Converter, log_probabilities: Any, target: Any, weight: Any = None, reduction: int = MEAN,
         ignored: int = -100) -> Value:
     x = _classes_last(c.value(log_probabilities))
-    labels, weights, counts = _counted(c, c.value(target), weight, ignored)
+    whole = patterns.logits_of(x) is not None  # a cross entropy, whose labels the runtime checks
+    labels, weights, counts = _counted(c, c.value(target), weight, ignored, whole)
     return reduced(e.unary("neg", reductions.pick(x, labels)), reduction, weights, counts)
 
 
@@ -69,11 +70,14 @@ def _classes_last(x: Value) -> Value:
     return layout.transpose(x, [0, *range(2, len(x.shape)), 1]) if len(x.shape) > 2 else x
 
 
-def _counted(c: Converter, labels: Value, weight: Any,
-             ignored: int) -> tuple[Value, Optional[Value], Optional[Value]]:
-    """Labels that are classes; the weight of each: that of its class, and 0 where it is to be ignored; else 1 or 0."""
+def _counted(c: Converter, labels: Value, weight: Any, ignored: int,
+             whole: bool = True) -> tuple[Value, Optional[Value], Optional[Value]]:
+    """Labels that are classes; the weight of each: that of its class, and 0 where it is to be ignored; else 1 or 0.
+
+    `whole`: the loss is one operation of `mt`, whose labels the runtime checks.
+    """
     labels = e.cast(labels, "i32")
-    if _is_checked(c, labels, ignored):
+    if whole and _is_checked(c, labels, ignored):
         return labels, None if weight is None else moves.take(c.value(weight), labels), None
     there = e.compare("ne", labels, ignored)
     labels = e.select(there, labels, e.as_value(labels, 0))

@@ -44,23 +44,26 @@ class Variables:
 
     def to_plan(self, name: str, tensor: Any) -> tuple[str, Array]:
         """The variable of a parameter or buffer, and its elements."""
-        array = tensor.detach().cpu().float().numpy()
         if name in self.statistics:
             variable, share = self.statistics[name]
-            return variable, array * np.float32(share)
+            if not tensor.is_floating_point():
+                return variable, tensor.detach().cpu().numpy().astype("i4")
+            return variable, tensor.detach().cpu().float().numpy() * np.float32(share)
+        array = tensor.detach().cpu().float().numpy()
         return name, np.transpose(array, self.stored[name])
 
     def from_plan(self, name: str, array: Array) -> Array:
         """The elements of a parameter, or what has its axes, from those in the plan."""
         if name in self.statistics:
-            return array / np.float32(self.statistics[name][1])
+            share = self.statistics[name][1]
+            return array if share == 1 else array / np.float32(share)
         order = self.stored[name]
         return np.transpose(array, [order.index(i) for i in range(len(order))])
 
     def read(self, session: Session, name: str) -> Any:
         """A parameter or buffer in a session, as a tensor."""
         variable = self.statistics[name][0] if name in self.statistics else name
-        return torch.from_numpy(np.ascontiguousarray(self.from_plan(name, session.variables[variable])))
+        return torch.from_numpy(np.array(self.from_plan(name, session.variables[variable]), order="C"))
 
 
 class Step:
@@ -295,9 +298,10 @@ class Step:
             for name in self._variables.names():
                 self._tensors[name].copy_(self._variables.read(self.session, name))
             for name in self._variables.statistics:
-                counter = self._tensors.get(name.rpartition(".")[0] + ".num_batches_tracked")
-                if counter is not None and name.endswith("running_mean"):
-                    counter += steps - self._counted
+                counter = (name.rpartition(".")[0] + ".num_batches_tracked").lstrip(".")
+                found = None if counter in self._variables.statistics else self._tensors.get(counter)
+                if found is not None and name.endswith("running_mean"):
+                    found += steps - self._counted
         self._counted = steps
 
         self._optimizer.give_back(lambda name: np.asarray(self.session.variables[name]), steps)

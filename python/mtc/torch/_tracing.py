@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import logging
 import math
+import sys
 from typing import Any, Iterator, Optional
 
 from mtc._errors import ModelError
@@ -15,6 +18,8 @@ ACROSS = "for what compares samples see docs/pytorch.md#losses-of-all-pairs-of-s
 _DERIVATIVES = ("a derivative inside of the module (torch.autograd.grad, torch.func.grad), which torch.export does not "
                 "trace: write it out, or take it by torch.func.grad in a whole step, mtc.torch.step "
                 "(docs/pytorch.md#whole-steps)")
+_OF_DATA = ("its code looks at the data (an if, float(x), x.item(), a boolean index, momentum=None of batch "
+            "normalisation): use torch.where, a mask, or a number")
 # Reasons that operations across samples are refused with.
 _OF_SAMPLES = ("every sample with every other", "imum over the batch", "along the batch", "samples beside",
                "mixes samples", "samples of a batch", "sample of a batch", "over the batch", "order of the samples",
@@ -27,8 +32,8 @@ _MEANINGS = {
     "satisfy the generated guard": (
         "its code, or an operation such as torch.cdist, does one thing for few samples and another for many: {guard}; "
         f"{ACROSS}"),
-    "Could not guard on data-dependent": (
-        "its code looks at the data (an if, float(x), x.item(), a boolean index): use torch.where, or a mask"),
+    "Could not guard on data-dependent": _OF_DATA,
+    "from data-dependent expression": _OF_DATA,
     "is mutated in the forward method": (
         "it changes a tensor that is no part of its state, such as the running statistics of a module: register it as "
         "a buffer of the module, or, in a whole step, give it to torch.func.functional_call and back as a state"),
@@ -92,14 +97,23 @@ def whole_experts(module: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_questions() -> Iterator[None]:
-    """With functions of PyTorch's that ask the data in Python without the question: a trace has no data."""
-    functional = torch.nn.functional
-    before = functional.gaussian_nll_loss
-    functional.gaussian_nll_loss = _gaussian_nll
+    """With functions of PyTorch's that ask the data in Python, or the number of samples, without the question: a trace
+    has neither. What PyTorch logs about such questions is not shown: the error says it."""
+    replaced = [(torch.nn.functional, "gaussian_nll_loss", _gaussian_nll), (torch, "cdist", _distances),
+                (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_said_to_be_causal)]
+    before = [getattr(owner, name) for owner, name, _ in replaced]
+    logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    for owner, name, function in replaced:
+        setattr(owner, name, function)
     try:
-        yield
+        with contextlib.redirect_stderr(_WithoutGraphs(sys.stderr)):
+            yield
     finally:
-        functional.gaussian_nll_loss = before
+        logger.setLevel(level)
+        for (owner, name, _), function in zip(replaced, before):
+            setattr(owner, name, function)
 
 
 @contextlib.contextmanager
@@ -118,6 +132,30 @@ def own_gradients() -> Iterator[list[str]]:
         yield found
     finally:
         function.apply = before
+
+
+class _WithoutGraphs(io.TextIOBase):
+    """A stream without the graph, of hundreds of lines, that torch.export prints before it raises an error."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return len(text) if "def forward(self, arg0_1" in text else self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _distances(x1: Any, x2: Any, p: float = 2.0, compute_mode: Optional[str] = None) -> Any:
+    """torch.cdist, which multiplies matrices for more than 25 points."""
+    return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+
+
+def _is_said_to_be_causal(mask: Any, is_causal: Optional[bool] = None, size: Optional[int] = None) -> bool:
+    """Whether the caller says that a mask is causal. PyTorch looks at its elements where the caller says nothing; the
+    mask is applied in any case."""
+    return is_causal is True
 
 
 def _gaussian_nll(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,

@@ -269,6 +269,8 @@ class _Traced(_whole.Traced):
 class _StepConverter(Converter):
     """Walks the nodes of a step. The state is variables of the model."""
 
+    has_evaluation = False
+
     def __init__(self, exported: Exported, name: str, state: Tree, batch: Tree, batch_size: int, random: bool) -> None:
         super().__init__(exported, name, dict(zip(state.names, state.arrays)), dict(zip(batch.names, batch.arrays)),
                          batch_size, set(), random)
