@@ -75,7 +75,9 @@ def ElementwiseOp : Graph_Op<"elementwise", (ins StrAttr:$name, Variadic<Graph_V
     f32>) -> !graph.value<[b, 8], i1>`
 
     The attributes are those of the op of `mt`: each of the element-wise ones, and `stop_gradient`, `while_training`,
-    `dropout`, `gaussian_noise` and `gaussian_dropout`.
+    `dropout`, `gaussian_noise` and `gaussian_dropout`. Functions that `mt` has no op for become formulas: `tan`,
+    `sinh`, `cosh`, `asin`, `acos`, `atan`, `atan2`, `asinh`, `acosh`, `atanh`, `cbrt`, `erfc`, `lgamma`, `digamma`,
+    `fmod`, `ceil`, `trunc`, `round_nearest_even` and `round_nearest_afz`. Their gradients are those of the formulas.
 
     Errors: another op; operands with the batch as different axes.
   }];
@@ -128,7 +130,7 @@ def ReduceOp : Graph_TypedOp<"reduce", (ins Mt_ReductionAttr:$kind, Graph_Value:
 }
 def AlongOp : Graph_TypedOp<"along", (ins StrAttr:$name, Graph_Value:$operand, I64Attr:$dim),
                             "$name `(` $operand `)` `dim` `=` $dim"> {
-  let summary = "an op of mt along an axis: softmax, log_softmax or argmax, which takes the axis away";
+  let summary = "an op of mt along an axis: softmax, log_softmax, or argmax and product, which take the axis away";
 }
 def CumsumOp : Graph_TypedOp<"cumsum", (ins Graph_Value:$operand, I64Attr:$dim, UnitAttr:$reverse),
                              "$operand `dim` `=` $dim (`reverse` $reverse^)?"> {

@@ -2,6 +2,7 @@
 //
 // Ops of `mt` that an op of `graph` names.
 #include "frontend/graph/Lower.h"
+#include "frontend/logical/Functions.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -21,7 +22,7 @@ void checkElementwise(Call &call, StringRef name) {
   bool fits = found && (found->hasInterface<mt::ElementwiseOpInterface>() || llvm::is_contained(sameTypes, name) ||
                         llvm::is_contained(noises, name) || llvm::is_contained(others, name));
   if (!fits)
-    throw Refused("expected an op of mt that works element by element, found \"" + name.str() + "\"");
+    throw Refused("expected a function or an op of mt that works element by element, found \"" + name.str() + "\"");
 }
 
 bool isRepeated(const Value &value) {
@@ -30,6 +31,11 @@ bool isRepeated(const Value &value) {
 
 Value lowerElementwise(Call &call, graph::ElementwiseOp op) {
   std::string name = op.getName().str();
+  if (const logical::Function *function = logical::findFunction(name)) {
+    if (call.operands.size() != function->operands || !op->getDiscardableAttrs().empty())
+      throw Refused("expected " + std::to_string(function->operands) + " operands of " + name + " and no attributes");
+    return function->formula(call.ops, call.operands);
+  }
   checkElementwise(call, name);
   if (call.operands.empty())
     throw Refused("expected operands of " + name + ", found none");
@@ -55,10 +61,12 @@ Value lowerRound(Call &call, graph::RoundOp op) {
 
 Value lowerAlong(Call &call, graph::AlongOp op) {
   StringRef name = op.getName();
+  size_t axis = logical::checkAxis(op.getDim(), call.operands[0].rank());
+  if (name == "product")
+    return logical::productAlong(call.ops, call.operands[0], axis);
   bool removes = name == "argmax";
   if (!removes && name != "softmax" && name != "log_softmax")
-    throw Refused("expected softmax, log_softmax or argmax, found \"" + name.str() + "\"");
-  size_t axis = logical::checkAxis(op.getDim(), call.operands[0].rank());
+    throw Refused("expected softmax, log_softmax, argmax or product, found \"" + name.str() + "\"");
   Value value = logical::storedLast(call.ops, call.operands[0], axis);
   Type element = call.type().getElement();
   RankedTensorType type = value.type();

@@ -30,10 +30,13 @@ public:
   Value value;
 };
 
-Number operator+(const Number &a, const Number &b) { return a.with(binary<mt::AddOp>(a.ops(), a.value, b.value)); }
-Number operator-(const Number &a, const Number &b) { return a.with(binary<mt::SubOp>(a.ops(), a.value, b.value)); }
-Number operator*(const Number &a, const Number &b) { return a.with(binary<mt::MulOp>(a.ops(), a.value, b.value)); }
-Number operator/(const Number &a, const Number &b) { return a.with(binary<mt::DivOp>(a.ops(), a.value, b.value)); }
+template <typename Op> Number combine(const Number &a, const Number &b) {
+  return a.with(binary<Op>(a.ops(), a.value, b.value));
+}
+Number operator+(const Number &a, const Number &b) { return combine<mt::AddOp>(a, b); }
+Number operator-(const Number &a, const Number &b) { return combine<mt::SubOp>(a, b); }
+Number operator*(const Number &a, const Number &b) { return combine<mt::MulOp>(a, b); }
+Number operator/(const Number &a, const Number &b) { return combine<mt::DivOp>(a, b); }
 Number operator+(const Number &a, double b) { return a + a.constant(b); }
 Number operator-(const Number &a, double b) { return a - a.constant(b); }
 Number operator*(const Number &a, double b) { return a * a.constant(b); }
@@ -53,6 +56,13 @@ Value is(mt::Compare kind, const Number &a, double b) {
 Number choose(const Value &condition, const Number &a, const Number &b) {
   return a.with(select(a.ops(), condition, a.value, b.value));
 }
+// The number of a constant; none of anything else.
+std::optional<double> scalarOf(const Number &a) {
+  auto constant = a.value.stored.getDefiningOp<mt::ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
+  return elements && elements.isSplat() ? std::optional(elements.getSplatValue<APFloat>().convertToDouble())
+                                        : std::nullopt;
+}
 Number choose(const Value &condition, const Number &a, double b) { return choose(condition, a, a.constant(b)); }
 
 // Without a gradient.
@@ -69,20 +79,6 @@ Number sloped(const Number &made, const Number &x, const Number &slope) {
   return made + choose(finite, fixed(slope), 0) * (near - fixed(near));
 }
 
-// Of numbers from 0 to 1. The polynomial is (atan(t) / t - 1) / t^2 in t^2 for t up to tan(pi / 8), by Chebyshev's
-// points: 3e-9 of the whole.
-Number arctangentTo1(Number t) {
-  constexpr double factors[] = {-0.33333331814569955, 0.19999550165336424, -0.14264234429320932, 0.10746313015272946,
-                                -0.06459414048771496};
-  Value isFar = is(mt::Compare::gt, t, std::tan(pi / 8));
-  t = choose(isFar, (t - 1) / (t + 1), t);
-  Number square = squared(t), sum = t.constant(factors[4]);
-  for (int i = 3; i >= 0; --i)
-    sum = sum * square + factors[i];
-  Number made = t + t * square * sum;
-  return choose(isFar, made + pi / 4, made);
-}
-
 // With the sign of x.
 Number signedAs(const Number &x, const Number &size) { return choose(is(mt::Compare::lt, x, 0), negative(size), size); }
 
@@ -91,106 +87,236 @@ Value isBelow(const Number &x) {
   return logicalOr(x.ops(), is(mt::Compare::lt, x, 0), is(mt::Compare::eq, 1 / x, -infinite));
 }
 
-Number angleWithoutSlope(const Number &x) {
-  Number size = sizeOf(x);
+// The factor of the lowest power comes first.
+Number polynomial(const Number &z, ArrayRef<double> factors) {
+  Number sum = z.constant(factors.back());
+  for (double factor : llvm::reverse(factors.drop_back()))
+    sum = sum * z + factor;
+  return sum;
+}
+
+// Of numbers from 0 to 1. The polynomial is (atan(t) / t - 1) / t^2 in t^2 for t up to tan(pi / 8), by Chebyshev's
+// points: 3e-9 of the whole.
+Number arctangentTo1(Number t) {
+  Value isFar = is(mt::Compare::gt, t, std::tan(pi / 8));
+  t = choose(isFar, (t - 1) / (t + 1), t);
+  Number made = t + t * squared(t) *
+                        polynomial(squared(t), {-0.33333331814569955, 0.19999550165336424, -0.14264234429320932,
+                                                0.10746313015272946, -0.06459414048771496});
+  return choose(isFar, made + pi / 4, made);
+}
+
+using Numbers = ArrayRef<Number>; // the operands of a function
+
+Number tangent(Numbers x) { return apply<mt::SinOp>(x[0]) / apply<mt::CosOp>(x[0]); }
+
+Number hyperbolicSine(Numbers x) {
+  Value isSmall = is(mt::Compare::lt, sizeOf(x[0]), 1);
+  Number t = apply<mt::Expm1Op>(choose(isSmall, x[0], 0)), near = (t + t / (t + 1)) * 0.5;
+  Number up = apply<mt::ExpOp>(x[0] - log2), down = apply<mt::ExpOp>(negative(x[0]) - log2);
+  return choose(isSmall, near, up - down);
+}
+
+Number hyperbolicCosine(Numbers x) { return apply<mt::ExpOp>(x[0] - log2) + apply<mt::ExpOp>(negative(x[0]) - log2); }
+
+Number arctangent(Numbers x) {
+  Number size = sizeOf(x[0]);
   Value isFar = is(mt::Compare::gt, size, 1);
   Number made = arctangentTo1(choose(isFar, 1 / size, size));
-  return signedAs(x, choose(isFar, pi / 2 - made, made));
+  return signedAs(x[0], choose(isFar, pi / 2 - made, made));
+}
+Number slopedArctangent(Numbers x) { return sloped(fixed(arctangent(x)), x[0], 1 / (squared(x[0]) + 1)); }
+
+// 2 atan(x / (1 + sqrt(1 - x^2)))
+template <Number (*angle)(Numbers)> Number arcsine(Numbers x) {
+  return angle(x[0] / (rootOf((1 - x[0]) * (x[0] + 1)) + 1)) * 2;
+}
+
+// 2 atan(sqrt((1 - x) / (1 + x)))
+template <Number (*angle)(Numbers)> Number arccosine(Numbers x) { return angle(rootOf((1 - x[0]) / (x[0] + 1))) * 2; }
+
+Number hyperbolicArcsine(Numbers x) {
+  Number size = sizeOf(x[0]), square = squared(x[0]);
+  Number near = apply<mt::Log1pOp>(size + square / (rootOf(square + 1) + 1));
+  return signedAs(x[0], choose(is(mt::Compare::gt, size, far), apply<mt::LogOp>(size) + log2, near));
+}
+Number slopedHyperbolicArcsine(Numbers x) {
+  return sloped(fixed(hyperbolicArcsine(x)), x[0], 1 / rootOf(squared(x[0]) + 1));
+}
+
+Number hyperbolicArccosine(Numbers x) {
+  Number t = x[0] - 1, near = apply<mt::Log1pOp>(t + rootOf(t * (x[0] + 1)));
+  return choose(is(mt::Compare::gt, x[0], far), apply<mt::LogOp>(x[0]) + log2, near);
+}
+
+Number hyperbolicArctangent(Numbers x) { return (apply<mt::Log1pOp>(x[0]) - apply<mt::Log1pOp>(negative(x[0]))) * 0.5; }
+
+Number angleOf(Numbers operands) {
+  const Number &y = operands[0], &x = operands[1];
+  Number a = sizeOf(y), b = sizeOf(x), more = combine<mt::MaximumOp>(a, b), less = combine<mt::MinimumOp>(a, b);
+  Number quotient = less / choose(is(mt::Compare::eq, more, 0), more.constant(1), more);
+  Value both = logicalAnd(y.ops(), is(mt::Compare::eq, a, infinite), is(mt::Compare::eq, b, infinite));
+  Number made = arctangentTo1(choose(both, quotient.constant(1), quotient));
+  made = choose(compare(y.ops(), mt::Compare::gt, a.value, b.value), pi / 2 - made, made);
+  made = choose(isBelow(x), pi - made, made);
+  return choose(isBelow(y), negative(made), made);
+}
+Number slopedAngle(Numbers operands) {
+  const Number &y = operands[0], &x = operands[1];
+  Number size = squared(y) + squared(x), turn = choose(is(mt::Compare::eq, size, 0), size.constant(0), 1 / size);
+  return sloped(sloped(fixed(angleOf(operands)), y, x * turn), x, negative(y) * turn);
+}
+
+// e^(log |x| / 3), and a step of Newton's method.
+Number cubeRoot(Numbers x) {
+  constexpr double third = 1.0 / 3;
+  Number size = sizeOf(x[0]);
+  Value inside = logicalAnd(size.ops(), is(mt::Compare::gt, size, 0), is(mt::Compare::lt, size, infinite));
+  size = choose(inside, size, 1);
+  Number root = apply<mt::ExpOp>(apply<mt::LogOp>(size) * third);
+  root = root - (root - size / squared(root)) * third;
+  return choose(inside, apply<mt::SignOp>(x[0]) * root, x[0]);
+}
+
+// Exact, as x - floor(x) is.
+Number roundHalfEven(Numbers x) {
+  Number below = floored(x[0]), rest = x[0] - below, half = below * 0.5;
+  Ops &ops = below.ops();
+  Value odd = compare(ops, mt::Compare::ne, floored(half).value, half.value);
+  Value up = logicalOr(ops, is(mt::Compare::gt, rest, 0.5), logicalAnd(ops, is(mt::Compare::eq, rest, 0.5), odd));
+  return below + below.with(cast(ops, up, ops.f32()));
+}
+
+Number roundHalfAway(Numbers x) {
+  Number size = sizeOf(x[0]), below = floored(size);
+  Value up = is(mt::Compare::ge, size - below, 0.5);
+  return signedAs(x[0], below + below.with(cast(below.ops(), up, below.ops().f32())));
+}
+
+// The functions lgamma and digamma of numbers below 1/2 are computed of 1 - x, and of numbers below 8 of x + 8.
+constexpr int shift = 8;
+struct Shifted {
+  explicit Shifted(const Number &x)
+      : isBelow(is(mt::Compare::lt, x, 0.5)), y(choose(isBelow, 1 - x, x)), isNear(is(mt::Compare::lt, y, shift)),
+        large(choose(isNear, y + shift, y)), log(apply<mt::LogOp>(large)), inverse(1 / large) {}
+  Value isBelow;
+  Number y;
+  Value isNear;
+  Number large, log, inverse;
+};
+// pi times the difference of x to the nearest whole number, on which |sin(pi x)| depends alone.
+Number turnOf(const Number &x) { return (x - roundHalfEven(x)) * pi; }
+
+// Stirling's series. The reflection is log(pi) - log |sin(pi x)| - lgamma(1 - x).
+Number logGamma(Numbers x) {
+  Shifted s(x[0]);
+  Number made = (s.large - 0.5) * s.log - s.large + 0.5 * std::log(2 * pi) +
+                s.inverse * polynomial(squared(s.inverse), {1.0 / 12, -1.0 / 360, 1.0 / 1260});
+  Number product = choose(s.isNear, s.y, 1);
+  for (int k = 1; k < shift; ++k)
+    product = product * choose(s.isNear, s.y + k, 1);
+  made = choose(s.isNear, made - apply<mt::LogOp>(product), made);
+  made = choose(is(mt::Compare::eq, s.y, infinite), s.y, made); // infinite - infinite in the formula
+  Number other = std::log(pi) - apply<mt::LogOp>(sizeOf(apply<mt::SinOp>(turnOf(x[0])))) - made;
+  return choose(s.isBelow, choose(is(mt::Compare::eq, x[0], -infinite), other.constant(infinite), other), made);
+}
+
+// The derivative of lgamma; NaN at 0 and whole numbers below. The reflection is digamma(1 - x) - pi / tan(pi x).
+Number digamma(Numbers x) {
+  Shifted s(x[0]);
+  Number made =
+      s.log - s.inverse * 0.5 - squared(s.inverse) * polynomial(squared(s.inverse), {1.0 / 12, -1.0 / 120, 1.0 / 252});
+  Number sum = 1 / choose(s.isNear, s.y, 1);
+  for (int k = 1; k < shift; ++k)
+    sum = sum + 1 / (choose(s.isNear, s.y, 1) + k);
+  made = choose(s.isNear, made - sum, made);
+  Number angle = turnOf(choose(s.isBelow, x[0], 0.25));
+  Value pole = is(mt::Compare::eq, angle, 0);
+  Number other = made - pi / tangent(choose(pole, angle, 1));
+  other = choose(pole, other.constant(std::numeric_limits<double>::quiet_NaN()), other);
+  return choose(s.isBelow, other, made);
+}
+
+Number ceiling(Numbers x) { return negative(floored(negative(x[0]))); }
+Number truncated(Numbers x) { return apply<mt::SignOp>(x[0]) * floored(sizeOf(x[0])); }
+Number complementOfError(Numbers x) { return 1 - apply<mt::ErfOp>(x[0]); }
+
+// Two numbers of 12 bits each whose sum x is.
+std::pair<Number, Number> halvesOf(const Number &x) {
+  Number scaled = x * 4097, high = scaled - (scaled - x);
+  return {high, x - high};
+}
+
+// a - n b. The product of b and the whole number n is taken away exactly, in two parts: for n up to 2^24.
+Number remainderOf(const Number &a, const Number &b) {
+  Number whole = truncated(a / b), product = whole * b;
+  auto [high, low] = halvesOf(whole);
+  auto [top, rest] = halvesOf(b);
+  Number error = high * top - product + high * rest + low * top + low * rest;
+  Number left = a - product - error, size = sizeOf(b), sign = apply<mt::SignOp>(a);
+  // The quotient is rounded, so n may be one too large or too small.
+  Number signedLeft = left * sign;
+  Value isOver = compare(a.ops(), mt::Compare::ge, signedLeft.value, size.value);
+  Number step = choose(is(mt::Compare::lt, signedLeft, 0), size, choose(isOver, negative(size), 0));
+  left = left + step * sign;
+  return choose(compare(a.ops(), mt::Compare::lt, sizeOf(a).value, size.value), a, left);
+}
+
+// Exact for fewer than 2^68 times b, and for any number of them where b is a power of 2. The gradient to b is -n.
+Number remainder(Numbers x) {
+  Number a = x[0];
+  int exponent = 0;
+  std::optional<double> divisor = scalarOf(x[1]);
+  if (!divisor || std::fabs(std::frexp(*divisor, &exponent)) != 0.5)
+    for (int bits : {44, 22})
+      a = remainderOf(a, x[1] * std::ldexp(1, bits));
+  return remainderOf(a, x[1]);
 }
 
 Value partOf(Ops &ops, const Value &value, size_t axis, int64_t start, int64_t end) {
   return sliceAxis(ops, value, axis, start, end - start);
 }
 
+template <Number (*function)(Numbers)> Value made(Ops &ops, ArrayRef<Value> values) {
+  SmallVector<Number> numbers;
+  for (const Value &value : values) {
+    if (!value.isFloat())
+      throw Refused("expected floats, found integers or booleans");
+    numbers.emplace_back(ops, value);
+  }
+  return function(numbers).value;
+}
+template <Number (*formula)(Numbers), Number (*sloped)(Numbers) = formula>
+constexpr Function entry(llvm::StringLiteral name, double (*ofKnown)(double), unsigned operands = 1) {
+  return {name, operands, ofKnown, made<formula>, made<sloped>};
+}
+
 } // namespace
 
-Value tangent(Ops &ops, const Value &x) {
-  return binary<mt::DivOp>(ops, unary<mt::SinOp>(ops, x), unary<mt::CosOp>(ops, x));
-}
-
-Value hyperbolicSine(Ops &ops, const Value &value) {
-  Number x{ops, value};
-  Value isSmall = is(mt::Compare::lt, sizeOf(x), 1);
-  Number t = apply<mt::Expm1Op>(choose(isSmall, x, 0)), near = (t + t / (t + 1)) * 0.5;
-  Number up = apply<mt::ExpOp>(x - log2), down = apply<mt::ExpOp>(negative(x) - log2);
-  return choose(isSmall, near, up - down).value;
-}
-
-Value hyperbolicCosine(Ops &ops, const Value &value) {
-  Number x{ops, value};
-  return (apply<mt::ExpOp>(x - log2) + apply<mt::ExpOp>(negative(x) - log2)).value;
-}
-
-Value arctangent(Ops &ops, const Value &value) {
-  Number x{ops, value};
-  return sloped(fixed(angleWithoutSlope(x)), x, 1 / (squared(x) + 1)).value;
-}
-
-// 2 atan(x / (1 + sqrt(1 - x^2)))
-Value arcsine(Ops &ops, const Value &value) {
-  Number x{ops, value}, root = rootOf((1 - x) * (x + 1));
-  return binary<mt::MulOp>(ops, arctangent(ops, (x / (root + 1)).value), 2);
-}
-
-// 2 atan(sqrt((1 - x) / (1 + x)))
-Value arccosine(Ops &ops, const Value &value) {
-  Number x{ops, value};
-  return binary<mt::MulOp>(ops, arctangent(ops, rootOf((1 - x) / (x + 1)).value), 2);
-}
-
-Value hyperbolicArcsine(Ops &ops, const Value &value) {
-  Number x{ops, value}, size = sizeOf(x), square = squared(x);
-  Number near = apply<mt::Log1pOp>(size + square / (rootOf(square + 1) + 1));
-  Number made = choose(is(mt::Compare::gt, size, far), apply<mt::LogOp>(size) + log2, near);
-  return sloped(fixed(signedAs(x, made)), x, 1 / rootOf(square + 1)).value;
-}
-
-Value hyperbolicArccosine(Ops &ops, const Value &value) {
-  Number x{ops, value}, t = x - 1, near = apply<mt::Log1pOp>(t + rootOf(t * (x + 1)));
-  return choose(is(mt::Compare::gt, x, far), apply<mt::LogOp>(x) + log2, near).value;
-}
-
-Value hyperbolicArctangent(Ops &ops, const Value &value) {
-  Number x{ops, value};
-  return ((apply<mt::Log1pOp>(x) - apply<mt::Log1pOp>(negative(x))) * 0.5).value;
-}
-
-Value angleOf(Ops &ops, const Value &first, const Value &second) {
-  Number y{ops, first}, x{ops, second}, a = sizeOf(y), b = sizeOf(x);
-  Number more = a.with(binary<mt::MaximumOp>(ops, a.value, b.value)),
-         less = a.with(binary<mt::MinimumOp>(ops, a.value, b.value));
-  Number quotient = less / choose(is(mt::Compare::eq, more, 0), more.constant(1), more);
-  Value both = logicalAnd(ops, is(mt::Compare::eq, a, infinite), is(mt::Compare::eq, b, infinite));
-  Number made = arctangentTo1(choose(both, quotient.constant(1), quotient));
-  made = choose(compare(ops, mt::Compare::gt, a.value, b.value), pi / 2 - made, made);
-  made = choose(isBelow(x), pi - made, made);
-  made = choose(isBelow(y), negative(made), made);
-  Number size = squared(y) + squared(x), turn = choose(is(mt::Compare::eq, size, 0), size.constant(0), 1 / size);
-  return sloped(sloped(fixed(made), y, x * turn), x, negative(y) * turn).value;
-}
-
-// e^(log |x| / 3), and a step of Newton's method.
-Value cubeRoot(Ops &ops, const Value &value) {
-  constexpr double third = 1.0 / 3;
-  Number x{ops, value}, size = sizeOf(x);
-  Value inside = logicalAnd(ops, is(mt::Compare::gt, size, 0), is(mt::Compare::lt, size, infinite));
-  size = choose(inside, size, 1);
-  Number root = apply<mt::ExpOp>(apply<mt::LogOp>(size) * third);
-  root = root - (root - size / squared(root)) * third;
-  return choose(inside, apply<mt::SignOp>(x) * root, x).value;
-}
-
-Value roundHalfEven(Ops &ops, const Value &value) {
-  Number x{ops, value}, below = floored(x), rest = x - below, half = below * 0.5;
-  Value odd = compare(ops, mt::Compare::ne, floored(half).value, half.value);
-  Value up = logicalOr(ops, is(mt::Compare::gt, rest, 0.5), logicalAnd(ops, is(mt::Compare::eq, rest, 0.5), odd));
-  return (below + x.with(cast(ops, up, ops.f32()))).value;
-}
-
-Value roundHalfAway(Ops &ops, const Value &value) {
-  Number x{ops, value}, size = sizeOf(x), below = floored(size);
-  Value up = is(mt::Compare::ge, size - below, 0.5);
-  return signedAs(x, below + x.with(cast(ops, up, ops.f32()))).value;
+const Function *findFunction(StringRef name) {
+  static constexpr Function functions[] = {
+      entry<tangent>("tan", std::tan),
+      entry<hyperbolicSine>("sinh", std::sinh),
+      entry<hyperbolicCosine>("cosh", std::cosh),
+      entry<arcsine<arctangent>, arcsine<slopedArctangent>>("asin", std::asin),
+      entry<arccosine<arctangent>, arccosine<slopedArctangent>>("acos", std::acos),
+      entry<arctangent, slopedArctangent>("atan", std::atan),
+      entry<hyperbolicArcsine, slopedHyperbolicArcsine>("asinh", std::asinh),
+      entry<hyperbolicArccosine>("acosh", std::acosh),
+      entry<hyperbolicArctangent>("atanh", std::atanh),
+      entry<cubeRoot>("cbrt", std::cbrt),
+      entry<roundHalfEven>("round_nearest_even", std::nearbyint),
+      entry<roundHalfAway>("round_nearest_afz", std::round),
+      entry<ceiling>("ceil", std::ceil),
+      entry<truncated>("trunc", std::trunc),
+      entry<complementOfError>("erfc", std::erfc),
+      entry<logGamma>("lgamma", std::lgamma),
+      entry<digamma>("digamma", nullptr),
+      entry<angleOf, slopedAngle>("atan2", nullptr, 2),
+      entry<remainder>("fmod", nullptr, 2),
+  };
+  const Function *found = llvm::find_if(functions, [&](const Function &function) { return function.name == name; });
+  return found == std::end(functions) ? nullptr : found;
 }
 
 Value productAlong(Ops &ops, Value value, size_t axis) {

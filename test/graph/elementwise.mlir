@@ -24,6 +24,20 @@ module attributes {graph.version = 1 : i32} {
     mt.output "o6", %v6o : tensor<?x8x4xf32>
     // CHECK: mt.leaky_relu %[[X]] negative_slope = 0.00999999977 : tensor<?x8x4xf32>
     // CHECK: mt.output "o6"
+    // A function that mt has no op for is a formula.
+    %vt = graph.elementwise "tan"(%v1) : (!graph.value<[b, 8, 4], f32>) -> !graph.value<[b, 8, 4], f32>
+    %vto = graph.tensor %vt : !graph.value<[b, 8, 4], f32> -> tensor<?x8x4xf32>
+    mt.output "ot", %vto : tensor<?x8x4xf32>
+    // CHECK-DAG: %[[COS:.*]] = mt.cos %[[X]]
+    // CHECK-DAG: %[[SIN:.*]] = mt.sin %[[X]]
+    // CHECK: mt.div %[[SIN]], %[[COS]]
+    // CHECK: mt.output "ot"
+    %vp = graph.along "product"(%v1) dim = 2 : (!graph.value<[b, 8, 4], f32>) -> !graph.value<[b, 8], f32>
+    %vpo = graph.tensor %vp : !graph.value<[b, 8], f32> -> tensor<?x8xf32>
+    mt.output "op", %vpo : tensor<?x8xf32>
+    // CHECK: mt.mul {{.*}} : tensor<?x8x2xf32>, tensor<?x8x2xf32>
+    // CHECK: mt.mul {{.*}} : tensor<?x8xf32>, tensor<?x8xf32>
+    // CHECK: mt.output "op"
     %v7 = graph.transpose %v1 by [2, 0, 1] : (!graph.value<[b, 8, 4], f32>) -> !graph.value<[4, b, 8], f32>
     %v8 = graph.reshape %v3 : (!graph.value<[4], f32>) -> !graph.value<[4, 1, 1], f32>
     // A transpose moves nothing.

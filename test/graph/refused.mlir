@@ -31,8 +31,12 @@ module attributes {graph.version = 1 : i32} {
     %12 = graph.tensor %11 : !graph.value<[b, b], i32> -> tensor<?xi32>
     // expected-error @+1 {{expected sizes that broadcast, found b and 4}}
     %13 = graph.elementwise "mul"(%x, %t) : (!graph.value<[b, 4], f32>, !graph.value<[4, b], f32>) -> !graph.value<[b, 4], f32>
-    // expected-error @+1 {{expected an op of mt that works element by element, found "matmul"}}
+    // expected-error @+1 {{expected a function or an op of mt that works element by element, found "matmul"}}
     %14 = graph.elementwise "matmul"(%x, %x) : (!graph.value<[b, 4], f32>, !graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
+    // expected-error @+1 {{expected 2 operands of atan2 and no attributes}}
+    %24 = graph.elementwise "atan2"(%x) : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
+    // expected-error @+1 {{expected floats, found integers or booleans}}
+    %25 = graph.elementwise "tan"(%i) : (!graph.value<[b], i32>) -> !graph.value<[b], i32>
     // expected-error @+1 {{expected attributes of mt.exp, found rate}}
     %15 = graph.elementwise "exp"(%x) {rate = 1.0 : f32} : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
     // expected-error @+1 {{attribute 'negative_slope' failed to satisfy constraint: 32-bit float attribute}}
@@ -40,7 +44,7 @@ module attributes {graph.version = 1 : i32} {
     // expected-error @+1 {{'mt.add' op expected 2 operands, but found 1}}
     %22 = graph.elementwise "add"(%x) : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
     %23 = graph.slice %22 starts [0, 1] : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 3], f32>
-    // expected-error @+1 {{expected softmax, log_softmax or argmax, found "exp"}}
+    // expected-error @+1 {{expected softmax, log_softmax, argmax or product, found "exp"}}
     %17 = graph.along "exp"(%x) dim = 1 : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
     // expected-error @+1 {{an operation along the batch}}
     %18 = graph.along "softmax"(%x) dim = 0 : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>

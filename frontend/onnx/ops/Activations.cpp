@@ -24,20 +24,12 @@ using logical::sine;
 using logical::Value;
 
 double negative(double a) { return -a; }
-double upper(double a) { return std::ceil(a); }
 double inverse(double a) { return 1 / a; }
 
 void buildNeg(Call &call) {
   if (!call.known(0) && call.value(0).isInteger())
     return call.give(logical::binary<mt::SubOp>(call.ops, call.ops.number(0, call.ops.i32()), call.value(0)));
   buildUnary<mt::NegOp, negative>(call);
-}
-
-void buildCeil(Call &call) {
-  if (const Known *known = call.known(0))
-    return call.give(computed({known}, known->type, [](ArrayRef<double> values) { return upper(values[0]); }));
-  Value floored = logical::unary<mt::FloorOp>(call.ops, logical::unary<mt::NegOp>(call.ops, call.value(0)));
-  call.give(logical::unary<mt::NegOp>(call.ops, floored));
 }
 
 void buildReciprocal(Call &call) {
@@ -165,7 +157,6 @@ llvm::ArrayRef<OpEntry> activationOps() {
                                         {"Sin", buildUnary<mt::SinOp, sine>},
                                         {"Cos", buildUnary<mt::CosOp, cosine>},
                                         {"Floor", buildUnary<mt::FloorOp, lower>},
-                                        {"Ceil", buildCeil},
                                         {"Reciprocal", buildReciprocal},
                                         {"Erf", buildUnary<mt::ErfOp>},
                                         {"Relu", buildUnary<mt::ReluOp>},

@@ -2,7 +2,6 @@
 //
 // Functions of one number that are formulas of others.
 #include "frontend/logical/Functions.h"
-#include "frontend/logical/Unary.h"
 #include "frontend/onnx/OpTable.h"
 
 using namespace mlir;
@@ -10,9 +9,12 @@ using namespace mlir;
 namespace mtc::onnx {
 namespace {
 
-using logical::buildFunction;
 using logical::Value;
-namespace known = logical::known;
+
+// ONNX' name of a function begins with a capital letter.
+void build(Call &call) { logical::buildFunction(call, StringRef(call.node.op).lower()); }
+void buildRound(Call &call) { logical::buildFunction(call, "round_nearest_even"); }
+
 // x sigmoid(alpha x)
 Value swish(Call &call) {
   Value value = call.value(0);
@@ -71,21 +73,11 @@ void buildHardmax(Call &call) {
 } // namespace
 
 llvm::ArrayRef<OpEntry> functionOps() {
-  static constexpr OpEntry entries[] = {
-      {"Tan", buildFunction<logical::tangent, known::tangent>},
-      {"Sinh", buildFunction<logical::hyperbolicSine, known::hyperbolicSine>},
-      {"Cosh", buildFunction<logical::hyperbolicCosine, known::hyperbolicCosine>},
-      {"Asin", buildFunction<logical::arcsine, known::arcsine>},
-      {"Acos", buildFunction<logical::arccosine, known::arccosine>},
-      {"Atan", buildFunction<logical::arctangent, known::arctangent>},
-      {"Asinh", buildFunction<logical::hyperbolicArcsine, known::hyperbolicArcsine>},
-      {"Acosh", buildFunction<logical::hyperbolicArccosine, known::hyperbolicArccosine>},
-      {"Atanh", buildFunction<logical::hyperbolicArctangent, known::hyperbolicArctangent>},
-      {"Round", buildFunction<logical::roundHalfEven, known::roundHalfEven>},
-      {"Swish", buildSwish},
-      {"SwiGLU", buildSwiGlu},
-      {"Shrink", buildShrink},
-      {"Hardmax", buildHardmax}};
+  static constexpr OpEntry entries[] = {{"Ceil", build},         {"Tan", build},          {"Sinh", build},
+                                        {"Cosh", build},         {"Asin", build},         {"Acos", build},
+                                        {"Atan", build},         {"Asinh", build},        {"Acosh", build},
+                                        {"Atanh", build},        {"Round", buildRound},   {"Swish", buildSwish},
+                                        {"SwiGLU", buildSwiGlu}, {"Shrink", buildShrink}, {"Hardmax", buildHardmax}};
   return entries;
 }
 

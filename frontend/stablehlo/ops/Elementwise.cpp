@@ -88,16 +88,6 @@ void buildNegate(Call &call) {
                             : logical::binary<mt::SubOp>(call.ops, call.ops.number(0, value.element()), value));
 }
 
-void buildCeil(Call &call) {
-  Value floored = logical::unary<mt::FloorOp>(call.ops, logical::unary<mt::NegOp>(call.ops, call.value(0)));
-  call.give(logical::unary<mt::NegOp>(call.ops, floored));
-}
-
-void buildErfc(Call &call) {
-  Value value = logical::unary<mt::ErfOp>(call.ops, call.value(0));
-  call.give(logical::binary<mt::SubOp>(call.ops, call.ops.number(1, call.ops.f32(), value.shape()), value));
-}
-
 template <typename Op, Formula formula> void buildBinary(Call &call) {
   const Known *a = call.known(0), *b = call.known(1);
   if (a && b && !a->hasBatch() && !b->hasBatch())
@@ -398,10 +388,8 @@ llvm::ArrayRef<OpEntry> elementwiseOps() {
                                         {"sine", buildUnary<mt::SinOp, sine>, 1},
                                         {"cosine", buildUnary<mt::CosOp, cosine>, 1},
                                         {"floor", buildUnary<mt::FloorOp, lower>, 1},
-                                        {"ceil", buildCeil, 1},
                                         {"sign", buildUnary<mt::SignOp, signOf>, 1},
                                         {"erf", buildUnary<mt::ErfOp, error>, 1},
-                                        {"erfc", buildErfc, 1},
                                         {"square", buildUnary<mt::SquareOp, square>, 1},
                                         {"negate", buildNegate, 1},
                                         {"add", buildAdd, 2},

@@ -4,38 +4,26 @@
 #include "frontend/logical/Functions.h"
 #include "frontend/stablehlo/Call.h"
 
-using namespace mlir;
-
 namespace mtc::stablehlo {
-namespace {
 
-using logical::buildFunction;
-namespace known = logical::known;
-
-void buildAngle(Call &call) {
-  logical::Value y = call.value(0), x = call.value(1);
-  if (!y.isFloat() || !x.isFloat())
-    throw Refused("expected floats, found integers or booleans");
-  call.give(logical::angleOf(call.ops, y, x));
-}
-
-} // namespace
+static void build(Call &call) { logical::buildFunction(call, call.op.getName().stripDialect()); }
 
 llvm::ArrayRef<OpEntry> functionOps() {
-  static constexpr OpEntry entries[] = {
-      {"tan", buildFunction<logical::tangent, known::tangent>, 1},
-      {"sinh", buildFunction<logical::hyperbolicSine, known::hyperbolicSine>, 1},
-      {"cosh", buildFunction<logical::hyperbolicCosine, known::hyperbolicCosine>, 1},
-      {"asin", buildFunction<logical::arcsine, known::arcsine>, 1},
-      {"acos", buildFunction<logical::arccosine, known::arccosine>, 1},
-      {"atan", buildFunction<logical::arctangent, known::arctangent>, 1},
-      {"asinh", buildFunction<logical::hyperbolicArcsine, known::hyperbolicArcsine>, 1},
-      {"acosh", buildFunction<logical::hyperbolicArccosine, known::hyperbolicArccosine>, 1},
-      {"atanh", buildFunction<logical::hyperbolicArctangent, known::hyperbolicArctangent>, 1},
-      {"cbrt", buildFunction<logical::cubeRoot, known::cubeRoot>, 1},
-      {"round_nearest_even", buildFunction<logical::roundHalfEven, known::roundHalfEven>, 1},
-      {"round_nearest_afz", buildFunction<logical::roundHalfAway, known::roundHalfAway>, 1},
-      {"atan2", buildAngle, 2}};
+  static constexpr OpEntry entries[] = {{"ceil", build, 1},
+                                        {"erfc", build, 1},
+                                        {"tan", build, 1},
+                                        {"sinh", build, 1},
+                                        {"cosh", build, 1},
+                                        {"asin", build, 1},
+                                        {"acos", build, 1},
+                                        {"atan", build, 1},
+                                        {"asinh", build, 1},
+                                        {"acosh", build, 1},
+                                        {"atanh", build, 1},
+                                        {"cbrt", build, 1},
+                                        {"atan2", build, 2},
+                                        {"round_nearest_even", build, 1},
+                                        {"round_nearest_afz", build, 1}};
   return entries;
 }
 

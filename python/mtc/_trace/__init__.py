@@ -26,8 +26,7 @@ The modules:
     layout       broadcast, reshape, transpose, expand_dims, squeeze: the same elements in another shape
     elementwise  unary, binary (with NumPy's broadcasting), compare, select, logic, cast, integer_power, ...
     linear       Cholesky's factor, and systems with a triangle
-    functions    sinh, atan, cbrt and others, made of the operations of mt; product along axes
-    reductions   reduce ("sum", "max", "min") over any axes, argmax, softmax, log_softmax, normalize, cumsum
+    reductions   reduce ("sum", "max", "min") over any axes, product, argmax, softmax, log_softmax, normalize, cumsum
     products     dot_general
     spatial      convolution, pool
     moves        slice, pad, concat, reverse, take (rows of a table, or along an axis), one_hot, iota

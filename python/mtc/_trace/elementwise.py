@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
 from mtc._trace import patterns
 from mtc._trace.layout import broadcast, repeats
-from mtc._trace.values import Batch, Refused, Shape, Size, Value
-
-Operand = Union[Value, float, int, bool]
+from mtc._trace.values import Batch, Operand, Refused, Shape, Size, Value
 
 _erf = np.vectorize(__import__("math").erf, otypes=[np.float64])
 
@@ -20,15 +18,20 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square, "exp": np.exp, "log": np.log,
     "log1p": np.log1p, "expm1": np.expm1, "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a), "tanh": np.tanh,
     "sigmoid": lambda a: 1 / (1 + np.exp(-a)), "relu": lambda a: np.maximum(a, 0), "sin": np.sin, "cos": np.cos,
-    "floor": np.floor, "erf": lambda a: _erf(a) if np.size(a) else a,
+    "floor": np.floor, "erf": lambda a: _erf(a) if np.size(a) else a, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "cbrt": np.cbrt, "ceil": np.ceil, "trunc": np.trunc, "round_nearest_even": np.rint,
+    "round_nearest_afz": lambda a: np.copysign(np.floor(np.abs(a) + 0.5), a),
 }
 # Without a rule for constants: they stay operations.
 UNARY_OPS = {"erf_inv", "relu6", "selu", "gelu", "gelu_tanh", "silu", "softplus", "softsign", "log_sigmoid",
-             "hard_sigmoid", "hard_silu", "hard_tanh", "mish"}
+             "hard_sigmoid", "hard_silu", "hard_tanh", "mish", "erfc", "lgamma",
+             "digamma"}
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "maximum": np.maximum,
-    "minimum": np.minimum, "pow": np.power,
+    "minimum": np.minimum, "pow": np.power, "atan2": np.arctan2, "fmod": np.fmod,
 }
+_OF_FLOATS = ("div", "pow", "atan2", "fmod")
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }
@@ -97,20 +100,21 @@ def _small(value: Value) -> Value:
 
 
 def unary(op: str, value: Value) -> Value:
-    """mt's op on f32, such as "exp"; on i32 "neg", "abs", "sign" and "square"."""
+    """mt's op on f32, such as "exp", or a function that the compiler has a formula for, such as "tan"; on i32 "neg",
+    "abs", "sign" and "square"."""
     if op not in UNARY and op not in UNARY_OPS:
         raise Refused(f"mt has no {op}")
     if op == "neg" and value.op == "neg":
         return value.operands[0]
     if value.dtype != "f32":
         if op == "neg":
-            return binary("sub", as_value(value, 0), value)
+            return 0 - value
         if op in ("abs", "sign") and value.constant is None:
-            negative = {"abs": unary("neg", value), "sign": as_value(value, -1)}[op]
+            negative = {"abs": -value, "sign": as_value(value, -1)}[op]
             rest = value if op == "abs" else select(compare("gt", value, 0), as_value(value, 1), as_value(value, 0))
             return select(compare("lt", value, 0), negative, rest)
         if op == "square":
-            return binary("mul", value, value)
+            return value * value
         if value.constant is None:
             raise Refused(f"{op} of integers")
     if value.constant is not None and op in UNARY:
@@ -125,13 +129,13 @@ def unary_with(op: str, value: Value, parameter: str, number: float) -> Value:
 
 
 def binary(op: str, a: Operand, b: Operand) -> Value:
-    """"add", "sub", "mul", "div", "maximum", "minimum" or "pow" (a > 0)."""
+    """"add", "sub", "mul", "div", "maximum", "minimum", "pow" (a > 0), "atan2" or "fmod"."""
     a, b = _pair(a, b)
     if a.dtype != b.dtype:
         raise Refused(f"expected operands of one type, found {a.dtype} and {b.dtype}")
     if a.dtype == "i1":
         raise Refused(f"{op} of booleans")
-    if a.dtype == "i32" and op in ("div", "pow") and (a.constant is None or b.constant is None):
+    if a.dtype == "i32" and op in _OF_FLOATS and (a.constant is None or b.constant is None):
         raise Refused(f"{op} of integers")
     same = _same(op, a, b) or _whole(op, a, b)
     if same is not None:
@@ -179,7 +183,7 @@ def _whole(op: str, a: Value, b: Value) -> Optional[Value]:
         terms = patterns.softplus(a, b)
         if terms is not None:
             p, q = terms
-            return binary("add", unary("softplus", binary("sub", p, q)), q)
+            return unary("softplus", p - q) + q
     return None
 
 
@@ -210,7 +214,7 @@ def select(condition: Value, a: Operand, b: Operand) -> Value:
     if condition.op == "compare" and b.op == "softplus" and condition.operands[0] is condition.operands[1]:
         return b  # of NaN, where it is not a number itself
     if a.dtype == "i1":
-        return logical_or(logical_and(condition, a), logical_and(logical_not(condition), b))
+        return condition & a | ~condition & b
     return apply("select", (condition, a, b), a.dtype, np.where)
 
 
@@ -231,7 +235,7 @@ def logical_not(a: Value) -> Value:
 
 def logical_or(a: Value, b: Value) -> Value:
     """One of them or both."""
-    return logical_not(logical_and(logical_not(a), logical_not(b)))
+    return ~(~a & ~b)
 
 
 def cast(value: Value, dtype: str) -> Value:
@@ -262,7 +266,7 @@ def rounded(value: Value, dtype: str) -> Value:
 def integer_power(value: Value, exponent: int) -> Value:
     """Products and a quotient, which hold for negative numbers too."""
     if exponent < 0:
-        return binary("div", as_value(value, 1.0), integer_power(value, -exponent))
+        return 1.0 / integer_power(value, -exponent)
     if exponent == 0:
         return broadcast(as_value(value, 1), value.shape)
     if exponent == 2:
@@ -271,70 +275,17 @@ def integer_power(value: Value, exponent: int) -> Value:
     if exponent == 1:
         return value
     squared = unary("square", half)
-    return binary("mul", squared, value) if exponent % 2 else squared
+    return squared * value if exponent % 2 else squared
 
 
-def ceil(value: Value) -> Value:
-    """The next whole number that is not less."""
-    return unary("neg", unary("floor", unary("neg", value)))
+def below_zero(x: Value) -> Value:
+    """Whether a number has the sign of negative ones: -0 too."""
+    return compare("lt", x, 0.0) | compare("eq", 1.0 / x, -np.inf)
 
 
-def truncate(value: Value) -> Value:
-    """Without the part behind the point."""
-    return binary("mul", unary("sign", value), unary("floor", unary("abs", value)))
-
-
-def round_half_even(value: Value) -> Value:
-    """The nearest whole number; of two that are as near, the even one. Exact, as value - floor(value) is."""
-    below = unary("floor", value)
-    rest = binary("sub", value, below)
-    half = binary("mul", below, 0.5)
-    odd = compare("ne", unary("floor", half), half)
-    up = logical_or(compare("gt", rest, 0.5), logical_and(compare("eq", rest, 0.5), odd))
-    return binary("add", below, cast(up, "f32"))
-
-
-def round_half_away(value: Value) -> Value:
-    """The nearest whole number; of two that are as near, the one away from 0."""
-    size = unary("abs", value)
-    below = unary("floor", size)
-    up = compare("ge", binary("sub", size, below), 0.5)
-    return binary("mul", unary("sign", value), binary("add", below, cast(up, "f32")))
-
-
-def remainder(a: Value, b: Value) -> Value:
-    """What is left of a after as many whole b as are in it, towards 0: it has the sign of a.
-
-    It is that of C's fmod for fewer than 2^68 of them, and for any number of them where b is a power of 2.
-    """
-    exact = b.scalar is not None and bool(np.frexp(b.scalar)[0] in (0.5, -0.5))
-    for scale in () if exact else (2.0**44, 2.0**22):
-        a = _remainder(a, binary("mul", b, scale))
-    return _remainder(a, b)
-
-
-def _remainder(a: Value, b: Value) -> Value:
-    """The product of b and their number n is taken away exactly, in two parts: for n up to 2^24. The gradient to b is
-    -n."""
-    whole = truncate(binary("div", a, b))
-    product = binary("mul", whole, b)
-    high, low = _halves(whole)
-    top, rest = _halves(b)
-    error = binary("sub", binary("mul", high, top), product)
-    for x, y in ((high, rest), (low, top), (low, rest)):
-        error = binary("add", error, binary("mul", x, y))
-    left = binary("sub", binary("sub", a, product), error)
-    size = unary("abs", b)
-    sign = unary("sign", a)
-    # The quotient is rounded, so n may be one too large or too small.
-    signed = binary("mul", left, sign)
-    step = select(compare("lt", signed, 0.0), size, select(compare("ge", signed, size), unary("neg", size), 0.0))
-    left = binary("add", left, binary("mul", step, sign))
-    return select(compare("lt", unary("abs", a), size), a, left)
-
-
-def _halves(value: Value) -> tuple[Value, Value]:
-    """Two numbers of 12 bits each whose sum the value is."""
-    scaled = binary("mul", value, 4097.0)
-    high = binary("sub", scaled, binary("sub", scaled, value))
-    return high, binary("sub", value, high)
+def polynomial(x: Value, factors: Sequence[float]) -> Value:
+    """By Horner's rule; the factor of the lowest power comes first."""
+    made = as_value(x, factors[-1])
+    for factor in factors[-2::-1]:
+        made = made * x + factor
+    return made

@@ -20,18 +20,18 @@ def with_slope(value: Value, operand: Value, slope: Value) -> Value:
     if not operand.learned:
         return value
     graph = value.graph
-    nothing = e.binary("sub", operand, graph.stop_gradient(operand))
-    return e.binary("add", value, e.binary("mul", nothing, graph.stop_gradient(slope)))
+    nothing = operand - graph.stop_gradient(operand)
+    return value + nothing * graph.stop_gradient(slope)
 
 
 def extremum(op: str, a: Value, b: Value) -> Value:
     """The larger one or, with `minimum`, the smaller one. Two that are equal get half of the gradient each."""
     if a.dtype == "i1":
-        return e.logical_or(a, b) if op == "maximum" else e.logical_and(a, b)
+        return a | b if op == "maximum" else a & b
     made = e.binary(op, a, b)
     if made.op != op or made.dtype != "f32" or not made.learned:
         return made
-    half = e.binary("add", e.binary("mul", a, 0.5), e.binary("mul", b, 0.5))
+    half = a * 0.5 + b * 0.5
     tied = e.select(e.compare("eq", a, b), half, made)
     tied.info = ("tied", made)
     return tied
@@ -57,12 +57,12 @@ def _between(x: Value, low: Value, high: Value) -> Value:
     made = e.binary("minimum", high, e.binary("maximum", low, x))
     if made.dtype != "f32" or not made.learned:
         return made
-    at_low = e.logical_and(e.compare("eq", x, low), e.compare("le", x, high))
-    at_high = e.logical_and(e.compare("eq", x, high), e.compare("ge", x, low))
+    at_low = e.compare("eq", x, low) & e.compare("le", x, high)
+    at_high = e.compare("eq", x, high) & e.compare("ge", x, low)
     for here, bound in ((at_low, low), (at_high, high)):
-        half = e.binary("add", e.binary("mul", x, 0.5), e.binary("mul", bound, 0.5))
+        half = x * 0.5 + bound * 0.5
         made = e.select(here, half, made)
-    return e.select(e.logical_and(at_low, at_high), x, made)
+    return e.select(at_low & at_high, x, made)
 
 
 def of_first(kind: str, x: Value, axis: int) -> tuple[Value, Value]:
@@ -70,7 +70,7 @@ def of_first(kind: str, x: Value, axis: int) -> tuple[Value, Value]:
     axis %= x.rank
     size = x.shape[axis]
     found = reductions.reduce(kind, x, [axis])
-    place = reductions.argmax(x if kind == "max" else e.unary("neg", x), axis)
+    place = reductions.argmax(x if kind == "max" else -x, axis)
     if not found.learned or size == 1 or isinstance(size, Batch):
         return found, place
     hot = e.compare("eq", expand_dims(place, (axis,)), moves.indices(x, axis))
@@ -97,15 +97,15 @@ def with_singular_slope(value: Value, operand: Value, slope: Value) -> Value:
     graph = value.graph
     x, slope = graph.stop_gradient(operand), graph.stop_gradient(slope)
     one, zero = e.as_value(x, 1.0), e.as_value(x, 0.0)
-    endless = e.logical_and(e.compare("eq", e.unary("abs", x), math.inf), e.compare("eq", value, value))
-    nothing = e.select(endless, zero, e.binary("sub", operand, x))
+    endless = e.compare("eq", e.unary("abs", x), math.inf) & e.compare("eq", value, value)
+    nothing = e.select(endless, zero, operand - x)
     size = e.unary("abs", slope)
-    made = e.binary("add", value, e.binary("mul", nothing, e.select(e.compare("lt", size, math.inf), slope, zero)))
+    made = value + nothing * e.select(e.compare("lt", size, math.inf), slope, zero)
     sign = e.select(e.compare("lt", slope, 0.0), -1.0, one)
     for where, squared in ((e.compare("eq", size, math.inf), False), (e.compare("ne", slope, slope), True)):
         inner = e.select(where, nothing, one)
         root = e.unary("sqrt", e.unary("square", inner) if squared else inner)
-        made = e.binary("add", made, e.binary("mul", e.select(where, root, zero), sign))
+        made = made + e.select(where, root, zero) * sign
     return made
 
 
@@ -115,7 +115,7 @@ def following(value: Value, other: Value) -> Value:
         return value
     graph = value.graph
     fixed = graph.stop_gradient(other)
-    made = e.binary("add", graph.stop_gradient(value), e.binary("sub", other, fixed))
+    made = graph.stop_gradient(value) + (other - fixed)
     return e.select(e.compare("lt", e.unary("abs", fixed), math.inf), made, other)
 
 
@@ -124,7 +124,7 @@ def zero_without_slope(where: Value, operand: Value, one: Value) -> Value:
 
     It is the root of the square of the operand less itself.
     """
-    zero = e.binary("sub", operand, operand.graph.stop_gradient(operand))
+    zero = operand - operand.graph.stop_gradient(operand)
     return e.unary("sqrt", e.unary("square", e.select(where, zero, one)))
 
 
@@ -134,21 +134,20 @@ def power(base: Value, exponent: Value) -> Value:
     Of the base 0 there is no gradient to an exponent that is not negative, of a negative one it is not a number.
     """
     below = e.compare("lt", base, 0.0)
-    at_zero = e.logical_and(e.compare("eq", base, 0.0), e.compare("ge", exponent, 0.0))
-    size = base if _never_negative(base) else e.select(below, e.unary("neg", base), base)
+    at_zero = e.compare("eq", base, 0.0) & e.compare("ge", exponent, 0.0)
+    size = base if _never_negative(base) else e.select(below, -base, base)
     one, nothing = e.as_value(base, 1.0), e.as_value(base, 0.0)
     made = e.binary("pow", e.select(at_zero, one, size), exponent)
     if not _never_negative(base):
-        half = e.binary("mul", exponent, 0.5)
+        half = exponent * 0.5
         odd = e.compare("ne", e.unary("floor", half), half)
         whole = e.compare("eq", e.unary("floor", exponent), exponent)
-        without = e.logical_and(below, e.logical_not(whole))
-        signed = e.binary("mul", e.select(odd, e.unary("neg", made), made),
-                          e.select(without, e.as_value(base, float("nan")), one))
+        without = below & ~whole
+        signed = e.select(odd, -made, made) * e.select(without, e.as_value(base, float("nan")), one)
         if exponent.learned:
-            signed = e.binary("add", signed, zero_without_slope(below, exponent, one))
+            signed = signed + zero_without_slope(below, exponent, one)
         made = e.select(below, signed, made)
-    inner = e.logical_and(at_zero, e.logical_and(e.compare("gt", exponent, 0.0), e.compare("lt", exponent, 1.0)))
+    inner = at_zero & (e.compare("gt", exponent, 0.0) & e.compare("lt", exponent, 1.0))
     zero = e.select(e.compare("eq", exponent, 1.0), base,
                     e.select(inner, e.unary("sqrt", e.select(inner, base, one)), nothing))
     return e.select(at_zero, e.select(e.compare("eq", exponent, 0.0), one, zero), made)

@@ -10,11 +10,12 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence
 import numpy as np
 
 from mtc._errors import ModelError
-from mtc._trace import layout, patterns, text
+from mtc._trace import elementwise, layout, patterns, text
 from mtc._trace.text import quoted
 from mtc._trace.values import BATCH, DTYPES, VIEWS, Array, Batch, Refused, Shape, Value, has_batch, stored
 
-_CONSTANT = ("stop_gradient", "one_hot", "floor", "sign")  # without a gradient
+_CONSTANT = ("stop_gradient", "one_hot", "floor", "sign", "ceil", "trunc", "round_nearest_even",
+             "round_nearest_afz")  # without a gradient
 _MINIMISED = ("mt.loss ", "mt.regularizer ")
 
 MOST_UNROLLED = 100_000  # operations that the steps of a loop may become, as the compiler's mt-unroll has it
@@ -207,6 +208,10 @@ class Graph:
         return made
 
     # Operations
+
+    binary, unary = staticmethod(elementwise.binary), staticmethod(elementwise.unary)
+    logical_and, logical_or = staticmethod(elementwise.logical_and), staticmethod(elementwise.logical_or)
+    logical_not = staticmethod(elementwise.logical_not)
 
     def operation(self, op: str, operands: Sequence[Value], template: str, shape: Shape, dtype: str,
                   dims: Sequence[int] = (), kind: str = "") -> Value:

@@ -107,8 +107,8 @@ def part(value: Value, axis: int, first: int, last: int) -> Value:
 
 def _digits(value: Value, bits: int) -> tuple[Value, Value]:
     """h and l of value = h * 2^bits + l, in i32. l may be a little outside of 0 to 2^bits, h is not rounded."""
-    high = e.cast(e.unary("floor", e.binary("mul", e.cast(value, "f32"), 2.0**-bits)), "i32")
-    return high, e.binary("sub", value, e.binary("mul", high, 1 << bits))
+    high = e.cast(e.unary("floor", e.cast(value, "f32") * 2.0**-bits), "i32")
+    return high, value - high * (1 << bits)
 
 
 def wrapped(value: Value, bits: int, signed: bool) -> Value:
@@ -118,10 +118,10 @@ def wrapped(value: Value, bits: int, signed: bool) -> Value:
     found = bounds(value)
     if limits[0] <= found[0] and found[1] <= limits[1]:
         return value
-    shifted = e.binary("sub", value, low) if low else value
+    shifted = value - low if low else value
     for _ in range(1 if largest(shifted) <= EXACT else 2):
         _, shifted = _digits(shifted, bits)
-    made = e.binary("add", shifted, low) if low else shifted
+    made = shifted + low if low else shifted
     if made is not value:
         made.bounds = limits
     return made
@@ -137,19 +137,19 @@ def divide(a: Value, b: Value) -> tuple[Value, Value]:
 
 def _divide(a: Value, b: Value) -> tuple[Value, Value]:
     quotient = _quotient(a, b)
-    rest = e.binary("sub", a, e.binary("mul", quotient, b))
+    rest = a - quotient * b
     divisor = b.scalar
     if divisor and exact_in_f32(a) and exact_in_f32(b):
         return quotient, rest
     more = _quotient(rest, b)
-    quotient, rest = e.binary("add", quotient, more), e.binary("sub", rest, e.binary("mul", more, b))
+    quotient, rest = quotient + more, rest - more * b
     size, sign = e.unary("abs", b), e.unary("sign", b)
     zero = e.as_value(rest, 0)
     for wrong, direction in ((e.compare("lt", rest, 0), 1), (e.compare("gt", rest, 0), -1)):
         # A remainder of another sign than a, or one as large as b.
         against = e.compare("ge" if direction == 1 else "le", a, 0)
-        far = e.compare("le", rest, e.unary("neg", size)) if direction == 1 else e.compare("ge", rest, size)
-        off = e.logical_or(e.logical_and(wrong, against), far)
+        far = e.compare("le", rest, -size) if direction == 1 else e.compare("ge", rest, size)
+        off = wrong & against | far
         step = e.select(off, size, zero)
         rest = e.binary("add" if direction == 1 else "sub", rest, step)
         turn = e.select(off, sign, zero)
@@ -159,7 +159,7 @@ def _divide(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def _quotient(a: Value, b: Value) -> Value:
-    return e.cast(e.truncate(e.binary("div", e.cast(a, "f32"), e.cast(b, "f32"))), "i32")
+    return e.cast(e.unary("trunc", e.cast(a, "f32") / e.cast(b, "f32")), "i32")
 
 
 def cumulative(op: str, value: Value, axis: int, reverse: bool, neutral: int) -> Value:

@@ -127,7 +127,7 @@ def _mean_of(graph: Graph, value: Value) -> Mean:
         if sums.terms and plain and not sums.squares and not sums.others:
             top, weights = _total(graph, parts), _total(graph, sums)
             none = e.compare("eq", weights, 0.0)
-            mean = e.binary("div", top, e.select(none, e.as_value(weights, 1.0), weights))
+            mean = top / e.select(none, e.as_value(weights, 1.0), weights)
             for empty in {id(t.empty): t.empty for t in parts.terms if t.empty is not None}.values():
                 mean = _or_nothing(mean, empty)
                 weights = e.select(empty, e.as_value(weights, 1.0), weights)
@@ -139,8 +139,8 @@ def _total(graph: Graph, parts: Parts) -> Value:
     """The sum of the values of terms, for each sample."""
     total: Optional[Value] = None
     for term in parts.terms:
-        value = e.binary("mul", term.values, term.scale)
-        total = value if total is None else e.binary("add", total, value)
+        value = term.values * term.scale
+        total = value if total is None else total + value
     assert total is not None
     return total
 
@@ -233,7 +233,7 @@ def _collect(value: Value, scale: float, factor: Optional[Value], divided: int, 
             value = quotient  # 0 where the divisor is 0: then what is divided, a sum over no samples, is 0 too
         elif np.isnan(fill) and _is_guarded(quotient.operands[1].source, value.operands[0]):
             test = _scalar(value.operands[0])
-            empty = test if empty is None else e.logical_or(empty, test)
+            empty = test if empty is None else empty | test
             value = quotient
     a, b = [*(o.source for o in value.operands), None, None][:2]
     if value.op in ("add", "sub") and a is not None and b is not None:
@@ -258,7 +258,7 @@ def _collect(value: Value, scale: float, factor: Optional[Value], divided: int, 
             return collect(a, factor=made)
         if _is_sum(b):
             given = _scalar(a)
-            return collect(b, factor=given if factor is None else e.binary("mul", factor, given))
+            return collect(b, factor=given if factor is None else factor * given)
     if _is_sum(value):
         assert a is not None
         parts.terms.append(Term(value.operands[0], scale, factor, divided, empty))
@@ -269,9 +269,9 @@ def _collect(value: Value, scale: float, factor: Optional[Value], divided: int, 
         return None
     value = _scalar(value)
     if factor is not None:
-        value = e.binary("mul", value, factor)
+        value = value * factor
     for _ in range(divided):
-        value = e.binary("div", value, value.graph.count(BATCH))
+        value = value / value.graph.count(BATCH)
     parts.others.append((_or_nothing(value, empty), scale))
     return None
 
@@ -314,14 +314,14 @@ def per_sample(graph: Graph, parts: Parts) -> Value:
     for term in parts.terms:
         value, factor = term.values, term.factor
         for _ in range(term.divided - 1):
-            factor = e.binary("div", 1.0 if factor is None else factor, graph.count(BATCH))
+            factor = (1.0 if factor is None else factor) / graph.count(BATCH)
         if term.divided == 0:
-            factor = graph.count(BATCH) if factor is None else e.binary("mul", factor, graph.count(BATCH))
+            factor = graph.count(BATCH) if factor is None else factor * graph.count(BATCH)
         if factor is not None:
-            value = e.binary("mul", value, factor)
-        value = _or_nothing(e.binary("mul", value, term.scale), term.empty)
-        total = value if total is None else e.binary("add", total, value)
+            value = value * factor
+        value = _or_nothing(value * term.scale, term.empty)
+        total = value if total is None else total + value
     for other, scale in parts.others:
-        value = e.binary("mul", other, scale)
-        total = value if total is None else e.binary("add", total, value)
+        value = other * scale
+        total = value if total is None else total + value
     return broadcast(graph.constant(0.0) if total is None else total, (BATCH,))

@@ -148,7 +148,7 @@ def iota(graph: Graph, shape: Shape, axis: int, dtype: str) -> Value:
     line = graph.tensor("iota", (), "mt.iota dim = 0 : {t}", (BATCH,), "i32")
     if size.times != 1:
         inner = graph.constant(np.arange(size.times), "i32")
-        line = e.binary("add", e.binary("mul", expand_dims(line, (1,)), size.times), expand_dims(inner, (0,)))
+        line = expand_dims(line, (1,)) * size.times + expand_dims(inner, (0,))
         line = reshape(line, (size,))
     return broadcast(e.cast(line, dtype), shape, (axis,))
 

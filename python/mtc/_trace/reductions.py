@@ -92,7 +92,21 @@ def _times(kind: str, value: Value, sizes: Sequence[Size]) -> Value:
     """The sum of so many equal values."""
     for size in sizes if kind == "sum" else ():
         count = e.cast(value.graph.count(size), value.dtype) if isinstance(size, Batch) else size
-        value = e.binary("mul", value, count)
+        value = value * count
+    return value
+
+
+def product(value: Value, axes: Sequence[int]) -> Value:
+    """The product of elements along axes: of halves, so that the gradient to each is the product of the others."""
+    for axis in sorted((int(a) % value.rank for a in axes), reverse=True):
+        rest = value.shape[:axis] + value.shape[axis + 1:]
+        if isinstance(value.shape[axis], Batch) or value.shape[axis] == 0:
+            raise Refused("a product over the batch" if value.shape[axis] else "a value without elements")
+        if value.array is not None:
+            value = value.graph.constant(np.prod(value.array, axis=axis, dtype=value.array.dtype), value.dtype)
+        else:
+            value = value.graph.operation("product", (value,), f'graph.along "product"({{0}}) dim = {axis}', rest,
+                                          value.dtype, (axis,))
     return value
 
 
@@ -103,7 +117,7 @@ def mean(value: Value, axes: Sequence[int]) -> Value:
     batches = [n for n in sizes if isinstance(n, Batch)]
     static = math.prod(n for n in sizes if not isinstance(n, Batch))
     divisor = value.graph.count(batches[0] * static) if batches else static
-    return e.binary("div", total, divisor)
+    return total / divisor
 
 
 def reduce_logic(every: bool, value: Value, axes: Sequence[int]) -> Value:
@@ -111,7 +125,7 @@ def reduce_logic(every: bool, value: Value, axes: Sequence[int]) -> Value:
     if value.constant is not None:
         return e.cast(reduce("min" if every else "max", e.cast(value, "i32"), axes), "i1")
     if has_batch([value.shape[i] for i in axes]):  # over samples there are sums alone
-        found = reduce("sum", e.cast(e.logical_not(value) if every else value, "f32"), axes)
+        found = reduce("sum", e.cast(~value if every else value, "f32"), axes)
         return e.compare("eq" if every else "gt", found, 0.0)
     return e.compare("gt", reduce("min" if every else "max", e.cast(value, "f32"), axes), 0.5)
 
@@ -190,9 +204,9 @@ def _before(a: Value, b: Value, smallest: bool, where_equal: Value) -> Value:
     less, same = e.compare("lt", first, second), e.compare("eq", first, second)
     if a.dtype == "f32":
         c, d = (e.compare("ne", v, v) for v in (first, second))
-        less = e.logical_or(less, e.logical_and(d, e.logical_not(c)))
-        same = e.logical_or(same, e.logical_and(c, d))
-    return e.logical_or(less, e.logical_and(same, where_equal))
+        less = less | d & ~c
+        same = same | c & d
+    return less | same & where_equal
 
 
 def _by_network(lines: Sequence[Value], keys: int, smallest: bool) -> list[Value]:
@@ -212,8 +226,8 @@ def _by_network(lines: Sequence[Value], keys: int, smallest: bool) -> list[Value
         for i in reversed(range(keys)):
             before = _before(other[i], now[i], smallest, before)
         paired = graph.constant(partner != np.arange(size))
-        swap = e.select(high, e.logical_not(before), before)
-        swap = e.logical_and(swap, paired)
+        swap = e.select(high, ~before, before)
+        swap = swap & paired
         now = [_select(swap, b, a) for a, b in zip(now, other)]
     return now[:-1]
 
@@ -246,7 +260,7 @@ def _one_by_one(key: Value, count: int, smallest: bool) -> list[Value]:
         raise Refused("an order of integers above 2^24 along more than 64: cast them to float32")
     key = e.cast(key, "f32")
     if smallest:
-        key = e.unary("neg", key)
+        key = -key
         key = e.select(e.compare("ne", key, key), float(np.finfo(np.float32).min), key)  # NaNs come last
     left = e.binary("maximum", key, float(np.finfo(np.float32).min))
     found = []
@@ -268,7 +282,7 @@ def normalize(value: Value, axes: Sequence[int], epsilon: float) -> Value:
     if has_batch([value.shape[i] for i in axes]):
         raise Refused("a normalisation over the batch")
     if all(value.shape[i] == 1 for i in axes):  # an element alone is its mean
-        return e.binary("mul", value, 0.0)
+        return value * 0.0
     return value.graph.operation("normalize", (value,), f"graph.normalize {{0}} over {axes} epsilon = {epsilon:.9e}",
                                  value.shape, "f32", axes)
 
@@ -280,7 +294,7 @@ def pick(value: Value, ids: Value) -> Value:
         raise Refused("an operation along the batch")
     logits = patterns.logits_of(value)
     if logits is not None and ids.constant is None and not layout.repeats(ids) and not layout.repeats(value):
-        return e.unary("neg", patterns.cross_entropy(logits, ids))
+        return -patterns.cross_entropy(logits, ids)
     line = value.graph.constant(np.arange(int(value.shape[last])), "i32")  # type: ignore[arg-type]
     hot = e.compare("eq", expand_dims(ids, (ids.rank,)), line)
     hot.info = ("place", ids)

@@ -229,9 +229,9 @@ def _counts(value: Value, window: Sequence[int], strides: Sequence[int], padding
         starts = np.arange(size) * strides[i] - padding[i][0]
         inside = np.minimum(starts + window[i], n) - np.maximum(starts, 0)
         line = value.graph.constant(inside.reshape([-1 if j == i else 1 for j in range(value.rank)]), value.dtype)
-        result = line if result is None else e.binary("mul", result, line)
+        result = line if result is None else result * line
     assert result is not None
-    return broadcast(e.binary("mul", result, value.scalar or 0.0), tuple(shape))
+    return broadcast(result * (value.scalar or 0.0), tuple(shape))
 
 
 def _check_over_samples(images: Value, kernel: Value, groups: int) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._tensors import Array
-from mtc._trace import elementwise as e
 from mtc._trace import guard, layout, moves, reductions
 from mtc._trace.graph import Graph
 from mtc._trace.values import BATCH, Value
@@ -34,8 +33,8 @@ def loss_of(graph: Graph, variables: Sequence[Value]) -> Value:
     for variable, size in zip(variables, sizes):
         part = moves.slice_(given, (0, begin), (None, begin + size), (1, 1))
         flat = layout.reshape(variable, (size,))
-        term = reductions.mean(reductions.reduce("sum", e.binary("mul", part, flat), [1]), [0])
-        total = term if total is None else e.binary("add", total, term)
+        term = reductions.mean(reductions.reduce("sum", part * flat, [1]), [0])
+        total = term if total is None else total + term
         begin += size
     assert total is not None
     return total

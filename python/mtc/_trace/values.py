@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +42,18 @@ DTYPES: dict[str, Any] = {"f32": np.float32, "i32": np.int32, "i1": np.bool_}
 VIEWS = ("reshape", "broadcast", "transpose")  # the same elements in another shape
 
 
+def _of_two(op: str) -> Callable[[Value, Operand], Value]:
+    return lambda a, b: a.graph.binary(op, a, b)
+
+
+def _of_two_turned(op: str) -> Callable[[Value, Operand], Value]:
+    return lambda b, a: b.graph.binary(op, a, b)
+
+
 @dataclasses.dataclass(eq=False)
 class Value:
-    """An operation and its result.
+    """An operation and its result. The operators +, -, * and / are those of `elementwise.binary`, and of i1 &, | and ~
+    are `logical_and`, `logical_or` and `logical_not`.
 
     Attributes:
         op: the name of the operation.
@@ -106,8 +115,29 @@ class Value:
             value = value.operands[0]
         return value
 
+    __array_ufunc__ = None  # NumPy's operands leave the operators to this class
+    __add__, __radd__ = _of_two("add"), _of_two_turned("add")
+    __sub__, __rsub__ = _of_two("sub"), _of_two_turned("sub")
+    __mul__, __rmul__ = _of_two("mul"), _of_two_turned("mul")
+    __truediv__, __rtruediv__ = _of_two("div"), _of_two_turned("div")
+
+    def __neg__(self) -> Value:
+        return self.graph.unary("neg", self)
+
+    def __and__(self, other: Value) -> Value:
+        return self.graph.logical_and(self, other)
+
+    def __or__(self, other: Value) -> Value:
+        return self.graph.logical_or(self, other)
+
+    def __invert__(self) -> Value:
+        return self.graph.logical_not(self)
+
     def __repr__(self) -> str:
         return f"<{self.dtype}{list(self.shape)} of {self.op}>"
+
+
+Operand = Union[Value, float, int, bool]
 
 
 def has_batch(shape: Sequence[Size]) -> bool:

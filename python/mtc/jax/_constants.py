@@ -106,7 +106,7 @@ def scatter(equation: Any, operand: Value, indices: Any, updates: Value, way: st
     new = layout.reshape(new, (*new.shape[:len(found.outer)], elements.size))
     if equation.params["mode"] == PROMISED and way == "add" and new.learned and (elements == NONE).any():
         inside = new.graph.constant(elements != NONE)  # JAX drops the others, and gives them the nearest one's gradient
-        new = e.select(inside, new, e.binary("sub", new, new.graph.stop_gradient(new)))
+        new = e.select(inside, new, new - new.graph.stop_gradient(new))
         elements = _numbers(operand.shape, indices, numbers, sizes, CLIP).elements.reshape(-1)
     made = _updated(lines, new, elements, way)
     shape = operand.shape

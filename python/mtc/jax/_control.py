@@ -113,7 +113,7 @@ def _following(r: Reader, result: Any, tangent: Any) -> Any:
         return r.graph.stop_gradient(value)
     # It is no number where the rule has an infinite gradient, or one of an infinity: the result is one all the same.
     number = e.compare("eq", tangent, tangent)
-    return e.select(number, e.binary("add", value, tangent), value)
+    return e.select(number, value + tangent, value)
 
 
 def _is_relu(jaxpr: Any) -> bool:
@@ -368,7 +368,7 @@ def less_one(r: Reader, inputs: Sequence[Any]) -> Union[Value, None]:
 @rule("sub")
 def _sub(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     number = less_one(r, inputs)
-    return number if number is not None else e.binary("sub", r.value(inputs[0]), r.value(inputs[1]))
+    return number if number is not None else r.value(inputs[0]) - r.value(inputs[1])
 
 
 @rule("random_seed")

@@ -10,17 +10,14 @@ from __future__ import annotations
 from typing import Any, Callable, Sequence
 
 from mtc._trace import Batch, Refused, Value, layout, moves
-from mtc._trace import elementwise as e
 from mtc.jax._reader import ACROSS, Reader, rule
 from mtc.jax._rules import extremum
 from mtc.jax._singular import log_add_exp
 
 Combine = Callable[[Value, Value], Value]
 COMBINE: dict[str, Combine] = {
-    "cumprod": lambda a, b: e.binary("mul", a, b),
-    "cummax": lambda a, b: extremum("maximum", a, b),
-    "cummin": lambda a, b: extremum("minimum", a, b),
-    "cumlogsumexp": lambda a, b: log_add_exp(a, b),
+    "cumprod": lambda a, b: a * b, "cummax": lambda a, b: extremum("maximum", a, b),
+    "cummin": lambda a, b: extremum("minimum", a, b), "cumlogsumexp": log_add_exp,
 }
 
 

@@ -8,35 +8,20 @@ from typing import Any, Callable, Sequence
 import jax
 import numpy as np
 
-from mtc._trace import Refused, Value, functions, gradients, integers, linear
+from mtc._trace import Refused, Value, gradients, integers, linear
 from mtc._trace import elementwise as e
 from mtc.jax._reader import Reader, rule
-
-
-@rule("erfc")
-def _erfc(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.binary("sub", 1.0, e.unary("erf", r.value(inputs[0])))
-
-
-@rule("ceil")
-def _ceil(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.ceil(r.value(inputs[0]))
 
 
 @rule("round")
 def _round(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     even = equation.params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN
-    return (e.round_half_even if even else e.round_half_away)(r.value(inputs[0]))
+    return e.unary("round_nearest_even" if even else "round_nearest_afz", r.value(inputs[0]))
 
 
 @rule("exp2")
 def _exp2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.unary("exp", e.binary("mul", r.value(inputs[0]), float(np.log(2))))
-
-
-@rule("tan")
-def _tan(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return functions.tan(r.value(inputs[0]))
+    return e.unary("exp", r.value(inputs[0]) * float(np.log(2)))
 
 
 @rule("integer_pow")
@@ -49,7 +34,7 @@ def _whole_power(x: Value, exponent: int) -> Value:
     made = e.integer_power(x, exponent)
     if exponent >= -1 or not x.learned:
         return made
-    return gradients.following(made, e.integer_power(e.binary("div", e.as_value(x, 1.0), x), -exponent))
+    return gradients.following(made, e.integer_power(1.0 / x, -exponent))
 
 
 @rule("pow")
@@ -62,7 +47,7 @@ def _pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         if whole:
             return made
         number = e.select(e.compare("eq", a, a), a, 1.0)  # of a NaN too it is 1
-        return gradients.with_singular_slope(made, number, e.binary("div", e.as_value(a, 0.0), number))
+        return gradients.with_singular_slope(made, number, 0.0 / number)
     if b.scalar == 0.5:
         return e.unary("sqrt", e.select(e.compare("eq", a, -np.inf), np.inf, a))  # as XLA has it
     if not b.learned or (a.constant is not None and (a.constant != 0).all()):
@@ -70,7 +55,7 @@ def _pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     # Of the base 0 JAX' gradient to the exponent is 0 times the power; that of the formula has log(0).
     zero, one = e.compare("eq", a, 0.0), e.as_value(a, 1.0)
     at_zero = e.binary("pow", e.select(zero, a, one), b.graph.stop_gradient(b))
-    at_zero = gradients.with_singular_slope(at_zero, b, e.binary("mul", at_zero, 0.0))
+    at_zero = gradients.with_singular_slope(at_zero, b, at_zero * 0.0)
     return e.select(zero, at_zero, e.binary("pow", e.select(zero, one, a), b))
 
 
@@ -79,52 +64,40 @@ def _rem(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     a, b = r.value(inputs[0]), r.value(inputs[1])
     if a.dtype == "i32":
         return integers.divide(a, b)[1]
-    made = e.remainder(a, r.graph.stop_gradient(b))
-    return gradients.with_singular_slope(made, b, e.unary("neg", e.truncate(e.binary("div", a, b))))
+    made = e.binary("fmod", a, r.graph.stop_gradient(b))
+    return gradients.with_singular_slope(made, b, -e.unary("trunc", a / b))
 
 
-def _one_less_square(x: Value) -> Value:
-    return e.binary("sub", 1.0, e.unary("square", x))
-
-
-# Functions whose gradients JAX defines: what they are, and their slopes, of an argument and the result.
-_Slope = Callable[[Value, Value], Value]
-_DEFINED: dict[str, tuple[Callable[[Value], Value], _Slope]] = {
-    "sinh": (functions.sinh, lambda x, y: functions.cosh(x)),
-    "cosh": (functions.cosh, lambda x, y: functions.sinh(x)),
-    "asin": (functions.asin, lambda x, y: e.unary("rsqrt", _one_less_square(x))),
-    "acos": (functions.acos, lambda x, y: e.unary("neg", e.unary("rsqrt", _one_less_square(x)))),
-    "atan": (functions.atan, lambda x, y: e.binary("div", 1.0, e.binary("add", e.unary("square", x), 1.0))),
-    "asinh": (functions.asinh, lambda x, y: e.unary("rsqrt", e.binary("add", e.unary("square", x), 1.0))),
-    "acosh": (functions.acosh, lambda x, y: e.unary("rsqrt", e.binary("sub", e.unary("square", x), 1.0))),
-    "atanh": (functions.atanh, lambda x, y: e.binary("mul", e.binary("div", 1.0, e.binary("add", x, 1.0)), e.binary(
-        "div", 1.0, e.binary("sub", 1.0, x)))),
-    "lgamma": (functions.lgamma, lambda x, y: functions.digamma(x)),
-    "cbrt": (functions.cbrt, lambda x, y: e.binary("div", 1 / 3, e.unary("square", y))),
+# The slopes of functions whose gradients JAX defines, of an argument and the result.
+_SLOPES: dict[str, Callable[[Value, Value], Value]] = {
+    "sinh": lambda x, y: e.unary("cosh", x),
+    "cosh": lambda x, y: e.unary("sinh", x),
+    "asin": lambda x, y: e.unary("rsqrt", 1.0 - x * x),
+    "acos": lambda x, y: -e.unary("rsqrt", 1.0 - x * x),
+    "atan": lambda x, y: 1.0 / (x * x + 1.0),
+    "asinh": lambda x, y: e.unary("rsqrt", x * x + 1.0),
+    "acosh": lambda x, y: e.unary("rsqrt", x * x - 1.0),
+    "atanh": lambda x, y: 1.0 / (x + 1.0) * (1.0 / (1.0 - x)),
+    "lgamma": lambda x, y: e.unary("digamma", x),
+    "cbrt": lambda x, y: 1 / 3 / (y * y),
 }
 
 
-@rule(*_DEFINED)
+@rule(*_SLOPES)
 def _defined(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    function, slope = _DEFINED[equation.primitive.name]
-    operand = r.value(inputs[0])
+    name, operand = equation.primitive.name, r.value(inputs[0])
     x = r.graph.stop_gradient(operand)
-    made = function(x)
-    return gradients.with_singular_slope(made, operand, slope(x, made))
-
-
-@rule("digamma")
-def _digamma(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return functions.digamma(r.value(inputs[0]))
+    made = e.unary(name, x)
+    return gradients.with_singular_slope(made, operand, _SLOPES[name](x, made))
 
 
 @rule("atan2")
 def _atan2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     operands = [r.value(i) for i in inputs]
     y, x = (r.graph.stop_gradient(v) for v in operands)
-    made, squares = functions.atan2(y, x), e.binary("add", e.unary("square", x), e.unary("square", y))
-    for operand, side in zip(operands, (x, e.unary("neg", y))):
-        made = gradients.with_singular_slope(made, operand, e.binary("div", side, squares))
+    made, squares = e.binary("atan2", y, x), e.unary("square", x) + e.unary("square", y)
+    for operand, side in zip(operands, (x, -y)):
+        made = gradients.with_singular_slope(made, operand, side / squares)
     return made
 
 
@@ -175,7 +148,6 @@ def _linear_solve(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
 
     found = [r.graph.stop_gradient(v) for v in solved(right)]
     for _ in range(2):
-        left = [e.binary("sub", b, r.value(v)) for b, v in
-                zip(right, r.read(functions_of.matvec, [*product_of, *found]))]
-        found = [e.binary("add", x, v) for x, v in zip(found, solved(left))]
+        left = [b - r.value(v) for b, v in zip(right, r.read(functions_of.matvec, [*product_of, *found]))]
+        found = [x + v for x, v in zip(found, solved(left))]
     return found

@@ -109,7 +109,7 @@ def _number(columns: Sequence[Any], sizes: Sequence[int], mode: Any) -> Places:
     found = [places(layout.squeeze(c, (c.rank - 1,)), n, mode, checked=False) for c, n in zip(columns, sizes)]
     number = found[0].ids
     for place, size in zip(found[1:], sizes[1:]):
-        number = e.binary("add", e.binary("mul", number, size), place.ids)
+        number = number * size + place.ids
     return joined(number, found)
 
 
@@ -262,9 +262,9 @@ def _update(value: Value, part: Value, starts: Sequence[int], way: str) -> Value
         mask = mask & inside.reshape([-1 if j == i else 1 for j in range(len(starts))])
     padded = moves.pad(part, 0.0, low, high)
     if way == "add":
-        return e.binary("add", value, padded)
+        return value + padded
     if way == "mul":
-        padded = e.binary("mul", value, padded)
+        padded = value * padded
     if mask.all():
         return padded
     return e.select(value.graph.constant(mask), padded, value)

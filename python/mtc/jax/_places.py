@@ -48,7 +48,7 @@ def places(ids: Value, size: int, mode: Any, checked: bool) -> Places:
     limited = e.binary("minimum", e.binary("maximum", ids, 0), size - 1)
     if mode == CLIP:
         return Places(limited)
-    valid = e.logical_and(e.compare("ge", ids, 0), e.compare("lt", ids, size))
+    valid = e.compare("ge", ids, 0) & e.compare("lt", ids, size)
     return Places(limited, valid, mode != FILL)
 
 
@@ -117,5 +117,5 @@ def joined(ids: Value, found: Sequence[Places]) -> Places:
     valid = None
     for place in found:
         if place.valid is not None:
-            valid = place.valid if valid is None else e.logical_and(valid, place.valid)
+            valid = place.valid if valid is None else valid & place.valid
     return Places(ids, valid, any(place.clamped for place in found))

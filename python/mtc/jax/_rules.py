@@ -8,15 +8,15 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, functions, integers, layout, moves, products, reductions, spatial
+from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc.jax import _kinks
 from mtc.jax._reader import ACROSS, Reader, rounded, rule
 
-UNARY = {"exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt",
-         "tanh": "tanh", "logistic": "sigmoid", "sin": "sin", "cos": "cos", "floor": "floor",
-         "sign": "sign", "neg": "neg", "square": "square", "erf": "erf", "erf_inv": "erf_inv"}
+UNARY = {"logistic": "sigmoid"} | {name: name for name in (
+    "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "sin", "cos", "tan", "floor", "ceil", "sign", "neg",
+    "square", "erf", "erfc", "erf_inv", "digamma")}
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -26,7 +26,7 @@ def _abs(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     made = e.unary("abs", x)
     if not x.learned or x.dtype != "f32" or _kinks.whose() != "jax":
         return made
-    exact = e.select(e.compare("ge", x, 0.0), x, e.unary("neg", x))  # JAX's gradient is 1 at 0, that of mt.abs 0
+    exact = e.select(e.compare("ge", x, 0.0), x, -x)  # JAX's gradient is 1 at 0, that of mt.abs 0
     exact.info = ("abs", made)
     return exact
 
@@ -38,7 +38,7 @@ def _unary(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("add", "add_any")
 def _add(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.binary("add", r.value(inputs[0]), r.value(inputs[1]))
+    return r.value(inputs[0]) + r.value(inputs[1])
 
 
 @rule("mul")
@@ -52,7 +52,7 @@ def _mul(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         numbers = x.array is not None and bool(np.isfinite(x.array).all())
         if not numbers and mask in r.masks and mask.shape == r.out_shape(equation):
             return e.select(mask.operands[0], x, 0.0)
-    return e.binary("mul", a, b)
+    return a * b
 
 
 @rule("max", "min")
@@ -63,7 +63,7 @@ def _extreme(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 def extremum(op: str, a: Value, b: Value) -> Value:
     """The larger or, with `minimum`, the smaller one."""
     if a.dtype == "i1":
-        return e.logical_or(a, b) if op == "maximum" else e.logical_and(a, b)
+        return a | b if op == "maximum" else a & b
     made = e.binary(op, a, b)
     if made.dtype != "f32":
         return made
@@ -72,7 +72,7 @@ def extremum(op: str, a: Value, b: Value) -> Value:
     if not learned or infinite or _kinks.whose() == "tensorflow":
         return made
     # JAX gives each of two equal numbers half of the gradient, and of a NaN none.
-    half = e.binary("mul", e.binary("add", a, b), 0.5)
+    half = (a + b) * 0.5
     tied = e.select(e.compare("eq", a, b), half, made)
     tied = e.select(e.compare("eq", made, made), tied, made.graph.stop_gradient(made))
     tied.info = ("tied", made)
@@ -87,7 +87,7 @@ def _is_finite(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 @rule("div")
 def _div(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     a, b = r.value(inputs[0]), r.value(inputs[1])
-    return integers.divide(a, b)[0] if a.dtype == "i32" else e.binary("div", a, b)
+    return integers.divide(a, b)[0] if a.dtype == "i32" else a / b
 
 
 @rule("eq", "ne", "lt", "le", "gt", "ge")
@@ -102,7 +102,7 @@ def logic(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         raise Refused("bits of integers")
     name = equation.primitive.name
     if name == "not":
-        return e.logical_not(values[0])
+        return ~values[0]
     if name == "xor":
         return e.compare("ne", *values)
     return e.logical_and(*values) if name == "and" else e.logical_or(*values)
@@ -126,9 +126,9 @@ def _clamp(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     made = e.binary("minimum", e.binary("maximum", x, low), high)
     if made.dtype != "f32" or not made.learned:
         return made
-    inside = e.logical_and(e.compare("gt", x, low), e.compare("lt", x, high))
+    inside = e.compare("gt", x, low) & e.compare("lt", x, high)
     made = e.select(inside, x, r.graph.stop_gradient(made))
-    beyond_low = e.logical_and(e.compare("gt", low, x), e.compare("lt", low, high))
+    beyond_low = e.compare("gt", low, x) & e.compare("lt", low, high)
     for bound, beyond in ((low, beyond_low), (high, e.compare("lt", high, x))):
         if bound.learned:
             made = e.select(beyond, bound, made)
@@ -260,7 +260,7 @@ def _reduce(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, axes = r.value(inputs[0]), equation.params["axes"]
     parts = r.parts.get(id(value))
     if parts is not None and equation.primitive.name == "reduce_sum" and len(axes) == value.rank:
-        return functools.reduce(lambda a, b: e.binary("add", a, b), parts)
+        return functools.reduce(lambda a, b: a + b, parts)
     return reductions.reduce(equation.primitive.name[7:], value, axes) if axes else value
 
 
@@ -274,8 +274,8 @@ def _product(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     if parts is None or len(axes) != value.rank:
         if value.dtype == "i1" or not all(isinstance(n, int) for n in sizes):
             raise Refused(f"a product over the batch: {ACROSS}" if value.dtype != "i1" else "a product of booleans")
-        return functions.product(value, axes)
-    return functools.reduce(lambda a, b: e.binary("mul", a, b), parts)
+        return reductions.product(value, axes)
+    return functools.reduce(lambda a, b: a * b, parts)
 
 
 @rule("reduce_and", "reduce_or")
@@ -290,7 +290,7 @@ def _argmax(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     if value.dtype == "i1" or integers.exact_in_f32(value):
         value = e.cast(value, "f32")
     if equation.primitive.name == "argmin":  # the order of all integers: ~x, as there is no -x of the least one
-        value = e.unary("neg", value) if value.dtype == "f32" else e.binary("sub", -1, value)
+        value = -value if value.dtype == "f32" else -1 - value
     return reductions.argmax(value, equation.params["axes"][0])
 
 
@@ -373,9 +373,8 @@ def _windows_of(kind: str, value: Value, window: Sequence[Any], p: Any) -> Value
         none = [0] * value.rank
         value = moves.pad(value, 0.0 if kind == "sum" else spatial.LOWEST, none, none, spaces)
     if kind == "min":
-        made = spatial.window_reduce("max", e.unary("neg", value), window, p["window_strides"], p["padding"],
-                                     p["window_dilation"])
-        return e.unary("neg", made)
+        made = spatial.window_reduce("max", -value, window, p["window_strides"], p["padding"], p["window_dilation"])
+        return -made
     # A sum of what zeros are put between is the gradient of an average, which has none in its turn.
     return spatial.window_reduce(kind, value, window, p["window_strides"], p["padding"], p["window_dilation"],
                                  by_slices=any(spaces) and value.learned)

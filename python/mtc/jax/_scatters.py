@@ -43,7 +43,7 @@ def add(value: Value, indices: Value, updates: Value, numbers: Any, mode: Any,
 
 
 def _sum(value: Value, added: Value) -> Value:
-    return e.cast(added, value.dtype) if value.scalar == 0 else e.binary("add", value, e.cast(added, value.dtype))
+    return e.cast(added, value.dtype) if value.scalar == 0 else value + e.cast(added, value.dtype)
 
 
 def _to_elements(value: Value, ids: Value, updates: Value, axis: int, batching: Sequence[int], theirs: Sequence[int],
@@ -64,7 +64,7 @@ def _to_elements(value: Value, ids: Value, updates: Value, axis: int, batching: 
     updates = layout.reshape(updates, (*lead, count))
     kept = list(range(len(lead)))
     if count == 1:
-        made = e.binary("mul", layout.squeeze(hot, (len(lead),)), updates)
+        made = layout.squeeze(hot, (len(lead),)) * updates
     else:
         made = products.dot_general(hot, updates, ((len(lead),), (len(lead),)), (kept, kept))
     order = [*batching, axis]

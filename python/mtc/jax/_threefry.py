@@ -93,7 +93,7 @@ def _counts(r: Reader, shape: Shape) -> Value:
         inner = elements(shape[i + 1:])
         if inner > 2**31 - 1:
             raise Refused(f"random numbers of the shape {list(shape)}, of more than 2^31 for a sample")
-        total = e.binary("add", total, e.binary("mul", moves.iota(r.graph, shape, i, "i32"), inner))
+        total = total + moves.iota(r.graph, shape, i, "i32") * inner
     return total
 
 
@@ -115,15 +115,15 @@ def remainder(r: Reader, keys: Words, shape: Shape, span: int) -> Value:
         raise Refused(f"whole random numbers of {span} values, where MTC has up to {MOST_WHOLE}: round "
                       "jax.random.uniform down")
     counts = _counts(r, shape)
-    high = e.unary("floor", e.binary("mul", _made("uniform", keys, counts), 65536.0))
-    low = e.cast(e.binary("sub", _made("both", keys, counts), e.binary("mul", e.cast(high, "i32"), 65536)), "f32")
+    high = e.unary("floor", _made("uniform", keys, counts) * 65536.0)
+    low = e.cast(_made("both", keys, counts) - e.cast(high, "i32") * 65536, "f32")
     found: Value = r.graph.constant(np.float32(0))
     for half in (high, low):
-        first = e.unary("floor", e.binary("mul", half, 2.0**-8))
-        for digit in (first, e.binary("sub", half, e.binary("mul", first, 256.0))):
-            number = e.binary("add", e.binary("mul", found, 256.0), digit)
-            times = e.unary("floor", e.binary("div", number, float(span)))
-            found = e.binary("sub", number, e.binary("mul", times, float(span)))
+        first = e.unary("floor", half * 2.0**-8)
+        for digit in (first, half - first * 256.0):
+            number = found * 256.0 + digit
+            times = e.unary("floor", number / float(span))
+            found = number - times * float(span)
     whole = e.cast(found, "i32")
     whole.bounds = 0, span - 1
     return whole

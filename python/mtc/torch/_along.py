@@ -75,7 +75,7 @@ def extremes(c: Converter, value: Any, dim: Any = None, keepdim: bool = False) -
 @op("argmax", "argmin")
 def argmax(c: Converter, value: Any, dim: Any = None, keepdim: bool = False) -> Value:
     x = c.value(value)
-    x = x if c.name() == "argmax" else e.unary("neg", x)
+    x = x if c.name() == "argmax" else -x
     if dim is None:
         if any(isinstance(n, Batch) for n in x.shape):
             raise Refused(f"{c.name()} over all samples")
@@ -124,9 +124,9 @@ def of_rank(c: Converter, value: Any, first: Any = None, second: Any = None, kee
         return _kept(c, found)
     fixed = c.graph.stop_gradient(line)
     hot = e.cast(e.compare("eq", fixed, c.graph.stop_gradient(found)), "f32")
-    share = e.binary("div", hot, reductions.reduce("sum", hot, [0]))
-    slope = reductions.reduce("sum", e.binary("mul", e.binary("sub", line, fixed), share), [0])
-    return e.binary("add", _kept(c, c.graph.stop_gradient(found)), slope)
+    share = hot / reductions.reduce("sum", hot, [0])
+    slope = reductions.reduce("sum", (line - fixed) * share, [0])
+    return _kept(c, c.graph.stop_gradient(found)) + slope
 
 
 def _count(x: Value) -> int:
@@ -150,14 +150,14 @@ def variance(c: Converter, value: Any, dims: Any = None, correction: Any = 1, ke
     axes = _axes(x, _dims(dims))
     correction = 1 if correction is None else float(correction)
     middle = reductions.mean(x, axes)
-    spread = e.unary("square", e.binary("sub", x, _expanded(middle, axes, x)))
+    spread = e.unary("square", x - _expanded(middle, axes, x))
     sizes = [x.shape[i] for i in axes]
     batches = [n for n in sizes if isinstance(n, Batch)]
     static = product([n for n in sizes if not isinstance(n, Batch)])
     total = reductions.reduce("sum", spread, axes)
     count = x.graph.count(batches[0] * static) if batches else x.graph.constant(np.float32(static))
-    free = e.binary("maximum", e.binary("sub", count, correction), 0.0) if correction else count
-    made = e.binary("div", total, free)
+    free = e.binary("maximum", count - correction, 0.0) if correction else count
+    made = total / free
     made = gradients.root(made) if c.name().startswith("std") else made
     shaped = [layout.reshape(v, c.shape()) for v in (made, middle)]
     return shaped if c.name().endswith("mean") else shaped[0]
@@ -191,8 +191,8 @@ def logsumexp(c: Converter, value: Any, dims: Any, keepdim: bool = False) -> Val
     most = reductions.reduce("max", x, axes)
     finite = e.compare("lt", e.unary("abs", c.graph.stop_gradient(most)), np.inf)
     most = e.select(finite, most, e.as_value(most, 0.0))
-    total = reductions.reduce("sum", e.unary("exp", e.binary("sub", x, _expanded(most, axes, x))), axes)
-    return _kept(c, e.binary("add", e.unary("log", total), most))
+    total = reductions.reduce("sum", e.unary("exp", x - _expanded(most, axes, x)), axes)
+    return _kept(c, e.unary("log", total) + most)
 
 
 @op("cumsum")
@@ -223,8 +223,8 @@ def logcumsumexp(c: Converter, value: Any, dim: int) -> Value:
         most = c.graph.stop_gradient(e.binary("maximum", x, before))
         none = e.compare("eq", most, -np.inf)
         most = e.select(e.compare("lt", e.unary("abs", most), np.inf), most, e.as_value(most, 0.0))
-        total = e.binary("add", *(e.unary("exp", e.binary("sub", v, most)) for v in (x, before)))
-        made = e.binary("add", e.unary("log", e.select(none, e.as_value(total, 1.0), total)), most)
+        total = e.binary("add", *(e.unary("exp", v - most) for v in (x, before)))
+        made = e.unary("log", e.select(none, e.as_value(total, 1.0), total)) + most
         x = e.select(none, x, made)
         step *= 2
     return _kept(c, x)
@@ -232,21 +232,12 @@ def logcumsumexp(c: Converter, value: Any, dim: int) -> Value:
 
 @op("prod")
 def prod(c: Converter, value: Any, dim: Any = None, *_: Any) -> Value:
-    """Products of halves, so that the gradient to an element is the product of the others, also at 0."""
     x = as_result(c, value)
     if not isinstance(dim, int) or isinstance(dim, bool):
         if any(isinstance(n, Batch) for n in x.shape):
             raise Refused("a product over the samples")
         x, dim = layout.reshape(x, (product(x.shape),)), 0
-    x = _line(x)
-    axis = dim % len(x.shape)
-    if isinstance(x.shape[axis], Batch):
-        raise Refused("a product over the samples")
-    while (size := int(x.shape[axis])) > 1:
-        half = size // 2
-        made = e.binary("mul", part(x, axis, 0, half), part(x, axis, half, 2 * half))
-        x = moves.concat([made, part(x, axis, size - 1, size)], axis) if size % 2 else made
-    return _kept(c, x)
+    return _kept(c, reductions.product(_line(x), [dim]))
 
 
 @op("norm", "linalg_vector_norm")
@@ -279,7 +270,7 @@ def norm(c: Converter, value: Any, order: Any = 2, dims: Any = None, *_: Any) ->
 
 @op("dist")
 def dist(c: Converter, a: Any, b: Any, order: Any = 2) -> Value:
-    made: Value = norm(c, e.binary("sub", as_result(c, a), as_result(c, b)), order)
+    made: Value = norm(c, as_result(c, a) - as_result(c, b), order)
     return made
 
 

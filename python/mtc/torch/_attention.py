@@ -48,9 +48,9 @@ def _attention(c: Converter, operands: tuple[Value, ...], given: Optional[Value]
             return _whole(c, (q, k, v), key_heads, found, rate, scale)
     k, v = (_repeated(x, q) for x in (k, v))
     scores = products.matmul(q, layout.transpose(k, [*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2]))
-    scores = e.binary("mul", scores, 1 / math.sqrt(int(q.shape[-1])) if scale is None else scale)  # type: ignore
+    scores = scores * (1 / math.sqrt(int(q.shape[-1])) if scale is None else scale)  # type: ignore[arg-type]
     if causal:
-        rows, columns = (int(n) for n in scores.shape[-2:])  # type: ignore[arg-type]
+        rows, columns = (int(n) for n in scores.shape[-2:])
         given = c.graph.constant(np.tri(rows, columns, dtype=bool))
     empty = None if given is None else _empty_rows(given)
     if given is not None and given.dtype == "i1":
@@ -58,7 +58,7 @@ def _attention(c: Converter, operands: tuple[Value, ...], given: Optional[Value]
     elif given is not None:
         if empty is not None:
             given = e.select(empty, e.as_value(given, 0.0), given)
-        scores = e.binary("add", scores, given)
+        scores = scores + given
     shares = reductions.softmax(scores)
     if empty is not None:
         shares = e.select(empty, e.as_value(shares, 0.0), shares)
@@ -72,7 +72,7 @@ def _empty_rows(mask: Value) -> Optional[Value]:
         if not may_be(mask, -np.inf):
             return None
         mask = e.compare("gt", mask, -np.inf)
-    empty = layout.expand_dims(e.logical_not(reductions.reduce_logic(False, mask, (last,))), (last,))
+    empty = layout.expand_dims(~reductions.reduce_logic(False, mask, (last,)), (last,))
     return None if empty.constant is not None and not empty.constant.any() else empty
 
 

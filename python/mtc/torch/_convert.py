@@ -172,8 +172,8 @@ class Converter:
         """
         for name in self.graph.without_gradient([loss]):
             value = self.graph.variables[name]
-            total = reductions.reduce("sum", e.binary("mul", value, 0.0), range(len(value.shape)))
-            loss = e.binary("add", loss, total)
+            total = reductions.reduce("sum", value * 0.0, range(len(value.shape)))
+            loss = loss + total
         return loss
 
     def _refuse_changed(self) -> None:

@@ -16,7 +16,8 @@ UNARY = {
     "cos": "cos", "floor": "floor", "erf": "erf", "erfinv": "erf_inv", "special_erfinv": "erf_inv", "silu": "silu",
     "log_sigmoid": "log_sigmoid", "hardsigmoid": "hard_sigmoid", "hardswish": "hard_silu", "mish": "mish",
     "selu": "selu", "relu6": "relu6", "square": "square", "special_expm1": "expm1", "special_erf": "erf",
-    "softsign": "softsign"}
+    "softsign": "softsign", "tan": "tan", "atanh": "atanh", "arctanh": "atanh", "digamma": "digamma",
+    "special_digamma": "digamma", "ceil": "ceil", "trunc": "trunc", "fix": "trunc"}
 MOST_FACTORS = 64  # of a power that is made of products
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
@@ -38,23 +39,23 @@ def as_result(c: Converter, value: Any) -> Value:
     return e.cast(made, c.dtype())
 
 
-@op("ceil", "trunc", "fix", "frac", "round")
+@op("frac", "round")
 def whole(c: Converter, value: Any, decimals: int = 0) -> Value:
     x = as_result(c, value)
     if decimals:
         ten = float(10 ** abs(decimals))
         to, back = ("mul", "div") if decimals > 0 else ("div", "mul")
-        return e.binary(back, e.round_half_even(e.binary(to, x, ten)), ten)
+        return e.binary(back, e.unary("round_nearest_even", e.binary(to, x, ten)), ten)
     if c.name() == "frac":
-        return e.binary("sub", x, e.truncate(x))
-    return {"ceil": e.ceil, "round": e.round_half_even}.get(c.name(), e.truncate)(x)
+        return x - e.unary("trunc", x)
+    return e.unary("round_nearest_even", x)
 
 
 @op("mul", "multiply")
 def multiply(c: Converter, a: Any, b: Any, *_: Any) -> Value:
     if c.dtype() == "i1":
-        return e.logical_and(c.value(a), c.value(b))
-    return e.binary("mul", as_result(c, a), as_result(c, b))
+        return c.value(a) & c.value(b)
+    return as_result(c, a) * as_result(c, b)
 
 
 @op("maximum", "minimum", "fmax", "fmin")
@@ -69,33 +70,33 @@ def extremum(c: Converter, a: Any, b: Any) -> Value:
 
 @op("add", "sub", "subtract")
 def add(c: Converter, a: Any, b: Any, alpha: Any = 1) -> Value:
-    right = as_result(c, b) if alpha == 1 else e.binary("mul", as_result(c, b), alpha)
+    right = as_result(c, b) if alpha == 1 else as_result(c, b) * alpha
     return e.binary("add" if c.name() == "add" else "sub", as_result(c, a), right)
 
 
 @op("rsub")
 def rsub(c: Converter, a: Any, b: Any, alpha: Any = 1) -> Value:
-    left = as_result(c, a) if alpha == 1 else e.binary("mul", as_result(c, a), alpha)
-    return e.binary("sub", as_result(c, b), left)
+    left = as_result(c, a) if alpha == 1 else as_result(c, a) * alpha
+    return as_result(c, b) - left
 
 
 @op("addcmul", "addcdiv")
 def add_product(c: Converter, start: Any, a: Any, b: Any, factor: Any = 1) -> Value:
     made = e.binary("mul" if c.name() == "addcmul" else "div", as_result(c, a), as_result(c, b))
-    return e.binary("add", as_result(c, start), made if factor == 1 else e.binary("mul", made, factor))
+    return as_result(c, start) + (made if factor == 1 else made * factor)
 
 
 @op("lerp")
 def lerp(c: Converter, a: Any, b: Any, share: Any) -> Value:
     start, end = as_result(c, a), as_result(c, b)
-    return e.binary("add", start, e.binary("mul", e.binary("sub", end, start), as_result(c, share)))
+    return start + (end - start) * as_result(c, share)
 
 
 @op("div", "divide", "true_divide")
 def div(c: Converter, a: Any, b: Any, rounding: Optional[str] = None) -> Value:
     if rounding is not None:
         return rounded_quotient(c, a, b, rounding)
-    return e.binary("div", as_result(c, a), as_result(c, b))
+    return as_result(c, a) / as_result(c, b)
 
 
 @op("floor_divide")
@@ -113,15 +114,15 @@ def rounded_quotient(c: Converter, a: Any, b: Any, rounding: str) -> Value:
         quotient, rest = integers.divide(left, right)
         if rounding == "trunc":
             return quotient
-        return e.binary("sub", quotient, e.cast(of_divisor(rest, right)[1], "i32"))
+        return quotient - e.cast(of_divisor(rest, right)[1], "i32")
     left, right = c.graph.stop_gradient(left), c.graph.stop_gradient(right)
-    made = e.binary("div", left, right)
+    made = left / right
     if rounding == "trunc":
-        return e.truncate(made)
+        return e.unary("trunc", made)
     if right.scalar is not None and right.scalar and math.frexp(right.scalar)[0] in (0.5, -0.5):
         return e.unary("floor", made)  # a power of 2, by which a quotient is exact
-    rest, _ = of_divisor(e.remainder(left, right), right)
-    exact = e.round_half_even(e.binary("div", e.binary("sub", left, rest), right))
+    rest, _ = of_divisor(e.binary("fmod", left, right), right)
+    exact = e.unary("round_nearest_even", (left - rest) / right)
     special = e.compare("eq", right, 0.0)
     return e.select(special, made, exact)
 
@@ -137,8 +138,8 @@ def of_divisor(rest: Value, divisor: Value) -> tuple[Value, Value]:
     """A remainder with the sign of the divisor, and where it had another one."""
     zero = e.as_value(rest, 0)
     other = e.compare("ne", e.compare("lt", rest, zero), e.compare("lt", divisor, zero))
-    other = e.logical_and(e.compare("ne", rest, zero), other)
-    return e.binary("add", rest, e.select(other, divisor, e.as_value(divisor, 0))), other
+    other = e.compare("ne", rest, zero) & other
+    return rest + e.select(other, divisor, e.as_value(divisor, 0)), other
 
 
 @op("pow")
@@ -150,7 +151,7 @@ def power(c: Converter, base: Any, exponent: Any) -> Value:
         if abs(exponent) == 0.5:
             return e.unary("sqrt" if exponent > 0 else "rsqrt", value)
     elif isinstance(base, (int, float)) and base > 0:
-        return e.unary("exp", e.binary("mul", as_result(c, exponent), math.log(base)))
+        return e.unary("exp", as_result(c, exponent) * math.log(base))
     return gradients.power(as_result(c, base), as_result(c, exponent))
 
 
@@ -159,8 +160,8 @@ def other_base(c: Converter, value: Any) -> Value:
     """Powers and logarithms of 2 and 10, by those of e."""
     x = as_result(c, value)
     if c.name().endswith("exp2"):
-        return e.unary("exp", e.binary("mul", x, math.log(2)))
-    return e.binary("mul", e.unary("log", x), 1 / math.log(int(c.name()[3:])))
+        return e.unary("exp", x * math.log(2))
+    return e.unary("log", x) * (1 / math.log(int(c.name()[3:])))
 
 
 @op("sinc", "special_sinc")
@@ -168,8 +169,8 @@ def sinc(c: Converter, value: Any) -> Value:
     """1 at 0, without a gradient there."""
     x = as_result(c, value)
     zero = e.compare("eq", x, 0.0)
-    angle = e.binary("mul", e.select(zero, e.as_value(x, 1.0), x), math.pi)
-    return e.select(zero, e.as_value(x, 1.0), e.binary("div", e.unary("sin", angle), angle))
+    angle = e.select(zero, e.as_value(x, 1.0), x) * math.pi
+    return e.select(zero, e.as_value(x, 1.0), e.unary("sin", angle) / angle)
 
 
 @op("xlogy", "special_xlogy", "special_xlog1py")
@@ -178,12 +179,12 @@ def product_with_log(c: Converter, factor: Any, value: Any) -> Value:
     x, y = as_result(c, factor), as_result(c, value)
     kind, lowest = ("log1p", -1.0) if c.name().endswith("1py") else ("log", 0.0)
     zero = e.compare("eq", x, 0.0)
-    none = e.logical_and(zero, e.compare("le", y, lowest))
-    made = e.binary("mul", x, e.unary(kind, e.select(none, e.as_value(y, 1.0), y)))
+    none = zero & e.compare("le", y, lowest)
+    made = x * e.unary(kind, e.select(none, e.as_value(y, 1.0), y))
     made = e.select(none, e.as_value(made, 0.0), made)
     if not y.learned:
         return made
-    pole = e.logical_and(zero, e.compare("eq", y, lowest))
+    pole = zero & e.compare("eq", y, lowest)
     return e.select(pole, gradients.zero_without_slope(pole, y, e.as_value(y, 1.0)), made)
 
 
@@ -193,9 +194,9 @@ def entropy(c: Converter, value: Any) -> Value:
     x = as_result(c, value)
     zero, below, one = e.compare("eq", x, 0.0), e.compare("lt", x, 0.0), e.as_value(x, 1.0)
     inside = e.select(e.compare("le", x, 0.0), one, x)
-    made = e.unary("neg", e.binary("mul", inside, e.unary("log", inside)))
+    made = -(inside * e.unary("log", inside))
     made = e.select(zero, e.unary("sqrt", e.select(zero, x, one)), made)
-    return e.select(below, e.binary("sub", gradients.zero_without_slope(below, x, one), math.inf), made)
+    return e.select(below, gradients.zero_without_slope(below, x, one) - math.inf, made)
 
 
 @op("isnan", "isinf")
@@ -206,7 +207,7 @@ def is_special(c: Converter, value: Any) -> Value:
 
 @op("reciprocal")
 def reciprocal(c: Converter, value: Any) -> Value:
-    return e.binary("div", 1.0, as_result(c, value))
+    return 1.0 / as_result(c, value)
 
 
 @op("gelu")
@@ -218,9 +219,9 @@ def gelu(c: Converter, value: Any, approximate: str = "none") -> Value:
 def softplus(c: Converter, value: Any, beta: float = 1, threshold: float = 20) -> Value:
     """Above the threshold it is x. From 20 on that is softplus(x) too, but for a rounding."""
     x = c.value(value)
-    scaled = x if beta == 1 else e.binary("mul", x, beta)
+    scaled = x if beta == 1 else x * beta
     made = e.unary("softplus", scaled)
-    made = made if beta == 1 else e.binary("div", made, beta)
+    made = made if beta == 1 else made / beta
     return made if threshold >= 20 else e.select(e.compare("gt", scaled, threshold), x, made)
 
 
@@ -248,7 +249,7 @@ def prelu(c: Converter, value: Any, slope: Any) -> Value:
     x, a = c.value(value), c.value(slope)
     if len(a.shape) == 1 and len(x.shape) > 2:
         a = layout.reshape(a, (a.shape[0], *[1] * (len(x.shape) - 2)))
-    return e.select(e.compare("gt", x, 0.0), x, e.binary("mul", x, a))
+    return e.select(e.compare("gt", x, 0.0), x, x * a)
 
 
 @op("hardtanh", "clamp", "clamp_min", "clamp_max", "clip")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value, functions, gradients, integers, layout, reductions
+from mtc._trace import Refused, Value, gradients, integers, layout, reductions
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
 from mtc.torch._elements import as_result, numbers, of_divisor, promoted, rounded_quotient
@@ -33,17 +33,17 @@ def sloped(value: Value, *slopes: tuple[Value, Value], singular: bool = False) -
         nothing, endless = e.as_value(operand, 0.0), e.compare("eq", e.unary("abs", operand), math.inf)
         lost = e.compare("ne", slope, slope)
         slope = e.binary("minimum", e.binary("maximum", slope, -LARGEST), LARGEST)
-        slope = e.select(e.logical_or(lost, endless) if singular else endless, nothing, slope)
+        slope = e.select(lost | endless if singular else endless, nothing, slope)
         value = gradients.with_slope(value, e.select(endless, nothing, operand), slope)
         if singular:
-            value = e.select(lost, e.binary("add", value, _without_slope(lost, endless, operand)), value)
+            value = e.select(lost, value + _without_slope(lost, endless, operand), value)
     return value
 
 
 def _without_slope(where: Value, endless: Value, operand: Value) -> Value:
     """0 without a derivative to the operand, which may be infinite."""
     one = e.as_value(operand, 1.0)
-    share = e.binary("div", 1.0, e.select(endless, operand, one))
+    share = 1.0 / e.select(endless, operand, one)
     zero = e.select(endless, share, e.select(endless, one, operand))
     return gradients.zero_without_slope(where, zero, one)
 
@@ -60,24 +60,24 @@ def _fixed(c: Converter, value: Any) -> tuple[Value, Value]:
 
 
 def _signed(x: Value, size: Value) -> Value:
-    return e.select(e.compare("lt", x, 0.0), e.unary("neg", size), size)
+    return e.select(e.compare("lt", x, 0.0), -size, size)
 
 
 @op("atan", "arctan")
 def atan(c: Converter, value: Any) -> Value:
     x, fixed = _fixed(c, value)
-    return sloped(functions.atan(fixed), (x, e.binary("div", 1.0, e.binary("add", e.unary("square", fixed), 1.0))))
+    return sloped(e.unary("atan", fixed), (x, 1.0 / (e.unary("square", fixed) + 1.0)))
 
 
 @op("asin", "arcsin", "acos", "arccos")
 def asin(c: Converter, value: Any) -> Value:
     """Infinite derivatives at -1 and 1, as in PyTorch."""
     x, fixed = _fixed(c, value)
-    leg = e.unary("sqrt", e.binary("mul", e.binary("add", fixed, 1.0), e.binary("sub", 1.0, fixed)))
+    leg = e.unary("sqrt", (fixed + 1.0) * (1.0 - fixed))
     sine = c.name().endswith("sin")
-    made = sloped((functions.asin if sine else functions.acos)(fixed), (x, e.binary("div", 1.0 if sine else -1.0, leg)))
+    made = sloped(e.unary("asin" if sine else "acos", fixed), (x, (1.0 if sine else -1.0) / leg))
     for sign in (1.0, -1.0) if x.learned else ():
-        pole = _pole(e.compare("eq", fixed, sign), e.binary("sub", 1.0, e.binary("mul", x, sign)))
+        pole = _pole(e.compare("eq", fixed, sign), 1.0 - x * sign)
         made = e.binary("sub" if sine == (sign > 0) else "add", made, pole)
     return made
 
@@ -86,29 +86,23 @@ def asin(c: Converter, value: Any) -> Value:
 def atan2(c: Converter, value: Any, other: Any) -> Value:
     """The angle of (x, y), without a derivative at (0, 0)."""
     (y, top), (x, right) = _fixed(c, value), _fixed(c, other)
-    size = e.binary("add", e.unary("square", top), e.unary("square", right))
-    turn = e.select(e.compare("eq", size, 0.0), e.as_value(size, 0.0), e.binary("div", 1.0, size))
-    angle = functions.atan2(top, right)
-    return sloped(angle, (y, e.binary("mul", right, turn)), (x, e.binary("mul", e.unary("neg", top), turn)),
-                  singular=True)
+    size = e.unary("square", top) + e.unary("square", right)
+    turn = e.select(e.compare("eq", size, 0.0), e.as_value(size, 0.0), 1.0 / size)
+    angle = e.binary("atan2", top, right)
+    return sloped(angle, (y, right * turn), (x, -top * turn), singular=True)
 
 
 @op("lgamma")
 def lgamma(c: Converter, value: Any) -> Value:
     x, fixed = _fixed(c, value)
-    return sloped(functions.lgamma(fixed), (x, functions.digamma(fixed)))
-
-
-@op("digamma", "special_digamma")
-def digamma(c: Converter, value: Any) -> Value:
-    return functions.digamma(as_result(c, value))
+    return sloped(e.unary("lgamma", fixed), (x, e.unary("digamma", fixed)))
 
 
 @op("polygamma")
 def polygamma(c: Converter, order: int, value: Any) -> Value:
     if order != 0:
         raise Refused(f"polygamma of order {order}; 0, which is digamma, is supported")
-    return functions.digamma(as_result(c, value))
+    return e.unary("digamma", as_result(c, value))
 
 
 @op("log_sigmoid_forward")
@@ -116,22 +110,17 @@ def log_sigmoid(c: Converter, value: Any) -> list[Any]:
     return [e.unary("log_sigmoid", as_result(c, value)), None]
 
 
-@op("tan")
-def tan(c: Converter, value: Any) -> Value:
-    return functions.tan(as_result(c, value))
-
-
 @op("sinh", "cosh")
 def sinh(c: Converter, value: Any) -> Value:
     x, fixed = _fixed(c, value)
     size = e.unary("abs", fixed)
     less = e.unary("expm1", size)
-    grown = e.binary("add", less, 1.0)
-    root = e.unary("exp", e.binary("mul", size, 0.5))  # which is a number where e^size is none
-    huge, large = e.compare("gt", size, 80.0), e.binary("mul", e.binary("mul", root, 0.5), root)
-    sine = e.select(huge, large, e.binary("mul", e.binary("add", less, e.binary("div", less, grown)), 0.5))
+    grown = less + 1.0
+    root = e.unary("exp", size * 0.5)  # which is a number where e^size is none
+    huge, large = e.compare("gt", size, 80.0), root * 0.5 * root
+    sine = e.select(huge, large, (less + less / grown) * 0.5)
     sine = _signed(fixed, e.select(e.compare("eq", less, math.inf), large, sine))
-    cosine = e.select(huge, large, e.binary("mul", e.binary("add", grown, e.binary("div", 1.0, grown)), 0.5))
+    cosine = e.select(huge, large, (grown + 1.0 / grown) * 0.5)
     return sloped(*((sine, (x, cosine)) if c.name() == "sinh" else (cosine, (x, sine))))
 
 
@@ -141,19 +130,14 @@ def asinh(c: Converter, value: Any) -> Value:
     x, fixed = _fixed(c, value)
     sine = c.name().endswith("sinh")
     if sine:
-        made, leg = functions.asinh(fixed), e.unary("sqrt", e.binary("add", e.unary("square", fixed), 1.0))
+        made, leg = e.unary("asinh", fixed), e.unary("sqrt", e.unary("square", fixed) + 1.0)
     else:
         legs = (e.unary("sqrt", e.binary(way, fixed, 1.0)) for way in ("sub", "add"))
-        made, leg = functions.acosh(fixed), e.binary("mul", *legs)
-    made = sloped(made, (x, e.binary("div", 1.0, leg)))
+        made, leg = e.unary("acosh", fixed), e.binary("mul", *legs)
+    made = sloped(made, (x, 1.0 / leg))
     if sine or not x.learned:
         return made
-    return e.binary("add", made, _pole(e.compare("eq", fixed, 1.0), e.binary("sub", x, 1.0)))
-
-
-@op("atanh", "arctanh")
-def atanh(c: Converter, value: Any) -> Value:
-    return functions.atanh(as_result(c, value))
+    return made + _pole(e.compare("eq", fixed, 1.0), x - 1.0)
 
 
 @op("hypot")
@@ -163,35 +147,35 @@ def hypot(c: Converter, a: Any, b: Any) -> Value:
     wide, high = e.unary("abs", fixed), e.unary("abs", other)
     less, more = e.binary("minimum", wide, high), e.binary("maximum", wide, high)
     zero, endless = e.compare("eq", more, 0.0), e.compare("eq", more, math.inf)
-    share = e.binary("div", less, e.select(zero, e.as_value(more, 1.0), more))
-    made = e.binary("mul", more, e.unary("sqrt", e.binary("add", e.unary("square", share), 1.0)))
+    share = less / e.select(zero, e.as_value(more, 1.0), more)
+    made = more * e.unary("sqrt", e.unary("square", share) + 1.0)
     made = e.select(endless, more, made)
-    return sloped(made, (x, e.binary("div", fixed, made)), (y, e.binary("div", other, made)), singular=True)
+    return sloped(made, (x, fixed / made), (y, other / made), singular=True)
 
 
 def _erfcx(x: Value) -> Value:
     """erfc(x) e^(x^2)."""
     size = e.unary("abs", x)
-    t = e.binary("div", 1.0, e.binary("add", e.binary("mul", size, 0.5), 1.0))
-    scaled = e.binary("mul", t, e.unary("exp", functions.polynomial(t, _ERFC)))
-    left = e.binary("sub", e.binary("mul", e.unary("exp", e.unary("square", x)), 2.0), scaled)
+    t = 1.0 / (size * 0.5 + 1.0)
+    scaled = t * e.unary("exp", e.polynomial(t, _ERFC))
+    left = e.unary("exp", e.unary("square", x)) * 2.0 - scaled
     return e.select(e.compare("lt", x, 0.0), left, scaled)
 
 
 def _erfc(x: Value) -> Value:
     """1 - erf(x) without its cancellation."""
-    right = e.binary("mul", _erfcx(e.unary("abs", x)), e.unary("exp", e.unary("neg", e.unary("square", x))))
-    return e.select(e.compare("lt", x, 0.0), e.binary("sub", 2.0, right), right)
+    right = _erfcx(e.unary("abs", x)) * e.unary("exp", -e.unary("square", x))
+    return e.select(e.compare("lt", x, 0.0), 2.0 - right, right)
 
 
 @op("erfc", "special_erfc", "special_erfcx")
 def erfc(c: Converter, value: Any) -> Value:
     x, fixed = _fixed(c, value)
     if not c.name().endswith("x"):
-        power = e.unary("exp", e.unary("neg", e.unary("square", fixed)))
-        return sloped(_erfc(fixed), (x, e.binary("mul", power, -2 / math.sqrt(math.pi))))
+        power = e.unary("exp", -e.unary("square", fixed))
+        return sloped(_erfc(fixed), (x, power * (-2 / math.sqrt(math.pi))))
     made = _erfcx(fixed)
-    slope = e.binary("sub", e.binary("mul", e.binary("mul", fixed, 2.0), made), 2 / math.sqrt(math.pi))
+    slope = fixed * 2.0 * made - 2 / math.sqrt(math.pi)
     return sloped(made, (x, slope))
 
 
@@ -199,12 +183,12 @@ def erfc(c: Converter, value: Any) -> Value:
 def log_ndtr(c: Converter, value: Any) -> Value:
     """The logarithm of the normal distribution's probability of less than x."""
     x, fixed = _fixed(c, value)
-    t = e.binary("mul", fixed, math.sqrt(0.5))
-    scaled = _erfcx(e.unary("neg", t))
-    left = e.binary("sub", e.unary("log", e.binary("mul", scaled, 0.5)), e.unary("square", t))
-    right = e.unary("log1p", e.binary("mul", _erfc(t), -0.5))
+    t = fixed * math.sqrt(0.5)
+    scaled = _erfcx(-t)
+    left = e.unary("log", scaled * 0.5) - e.unary("square", t)
+    right = e.unary("log1p", _erfc(t) * -0.5)
     made = e.select(e.compare("lt", fixed, -1.0), left, right)
-    return sloped(made, (x, e.binary("div", math.sqrt(2 / math.pi), scaled)))
+    return sloped(made, (x, math.sqrt(2 / math.pi) / scaled))
 
 
 # Remainders
@@ -215,12 +199,12 @@ def remainder(c: Converter, a: Any, b: Any) -> Value:
     """`fmod` has the sign of the first operand, `remainder` that of the second one."""
     left, right = numbers(c, a, b)
     fixed = c.graph.stop_gradient(right)
-    found = integers.divide(left, right)[1] if left.dtype == "i32" else e.remainder(left, fixed)
+    found = integers.divide(left, right)[1] if left.dtype == "i32" else e.binary("fmod", left, fixed)
     whole = c.name() == "fmod"
     found = found if whole else of_divisor(found, fixed)[0]
     if not right.learned:
         return found
-    return sloped(found, (right, e.unary("neg", rounded_quotient(c, left, fixed, "trunc" if whole else "floor"))))
+    return sloped(found, (right, -rounded_quotient(c, left, fixed, "trunc" if whole else "floor")))
 
 
 # Signs, and the rest
@@ -229,13 +213,13 @@ def remainder(c: Converter, a: Any, b: Any) -> Value:
 @op("copysign")
 def copysign(c: Converter, a: Any, b: Any) -> Value:
     size = e.unary("abs", as_result(c, a))
-    return e.select(functions.below_zero(as_result(c, b)), e.unary("neg", size), size)
+    return e.select(e.below_zero(as_result(c, b)), -size, size)
 
 
 @op("signbit")
 def signbit(c: Converter, value: Any) -> Value:
     x = c.value(value)
-    return functions.below_zero(x) if x.dtype == "f32" else e.compare("lt", e.cast(x, "i32"), 0)
+    return e.below_zero(x) if x.dtype == "f32" else e.compare("lt", e.cast(x, "i32"), 0)
 
 
 @op("angle")
@@ -253,8 +237,8 @@ def conjugate(c: Converter, value: Any) -> Value:
 
 @op("ldexp")
 def ldexp(c: Converter, value: Any, exponent: Any) -> Value:
-    power = e.unary("exp", e.binary("mul", e.cast(c.value(exponent), "f32"), math.log(2)))
-    return e.binary("mul", as_result(c, value), power)
+    power = e.unary("exp", e.cast(c.value(exponent), "f32") * math.log(2))
+    return as_result(c, value) * power
 
 
 @op("bucketize", "searchsorted")
@@ -268,5 +252,5 @@ def bucketize(c: Converter, a: Any, b: Any, in_32: bool = False, right: bool = F
     shape = tuple(x.shape)
     after = e.compare("le" if right or side == "right" else "lt", bounds, layout.expand_dims(x, (len(shape),)))
     if x.dtype == "f32":
-        after = e.logical_or(after, layout.expand_dims(e.compare("ne", x, x), (len(shape),)))
+        after = after | layout.expand_dims(e.compare("ne", x, x), (len(shape),))
     return e.cast(reductions.reduce("sum", e.cast(after, "f32"), (-1,)), "i32")

@@ -19,7 +19,7 @@ from mtc.torch._convert import Converter, State, op, product
 def linear(c: Converter, value: Any, weight: Any, bias: Any = None) -> Value:
     x, w = c.value(value), c.value(weight)
     made = products.dot_general(x, w, ((len(x.shape) - 1,), (1,)))
-    return made if bias is None else e.binary("add", made, c.value(bias))
+    return made if bias is None else made + c.value(bias)
 
 
 @op("matmul", "mm", "bmm", "mv", "dot")
@@ -42,10 +42,10 @@ def matmul(c: Converter, a: Any, b: Any, *_: Any) -> Value:
 def addmm(c: Converter, start: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Value:
     if c.name() == "addbmm":
         raise Refused("a sum of products over samples")
-    made = matmul(c, a, b)
-    made = made if alpha == 1 else e.binary("mul", made, alpha)
+    made: Value = matmul(c, a, b)
+    made = made if alpha == 1 else made * alpha
     first = c.value(start)
-    return e.binary("add", made, first if beta == 1 else e.binary("mul", first, beta)) if beta else made
+    return made + (first if beta == 1 else first * beta) if beta else made
 
 
 @op("einsum")
@@ -105,7 +105,7 @@ def convolution(c: Converter, images: Any, kernel: Any, bias: Any = None, stride
     else:
         pads = [(p, p) for p in _each(padding, count)]
     made = spatial.convolution(x, w, steps, pads, spread, (), groups)
-    made = made if bias is None else e.binary("add", made, per_channel(c.value(bias), len(x.shape)))
+    made = made if bias is None else made + per_channel(c.value(bias), len(x.shape))
     return layout.reshape(made, c.shape())
 
 
@@ -128,7 +128,7 @@ def _transposed(c: Converter, images: Any, kernel: Any, bias: Any, strides: Any,
     rank, sizes = len(x.shape), c.shape()[2 - len(x.shape):]
     made = spatial.transposed_convolution(x, w, _each(strides, rank - 2), [(p, p) for p in _each(padding, rank - 2)],
                                           _each(dilation, rank - 2), groups, sizes)
-    made = made if bias is None else e.binary("add", made, per_channel(c.value(bias), rank))
+    made = made if bias is None else made + per_channel(c.value(bias), rank)
     return layout.reshape(made, c.shape())
 
 
@@ -151,7 +151,7 @@ def fold(c: Converter, columns: Any, sizes: Sequence[int], window: Any, dilation
             part = moves.pad(layout.squeeze(part, (2, 3)), 0.0, (0, 0, top, left),
                              (0, 0, height - top - (rows - 1) * sh - 1, width - left - (lines - 1) * sw - 1),
                              (0, 0, sh - 1, sw - 1))
-            made = part if made is None else e.binary("add", made, part)
+            made = part if made is None else made + part
     assert made is not None
     return made
 
@@ -188,7 +188,7 @@ def average_pool(c: Converter, images: Any, window: Any, strides: Any = (), padd
     taps, steps, pads = _each(window, count), _each(strides or window, count), _each(padding, count)
     made = _pool("sum", x, shape, window, strides, padding)
     if divisor:
-        return layout.reshape(e.binary("div", made, float(divisor)), c.shape())
+        return layout.reshape(made / float(divisor), c.shape())
     counts = np.ones([1] * count, "float32")
     for i, (k, s, p) in enumerate(zip(taps, steps, pads)):
         size, results = x.shape[i + 2], shape[i + 2]
@@ -196,7 +196,7 @@ def average_pool(c: Converter, images: Any, window: Any, strides: Any = (), padd
         ends = np.minimum(begins + k, int(size) + (p if count_padding else 0))  # type: ignore[arg-type]
         inside = ends - (begins if count_padding else np.maximum(begins, 0))
         counts = counts * inside.reshape([-1 if j == i else 1 for j in range(count)])
-    return layout.reshape(e.binary("mul", made, c.graph.constant((1 / counts).astype("float32"))), c.shape())
+    return layout.reshape(made * c.graph.constant((1 / counts).astype("float32")), c.shape())
 
 
 def _pool(kind: str, x: Value, shape: Any, window: Any, strides: Any, padding: Any, dilation: Any = 1) -> Value:
@@ -263,7 +263,7 @@ def batch_norm(c: Converter, images: Any, weight: Any, bias: Any, *rest: Any) ->
     if isinstance(rest[0], bool):  # no running statistics: those of the batch alone
         axes = [0, *range(2, len(x.shape))]
         mean = reductions.mean(x, axes)
-        spread = e.unary("square", e.binary("sub", x, per_channel(mean, len(x.shape))))
+        spread = e.unary("square", x - per_channel(mean, len(x.shape)))
         return [_scaled(x, gamma, beta, mean, reductions.mean(spread, axes), rest[-1]), None, None]
     mean, variance, training, momentum, epsilon = rest[:5]
     if isinstance(mean, Value) and training:
@@ -286,25 +286,25 @@ def _with_new_statistics(x: Value, scales: tuple[Value, Value], running: tuple[V
     """With the statistics of the batch, where the running ones are a state of the step: they come back as results."""
     axes = [0, *range(2, len(x.shape))]
     mean = reductions.mean(x, axes)
-    spread = reductions.mean(e.unary("square", e.binary("sub", x, per_channel(mean, len(x.shape)))), axes)
+    spread = reductions.mean(e.unary("square", x - per_channel(mean, len(x.shape))), axes)
     count = x.shape[0] if isinstance(x.shape[0], Batch) else None
     each = product(x.shape[2:])
     if count is not None:
         n: Any = x.graph.count(Batch(count.times * each))
-        unbiased = e.binary("mul", spread, e.binary("div", n, e.binary("sub", n, 1.0)))
+        unbiased = spread * (n / (n - 1.0))
     else:
         n = product(x.shape[:1]) * each
-        unbiased = e.binary("mul", spread, n / (n - 1))
-    after = [e.binary("add", e.binary("mul", old, 1 - momentum), e.binary("mul", x.graph.stop_gradient(new), momentum))
+        unbiased = spread * (n / (n - 1))
+    after = [old * (1 - momentum) + x.graph.stop_gradient(new) * momentum
              for old, new in zip(running, (mean, unbiased))]
     return [_scaled(x, *scales, mean, spread, epsilon), None, None, *after]
 
 
 def _scaled(x: Value, gamma: Value, beta: Value, mean: Value, variance: Value, epsilon: float) -> Value:
     rank = len(x.shape)
-    scale = e.binary("mul", gamma, e.unary("rsqrt", e.binary("add", variance, epsilon)))
-    made = e.binary("mul", e.binary("sub", x, per_channel(mean, rank)), per_channel(scale, rank))
-    return e.binary("add", made, per_channel(beta, rank))
+    scale = gamma * e.unary("rsqrt", variance + epsilon)
+    made = (x - per_channel(mean, rank)) * per_channel(scale, rank)
+    return made + per_channel(beta, rank)
 
 
 def _trained(c: Converter, x: Value, gamma: Value, beta: Value, mean: str, variance: str, momentum: float,
@@ -325,7 +325,7 @@ def _trained(c: Converter, x: Value, gamma: Value, beta: Value, mean: str, varia
     c.statistics[mean], c.statistics[variance] = (mean, 1.0), (biased, share)
     running = [c.graph.variable(name, (channels,), frozen=True) for name in (mean, biased)]
     training = spatial.batch_normalization(x, (gamma, beta, *running), 1 - momentum, epsilon)
-    unbiased = e.binary("mul", running[1], 1 / share)
+    unbiased = running[1] * (1 / share)
     return losses.while_training(training, _scaled(x, gamma, beta, running[0], unbiased, epsilon))
 
 
@@ -335,13 +335,13 @@ def layer_norm(c: Converter, value: Any, shape: Sequence[int], weight: Any = Non
     x = c.value(value)
     axes = range(len(x.shape) - len(shape), len(x.shape))
     made = reductions.normalize(x, axes, epsilon)
-    made = made if weight is None else e.binary("mul", made, c.value(weight))
-    made = made if bias is None else e.binary("add", made, c.value(bias))
+    made = made if weight is None else made * c.value(weight)
+    made = made if bias is None else made + c.value(bias)
     if c.name() == "layer_norm":
         return made
     mean = reductions.mean(x, axes)
-    spread = reductions.mean(e.unary("square", e.binary("sub", x, layout.expand_dims(mean, axes))), axes)
-    scale = e.unary("rsqrt", e.binary("add", spread, epsilon))
+    spread = reductions.mean(e.unary("square", x - layout.expand_dims(mean, axes)), axes)
+    scale = e.unary("rsqrt", spread + epsilon)
     return [made, *(c.graph.stop_gradient(layout.expand_dims(v, axes)) for v in (mean, scale))]  # as in PyTorch
 
 
@@ -350,9 +350,9 @@ def rms_norm(c: Converter, value: Any, shape: Sequence[int], weight: Any = None,
     x = c.value(value)
     axes = range(len(x.shape) - len(shape), len(x.shape))
     mean = reductions.mean(e.unary("square", x), axes)
-    scale = e.unary("rsqrt", e.binary("add", mean, float(np.finfo("float32").eps) if epsilon is None else epsilon))
-    made = e.binary("mul", x, layout.expand_dims(scale, axes))
-    return made if weight is None else e.binary("mul", made, c.value(weight))
+    scale = e.unary("rsqrt", mean + (float(np.finfo("float32").eps) if epsilon is None else epsilon))
+    made = x * layout.expand_dims(scale, axes)
+    return made if weight is None else made * c.value(weight)
 
 
 @op("group_norm", "instance_norm")
@@ -370,8 +370,8 @@ def group_norm(c: Converter, value: Any, *rest: Any) -> Value:
     parts = layout.reshape(moved, (*moved.shape[:-1], groups, channels // groups))
     made = reductions.normalize(parts, [*range(1, rank - 1), rank], epsilon)
     made = channels_first(layout.reshape(made, moved.shape))
-    made = made if weight is None else e.binary("mul", made, per_channel(c.value(weight), rank))
-    return made if bias is None else e.binary("add", made, per_channel(c.value(bias), rank))
+    made = made if weight is None else made * per_channel(c.value(weight), rank)
+    return made if bias is None else made + per_channel(c.value(bias), rank)
 
 
 # Dropout
@@ -382,7 +382,7 @@ def drop(c: Converter, x: Value, rate: float) -> Value:
     if not c.random or rate == 0:
         return x
     if rate >= 1:
-        return losses.while_training(e.binary("mul", x, 0.0), x)
+        return losses.while_training(x * 0.0, x)
     attributes = f" {{{{rate = {rate:.9e} : f32, stream = {quoted(c.stream())}}}}}"
     return e.apply("dropout", (x,), x.dtype, attributes=attributes)
 
@@ -394,7 +394,7 @@ def dropout(c: Converter, value: Any, rate: float, training: Any = True) -> Any:
     x = c.value(value)
     if c.name() == "feature_dropout":
         shape = (*x.shape[:2], *[1] * (len(x.shape) - 2))
-        return e.binary("mul", x, kept(c, shape, rate)) if training else x
+        return x * kept(c, shape, rate) if training else x
     made = drop(c, x, rate) if training is not False else x
     return [made, None] if c.name().startswith("native") else made
 

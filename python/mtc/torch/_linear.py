@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value, functions, layout, linear, moves, products, reductions
+from mtc._trace import Refused, Value, layout, linear, moves, products, reductions
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
 
@@ -122,7 +122,7 @@ def _triangles(packed: Value, count: int) -> list[Value]:
 def determinant(c: Converter, matrix: Any) -> Any:
     made = linear.lu(c.value(matrix))
     diagonal = linear.diagonal(made.packed)
-    found = e.binary("mul", functions.product(diagonal, [diagonal.rank - 1]), made.sign)
+    found = e.binary("mul", reductions.product(diagonal, [diagonal.rank - 1]), made.sign)
     return [found, None, None] if c.name().startswith("_") else found
 
 
@@ -130,7 +130,7 @@ def determinant(c: Converter, matrix: Any) -> Any:
 def log_determinant(c: Converter, matrix: Any) -> list[Any]:
     made = linear.lu(c.value(matrix))
     diagonal = linear.diagonal(made.packed)
-    signs = functions.product(e.unary("sign", diagonal), [diagonal.rank - 1])
+    signs = reductions.product(e.unary("sign", diagonal), [diagonal.rank - 1])
     log = reductions.reduce("sum", e.unary("log", e.unary("abs", diagonal)), [diagonal.rank - 1])
     return [e.binary("mul", signs, made.sign), log, None, None]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
+from mtc._trace.values import Operand
 from mtc.torch._convert import SAMPLES, Converter, Known, op, product
 from mtc.torch._places import known, scattered
 
@@ -36,9 +37,9 @@ def embedding_bag(c: Converter, table: Any, ids: Any, starts: Any, by_frequency:
         raise Refused("an embedding bag other than of a matrix with the ids of a sample in each line")
     bags = layout.reshape(places, (BATCH, count))
     rows = moves.take(c.value(table), bags)
-    number: e.Operand = count
+    number: Operand = count
     if weights is not None:
-        rows = e.binary("mul", rows, layout.reshape(c.value(weights), (BATCH, count, 1)))
+        rows = rows * layout.reshape(c.value(weights), (BATCH, count, 1))
     if padding is not None and padding >= 0:
         if mode == 2:
             raise Refused("maxima of an embedding bag with padding")
@@ -47,7 +48,7 @@ def embedding_bag(c: Converter, table: Any, ids: Any, starts: Any, by_frequency:
         found = reductions.reduce("sum", e.cast(there, "f32"), (1,))
         number = layout.expand_dims(e.binary("maximum", found, 1.0), (1,))
     made = reductions.reduce("max" if mode == 2 else "sum", rows, (1,))
-    return [e.binary("div", made, number) if mode == 1 else made, None, None, None]
+    return [made / number if mode == 1 else made, None, None, None]
 
 
 @op("index_select")
@@ -144,12 +145,12 @@ def index_add(c: Converter, value: Any, dim: int, ids: Any, source: Any, alpha: 
     """Samples that are added to rows of a table. With the places 0, 1, ... of the batch these are all samples."""
     x, places = c.value(value), c.value(ids)
     if not x.shape:
-        new = e.binary("mul", e.cast(c.value(source), x.dtype), alpha)
-        return e.binary("add", x, reductions.reduce("sum", new, range(len(new.shape))))
+        new = e.cast(c.value(source), x.dtype) * alpha
+        return x + reductions.reduce("sum", new, range(len(new.shape)))
     if dim % len(x.shape) != 0 or not isinstance(x.shape[0], int):
         raise Refused("samples that are added to another axis than the first one of a table")
-    new = e.binary("mul", e.cast(c.value(source), "f32"), alpha)
-    return e.binary("add", x, moves.scatter_rows(x.shape[0], places, new))
+    new = e.cast(c.value(source), "f32") * alpha
+    return x + moves.scatter_rows(x.shape[0], places, new)
 
 
 @op("scatter", "scatter_add")
@@ -183,5 +184,5 @@ def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction
         given = layout.expand_dims(layout.transpose(e.cast(given, x.dtype), order), (rank,))
         new = reductions.reduce("sum", e.select(hot, given, e.as_value(given, 0)), [rank - 1])
         there = reductions.reduce_logic(False, hot, [rank - 1])
-        made = e.binary("add", lines, new) if add else e.select(there, new, lines)
+        made = lines + new if add else e.select(there, new, lines)
     return layout.transpose(made, [order.index(i) for i in range(rank)])

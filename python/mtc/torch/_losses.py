@@ -21,17 +21,17 @@ def reduced(values: Value, reduction: int, weights: Optional[Value] = None, coun
     `counts`: 1 for each value that counts, else 0. Where none counts the mean is not a number, but its gradient is 0.
     `more`: is added to the values times their weights.
     """
-    weighted = values if weights is None else e.binary("mul", values, weights)
-    weighted = weighted if more is None else e.binary("add", weighted, more)
+    weighted = values if weights is None else values * weights
+    weighted = weighted if more is None else weighted + more
     if reduction == NONE:
         return weighted
     every = range(len(values.shape))
     if weights is not None and reduction == MEAN:
         total, divisor = reductions.reduce("sum", weighted, every), reductions.reduce("sum", weights, every)
         if counts is None:
-            return e.binary("div", total, divisor)
+            return total / divisor
         none = e.compare("eq", divisor if counts is weights else reductions.reduce("sum", counts, every), 0.0)
-        mean = e.binary("div", total, e.select(none, e.as_value(divisor, 1.0), divisor))
+        mean = total / e.select(none, e.as_value(divisor, 1.0), divisor)
         return e.select(none, e.as_value(mean, float("nan")), mean)
     return reductions.mean(weighted, every) if reduction == MEAN else reductions.reduce("sum", weighted, every)
 
@@ -47,14 +47,14 @@ def cross_entropy(c: Converter, logits: Any, target: Any, weight: Any = None, re
     if not smoothing:
         return reduced(values, reduction, weights, counts)
     logs = reductions.softmax(x, log=True)
-    logs = logs if weight is None else e.binary("mul", logs, c.value(weight))
-    every = e.unary("neg", reductions.reduce("sum", logs, [len(x.shape) - 1]))
-    every = e.binary("mul", every, smoothing / int(x.shape[-1]))  # type: ignore[arg-type]
-    values = e.binary("mul", values, 1 - smoothing)
+    logs = logs if weight is None else logs * c.value(weight)
+    every = -reductions.reduce("sum", logs, [len(x.shape) - 1])
+    every = every * (smoothing / int(x.shape[-1]))  # type: ignore[arg-type]
+    values = values * (1 - smoothing)
     if weight is None:
-        return reduced(e.binary("add", values, every), reduction, weights, counts)
+        return reduced(values + every, reduction, weights, counts)
     # Every class has its own weight in the share of all, and a label's is in the other and in the divisor alone.
-    return reduced(values, reduction, weights, counts, every if counts is None else e.binary("mul", every, counts))
+    return reduced(values, reduction, weights, counts, every if counts is None else every * counts)
 
 
 @op("nll_loss", "nll_loss_nd", "nll_loss2d")
@@ -63,7 +63,7 @@ def nll(c: Converter, log_probabilities: Any, target: Any, weight: Any = None, r
     x = _classes_last(c.value(log_probabilities))
     whole = patterns.logits_of(x) is not None  # a cross entropy, whose labels the runtime checks
     labels, weights, counts = _counted(c, c.value(target), weight, ignored, whole)
-    return reduced(e.unary("neg", reductions.pick(x, labels)), reduction, weights, counts)
+    return reduced(-reductions.pick(x, labels), reduction, weights, counts)
 
 
 def _classes_last(x: Value) -> Value:
@@ -82,7 +82,7 @@ def _counted(c: Converter, labels: Value, weight: Any, ignored: int,
     there = e.compare("ne", labels, ignored)
     labels = e.select(there, labels, e.as_value(labels, 0))
     counts = e.cast(there, "f32")
-    weights = counts if weight is None else e.binary("mul", counts, moves.take(c.value(weight), labels))
+    weights = counts if weight is None else counts * moves.take(c.value(weight), labels)
     return labels, weights, counts
 
 
@@ -109,11 +109,11 @@ def _sparse(logits: Value, labels: Value) -> Value:
 def _of_probabilities(c: Converter, x: Value, target: Value, weight: Any, reduction: int, smoothing: float) -> Value:
     classes = int(x.shape[-1])  # type: ignore[arg-type]
     if smoothing:
-        target = e.binary("add", e.binary("mul", target, 1 - smoothing), smoothing / classes)
+        target = target * (1 - smoothing) + smoothing / classes
     logs = reductions.softmax(x, log=True)
-    parts = e.binary("mul", logs, target)
-    parts = parts if weight is None else e.binary("mul", parts, c.value(weight))
-    return reduced(e.unary("neg", reductions.reduce("sum", parts, [len(x.shape) - 1])), reduction)
+    parts = logs * target
+    parts = parts if weight is None else parts * c.value(weight)
+    return reduced(-reductions.reduce("sum", parts, [len(x.shape) - 1]), reduction)
 
 
 # Element by element
@@ -138,44 +138,44 @@ def huber(c: Converter, a: Any, b: Any, reduction: int = MEAN, bound: float = 1.
     distance = e.unary("abs", e.binary("sub", *_pair(c, a, b)))
     if bound == 0:
         return reduced(distance, reduction)
-    near = e.binary("mul", e.unary("square", distance), 0.5)
-    far = e.binary("mul", e.binary("sub", distance, 0.5 * bound), bound)
+    near = e.unary("square", distance) * 0.5
+    far = (distance - 0.5 * bound) * bound
     values = e.select(e.compare("lt", distance, bound), near, far)
-    return reduced(e.binary("div", values, bound) if c.name() == "smooth_l1_loss" else values, reduction)
+    return reduced(values / bound if c.name() == "smooth_l1_loss" else values, reduction)
 
 
 @op("binary_cross_entropy_with_logits")
 def bce_with_logits(c: Converter, logits: Any, target: Any, weight: Any = None, positive: Any = None,
                     reduction: int = MEAN) -> Value:
     x, t = _pair(c, logits, target)
-    missed = e.unary("softplus", e.unary("neg", x))
+    missed = e.unary("softplus", -x)
     if positive is not None:
-        more = e.binary("sub", c.value(positive), 1.0)
-        missed = e.binary("mul", missed, e.binary("add", e.binary("mul", more, t), 1.0))
-    values = e.binary("add", e.binary("mul", e.binary("sub", 1.0, t), x), missed)
-    return reduced(values if weight is None else e.binary("mul", values, c.value(weight)), reduction)
+        more = c.value(positive) - 1.0
+        missed = missed * (more * t + 1.0)
+    values = (1.0 - t) * x + missed
+    return reduced(values if weight is None else values * c.value(weight), reduction)
 
 
 @op("binary_cross_entropy")
 def bce(c: Converter, probabilities: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Value:
     """PyTorch's gradient to p, (p - t) / max(p (1 - p), 1e-12), is a number where p is 0 or 1 too."""
     p, t = _pair(c, probabilities, target)
-    q = e.binary("sub", 1.0, p)
+    q = 1.0 - p
     hit, rest = (e.binary("maximum", -100.0, c.graph.stop_gradient(e.unary("log", v))) for v in (p, q))
-    miss = e.binary("mul", e.binary("sub", 1.0, t), rest)
-    values = e.unary("neg", e.binary("add", e.binary("mul", t, hit), miss))
-    slope = e.binary("div", e.binary("sub", p, t), e.binary("maximum", 1e-12, e.binary("mul", q, p)))
+    miss = (1.0 - t) * rest
+    values = -(t * hit + miss)
+    slope = (p - t) / e.binary("maximum", 1e-12, q * p)
     values = gradients.with_slope(values, p, slope)
-    return reduced(values if weight is None else e.binary("mul", values, c.value(weight)), reduction)
+    return reduced(values if weight is None else values * c.value(weight), reduction)
 
 
 @op("kl_div")
 def kl_div(c: Converter, logs: Any, target: Any, reduction: int = MEAN, log_target: bool = False) -> Value:
     x, t = _pair(c, logs, target)
     if log_target:
-        return reduced(e.binary("mul", e.unary("exp", t), e.binary("sub", t, x)), reduction)
+        return reduced(e.unary("exp", t) * (t - x), reduction)
     positive = e.compare("gt", t, 0.0)
     known = e.unary("log", e.select(positive, t, e.as_value(t, 1.0)))
-    return reduced(e.binary("mul", t, e.binary("sub", known, x)), reduction)
+    return reduced(t * (known - x), reduction)
 
 

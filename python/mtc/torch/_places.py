@@ -57,7 +57,7 @@ def put(x: Value, places: Any, source: Value, how: str = "set", with_own: bool =
         at[sorted_places[turns == turn]] = order[turns == turn]
         own = e.binary(COMBINE[how], own, _taken(padded, at, len(batch)))
     if how == "mean":
-        own = e.binary("div", own, lines.graph.constant(np.maximum(found + with_own, 1).astype("f4")))
+        own = own / lines.graph.constant(np.maximum(found + with_own, 1).astype("f4"))
     return layout.reshape(own, x.shape)
 
 

@@ -26,7 +26,7 @@ def bernoulli(c: Converter, value: Any, probability: Any = None, *_: Any) -> Val
     """1 with a probability, else 0; the probability in evaluation, where a quotient by it is 1."""
     if not isinstance(probability, (int, float)):
         raise Refused("random numbers whose probability the data says")
-    return e.binary("mul", kept(c, c.shape(), 1 - probability), probability)
+    return kept(c, c.shape(), 1 - probability) * probability
 
 
 @op("rand", "rand_like")
@@ -42,7 +42,7 @@ def randn(c: Converter, *_: Any) -> Value:
 @op("uniform")
 def uniform(c: Converter, _like: Any, low: float = 0.0, high: float = 1.0, *_: Any) -> Value:
     """From low to high."""
-    return _drawn(c, "uniform", lambda v: e.binary("add", e.binary("mul", v, high - low), low), (low + high) / 2)
+    return _drawn(c, "uniform", lambda v: v * (high - low) + low, (low + high) / 2)
 
 
 @op("normal_functional", "normal")
@@ -51,8 +51,8 @@ def normal(c: Converter, mean: Any, deviation: Any = 1.0, last: Any = None, *_: 
     if c.name() == "normal_functional":  # a tensor whose shape it has
         mean, deviation = deviation, 1.0 if last is None else last
     standard = _drawn(c, "normal", lambda v: v, 0.0)
-    made = standard if deviation == 1.0 else e.binary("mul", standard, _operand(c, deviation))
-    return layout.broadcast(e.binary("add", made, _operand(c, mean)), c.shape())
+    made = standard if deviation == 1.0 else standard * _operand(c, deviation)
+    return layout.broadcast(made + _operand(c, mean), c.shape())
 
 
 def _operand(c: Converter, given: Any) -> Any:
@@ -66,8 +66,8 @@ def exponential(c: Converter, _like: Any, rate: float = 1.0, *_: Any) -> Value:
     least = float(np.finfo(np.float32).eps) / 2
 
     def made(v: Value) -> Value:
-        found = e.unary("neg", e.unary("log1p", e.unary("neg", v)))
-        return e.binary("div", e.binary("maximum", found, least), rate)
+        found = -e.unary("log1p", -v)
+        return e.binary("maximum", found, least) / rate
 
     return _drawn(c, "uniform", made, 1 / rate)
 
@@ -83,8 +83,8 @@ def randint(c: Converter, *given: Any) -> Value:
         raise Refused(f"random numbers out of {high - low}: expected at most 2^24 of them")
 
     def made(v: Value) -> Value:
-        places = e.binary("minimum", e.unary("floor", e.binary("mul", v, float(high - low))), float(high - low - 1))
-        whole = e.binary("add", e.cast(places, "i32"), low) if low else e.cast(places, "i32")
+        places = e.binary("minimum", e.unary("floor", v * float(high - low)), float(high - low - 1))
+        whole = e.cast(places, "i32") + low if low else e.cast(places, "i32")
         whole.bounds = (low, high - 1)
         return e.cast(whole, c.dtype())
 
@@ -98,8 +98,8 @@ def rrelu(c: Converter, value: Any, _noise: Any, low: float = 1 / 8, high: float
     slope = layout.broadcast(c.graph.constant((low + high) / 2, "f32"), tuple(x.shape))
     if training and c.random:
         drawn = c.graph.random("uniform", tuple(x.shape), c.stream())
-        slope = losses.while_training(e.binary("add", e.binary("mul", drawn, high - low), low), slope)
-    made = e.select(e.compare("gt", x, 0.0), x, e.binary("mul", x, slope))
+        slope = losses.while_training(drawn * (high - low) + low, slope)
+    made = e.select(e.compare("gt", x, 0.0), x, x * slope)
     return [made, None] if c.name().endswith("functional") else made
 
 

@@ -26,27 +26,27 @@ def _affine(x: Value, weight: Value, bias: Optional[Value]) -> Value:
     if x.scalar == 0:  # the state in front of the first step
         return bias if bias is not None else x.graph.constant(np.zeros(int(weight.shape[0]), "float32"))  # type: ignore
     made = products.dot_general(x, weight, ((len(x.shape) - 1,), (1,)))
-    return made if bias is None else e.binary("add", made, bias)
+    return made if bias is None else made + bias
 
 
 def _lstm(given: Value, hidden: Value, cell: Optional[Value], inner: Value) -> tuple[Value, Optional[Value]]:
     assert cell is not None
-    i, f, g, o = _gates(e.binary("add", given, inner), 4)
-    kept = e.binary("mul", e.unary("sigmoid", f), cell)
-    cell = e.binary("add", kept, e.binary("mul", e.unary("sigmoid", i), e.unary("tanh", g)))
-    return e.binary("mul", e.unary("sigmoid", o), e.unary("tanh", cell)), cell
+    i, f, g, o = _gates(given + inner, 4)
+    kept = e.unary("sigmoid", f) * cell
+    cell = kept + e.unary("sigmoid", i) * e.unary("tanh", g)
+    return e.unary("sigmoid", o) * e.unary("tanh", cell), cell
 
 
 def _gru(given: Value, hidden: Value, _: Optional[Value], inner: Value) -> tuple[Value, Optional[Value]]:
     (r, z, n), (hr, hz, hn) = _gates(given, 3), _gates(inner, 3)
-    reset, update = e.unary("sigmoid", e.binary("add", r, hr)), e.unary("sigmoid", e.binary("add", z, hz))
-    new = e.unary("tanh", e.binary("add", n, e.binary("mul", reset, hn)))
-    return e.binary("add", new, e.binary("mul", update, e.binary("sub", hidden, new))), None
+    reset, update = e.unary("sigmoid", r + hr), e.unary("sigmoid", z + hz)
+    new = e.unary("tanh", n + reset * hn)
+    return new + update * (hidden - new), None
 
 
 def _simple(function: str) -> Cell:
     def cell(given: Value, hidden: Value, _: Optional[Value], inner: Value) -> tuple[Value, Optional[Value]]:
-        return e.unary(function, e.binary("add", given, inner)), None
+        return e.unary(function, given + inner), None
 
     return cell
 

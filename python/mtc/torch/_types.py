@@ -45,6 +45,6 @@ def _wrapped(value: Value, op: str, bits: int, signed: bool) -> Value:
         raise Refused(f"{op} of integers of {bits} bits, which wrap in PyTorch: cast to torch.int32, or to "
                       "torch.float32, first")
     count, low = 2 ** bits, -(2 ** (bits - 1)) if signed else 0
-    x = e.binary("sub", e.cast(value, "f32"), float(low))
-    turns = e.unary("floor", e.binary("mul", x, 1 / count))
-    return e.cast(e.binary("add", e.binary("sub", x, e.binary("mul", turns, float(count))), float(low)), "i32")
+    x = e.cast(value, "f32") - float(low)
+    turns = e.unary("floor", x * (1 / count))
+    return e.cast(x - turns * float(count) + float(low), "i32")
