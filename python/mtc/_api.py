@@ -49,7 +49,8 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
         ModelError: the model cannot be compiled; the text has a line for each problem.
         OutOfMemoryError: it fits on no number of devices with `device_memory`.
     """
-    settings = _options.fields(batch_size, target, precision, shards, seed, mode, options)
+    settings = _options.fields(batch_size, {"target": target, "precision": precision, "shards": shards, "seed": seed,
+                                            "mode": mode, **options})
     if isinstance(model, (str, os.PathLike)):
         path = pathlib.Path(model)
         # Files are compiled each time: what they refer to, such as weights, may have changed.
@@ -65,8 +66,7 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
 
 
 def compile_text(text: str, *, name: str = "model", weights: Optional[Mapping[str, Any]] = None, batch_size: int = 32,
-                 target: Optional[str] = None, precision: Optional[str] = None, shards: int = 0, seed: int = 0,
-                 mode: str = "exact", verbose: Union[int, str] = "auto", **options: Any) -> Plan:
+                 verbose: Union[int, str] = "auto", **options: Any) -> Plan:
     """Compiles a model that is written as `mt` text (docs/ir.md).
 
     Args:
@@ -75,5 +75,4 @@ def compile_text(text: str, *, name: str = "model", weights: Optional[Mapping[st
         weights: arrays that variables start with, by name; the others start as the text says.
         batch_size: this and the others as of `mtc.compile`.
     """
-    settings = _options.fields(batch_size, target, precision, shards, seed, mode, options)
-    return Plan(_compile.plan_of_text(text, name, settings, verbose, weights))
+    return Plan(_compile.plan_of_text(text, name, _options.fields(batch_size, options), verbose, weights))

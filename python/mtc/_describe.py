@@ -31,10 +31,7 @@ def _file(model: Any) -> Iterator[tuple[bytes, str]]:
 
 
 def _fields(batch_size: int, options: dict[str, Any]) -> Any:
-    settings = _options.fields(batch_size, options.pop("target", None), options.pop("precision", None),
-                               options.pop("shards", 0), options.pop("seed", 0), options.pop("mode", "exact"),
-                               options)
-    return _structs.sized(_structs.CompileOptions, **_options.encoded(settings))
+    return _structs.sized(_structs.CompileOptions, **_options.encoded(_options.fields(batch_size, options)))
 
 
 def summary(model: Any, *, batch_size: int = 32, **options: Any) -> str:

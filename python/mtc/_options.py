@@ -7,7 +7,7 @@ import ctypes
 import hashlib
 import os
 import re
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Mapping, Union
 
 from mtc import _headers, _structs
 from mtc._errors import ModelError
@@ -20,9 +20,12 @@ _RENAMED = {"batch": "batch_size", "stop_after": "stage"}
 _NAMED = {"precision", "seed", "shards", "target", *_RENAMED.values()}  # arguments of their own
 
 
-def fields(batch_size: int, target: Optional[str], precision: Optional[str], shards: int, seed: int, mode: str,
-           options: dict[str, Any]) -> dict[str, Any]:
-    """Fields of mtc_options that are not zero."""
+def fields(batch_size: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of mtc_options that are not zero, of arguments of `mtc.compile`: target, precision, shards, seed, mode and
+    its options."""
+    options = dict(given)
+    target, precision = options.pop("target", None), options.pop("precision", None)
+    shards, seed, mode = options.pop("shards", 0), options.pop("seed", 0), options.pop("mode", "exact")
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
         raise TypeError(f"expected options of mtc.compile ({', '.join(sorted(_OPTIONS))}), found {', '.join(unknown)}")
@@ -36,6 +39,11 @@ def fields(batch_size: int, target: Optional[str], precision: Optional[str], sha
     settings = {"batch": int(batch_size), "shards": int(shards), "fast": int(mode == "fast"), "target": target,
                 "precision": precision, "seed": int(seed), **options}
     return {name: _field(name, value) for name, value in settings.items() if value not in (None, 0, False)}
+
+
+def for_check(batch_size: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a plan that is compared with the framework: for this CPU, with the seed and the mode of the caller."""
+    return fields(batch_size, {**{n: v for n, v in given.items() if n in ("seed", "mode")}, "cpu": "native"})
 
 
 def for_this_cpu(settings: dict[str, Any]) -> dict[str, Any]:

@@ -47,9 +47,7 @@ __all__ = ["DeviceArray", "Optimizer", "Step", "WholeStep", "adagrad", "adam", "
 def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, optimizer: Any, batch_size: int = 32,
             state: Any = None, predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None,
             name: str = "", better: Optional[Mapping[str, str]] = None, check: Union[bool, str] = True,
-            tolerance: float = 1e-4, verbose: Union[int, str] = "auto", target: Optional[str] = None,
-            precision: Optional[str] = None, shards: int = 0, seed: int = 0, mode: str = "exact",
-            **options: Any) -> Step:
+            tolerance: float = 1e-4, verbose: Union[int, str] = "auto", **options: Any) -> Step:
     """Compiles a loss function of JAX, and binds the plan to devices.
 
     Args:
@@ -73,12 +71,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
             samples. False: compares nothing.
         tolerance: of that comparison, relative to the norm of each gradient.
         verbose: 0: silent.
-        target: as of `mtc.compile`.
-        precision: as of `mtc.compile`.
-        shards: as of `mtc.compile`.
-        seed: as of `mtc.compile`.
-        mode: as of `mtc.compile`.
-        options: as of `mtc.compile`.
+        options: as of `mtc.compile`: target, precision, shards, seed, mode, ...
 
     Returns:
         A `Step`, whose `plan` is the plan.
@@ -92,7 +85,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
     title = name or getattr(loss_fn, "__name__", "model").strip("<>")
     traced = trace(program, title, chosen, better)
     text = finish_text(traced, chosen)
-    settings = _options.fields(batch_size, target, precision, shards, seed, mode, options)
+    settings = _options.fields(batch_size, options)
 
     def make() -> Plan:
         weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
@@ -105,7 +98,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
             raise ModelError("expected an example batch of arrays for check=True, found shapes")
         arrays = [np.asarray(a) for a in program.batch.arrays]
         return _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.plan_of_text(
-            t, "check", _options.fields(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)), check == "full",
+            t, "check", _options.for_check(rows, options), 0)), check == "full",
                               of_update(update, lambda tree: update_of(optimizer, tree)) if update else None)
 
     plan = _compile.while_checking(make, compare, verbose) if check else make()

@@ -78,9 +78,7 @@ class WholeStep(_whole.WholeStep):
 
 def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_size: int = 0,
          predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None, name: str = "",
-         check: bool = True, verbose: Union[int, str] = "auto", target: Optional[str] = None,
-         precision: Optional[str] = None, shards: int = 0,
-         seed: int = 0, mode: str = "exact", **options: Any) -> WholeStep:
+         check: bool = True, verbose: Union[int, str] = "auto", **options: Any) -> WholeStep:
     """Compiles a whole training step of JAX.
 
     Args:
@@ -94,12 +92,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
         name: of the model; the function's name without it.
         check: compares what JAX and MTC make of the example in two steps, the state and the metrics.
         verbose: 0: silent.
-        target: as of `mtc.compile`.
-        precision: as of `mtc.compile`.
-        shards: as of `mtc.compile`.
-        seed: as of `mtc.compile`.
-        mode: as of `mtc.compile`.
-        options: as of `mtc.compile`.
+        options: as of `mtc.compile`: target, precision, shards, seed, mode, ...
 
     Returns:
         A `WholeStep`: state, metrics = step(state, batch).
@@ -115,7 +108,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     shared.check_rows(rows, "arrays")
     traced = _trace(function, whole, batch, title, predict)
     text = traced.graph.text()
-    settings = _options.fields(batch_size or len(batch.arrays[0]), target, precision, shards, seed, mode, options)
+    settings = _options.fields(batch_size or len(batch.arrays[0]), options)
 
     def made(fields: Mapping[str, Any]) -> Plan:
         weights = {name: _stored(array, name in traced.keys) for name, array in zip(whole.names, whole.arrays)
@@ -123,7 +116,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
         return Plan(_compile.plan_of_text(text, title, dict(fields), verbose, weights), any_label=True)
 
     def check_it() -> str:
-        plan = made(_options.fields(len(batch.arrays[0]), None, None, 0, seed, mode, {"cpu": "native"}))
+        plan = made(_options.for_check(len(batch.arrays[0]), options))
         with WholeStep(plan, text, traced, "cpu:1", processes=1) as own:
             return compare(own, function, state, example_batch)
 

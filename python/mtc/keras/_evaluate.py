@@ -54,9 +54,7 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
             if description is not None and known[2].pack is None:
                 return known[1], known[2]
             batch_size = known[1].batch_size
-    settings = _options.fields(batch_size or 32, options.pop("target", None), options.pop("precision", None),
-                                  options.pop("shards", 0), 0, "exact", {**options, "sample_weights": sample_weights})
-    settings = _options.for_this_cpu(settings)
+    settings = _options.for_this_cpu(_options.fields(batch_size or 32, {**options, "sample_weights": sample_weights}))
     request = Request(functools.partial(Example.like_last, model, *example, weighted=sample_weights), sample_weights,
                       check)
     plan, structure = _plans.compile_live(model, settings, verbose, request, with_weights=False, by=by,

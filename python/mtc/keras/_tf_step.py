@@ -164,8 +164,8 @@ class TensorFlowStep:
         if not any(number in self._text.replaced for number in self._numbers):
             raise ModelError("expected a step that changes variables, found one that does not")
         # A short batch too has a shard for each of 8 devices.
-        settings = _options.fields(max(self.rows, _SHARDS), None, None, 0, 0, "exact",
-                                   {"step": 1, "state": ",".join(state), "split": split, "cpu": "native"})
+        settings = _options.fields(max(self.rows, _SHARDS), {"step": 1, "state": ",".join(state), "split": split,
+                                                             "cpu": "native"})
         try:
             data = _compile.plan_of_text(self._text.text, name, settings, 0)
         except ModelError as error:

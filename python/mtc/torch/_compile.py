@@ -67,7 +67,8 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     refuse_hooks(None if isinstance(optimizer, str) else optimizer, work.step,
                  {t: n for n, t in work.parameters.items()})
     size = batch_size or len(work.example.tensors[0])
-    settings = _options.fields(size, target, precision, shards, seed, "exact", options)
+    settings = _options.fields(size, {"target": target, "precision": precision, "shards": shards, "seed": seed,
+                                      **options})
     model = work.convert(size, set())
     # PyTorch's optimizers pass over what the loss does not depend on.
     names = {t: n for n, t in work.parameters.items() if n in model.stored}

@@ -114,9 +114,7 @@ class WholeStep(_whole.WholeStep):
 
 def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_size: int = 0,
          predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None, name: str = "",
-         check: bool = True, verbose: Union[int, str] = "auto", target: Optional[str] = None,
-         precision: Optional[str] = None, shards: int = 0,
-         seed: int = 0, mode: str = "exact", **options: Any) -> WholeStep:
+         check: bool = True, verbose: Union[int, str] = "auto", **options: Any) -> WholeStep:
     """Compiles a whole training step of PyTorch.
 
     Args:
@@ -132,12 +130,8 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
         name: of the model; the function's name without it.
         check: compares what PyTorch and MTC make of the example in two steps, the state and the metrics.
         verbose: 0: silent.
-        target: as of `mtc.compile`.
-        precision: as of `mtc.compile`.
-        shards: as of `mtc.compile`.
-        seed: of dropout and other random numbers; 0: 1.
-        mode: as of `mtc.compile`.
-        options: as of `mtc.compile`.
+        options: as of `mtc.compile`: target, precision, shards, mode, ...; seed: of dropout and other random
+            numbers.
 
     Returns:
         A `WholeStep`: state, metrics = step(state, batch).
@@ -156,7 +150,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
         raise ModelError(f"{title}: expected derivatives that MTC takes, found a backward of the caller's own in "
                          f"{', '.join(functions)}, which a trace does not have")
     exported = _read(program, module, title)
-    settings = _options.fields(batch_size or len(batch.arrays[0]), target, precision, shards, seed, mode, options)
+    settings = _options.fields(batch_size or len(batch.arrays[0]), options)
 
     def made(fields: Mapping[str, Any], random: bool) -> tuple[Plan, str, _Traced]:
         graph, traced = _StepConverter(exported, title, whole, batch, int(fields["batch"]), random).step(module)
@@ -166,8 +160,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
                     any_label=True), text, traced
 
     def check_it() -> str:
-        plan, text, traced = made(_options.fields(len(batch.arrays[0]), None, None, 0, seed, mode, {"cpu": "native"}),
-                                  False)
+        plan, text, traced = made(_options.for_check(len(batch.arrays[0]), options), False)
         with WholeStep(plan, text, traced, "cpu:1", processes=1) as own:
             return compare(own, function, whole, batch)
 
