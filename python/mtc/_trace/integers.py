@@ -11,7 +11,7 @@ from typing import Callable, Sequence
 
 from mtc._trace import elementwise as e
 from mtc._trace import layout, moves
-from mtc._trace.values import Value, elements, has_batch
+from mtc._trace.values import Batch, Refused, Value, elements, has_batch
 
 Range = tuple[int, int]
 ANY: Range = (-(2**31), 2**31 - 1)
@@ -97,14 +97,6 @@ def reduce(kind: str, value: Value, axes: Sequence[int],
     return made
 
 
-def part(value: Value, axis: int, first: int, last: int) -> Value:
-    """Elements `first` to `last`, exclusive, along an axis."""
-    rank = value.rank
-    starts, limits = [0] * rank, [None] * rank
-    starts[axis], limits[axis] = first, last  # type: ignore[call-overload]
-    return moves.slice_(value, starts, limits, [1] * rank)
-
-
 def _digits(value: Value, bits: int) -> tuple[Value, Value]:
     """h and l of value = h * 2^bits + l, in i32. l may be a little outside of 0 to 2^bits, h is not rounded."""
     high = e.cast(e.unary("floor", e.cast(value, "f32") * 2.0**-bits), "i32")
@@ -162,14 +154,18 @@ def _quotient(a: Value, b: Value) -> Value:
     return e.cast(e.unary("trunc", e.cast(a, "f32") / e.cast(b, "f32")), "i32")
 
 
-def cumulative(op: str, value: Value, axis: int, reverse: bool, neutral: int) -> Value:
+def cumulative(combine: Callable[[Value, Value], Value], value: Value, axis: int, reverse: bool,
+               neutral: float) -> Value:
     """The operation of all elements up to each one: in round k = 1, 2, 4 ... with the element k places before it."""
-    size = int(value.shape[axis])  # type: ignore[arg-type]
+    axis %= value.rank
+    size = value.shape[axis]
+    if isinstance(size, Batch):
+        raise Refused("a cumulative function along the batch")
     step = 1
     while step < size:
         shape = tuple(step if i == axis else n for i, n in enumerate(value.shape))
         fill = layout.broadcast(e.as_value(value, neutral), shape)
-        rest = part(value, axis, step, size) if reverse else part(value, axis, 0, size - step)
-        value = e.binary(op, value, moves.concat([rest, fill] if reverse else [fill, rest], axis))
+        rest = moves.part(value, axis, *((step, size) if reverse else (0, size - step)))
+        value = combine(value, moves.concat([rest, fill] if reverse else [fill, rest], axis))
         step *= 2
     return value

@@ -24,6 +24,13 @@ def transpose(value: Value, permutation: Sequence[int]) -> Value:
                                  value.dtype, permutation)
 
 
+def move_axis(value: Value, source: int, target: int) -> Value:
+    """One axis at another place, the others in their order. Both count from the end where negative."""
+    order = list(range(value.rank))
+    order.insert(target % value.rank, order.pop(source))
+    return transpose(value, order)
+
+
 def expand_dims(value: Value, axes: Sequence[int]) -> Value:
     """Axes of size 1 at these places of the result."""
     rank = value.rank + len(axes)

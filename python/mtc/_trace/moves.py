@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Optional, Sequence
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace.layout import broadcast, expand_dims, reshape
+from mtc._trace.layout import broadcast, expand_dims, reshape, squeeze
 from mtc._trace.values import BATCH, Batch, Refused, Shape, Value, has_batch
 
 if TYPE_CHECKING:
@@ -41,6 +41,18 @@ def slice_(value: Value, starts: Sequence[int], limits: Sequence[Optional[int]],
         return value.graph.repeated(value.constant[places], tuple(shape), value.dtype)
     return value.graph.operation("slice", (value,), f"graph.slice {{0}} starts {begins} strides {steps}", tuple(shape),
                                  value.dtype)
+
+
+def part(value: Value, axis: int, start: int, stop: Optional[int], step: int = 1) -> Value:
+    """Elements from start to stop along an axis, which counts from the end where negative."""
+    before, after = axis % value.rank, value.rank - 1 - axis % value.rank
+    return slice_(value, [*[0] * before, start, *[0] * after], [*[None] * before, stop, *[None] * after],
+                  [*[1] * before, step, *[1] * after])
+
+
+def at(value: Value, axis: int, index: int) -> Value:
+    """The elements at one index of an axis, which disappears."""
+    return squeeze(part(value, axis, index, index + 1), (axis % value.rank,))
 
 
 def pad(value: Value, fill: float, low: Sequence[int], high: Sequence[int], interior: Sequence[int] = ()) -> Value:
@@ -89,26 +101,23 @@ def pad_from(value: Value, axis: int, low: int, high: int, mode: str) -> Value:
     if isinstance(size, Batch):
         raise Refused("padding of the batch")
 
-    def part(start: int, end: int) -> Value:
-        here = [i == axis for i in range(value.rank)]
-        return slice_(value, [start * h for h in here], [end if h else None for h in here], [1] * value.rank)
-
     if min(low, high) < 0:
-        cut = part(max(-low, 0), size - max(-high, 0))
+        cut = part(value, axis, max(-low, 0), size - max(-high, 0))
         return pad_from(cut, axis, max(low, 0), max(high, 0), mode)
     most = {"reflect": size - 1, "replicate": low + high, "circular": size}.get(mode)
     if most is None or max(low, high) > most:
         raise Refused(f"padding of the mode {mode} by {low} and {high} of an axis of {size}")
     if mode == "replicate":
         wide = [n if i != axis else 1 for i, n in enumerate(value.shape)]
-        ends = [(part(0, 1), low), (part(size - 1, size), high)]
+        ends = [(part(value, axis, 0, 1), low), (part(value, axis, size - 1, size), high)]
         before, after = ([broadcast(end, tuple(n if i != axis else count for i, n in enumerate(wide)))]
                          if count else [] for end, count in ends)
     elif mode == "reflect":
-        before = [reverse(part(1, low + 1), [axis])] if low else []
-        after = [reverse(part(size - 1 - high, size - 1), [axis])] if high else []
+        before = [reverse(part(value, axis, 1, low + 1), [axis])] if low else []
+        after = [reverse(part(value, axis, size - 1 - high, size - 1), [axis])] if high else []
     else:
-        before, after = [part(size - low, size)] if low else [], [part(0, high)] if high else []
+        before = [part(value, axis, size - low, size)] if low else []
+        after = [part(value, axis, 0, high)] if high else []
     return concat([*before, value, *after], axis)
 
 
@@ -184,9 +193,7 @@ def take(value: Value, ids: Value, axis: int = 0) -> Value:
             return value.graph.constant(np.take(value.array, places, axis), value.dtype)
         if places.size == 1:
             first = int(places.reshape(-1)[0])
-            ends: list[Optional[int]] = [first + 1 if i == axis else None for i in range(value.rank)]
-            part = slice_(value, [first if i == axis else 0 for i in range(value.rank)], ends, [1] * value.rank)
-            return reshape(part, shape)
+            return reshape(part(value, axis, first, first + 1), shape)
         ids = value.graph.constant(places, "i32")
     return value.graph.operation("take", (value, ids), f"graph.take {{0}}, {{1}} dim = {axis}", shape, value.dtype)
 

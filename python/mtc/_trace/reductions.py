@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, Iterator, Optional, Sequence
 
 import numpy as np
@@ -159,15 +160,12 @@ def top_k(values: Sequence[Value], count: Optional[int], axis: int, smallest: bo
     if isinstance(size, Batch):
         raise Refused("the order of the samples")
     count = size if count is None else count
-    order = [i for i in range(values[0].rank) if i != axis] + [axis]
-    lines = [transpose(v, order) for v in values]
+    lines = [layout.move_axis(v, axis, -1) for v in values]
     if count > MOST_MAXIMA or (size > 2 * MOST_MAXIMA and not integers.exact_in_f32(lines[0])):
         if size > MOST_SORTED:
             raise Refused(f"the {count} largest of {size} elements along an axis: expected at most {MOST_SORTED}")
         made = _by_network(lines, keys, smallest)
-        ends = [None] * (values[0].rank - 1) + [count]
-        made = [moves.slice_(v, [0] * v.rank, ends, [1] * v.rank) for v in made]
-        return [transpose(v, [order.index(i) for i in range(v.rank)]) for v in made]
+        return [layout.move_axis(moves.part(v, -1, 0, count), -1, axis) for v in made]
     if size <= 2 * MOST_MAXIMA:
         chosen = _by_rank(lines[:keys], count, smallest)
     else:
@@ -315,7 +313,7 @@ def cumsum(value: Value, axis: int, reverse: bool = False) -> Value:
         array = np.cumsum(array, axis, dtype=array.dtype)
         return value.graph.constant(np.flip(array, axis) if reverse else array)
     if value.dtype == "i32":
-        return integers.cumulative("add", value, axis, reverse, 0)
+        return integers.cumulative(operator.add, value, axis, reverse, 0)
     if size == 1:
         return value
     return value.graph.operation("cumsum", (value,), f"graph.cumsum {{0}} dim = {axis}{' reverse' if reverse else ''}",

@@ -31,7 +31,7 @@ def loss_of(graph: Graph, variables: Sequence[Value]) -> Value:
     total: Optional[Value] = None
     begin = 0
     for variable, size in zip(variables, sizes):
-        part = moves.slice_(given, (0, begin), (None, begin + size), (1, 1))
+        part = moves.part(given, 1, begin, begin + size)
         flat = layout.reshape(variable, (size,))
         term = reductions.mean(reductions.reduce("sum", part * flat, [1]), [0])
         total = term if total is None else total + term

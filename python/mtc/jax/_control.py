@@ -182,10 +182,7 @@ def _row(r: Reader, value: Any, index: int) -> Any:
         return value.at(index)
     if isinstance(value, threefry.Words):
         return threefry.Words(_row(r, value.value, index))
-    value = r.value(value)
-    rest = value.rank - 1
-    taken = moves.slice_(value, [index, *[0] * rest], [index + 1, *[None] * rest], [1] * (rest + 1))
-    return layout.squeeze(taken, (0,))
+    return moves.at(r.value(value), 0, index)
 
 
 def _stack(r: Reader, column: Sequence[Any]) -> Any:

@@ -26,15 +26,13 @@ def _cumulative(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, axis = r.value(inputs[0]), equation.params["axis"]
     if isinstance(value.shape[axis], Batch):
         raise Refused(f"a cumulative function along the batch: {ACROSS}")
-    order = [i for i in range(value.rank) if i != axis] + [axis]
-    line = layout.transpose(value, order)
-    last = len(order) - 1
+    line, last = layout.move_axis(value, axis, -1), (value.rank - 1,)
     if equation.params["reverse"]:
-        line = moves.reverse(line, (last,))
+        line = moves.reverse(line, last)
     line = _scan(line, COMBINE[equation.primitive.name])
     if equation.params["reverse"]:
-        line = moves.reverse(line, (last,))
-    return layout.transpose(line, [order.index(i) for i in range(len(order))])
+        line = moves.reverse(line, last)
+    return layout.move_axis(line, -1, axis)
 
 
 def _scan(line: Value, combine: Combine) -> Value:
@@ -42,24 +40,19 @@ def _scan(line: Value, combine: Combine) -> Value:
     size = int(line.shape[-1])  # type: ignore[arg-type]
     if size < 2:
         return line
-    odd = _scan(combine(_every_other(line, 0, size - 1), _every_other(line, 1, size)), combine)
-    even = _every_other(line, 0, 1)
+    odd = _scan(combine(moves.part(line, -1, 0, size - 1, 2), moves.part(line, -1, 1, size, 2)), combine)
+    even = moves.part(line, -1, 0, 1, 2)
     if size > 2:
-        before = odd if size % 2 else _every_other(odd, 0, size // 2 - 1, 1)
-        even = moves.concat([even, combine(before, _every_other(line, 2, size))], line.rank - 1)
+        before = odd if size % 2 else moves.part(odd, -1, 0, size // 2 - 1)
+        even = moves.concat([even, combine(before, moves.part(line, -1, 2, size, 2))], line.rank - 1)
     return _interleaved(even, odd)
-
-
-def _every_other(line: Value, first: int, limit: int, stride: int = 2) -> Value:
-    rank = line.rank
-    return moves.slice_(line, [0] * (rank - 1) + [first], [None] * (rank - 1) + [limit], [1] * (rank - 1) + [stride])
 
 
 def _interleaved(even: Value, odd: Value) -> Value:
     """One of `even`, one of `odd`, and so on; `even` may have one more."""
     rank, count = even.rank, int(odd.shape[-1])  # type: ignore[arg-type]
-    pairs = moves.concat([layout.expand_dims(_every_other(v, 0, count, 1), (rank,)) for v in (even, odd)], rank)
+    pairs = moves.concat([layout.expand_dims(moves.part(v, -1, 0, count), (rank,)) for v in (even, odd)], rank)
     made = layout.reshape(pairs, (*odd.shape[:-1], 2 * count))
     if even.shape[-1] == count:
         return made
-    return moves.concat([made, _every_other(even, count, count + 1)], rank - 1)
+    return moves.concat([made, moves.part(even, -1, count, count + 1, 2)], rank - 1)

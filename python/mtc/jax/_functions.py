@@ -5,23 +5,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, Sequence
 
-import jax
 import numpy as np
 
 from mtc._trace import Refused, Value, gradients, integers, linear
 from mtc._trace import elementwise as e
 from mtc.jax._reader import Reader, rule
-
-
-@rule("round")
-def _round(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    even = equation.params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN
-    return e.unary("round_nearest_even" if even else "round_nearest_afz", r.value(inputs[0]))
-
-
-@rule("exp2")
-def _exp2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.unary("exp", r.value(inputs[0]) * float(np.log(2)))
 
 
 @rule("integer_pow")
@@ -101,27 +89,10 @@ def _atan2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return made
 
 
-@rule("cholesky")
-def _cholesky(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return linear.cholesky(r.value(inputs[0]))
-
-
-@rule("triangular_solve")
-def _triangular_solve(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    p = equation.params
-    return linear.solve_triangular(r.value(inputs[0]), r.value(inputs[1]), left=p["left_side"], lower=p["lower"],
-                                   transposed=p["transpose_a"], unit=p["unit_diagonal"])
-
-
 @rule("lu")
 def _lu(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     made = linear.lu(r.value(inputs[0]))
     return [made.packed, made.pivots, made.places]
-
-
-@rule("lu_pivots_to_permutation")
-def _permutation(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return linear.places_of(r.value(inputs[0]), equation.params["permutation_size"])
 
 
 @rule("qr")

@@ -7,7 +7,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, reductions
+from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
 from mtc.jax import _constants, _scatters
 from mtc.jax._places import CLIP, FILL, PROMISED, Places, fill_of, filled, is_sample, joined, places
@@ -195,7 +195,7 @@ def _keep_parts(r: Reader, made: Value, values: Sequence[Value]) -> Value:
 @rule("unstack")
 def _unstack(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     value, axis = r.value(inputs[0]), equation.params["axis"]
-    return [layout.squeeze(integers.part(value, axis, i, i + 1), (axis,)) for i in range(len(equation.outvars))]
+    return [moves.at(value, axis, i) for i in range(len(equation.outvars))]
 
 
 @rule("stack")

@@ -4,20 +4,50 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
+import jax
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, products, reductions, spatial
+from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, linear, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc.jax import _kinks
 from mtc.jax._reader import ACROSS, Reader, rounded, rule
 
-UNARY = {"logistic": "sigmoid"} | {name: name for name in (
-    "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "sin", "cos", "tan", "floor", "ceil", "sign", "neg",
-    "square", "erf", "erfc", "erf_inv", "digamma")}
 LARGEST = float(np.finfo(np.float32).max)
+_ROUND = {jax.lax.RoundingMethod.TO_NEAREST_EVEN: "round_nearest_even",
+          jax.lax.RoundingMethod.AWAY_FROM_ZERO: "round_nearest_afz"}
+# What makes the result of the values alone, and of the parameters.
+OF_VALUES: dict[str, Callable[..., Any]] = {
+    "logistic": lambda p, x: e.unary("sigmoid", x),
+    "add": lambda p, a, b: a + b,
+    "add_any": lambda p, a, b: a + b,
+    "is_finite": lambda p, x: e.compare("le", e.unary("abs", x), LARGEST),
+    "stop_gradient": lambda p, x: x.graph.stop_gradient(x),
+    "squeeze": lambda p, x: layout.squeeze(x, p["dimensions"]),
+    "expand_dims": lambda p, x: layout.expand_dims(x, p["dimensions"]),
+    "transpose": lambda p, x: layout.transpose(x, p["permutation"]),
+    "rev": lambda p, x: moves.reverse(x, p["dimensions"]),
+    "reduce_and": lambda p, x: reductions.reduce_logic(True, x, p["axes"]),
+    "reduce_or": lambda p, x: reductions.reduce_logic(False, x, p["axes"]),
+    "cumsum": lambda p, x: reductions.cumsum(x, p["axis"], p["reverse"]),
+    "exp2": lambda p, x: e.unary("exp", x * float(np.log(2))),
+    "round": lambda p, x: e.unary(_ROUND[p["rounding_method"]], x),
+    "cholesky": lambda p, x: linear.cholesky(x),
+    "triangular_solve": lambda p, a, b: linear.solve_triangular(
+        a, b, left=p["left_side"], lower=p["lower"], transposed=p["transpose_a"], unit=p["unit_diagonal"]),
+    "lu_pivots_to_permutation": lambda p, x: linear.places_of(x, p["permutation_size"]),
+    **{name: lambda p, x, op=name: e.unary(op, x) for name in (
+        "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "sin", "cos", "tan", "floor", "ceil", "sign", "neg",
+        "square", "erf", "erfc", "erf_inv", "digamma")},
+    **{name: lambda p, a, b, op=name: e.compare(op, a, b) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+}
+
+
+@rule(*OF_VALUES)
+def _of_values(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    return OF_VALUES[equation.primitive.name](equation.params, *map(r.value, inputs))
 
 
 @rule("abs")
@@ -29,16 +59,6 @@ def _abs(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     exact = e.select(e.compare("ge", x, 0.0), x, -x)  # JAX's gradient is 1 at 0, that of mt.abs 0
     exact.info = ("abs", made)
     return exact
-
-
-@rule(*UNARY)
-def _unary(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.unary(UNARY[equation.primitive.name], r.value(inputs[0]))
-
-
-@rule("add", "add_any")
-def _add(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return r.value(inputs[0]) + r.value(inputs[1])
 
 
 @rule("mul")
@@ -79,20 +99,10 @@ def extremum(op: str, a: Value, b: Value) -> Value:
     return tied
 
 
-@rule("is_finite")
-def _is_finite(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.compare("le", e.unary("abs", r.value(inputs[0])), LARGEST)
-
-
 @rule("div")
 def _div(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     a, b = r.value(inputs[0]), r.value(inputs[1])
     return integers.divide(a, b)[0] if a.dtype == "i32" else a / b
-
-
-@rule("eq", "ne", "lt", "le", "gt", "ge")
-def _compare(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.compare(equation.primitive.name, r.value(inputs[0]), r.value(inputs[1]))
 
 
 @rule("and", "xor", "not")
@@ -165,11 +175,6 @@ def _reduce_precision(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return value if bits == (8, 23) else rounded(value, f"{bits[0]} and {bits[1]} bits")
 
 
-@rule("stop_gradient")
-def _stop_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return r.graph.stop_gradient(r.value(inputs[0]))
-
-
 @rule("dim_as_value")
 def _dim_as_value(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
     size = r.size(equation.params["dim"])
@@ -190,21 +195,6 @@ def _reshape(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return layout.reshape(value if order is None else layout.transpose(value, order), r.out_shape(equation))
 
 
-@rule("squeeze")
-def _squeeze(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return layout.squeeze(r.value(inputs[0]), equation.params["dimensions"])
-
-
-@rule("expand_dims")
-def _expand_dims(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return layout.expand_dims(r.value(inputs[0]), equation.params["dimensions"])
-
-
-@rule("transpose")
-def _transpose(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return layout.transpose(r.value(inputs[0]), equation.params["permutation"])
-
-
 @rule("iota")
 def _iota(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return moves.iota(r.graph, r.out_shape(equation), equation.params["dimension"],
@@ -218,11 +208,6 @@ def _pad(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         raise Refused("padding with a number that depends on the data")
     low, high, interior = (list(c) for c in zip(*equation.params["padding_config"]))
     return moves.pad(r.value(inputs[0]), fill, low, high, interior)
-
-
-@rule("rev")
-def _rev(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return moves.reverse(r.value(inputs[0]), equation.params["dimensions"])
 
 
 def _static(n: Any) -> int:
@@ -245,9 +230,7 @@ def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     value, axis = r.value(inputs[0]), equation.params["axis"]
     parts, start = [], 0
     for size in equation.params["sizes"]:
-        starts = [start if i == axis else 0 for i in range(value.rank)]
-        limits = [start + size if i == axis else None for i in range(value.rank)]
-        parts.append(moves.slice_(value, starts, limits, [1] * value.rank))
+        parts.append(moves.part(value, axis, start, start + size))
         start += size
     return parts
 
@@ -278,12 +261,6 @@ def _product(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return functools.reduce(lambda a, b: a * b, parts)
 
 
-@rule("reduce_and", "reduce_or")
-def _reduce_logic(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return reductions.reduce_logic(equation.primitive.name == "reduce_and", r.value(inputs[0]),
-                                   equation.params["axes"])
-
-
 @rule("argmax", "argmin")
 def _argmax(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value = r.value(inputs[0])
@@ -304,11 +281,6 @@ def _top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
 def _sort(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     return reductions.top_k([r.value(i) for i in inputs], None, equation.params["dimension"], smallest=True,
                             keys=equation.params["num_keys"])
-
-
-@rule("cumsum")
-def _cumsum(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return reductions.cumsum(r.value(inputs[0]), equation.params["axis"], equation.params["reverse"])
 
 
 @rule("dot_general")

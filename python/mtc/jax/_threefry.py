@@ -73,15 +73,9 @@ def words_of(r: Reader, given: Any) -> Words:
 def _made(kind: str, keys: Words, count: Value) -> Value:
     """The result of mt.threefry for each key and count: [keys..., counts...]."""
     shape = keys.value.shape[:-1]
-    parts = [layout.reshape(_part(keys.value, i), (*shape, *[1] * count.rank)) for i in range(2)]
+    parts = [layout.reshape(moves.at(keys.value, -1, i), (*shape, *[1] * count.rank)) for i in range(2)]
     return e.apply("threefry", (*parts, count), "f32" if kind == "uniform" else "i32",
                    attributes=f" {{{{kind = #mt<threefry_result {kind}>}}}}", kind=kind)
-
-
-def _part(value: Value, index: int) -> Value:
-    rest = value.rank - 1
-    taken = moves.slice_(value, [*[0] * rest, index], [*[None] * rest, index + 1], [1] * (rest + 1))
-    return layout.squeeze(taken, (rest,))
 
 
 def _counts(r: Reader, shape: Shape) -> Value:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from mtc._trace import Batch, Refused, Value, gradients, integers, layout, moves
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, Known, op, product
 from mtc.torch._elements import as_result, promoted
-from mtc.torch._shapes import part
 
 
 def _axes(value: Value, dims: Any) -> list[int]:
@@ -114,7 +114,7 @@ def of_rank(c: Converter, value: Any, first: Any = None, second: Any = None, kee
         raise Refused("the order of the samples")
     rank = int(first) if c.name() == "kthvalue" else (size + 1) // 2
     ordered = reductions.top_k([line, moves.indices(line, dim)], rank, dim, smallest=True)
-    found, place = (part(v, dim % len(line.shape), rank - 1, rank) for v in ordered)
+    found, place = (moves.part(v, dim % len(line.shape), rank - 1, rank) for v in ordered)
     if c.name() == "median" and line.dtype == "f32":  # a NaN is the median
         none = reductions.reduce_logic(False, e.compare("ne", line, line), [dim % len(line.shape)])
         found = e.select(layout.expand_dims(none, (dim % len(line.shape),)), e.as_value(found, math.nan), found)
@@ -203,31 +203,20 @@ def cumsum(c: Converter, value: Any, dim: int, *_: Any) -> Value:
 @op("cumprod")
 def cumprod(c: Converter, value: Any, dim: int, *_: Any) -> Value:
     """Each product is of the elements themselves, so that gradients hold at 0 too."""
-    x = _line(as_result(c, value))
-    if isinstance(x.shape[dim % len(x.shape)], Batch):
-        raise Refused("a cumulative product along the batch")
-    return _kept(c, integers.cumulative("mul", x, dim % len(x.shape), False, 1))
+    return _kept(c, integers.cumulative(operator.mul, _line(as_result(c, value)), dim, False, 1))
 
 
 @op("logcumsumexp")
 def logcumsumexp(c: Converter, value: Any, dim: int) -> Value:
-    """In round k = 1, 2, 4 ... with the element k places before it."""
-    x = _line(as_result(c, value))
-    axis = dim % len(x.shape)
-    size, step = x.shape[axis], 1
-    if isinstance(size, Batch):
-        raise Refused("a cumulative sum along the batch")
-    while step < size:
-        fill = layout.broadcast(e.as_value(x, -np.inf), tuple(step if i == axis else n for i, n in enumerate(x.shape)))
-        before = moves.concat([fill, part(x, axis, 0, size - step)], axis)
-        most = c.graph.stop_gradient(e.binary("maximum", x, before))
-        none = e.compare("eq", most, -np.inf)
-        most = e.select(e.compare("lt", e.unary("abs", most), np.inf), most, e.as_value(most, 0.0))
-        total = e.binary("add", *(e.unary("exp", v - most) for v in (x, before)))
-        made = e.unary("log", e.select(none, e.as_value(total, 1.0), total)) + most
-        x = e.select(none, x, made)
-        step *= 2
-    return _kept(c, x)
+    return _kept(c, integers.cumulative(_log_add_exp, _line(as_result(c, value)), dim, False, -np.inf))
+
+
+def _log_add_exp(x: Value, before: Value) -> Value:
+    most = x.graph.stop_gradient(e.binary("maximum", x, before))
+    none = e.compare("eq", most, -np.inf)
+    most = e.select(e.compare("lt", e.unary("abs", most), np.inf), most, e.as_value(most, 0.0))
+    total = e.unary("exp", x - most) + e.unary("exp", before - most)
+    return e.select(none, x, e.unary("log", e.select(none, e.as_value(total, 1.0), total)) + most)
 
 
 @op("prod")

@@ -47,7 +47,7 @@ def _attention(c: Converter, operands: tuple[Value, ...], given: Optional[Value]
         if found is not None:
             return _whole(c, (q, k, v), key_heads, found, rate, scale)
     k, v = (_repeated(x, q) for x in (k, v))
-    scores = products.matmul(q, layout.transpose(k, [*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2]))
+    scores = products.matmul(q, layout.move_axis(k, -1, -2))
     scores = scores * (1 / math.sqrt(int(q.shape[-1])) if scale is None else scale)  # type: ignore[arg-type]
     if causal:
         rows, columns = (int(n) for n in scores.shape[-2:])

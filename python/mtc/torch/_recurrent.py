@@ -11,7 +11,6 @@ from mtc._trace import Batch, Refused, Value, layout, moves, products
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
 from mtc.torch._layers import drop
-from mtc.torch._shapes import part
 
 Cell = Callable[[Value, Value, Optional[Value], Value], tuple[Value, Optional[Value]]]
 
@@ -19,7 +18,7 @@ Cell = Callable[[Value, Value, Optional[Value], Value], tuple[Value, Optional[Va
 def _gates(x: Value, count: int) -> list[Value]:
     size = int(x.shape[-1]) // count  # type: ignore[arg-type]
     axis = len(x.shape) - 1
-    return [part(x, axis, i * size, (i + 1) * size) for i in range(count)]
+    return [moves.part(x, axis, i * size, (i + 1) * size) for i in range(count)]
 
 
 def _affine(x: Value, weight: Value, bias: Optional[Value]) -> Value:
@@ -75,7 +74,7 @@ def recurrent(c: Converter, value: Any, starts: Any, parameters: Sequence[Any], 
         outputs = []
         for way in range(ways):
             number = layer * ways + way
-            state = [layout.squeeze(part(s, 0, number, number + 1), (0,)) for s in first]
+            state = [moves.at(s, 0, number) for s in first]
             made, last = _run(CELLS[c.name()], x, state, weights[number * each:(number + 1) * each], way == 1)
             outputs.append(made)
             for end, value_ in zip(ends, last):
@@ -95,7 +94,7 @@ def _run(cell: Cell, x: Value, state: Sequence[Value], weights: Sequence[Value],
     steps = int(x.shape[1])  # type: ignore[arg-type]
     for i in x.graph.unroll(steps):
         t = steps - 1 - i if backwards else i
-        now = layout.squeeze(part(given, 1, t, t + 1), (1,))
+        now = moves.at(given, 1, t)
         hidden, memory = cell(now, hidden, memory, _affine(hidden, own, biases[1] if biases else None))
         results.append(layout.expand_dims(hidden, (1,)))
     if backwards:

@@ -56,7 +56,7 @@ def _diagonal(c: Converter, value: Any, offset: int, first: int, second: int) ->
         raise Refused("a value without elements")
     seen = np.eye(int(rows), int(columns), offset, dtype=bool)
     made = reductions.reduce("sum", e.select(x.graph.constant(seen), x, e.as_value(x, 0)), [len(x.shape) - 1])
-    return part(made, len(rest), begin, begin + length)
+    return moves.part(made, len(rest), begin, begin + length)
 
 
 @op("linalg_diagonal")
@@ -108,14 +108,6 @@ def movedim(c: Converter, value: Any, source: Any, destination: Any) -> Value:
     return layout.transpose(x, [next(rest) if i is None else i for i in order])
 
 
-def part(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
-    """Elements from start to stop along an axis."""
-    rank = len(x.shape)
-    return moves.slice_(x, [start if i == axis else 0 for i in range(rank)],
-                        [stop if i == axis else None for i in range(rank)],
-                        [step if i == axis else 1 for i in range(rank)])
-
-
 @op("slice", "narrow")
 def slice_(c: Converter, value: Any, dim: int = 0, start: Any = None, stop: Any = None, step: int = 1) -> Value:
     x = c.value(value)
@@ -128,7 +120,7 @@ def slice_(c: Converter, value: Any, dim: int = 0, start: Any = None, stop: Any 
             return x
         raise Refused("a part of the samples of a batch")
     begin, end, _ = slice(start, stop, step).indices(size)
-    return part(x, axis, begin, end, step)
+    return moves.part(x, axis, begin, end, step)
 
 
 @op("select")
@@ -138,7 +130,7 @@ def select(c: Converter, value: Any, dim: int, index: int) -> Value:
     size = x.shape[axis]
     if isinstance(size, Batch) or isinstance(index, Batch):
         raise Refused("one sample of a batch")
-    return layout.squeeze(part(x, axis, index % size, index % size + 1), (axis,))
+    return moves.at(x, axis, index % size)
 
 
 @op("split", "split_with_sizes", "chunk", "tensor_split", "unbind", "unsafe_split", "unsafe_split_with_sizes",
@@ -153,7 +145,7 @@ def split(c: Converter, value: Any, sizes: Any = 0, dim: int = 0, *_: Any) -> li
     begin, parts = 0, []
     for shape in c.shapes():
         size = 1 if c.name() == "unbind" else int(shape[axis])  # type: ignore[arg-type]
-        made = part(x, axis, begin, begin + size)
+        made = moves.part(x, axis, begin, begin + size)
         parts.append(layout.squeeze(made, (axis,)) if c.name() == "unbind" else made)
         begin += size
     return parts
@@ -190,7 +182,7 @@ def roll(c: Converter, value: Any, shifts: Any, dims: Any = ()) -> Value:
             raise Refused("a roll of the samples")
         at = -shift % size
         if at:
-            x = moves.concat([part(x, axis, at, size), part(x, axis, 0, at)], axis)
+            x = moves.concat([moves.part(x, axis, at, size), moves.part(x, axis, 0, at)], axis)
     return x
 
 
@@ -266,9 +258,9 @@ def scatter(c: Converter, value: Any, source: Any, dim: int = 0, start: Any = No
     begin, end, _ = slice(start, stop, step).indices(size)
     if step != 1:
         raise Refused("a change of elements that are not neighbours")
-    parts = [part(x, axis, 0, begin)] if begin else []
+    parts = [moves.part(x, axis, 0, begin)] if begin else []
     parts.append(new)
-    parts += [part(x, axis, end, size)] if end < size else []
+    parts += [moves.part(x, axis, end, size)] if end < size else []
     return moves.concat(parts, axis)
 
 
