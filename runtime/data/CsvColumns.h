@@ -7,6 +7,7 @@
 #include "runtime/data/Table.h"
 #include "runtime/support/column_rules.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,6 +20,12 @@ std::string listOf(const std::vector<std::string> &names);
 
 // Returns 'found "..."' for a message about a cell.
 std::string foundCell(std::string_view cell);
+
+bool hasNumbers(const ColumnRule &rule);
+bool isMissing(std::string_view cell);
+// The number of a cell of a column of numbers or dates, before it is standardised; nullopt: it is missing.
+Status numberOf(const CsvRecords &records, const ColumnRule &rule, bool allowMissing, std::string_view cell,
+                std::optional<double> &value);
 
 // Chooses the columns of "a+b", or of a single name that has a plus sign. MT_INVALID: a column that there is not.
 Status chooseColumns(const char *key, const std::string &value, const std::string &where,

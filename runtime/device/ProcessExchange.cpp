@@ -213,29 +213,13 @@ Status ProcessExchange::reduce(const BoundAllReduce &reduce) {
 // Every process sends its rows of each output to all others.
 Status ProcessExchange::gatherOutputs(const StepArguments &arguments) {
   messages_.clear();
-  auto process = static_cast<size_t>(group_.process());
-  auto rowsOf = [&](size_t of) {
-    int64_t end = of + 1 < program_->firstRows.size() ? program_->firstRows[of + 1] : arguments.n;
-    return std::pair(program_->firstRows[of],
-                     std::max(std::min(end, arguments.n) - program_->firstRows[of], int64_t(0)));
-  };
-  for (size_t entry = 0; entry < program_->signature.size(); ++entry) {
-    if (!program_->signature[entry].output)
-      continue;
-    auto message = [&](size_t peer, size_t owner) {
-      auto [first, rows] = rowsOf(owner);
-      uint64_t rowBytes = program_->signature[entry].rowBytes;
-      auto *memory = static_cast<std::byte *>(const_cast<void *>(arguments.tensors[entry]));
-      if (rows > 0)
-        messages_.push_back({static_cast<int>(peer), owner == process, memory + static_cast<uint64_t>(first) * rowBytes,
-                             static_cast<uint64_t>(rows) * rowBytes});
-    };
-    for (size_t peer = 0; peer < program_->firstRows.size(); ++peer)
-      if (peer != process) {
-        message(peer, peer);
-        message(peer, process);
-      }
-  }
+  Parts rows;
+  for (int64_t first : program_->firstRows)
+    rows.push_back(std::min(first, arguments.n));
+  rows.push_back(arguments.n);
+  for (size_t entry = 0; entry < program_->signature.size(); ++entry)
+    if (const BoundTensor &output = program_->signature[entry]; output.output)
+      addParts(static_cast<std::byte *>(const_cast<void *>(arguments.tensors[entry])), output.rowBytes, rows);
   return messages_.empty() ? Status() : communicator_.exchange(messages_);
 }
 

@@ -34,16 +34,6 @@ bool equalSecretly(std::string_view a, std::string_view b) {
   return differing == 0;
 }
 
-std::string hexadecimal(std::string_view bytes) {
-  constexpr const char *digits = "0123456789abcdef";
-  std::string text;
-  for (char byte : bytes) {
-    text += digits[static_cast<unsigned char>(byte) >> 4];
-    text += digits[static_cast<unsigned char>(byte) & 15];
-  }
-  return text;
-}
-
 Status randomBytes(size_t count, std::string &bytes) {
   bytes.assign(count, '\0');
   for (size_t got = 0; got < count;) {

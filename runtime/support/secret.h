@@ -16,8 +16,6 @@ namespace mtrun {
 Digest hmac(std::string_view key, std::string_view bytes);
 // Compares in constant time for equal lengths.
 bool equalSecretly(std::string_view a, std::string_view b);
-// Returns two digits for each byte.
-std::string hexadecimal(std::string_view bytes);
 // Returns `count` bytes of the system's random number generator. MT_IO.
 Status randomBytes(size_t count, std::string &bytes);
 

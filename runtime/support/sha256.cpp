@@ -26,14 +26,18 @@ Digest sha256(std::string_view bytes) {
   return hash.finish();
 }
 
-std::string hexadecimal(const Digest &digest) {
-  constexpr char digits[] = "0123456789abcdef";
+std::string hexadecimal(std::string_view bytes) {
+  constexpr const char *digits = "0123456789abcdef";
   std::string text;
-  for (uint8_t byte : digest) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
+  for (char byte : bytes) {
+    text += digits[static_cast<unsigned char>(byte) >> 4];
+    text += digits[static_cast<unsigned char>(byte) & 15];
   }
   return text;
+}
+
+std::string hexadecimal(const Digest &digest) {
+  return hexadecimal(std::string_view(reinterpret_cast<const char *>(digest.data()), digest.size()));
 }
 
 static int digitOf(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }

@@ -28,7 +28,8 @@ private:
 
 Digest sha256(std::string_view bytes);
 
-// Returns 64 hexadecimal digits.
+// Returns two hexadecimal digits for each byte.
+std::string hexadecimal(std::string_view bytes);
 std::string hexadecimal(const Digest &digest);
 // Parses the text of hexadecimal(). Returns false for another text.
 bool parseHexadecimal(std::string_view text, Digest &digest);
