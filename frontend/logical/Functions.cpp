@@ -232,7 +232,7 @@ Number digamma(Numbers x) {
   made = choose(s.isNear, made - sum, made);
   Number angle = turnOf(choose(s.isBelow, x[0], 0.25));
   Value pole = is(mt::Compare::eq, angle, 0);
-  Number other = made - pi / tangent(choose(pole, angle, 1));
+  Number other = made - pi / tangent(choose(pole, angle.constant(1), angle));
   other = choose(pole, other.constant(std::numeric_limits<double>::quiet_NaN()), other);
   return choose(s.isBelow, other, made);
 }

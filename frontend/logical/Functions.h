@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of numbers that `mt` has no operation for, made of those that it has.
+// Functions of numbers, which importers compute of constants, and build as ops of mt of anything else: ops of mt, and
+// functions that `mt` has no operation for, made of those that it has.
 #ifndef FRONTEND_LOGICAL_FUNCTIONS_H
 #define FRONTEND_LOGICAL_FUNCTIONS_H
 
@@ -21,6 +22,17 @@ struct Function {
 };
 // Null where there is none of this name.
 const Function *findFunction(llvm::StringRef name);
+
+// An op of mt element by element.
+template <typename Op, typename Call> void buildUnary(Call &call) {
+  if (const Known *known = call.known(0); known && !known->hasBatch())
+    return call.give(
+        computed({known}, known->type, [](llvm::ArrayRef<double> values) { return Op::evaluate(values[0]); }));
+  call.give(unary<Op>(call.ops, call.value(0)));
+}
+template <typename Op> Known computedBy(const Known &a, const Known &b) {
+  return computed({&a, &b}, a.type, [](llvm::ArrayRef<double> values) { return Op::evaluate(values[0], values[1]); });
+}
 
 // Builds a call of a function, or computes it of constants.
 template <typename Call> void buildFunction(Call &call, llvm::StringRef name) {

@@ -27,6 +27,13 @@ bool advance(MutableArrayRef<int64_t> indices, ArrayRef<int64_t> shape) {
 
 } // namespace
 
+bool holds(mt::Compare kind, double a, double b) {
+  bool isLess = kind == mt::Compare::lt || kind == mt::Compare::le,
+       isMore = kind == mt::Compare::gt || kind == mt::Compare::ge;
+  bool isEqual = kind == mt::Compare::eq || kind == mt::Compare::le || kind == mt::Compare::ge;
+  return kind == mt::Compare::ne ? a != b : (isLess && a < b) || (isMore && a > b) || (isEqual && a == b);
+}
+
 double wrapped(double number, int width) {
   int bits = std::abs(width);
   double range = std::ldexp(1.0, bits), least = width < 0 ? 0 : -range / 2;

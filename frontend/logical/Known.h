@@ -47,6 +47,8 @@ struct Known {
   void round();
 };
 
+// Whether a comparison of two numbers holds.
+bool holds(mlir::mt::Compare kind, double a, double b);
 // A whole number as integers of so many bits have it, as Known::width.
 double wrapped(double number, int width);
 mlir::Type elementOf(mlir::Builder &builder, Known::Type type);

@@ -19,6 +19,13 @@ Value transpose(const Value &value, ArrayRef<int64_t> permutation) {
   return result;
 }
 
+Value moveAxis(const Value &value, size_t from, size_t to) {
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(value.rank())));
+  order.erase(order.begin() + static_cast<int64_t>(from));
+  order.insert(order.begin() + static_cast<int64_t>(to), static_cast<int64_t>(from));
+  return transpose(value, order);
+}
+
 Value expandDims(const Value &value, ArrayRef<int64_t> axes) {
   Value result{value.stored, {}};
   checkAxes(axes, value.rank() + axes.size());

@@ -10,13 +10,7 @@ using namespace mlir;
 namespace mtc::logical {
 namespace {
 
-Value turned(const Value &matrix) {
-  SmallVector<int64_t> order;
-  for (size_t i = 0; i < matrix.rank(); ++i)
-    order.push_back(static_cast<int64_t>(i));
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return transpose(matrix, order);
-}
+Value turned(const Value &matrix) { return moveAxis(matrix, matrix.rank() - 1, matrix.rank() - 2); }
 
 // The number of rows of a square matrix.
 int64_t rowsOf(const Value &matrix) {

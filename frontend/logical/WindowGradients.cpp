@@ -81,7 +81,7 @@ Value allImages(Ops &ops, const Value &images, const Geometry &geometry) {
   return pad(ops, images, 0, before, after);
 }
 
-mlir::Value stored(Ops &ops, const Value &images) { return whole(ops, transpose(images, channelsLast(4))); }
+mlir::Value stored(Ops &ops, const Value &images) { return whole(ops, channelsLast(images)); }
 
 // ---- The convolution that a gradient belongs to, where the model has it
 
@@ -250,7 +250,7 @@ Value imageGradient(Ops &ops, const Value &gradient, const Value &kernel, const 
                                              cast<RankedTensorType>(dy.getType()));
   mlir::Value made = mt::Conv2DInputGradientOp::create(ops.builder, ops.location, type, dy, w, geometry.strides,
                                                        padding, geometry.dilation, geometry.groups);
-  return allImages(ops, transpose(ops.value(made), channelsFirst(4)), geometry);
+  return allImages(ops, channelsFirst(ops.value(made)), geometry);
 }
 
 bool isEach(ArrayRef<int64_t> numbers, int64_t number) {
@@ -334,7 +334,7 @@ Value maximumGradient(Ops &ops, const Value &gradient, const Value &input, const
   mlir::Value x = stored(ops, images), dy = stored(ops, asImages(gradient));
   mlir::Value made = mt::PoolGradientOp::create(ops.builder, ops.location, x.getType(), mt::Reduction::max, dy, x,
                                                 windows.taps, windows.strides, paddingOf(windows));
-  Value result = transpose(ops.value(made), channelsFirst(4));
+  Value result = channelsFirst(ops.value(made));
   return fromImages(pad(ops, result, 0, low, high), input.rank());
 }
 
@@ -371,7 +371,7 @@ Value averageGradient(Ops &ops, const Value &input, const Windows &requested) {
   RankedTensorType type = imagesType(ops, geometry.spans[0].size, geometry.spans[1].size, input.size(1).times);
   mlir::Value made = mt::PoolGradientOp::create(ops.builder, ops.location, type, mt::Reduction::sum, dy, mlir::Value(),
                                                 windows.taps, strides, geometry.padding());
-  Value result = allImages(ops, transpose(ops.value(made), channelsFirst(4)), geometry);
+  Value result = allImages(ops, channelsFirst(ops.value(made)), geometry);
   return fromImages(result, input.rank());
 }
 

@@ -110,8 +110,7 @@ Value convolutionByTaps(Ops &ops, const Value &input, const Value &kernel, const
   Value weights = reshape(ops, kernel, {groups, filters / groups, multiply(each, taps)});
   Value made = product(ops, columns, weights, {{2, 2}}, {{1, 0}}); // [groups, N, windows..., F / groups]
   SmallVector<int64_t> order = {1, 0, static_cast<int64_t>(made.rank()) - 1};
-  for (size_t i = 2; i + 1 < made.rank(); ++i)
-    order.push_back(static_cast<int64_t>(i));
+  llvm::append_range(order, llvm::seq<int64_t>(2, static_cast<int64_t>(made.rank()) - 1));
   made = transpose(made, order);
   Shape result = made.shape();
   result.erase(result.begin() + 1);
@@ -164,10 +163,7 @@ Value transposedByTaps(Ops &ops, const Value &images, const Value &kernel, const
   Shape shape = kernel.shape();
   shape[0] = filters / groups;
   shape.insert(shape.begin(), Size(groups));
-  SmallVector<int64_t> order = {0, 2, 1};
-  for (size_t i = 3; i < shape.size(); ++i)
-    order.push_back(static_cast<int64_t>(i));
-  Value turned = transpose(reshape(ops, reverse(ops, kernel, axes), shape), order);
+  Value turned = moveAxis(reshape(ops, reverse(ops, kernel, axes), shape), 1, 2);
   Shape flat = turned.shape();
   flat.erase(flat.begin());
   flat[0] = multiply(each, groups);
@@ -193,10 +189,7 @@ std::optional<Stacked> stackedImages(Ops &ops, const Value &images, const Window
   } catch (const Refused &) { // the batch is the inner part
     std::swap(shape[0], shape[1]);
     apart = reshape(ops, images, shape);
-    SmallVector<int64_t> order = {1, 0};
-    for (size_t i = 2; i < shape.size(); ++i)
-      order.push_back(static_cast<int64_t>(i));
-    apart = transpose(apart, order);
+    apart = moveAxis(apart, 0, 1);
     stacked.batchInside = true;
   }
   // Each image with its own padding, and as much more as makes its rows a multiple of the stride.

@@ -24,21 +24,10 @@ Value perChannel(const Value &value, size_t rank) {
   return result;
 }
 
-SmallVector<int64_t> channelsLast(size_t rank) {
-  if (rank < 2)
-    throw Refused("expected images of two axes or more, found " + std::to_string(rank));
-  SmallVector<int64_t> order = {0};
-  for (size_t i = 2; i < rank; ++i)
-    order.push_back(static_cast<int64_t>(i));
-  order.push_back(1);
-  return order;
-}
-
-SmallVector<int64_t> channelsFirst(size_t rank) {
-  SmallVector<int64_t> order = {0, static_cast<int64_t>(rank) - 1};
-  for (size_t i = 1; i + 1 < rank; ++i)
-    order.push_back(static_cast<int64_t>(i));
-  return order;
+Value channelsLast(const Value &images) {
+  if (images.rank() < 2)
+    throw Refused("expected images of two axes or more, found " + std::to_string(images.rank()));
+  return moveAxis(images, 1, images.rank() - 1);
 }
 
 Value asImages(const Value &value) { return value.rank() == 3 ? expandDims(value, {2}) : value; }
@@ -118,10 +107,10 @@ Value convolution(Ops &ops, const Value &input, const Value &kernel, const Windo
                   " groups by a kernel " + describe(kernel.shape()));
   RankedTensorType type = imagesType(ops, windows.count(0, images.size(2).times),
                                      windows.count(1, images.size(3).times), kernel.size(0).times);
-  mlir::Value result = mt::Conv2DOp::create(ops.builder, ops.location, type,
-                                            whole(ops, transpose(images, channelsLast(4))), wholeKernel(ops, kernel),
-                                            windows.strides, paddingOf(windows), windows.dilation, windows.groups);
-  return fromImages(transpose(ops.value(result), channelsFirst(4)), input.rank());
+  mlir::Value result =
+      mt::Conv2DOp::create(ops.builder, ops.location, type, whole(ops, channelsLast(images)), wholeKernel(ops, kernel),
+                           windows.strides, paddingOf(windows), windows.dilation, windows.groups);
+  return fromImages(channelsFirst(ops.value(result)), input.rank());
 }
 
 Value transposedConvolution(Ops &ops, const Value &input, const Value &kernel, const Windows &requested,
@@ -138,9 +127,9 @@ Value transposedConvolution(Ops &ops, const Value &input, const Value &kernel, c
     both.insert(both.begin(), 1);
   RankedTensorType type = imagesType(ops, both[0], both[1], multiply(kernel.size(1).times, windows.groups));
   mlir::Value result = mt::Conv2DInputGradientOp::create(
-      ops.builder, ops.location, type, whole(ops, transpose(images, channelsLast(4))), wholeKernel(ops, kernel),
-      windows.strides, paddingOf(windows), windows.dilation, windows.groups);
-  return fromImages(transpose(ops.value(result), channelsFirst(4)), input.rank());
+      ops.builder, ops.location, type, whole(ops, channelsLast(images)), wholeKernel(ops, kernel), windows.strides,
+      paddingOf(windows), windows.dilation, windows.groups);
+  return fromImages(channelsFirst(ops.value(result)), input.rank());
 }
 
 Value pool(Ops &ops, mt::Reduction kind, const Value &input, const Windows &requested) {
@@ -159,14 +148,13 @@ Value pool(Ops &ops, mt::Reduction kind, const Value &input, const Windows &requ
   Value images = padded(ops, asImages(input), windows, kind == mt::Reduction::sum ? 0 : -FLT_MAX);
   RankedTensorType type = imagesType(ops, windows.count(0, images.size(2).times),
                                      windows.count(1, images.size(3).times), images.size(1).times);
-  mlir::Value result =
-      mt::PoolOp::create(ops.builder, ops.location, type, kind, whole(ops, transpose(images, channelsLast(4))),
-                         windows.taps, windows.strides, paddingOf(windows));
-  return fromImages(transpose(ops.value(result), channelsFirst(4)), input.rank());
+  mlir::Value result = mt::PoolOp::create(ops.builder, ops.location, type, kind, whole(ops, channelsLast(images)),
+                                          windows.taps, windows.strides, paddingOf(windows));
+  return fromImages(channelsFirst(ops.value(result)), input.rank());
 }
 
 Value batchNormalization(Ops &ops, const Value &images, ArrayRef<Value> parameters, double momentum, double epsilon) {
-  Value last = transpose(images, channelsLast(images.rank()));
+  Value last = channelsLast(images);
   mlir::Value stored = whole(ops, last);
   SmallVector<mlir::Value> operands;
   for (const Value &parameter : parameters)
@@ -174,7 +162,7 @@ Value batchNormalization(Ops &ops, const Value &images, ArrayRef<Value> paramete
   mlir::Value result = mt::BatchNormalizationOp::create(
       ops.builder, ops.location, stored.getType(), stored, operands[0], operands[1], operands[2], operands[3],
       llvm::APFloat(static_cast<float>(momentum)), llvm::APFloat(static_cast<float>(epsilon)), false, false);
-  return transpose(ops.value(result), channelsFirst(images.rank()));
+  return channelsFirst(ops.value(result));
 }
 
 } // namespace mtc::logical

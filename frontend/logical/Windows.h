@@ -9,8 +9,8 @@
 namespace mtc::logical {
 
 // The order of [b, C, spatial...] in which images are stored, and the way back.
-llvm::SmallVector<int64_t> channelsLast(size_t rank);
-llvm::SmallVector<int64_t> channelsFirst(size_t rank);
+Value channelsLast(const Value &images);
+inline Value channelsFirst(const Value &images) { return moveAxis(images, images.rank() - 1, 1); }
 // Of two spatial axes, the first of size 1 where there is one in the file.
 Value asImages(const Value &value);
 Value fromImages(const Value &value, size_t rank);

@@ -66,6 +66,16 @@ size_t Call::axisOf(int64_t axis, size_t rank) {
   return static_cast<size_t>(axis < 0 ? axis + size : axis);
 }
 
+llvm::SmallVector<int64_t> Call::axesOf(llvm::ArrayRef<int64_t> requested, size_t rank) {
+  llvm::SmallVector<int64_t> axes;
+  for (int64_t axis : requested)
+    axes.push_back(static_cast<int64_t>(axisOf(axis, rank)));
+  llvm::sort(axes);
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    throw Refused("expected different axes, found one twice");
+  return axes;
+}
+
 static std::string kindName(Kind kind) {
   switch (kind) {
   case Kind::Float:

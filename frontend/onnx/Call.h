@@ -64,6 +64,8 @@ public:
   Size elementsFrom(size_t axis) const;
   // An axis of an operand of this rank, counted from the end where negative.
   static size_t axisOf(int64_t axis, size_t rank);
+  // Different axes, in rising order.
+  static llvm::SmallVector<int64_t> axesOf(llvm::ArrayRef<int64_t> axes, size_t rank);
 
   // Attributes. One that nobody reads is an error.
   bool hasAttribute(const char *name) const { return node.attributes.count(name) != 0; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Functions of one number, and softmax.
-#include "frontend/logical/Unary.h"
+#include "frontend/logical/Functions.h"
 #include "frontend/onnx/OpTable.h"
 
 #include <cmath>
@@ -12,29 +12,18 @@ using namespace mlir;
 namespace mtc::onnx {
 namespace {
 
-using logical::absolute;
 using logical::buildUnary;
-using logical::cosine;
-using logical::exponential;
-using logical::logarithm;
-using logical::lower;
-using logical::root;
-using logical::signOf;
-using logical::sine;
 using logical::Value;
-
-double negative(double a) { return -a; }
-double inverse(double a) { return 1 / a; }
 
 void buildNeg(Call &call) {
   if (!call.known(0) && call.value(0).isInteger())
     return call.give(logical::binary<mt::SubOp>(call.ops, call.ops.number(0, call.ops.i32()), call.value(0)));
-  buildUnary<mt::NegOp, negative>(call);
+  buildUnary<mt::NegOp>(call);
 }
 
 void buildReciprocal(Call &call) {
   if (const Known *known = call.known(0))
-    return call.give(computed({known}, known->type, [](ArrayRef<double> values) { return inverse(values[0]); }));
+    return call.give(computed({known}, known->type, [](ArrayRef<double> values) { return 1 / values[0]; }));
   Value value = call.floats(0);
   call.give(logical::binary<mt::DivOp>(call.ops, call.ops.number(1, call.ops.f32(), value.shape()), value));
 }
@@ -149,14 +138,14 @@ template <bool logarithmic> void buildSoftmax(Call &call) {
 
 llvm::ArrayRef<OpEntry> activationOps() {
   static constexpr OpEntry entries[] = {{"Neg", buildNeg},
-                                        {"Abs", buildUnary<mt::AbsOp, absolute>},
-                                        {"Sign", buildUnary<mt::SignOp, signOf>},
-                                        {"Exp", buildUnary<mt::ExpOp, exponential>},
-                                        {"Log", buildUnary<mt::LogOp, logarithm>},
-                                        {"Sqrt", buildUnary<mt::SqrtOp, root>},
-                                        {"Sin", buildUnary<mt::SinOp, sine>},
-                                        {"Cos", buildUnary<mt::CosOp, cosine>},
-                                        {"Floor", buildUnary<mt::FloorOp, lower>},
+                                        {"Abs", buildUnary<mt::AbsOp>},
+                                        {"Sign", buildUnary<mt::SignOp>},
+                                        {"Exp", buildUnary<mt::ExpOp>},
+                                        {"Log", buildUnary<mt::LogOp>},
+                                        {"Sqrt", buildUnary<mt::SqrtOp>},
+                                        {"Sin", buildUnary<mt::SinOp>},
+                                        {"Cos", buildUnary<mt::CosOp>},
+                                        {"Floor", buildUnary<mt::FloorOp>},
                                         {"Reciprocal", buildReciprocal},
                                         {"Erf", buildUnary<mt::ErfOp>},
                                         {"Relu", buildUnary<mt::ReluOp>},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arithmetic of two operands or more, which broadcast; and what is computed of shapes.
-#include "frontend/logical/Unary.h"
+#include "frontend/logical/Functions.h"
 #include "frontend/onnx/OpTable.h"
 
 #include <cmath>
@@ -11,15 +11,7 @@ using namespace mlir;
 namespace mtc::onnx {
 namespace {
 
-using logical::larger;
-using logical::smaller;
 using logical::Value;
-using Formula = double (*)(double, double);
-
-// Whole numbers are divided towards zero.
-Known knownOf(const Known &a, const Known &b, Formula formula) {
-  return computed({&a, &b}, a.type, [&](ArrayRef<double> values) { return formula(values[0], values[1]); });
-}
 
 // A shape times or divided by numbers: multiples of the batch stay such.
 std::optional<Known> scaledShape(const Known &a, const Known &b, bool divides) {
@@ -38,14 +30,15 @@ std::optional<Known> scaledShape(const Known &a, const Known &b, bool divides) {
   return result;
 }
 
-template <typename Op, double (*formula)(double, double), bool scales, bool divides> void buildBinary(Call &call) {
+// A quotient of whole numbers is rounded by their type: towards zero.
+template <typename Op, bool scales, bool divides> void buildBinary(Call &call) {
   const Known *a = call.known(0), *b = call.known(1);
   if (a && b) {
     if (scales)
       if (std::optional<Known> scaled = scaledShape(*a, *b, divides))
         return call.give(*scaled);
     if (!a->hasBatch() && !b->hasBatch())
-      return call.give(knownOf(*a, *b, formula));
+      return call.give(logical::computedBy<Op>(*a, *b));
   }
   Value left = call.value(0), right = call.value(1);
   if (divides && left.isInteger())
@@ -53,19 +46,14 @@ template <typename Op, double (*formula)(double, double), bool scales, bool divi
   call.give(logical::binary<Op>(call.ops, left, right));
 }
 
-double add(double a, double b) { return a + b; }
-double subtract(double a, double b) { return a - b; }
-double multiplied(double a, double b) { return a * b; }
-double divide(double a, double b) { return a / b; } // rounded by the type: whole numbers towards zero
-
 // Of one operand or more.
-template <typename Op, double (*formula)(double, double)> Operand joined(Call &call) {
+template <typename Op> Operand joined(Call &call) {
   call.shape(0); // one value
   Operand total = call.inputs[0];
   for (size_t i = 1; i < call.count(); ++i) {
     const Known *next = call.known(i);
     if (total.known && next && !total.known->hasBatch() && !next->hasBatch()) {
-      total.known = std::make_shared<const Known>(knownOf(*total.known, *next, formula));
+      total.known = std::make_shared<const Known>(logical::computedBy<Op>(*total.known, *next));
       continue;
     }
     Value before = total.known ? total.known->lift(call.ops) : total.value;
@@ -73,12 +61,10 @@ template <typename Op, double (*formula)(double, double)> Operand joined(Call &c
   }
   return total;
 }
-template <typename Op, double (*formula)(double, double)> void buildJoined(Call &call) {
-  call.results.push_back(joined<Op, formula>(call));
-}
+template <typename Op> void buildJoined(Call &call) { call.results.push_back(joined<Op>(call)); }
 
 void buildMean(Call &call) {
-  Operand total = joined<mt::AddOp, add>(call);
+  Operand total = joined<mt::AddOp>(call);
   Value value = total.known ? total.known->lift(call.ops) : total.value;
   call.give(logical::binary<mt::DivOp>(call.ops, value, static_cast<double>(call.count())));
 }
@@ -87,7 +73,7 @@ void buildMean(Call &call) {
 void buildPow(Call &call) {
   const Known *base = call.known(0), *exponent = call.known(1);
   if (base && exponent)
-    return call.give(knownOf(*base, *exponent, [](double a, double b) { return std::pow(a, b); }));
+    return call.give(logical::computedBy<mt::PowOp>(*base, *exponent));
   Value value = call.value(0);
   constexpr double most = 16;
   if (!exponent || exponent->count() != 1)
@@ -119,21 +105,23 @@ void buildMod(Call &call) {
   bool whole = a.type == Known::Type::Integer;
   if (whole && llvm::is_contained(b.numbers, 0))
     throw Refused("a remainder of a division by 0");
-  call.give(knownOf(a, b, fmod ? [](double x, double y) { return std::fmod(x, y); } : remainder));
+  call.give(computed({&a, &b}, a.type, [&](ArrayRef<double> values) {
+    return fmod ? std::fmod(values[0], values[1]) : remainder(values[0], values[1]);
+  }));
 }
 
 } // namespace
 
 llvm::ArrayRef<OpEntry> arithmeticOps() {
-  static constexpr OpEntry entries[] = {{"Add", buildBinary<mt::AddOp, add, false, false>},
-                                        {"Sub", buildBinary<mt::SubOp, subtract, false, false>},
-                                        {"Mul", buildBinary<mt::MulOp, multiplied, true, false>},
-                                        {"Div", buildBinary<mt::DivOp, divide, true, true>},
+  static constexpr OpEntry entries[] = {{"Add", buildBinary<mt::AddOp, false, false>},
+                                        {"Sub", buildBinary<mt::SubOp, false, false>},
+                                        {"Mul", buildBinary<mt::MulOp, true, false>},
+                                        {"Div", buildBinary<mt::DivOp, true, true>},
                                         {"Pow", buildPow},
                                         {"Mod", buildMod},
-                                        {"Max", buildJoined<mt::MaximumOp, larger>},
-                                        {"Min", buildJoined<mt::MinimumOp, smaller>},
-                                        {"Sum", buildJoined<mt::AddOp, add>},
+                                        {"Max", buildJoined<mt::MaximumOp>},
+                                        {"Min", buildJoined<mt::MinimumOp>},
+                                        {"Sum", buildJoined<mt::AddOp>},
                                         {"Mean", buildMean}};
   return entries;
 }

@@ -11,25 +11,8 @@ using namespace mlir;
 namespace mtc::onnx {
 namespace {
 
+using logical::holds;
 using logical::Value;
-
-bool holds(mt::Compare kind, double a, double b) {
-  switch (kind) {
-  case mt::Compare::eq:
-    return a == b;
-  case mt::Compare::ne:
-    return a != b;
-  case mt::Compare::lt:
-    return a < b;
-  case mt::Compare::le:
-    return a <= b;
-  case mt::Compare::gt:
-    return a > b;
-  case mt::Compare::ge:
-    return a >= b;
-  }
-  return false;
-}
 
 // A multiple of the batch is 1 or more, so it is told from numbers below 1.
 std::optional<bool> holdsOfBatch(mt::Compare kind, Size a, Size b) {

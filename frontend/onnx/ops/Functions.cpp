@@ -62,11 +62,7 @@ void buildHardmax(Call &call) {
     value = logical::reshape(call.ops, value, lines);
   }
   Value hot = logical::oneHot(call.ops, logical::argmax(call.ops, value, axis), value.size(axis).times);
-  SmallVector<int64_t> order;
-  for (size_t i = 0; i + 1 < value.rank(); ++i)
-    order.push_back(static_cast<int64_t>(i));
-  order.insert(order.begin() + static_cast<int64_t>(axis), static_cast<int64_t>(value.rank()) - 1);
-  Value made = logical::transpose(logical::cast(call.ops, hot, value.element()), order);
+  Value made = logical::moveAxis(logical::cast(call.ops, hot, value.element()), value.rank() - 1, axis);
   call.give(logical::reshape(call.ops, made, shape));
 }
 

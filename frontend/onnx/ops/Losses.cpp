@@ -30,13 +30,7 @@ Labels readLabels(Call &call, const Value &scores) {
 }
 
 // The classes as the last axis.
-Value classesLast(const Value &scores) {
-  SmallVector<int64_t> order = {0};
-  for (size_t i = 2; i < scores.rank(); ++i)
-    order.push_back(static_cast<int64_t>(i));
-  order.push_back(1);
-  return logical::transpose(scores, order);
-}
+Value classesLast(const Value &scores) { return logical::moveAxis(scores, 1, scores.rank() - 1); }
 
 // The element of the last axis that an id says. A product with zeros would make NaN of infinities.
 Value picked(Call &call, const Value &values, const Value &ids) {

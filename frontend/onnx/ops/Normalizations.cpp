@@ -87,9 +87,7 @@ Value normalizedInGroups(Call &call, const Value &images, int64_t groups) {
   int64_t channels = shape[1].times;
   shape[1] = channels / groups;
   shape.insert(shape.begin() + 1, Size(groups));
-  SmallVector<int64_t> axes;
-  for (size_t i = 2; i < rank + 1; ++i)
-    axes.push_back(static_cast<int64_t>(i));
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(2, static_cast<int64_t>(rank) + 1));
   Value parts = logical::reshape(call.ops, images, shape);
   return logical::reshape(call.ops, logical::normalize(call.ops, parts, axes, call.number("epsilon", defaultEpsilon)),
                           images.shape());

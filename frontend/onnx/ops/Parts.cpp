@@ -98,11 +98,10 @@ void buildSlice(Call &call) {
   auto read = [&](size_t index, const char *name) {
     return asAttributes ? Known::list(call.integers(name)) : call.expectKnown(index, name);
   };
-  SmallVector<int64_t> starts = read(1, "starts").integers(), axes, steps(starts.size(), 1);
+  SmallVector<int64_t> starts = read(1, "starts").integers(), steps(starts.size(), 1);
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(starts.size())));
   const Known limits = read(2, "ends");
   Shape shape = call.shape(0);
-  for (size_t i = 0; i < starts.size(); ++i)
-    axes.push_back(static_cast<int64_t>(i));
   if (asAttributes ? call.hasAttribute("axes") : call.has(3))
     axes = read(3, "axes").integers();
   if (call.has(4))
@@ -170,11 +169,10 @@ void buildPad(Call &call) {
   if (!llvm::is_contained({"constant", "reflect", "edge", "wrap"}, mode))
     throw Refused("expected padding of the mode constant, reflect, edge or wrap, found " + mode);
   bool asAttributes = call.opset < 11;
-  SmallVector<int64_t> pads = asAttributes ? call.integers("pads") : call.expectKnown(1, "pads").integers(), axes;
+  SmallVector<int64_t> pads = asAttributes ? call.integers("pads") : call.expectKnown(1, "pads").integers();
   double fill = asAttributes ? call.number("value", 0) : call.has(2) ? call.expectNumber(2, "a value to pad with") : 0;
   size_t rank = call.rank(0);
-  for (size_t i = 0; i < rank; ++i)
-    axes.push_back(static_cast<int64_t>(i));
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(rank)));
   if (call.has(3))
     axes = call.expectKnown(3, "axes").integers();
   if (pads.size() != 2 * axes.size())
@@ -219,10 +217,7 @@ void buildOneHot(Call &call) {
   } else if (!plain) {
     throw Refused("expected booleans false and true as values, found others");
   }
-  SmallVector<int64_t> order;
-  for (size_t i = 0; i < rank; ++i)
-    order.push_back(static_cast<int64_t>(i < axis ? i : i == axis ? rank - 1 : i - 1));
-  call.give(logical::cast(call.ops, logical::transpose(result, order), element));
+  call.give(logical::cast(call.ops, logical::moveAxis(result, rank - 1, axis), element));
 }
 
 // The upper or lower triangle of the last two axes; the rest is 0.

@@ -2,7 +2,6 @@
 //
 // Reductions over axes, which are an attribute in older opsets and an operand in newer ones.
 #include "frontend/logical/Functions.h"
-#include "frontend/logical/Unary.h"
 #include "frontend/onnx/OpTable.h"
 
 #include <cmath>
@@ -21,20 +20,9 @@ std::optional<Axes> readAxes(Call &call) {
   size_t rank = call.rank(0);
   std::optional<SmallVector<int64_t>> requested = call.operandOrAttribute(1, "axes");
   bool noop = call.integer("noop_with_empty_axes", 0) != 0;
-  Axes axes;
-  if (!requested || requested->empty()) {
-    if (noop)
-      return std::nullopt;
-    for (size_t i = 0; i < rank; ++i)
-      axes.push_back(static_cast<int64_t>(i));
-    return axes;
-  }
-  for (int64_t axis : *requested)
-    axes.push_back(static_cast<int64_t>(Call::axisOf(axis, rank)));
-  llvm::sort(axes);
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
-    throw Refused("expected different axes, found one twice");
-  return axes;
+  if (requested && !requested->empty())
+    return Call::axesOf(*requested, rank);
+  return noop ? std::nullopt : std::optional(llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(rank))));
 }
 
 using Formula = double (*)(double, double);
@@ -83,9 +71,7 @@ template <mt::Reduction kind> void buildReduce(Call &call) {
   if (!axes)
     return call.results.push_back(call.inputs[0]);
   constexpr bool sum = kind == mt::Reduction::sum, max = kind == mt::Reduction::max;
-  Formula formula = sum   ? Formula([](double a, double b) { return a + b; })
-                    : max ? Formula(logical::larger)
-                          : Formula(logical::smaller);
+  Formula formula = sum ? mt::AddOp::evaluate : max ? mt::MaximumOp::evaluate : mt::MinimumOp::evaluate;
   if (const Known *known = call.known(0))
     return call.give(reduceKnown(*known, *axes, keeps, sum ? 0 : limitOf(*known, max), formula));
   call.give(finished(call, logical::reduce(call.ops, kind, call.value(0), *axes), *axes, keeps));
@@ -104,7 +90,7 @@ void buildReduceProd(Call &call) {
   }
   const Known &known = *call.known(0);
   if (!known.hasBatch())
-    return call.give(reduceKnown(known, *axes, keeps, 1, [](double a, double b) { return a * b; }));
+    return call.give(reduceKnown(known, *axes, keeps, 1, mt::MulOp::evaluate));
   Size product; // of a shape
   for (const Size &size : known.sizes()) {
     if (product.batch && size.batch)

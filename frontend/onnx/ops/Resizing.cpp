@@ -55,10 +55,7 @@ Value repeated(Call &call, const Value &x, size_t axis, int64_t factor) {
 
 Value shared(Call &call, const Value &x, size_t axis, const Known &shares) {
   Value result = logical::product(call.ops, x, shares.lift(call.ops), {{static_cast<int64_t>(axis), 0}});
-  SmallVector<int64_t> order;
-  for (size_t i = 0; i < x.rank(); ++i)
-    order.push_back(static_cast<int64_t>(i < axis ? i : i == axis ? x.rank() - 1 : i - 1));
-  return logical::transpose(result, order);
+  return logical::moveAxis(result, x.rank() - 1, axis);
 }
 
 Known sharesOf(const Coordinates &places, bool linear, const std::string &nearest) {

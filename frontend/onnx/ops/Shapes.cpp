@@ -84,20 +84,10 @@ void buildFlatten(Call &call) {
   giveReshaped(call, {sizeOf(ArrayRef(shape).take_front(axis)), sizeOf(ArrayRef(shape).drop_front(axis))});
 }
 
-SmallVector<int64_t> axesOf(ArrayRef<int64_t> requested, size_t rank) {
-  SmallVector<int64_t> axes;
-  for (int64_t axis : requested)
-    axes.push_back(static_cast<int64_t>(Call::axisOf(axis, rank)));
-  llvm::sort(axes);
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
-    throw Refused("expected different axes, found one twice");
-  return axes;
-}
-
 void buildSqueeze(Call &call) {
   Shape shape = call.shape(0), remaining;
   std::optional<SmallVector<int64_t>> requested = call.operandOrAttribute(1, "axes");
-  SmallVector<int64_t> axes = axesOf(requested.value_or(SmallVector<int64_t>()), shape.size());
+  SmallVector<int64_t> axes = Call::axesOf(requested.value_or(SmallVector<int64_t>()), shape.size());
   for (auto [index, size] : llvm::enumerate(shape)) {
     bool goes = requested ? llvm::is_contained(axes, static_cast<int64_t>(index)) : size.isOne();
     if (goes && !size.isOne())
@@ -113,7 +103,7 @@ void buildUnsqueeze(Call &call) {
   if (!requested)
     throw Refused("expected axes, found none");
   Shape shape = call.shape(0);
-  for (int64_t axis : axesOf(*requested, shape.size() + requested->size()))
+  for (int64_t axis : Call::axesOf(*requested, shape.size() + requested->size()))
     shape.insert(shape.begin() + axis, Size());
   giveReshaped(call, shape);
 }

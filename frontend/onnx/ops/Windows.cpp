@@ -171,10 +171,7 @@ void buildAveragePool(Call &call) {
 }
 
 SmallVector<int64_t> spatialAxes(const Value &images) {
-  SmallVector<int64_t> axes;
-  for (size_t i = 2; i < images.rank(); ++i)
-    axes.push_back(static_cast<int64_t>(i));
-  return axes;
+  return llvm::to_vector(llvm::seq<int64_t>(2, static_cast<int64_t>(images.rank())));
 }
 
 int64_t readPower(Call &call) {
@@ -235,10 +232,8 @@ void buildLrn(Call &call) {
          ++from)
       near.numbers[static_cast<size_t>(from * channels + to)] = 1;
   Value sums = logical::product(ops, logical::unary<mt::SquareOp>(ops, x), near.lift(ops), {{1, 0}});
-  SmallVector<int64_t> order = {0, static_cast<int64_t>(x.rank()) - 1};
-  for (size_t i = 1; i + 1 < x.rank(); ++i)
-    order.push_back(static_cast<int64_t>(i));
-  sums = logical::binary<mt::MulOp>(ops, logical::transpose(sums, order), alpha / static_cast<double>(size));
+  sums = logical::moveAxis(sums, x.rank() - 1, 1);
+  sums = logical::binary<mt::MulOp>(ops, sums, alpha / static_cast<double>(size));
   Value base = logical::binary<mt::AddOp>(ops, sums, bias);
   call.give(logical::binary<mt::DivOp>(ops, x, logical::binary<mt::PowOp>(ops, base, beta)));
 }

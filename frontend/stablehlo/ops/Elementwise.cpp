@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops of StableHLO that compute element by element.
-#include "frontend/logical/Unary.h"
+#include "frontend/logical/Functions.h"
 #include "frontend/stablehlo/Call.h"
 
 #include <cmath>
@@ -12,19 +12,8 @@ using namespace mlir;
 namespace mtc::stablehlo {
 namespace {
 
-using logical::absolute;
 using logical::buildUnary;
-using logical::cosine;
-using logical::exponential;
-using logical::larger;
-using logical::logarithm;
-using logical::lower;
-using logical::root;
-using logical::signOf;
-using logical::sine;
-using logical::smaller;
 using logical::Value;
-using Formula = double (*)(double, double);
 
 bool isKnown(const Call &call, size_t count) {
   for (size_t i = 0; i < count; ++i)
@@ -32,14 +21,6 @@ bool isKnown(const Call &call, size_t count) {
       return false;
   return true;
 }
-
-double exponentialLess(double a) { return std::expm1(a); }
-double logarithmMore(double a) { return std::log1p(a); }
-double inverseRoot(double a) { return 1 / std::sqrt(a); }
-double tangent(double a) { return std::tanh(a); }
-double logistic(double a) { return 1 / (1 + std::exp(-a)); }
-double error(double a) { return std::erf(a); }
-double square(double a) { return a * a; }
 
 // The number of a scalar constant; none of anything else.
 std::optional<double> scalarOf(const Call &call, size_t index) {
@@ -88,18 +69,12 @@ void buildNegate(Call &call) {
                             : logical::binary<mt::SubOp>(call.ops, call.ops.number(0, value.element()), value));
 }
 
-template <typename Op, Formula formula> void buildBinary(Call &call) {
+template <typename Op> void buildBinary(Call &call) {
   const Known *a = call.known(0), *b = call.known(1);
   if (a && b && !a->hasBatch() && !b->hasBatch())
-    return call.give(
-        logical::computed({a, b}, a->type, [](ArrayRef<double> values) { return formula(values[0], values[1]); }));
+    return call.give(logical::computedBy<Op>(*a, *b));
   call.give(logical::binary<Op>(call.ops, call.value(0), call.value(1)));
 }
-double add(double a, double b) { return a + b; }
-double subtract(double a, double b) { return a - b; }
-double multiplied(double a, double b) { return a * b; }
-double quotient(double a, double b) { return a / b; }
-double power(double a, double b) { return std::pow(a, b); }
 
 // Two lists of sizes, some of which are multiples of the batch, size by size; false: they are none, or `combine` has no
 // size for two of them.
@@ -133,11 +108,11 @@ bool addSizes(Call &call, int64_t sign) {
 
 void buildAdd(Call &call) {
   if (!addMeans(call, 1) && !addSizes(call, 1))
-    buildBinary<mt::AddOp, add>(call);
+    buildBinary<mt::AddOp>(call);
 }
 void buildSubtract(Call &call) {
   if (!addMeans(call, -1) && !addSizes(call, -1))
-    buildBinary<mt::SubOp, subtract>(call);
+    buildBinary<mt::SubOp>(call);
 }
 
 // A number of samples times a number.
@@ -168,7 +143,7 @@ bool takeLargerSizes(Call &call) {
 
 void buildMaximum(Call &call) {
   if (!takeLargerSizes(call))
-    buildBinary<mt::MaximumOp, larger>(call);
+    buildBinary<mt::MaximumOp>(call);
 }
 
 void buildMultiply(Call &call) {
@@ -176,7 +151,7 @@ void buildMultiply(Call &call) {
     if (std::optional<double> factor = scalarOf(call, 1 - i); factor && scaleMeans(call, i, *factor))
       return;
   if (!scaleCount(call))
-    buildBinary<mt::MulOp, multiplied>(call);
+    buildBinary<mt::MulOp>(call);
 }
 
 // A sum over the batch divided by the number of samples is a mean.
@@ -204,7 +179,7 @@ void buildDivide(Call &call) {
     throw Refused("a quotient of integers that are computed from the data");
   if (const Known *count = call.known(1); count && count->hasBatch() && count->count() == 1)
     return call.give(logical::binary<mt::DivOp>(call.ops, call.value(0), call.ops.count(count->size(0))));
-  buildBinary<mt::DivOp, quotient>(call);
+  buildBinary<mt::DivOp>(call);
 }
 
 // Of constants, such as a loop's counter: with the sign of the first one.
@@ -222,7 +197,7 @@ void buildPower(Call &call) {
   constexpr double most = 16;
   if (!call.known(0) && exponent && *exponent == std::trunc(*exponent) && std::fabs(*exponent) <= most)
     return call.give(logical::integerPower(call.ops, call.value(0), static_cast<int64_t>(*exponent)));
-  buildBinary<mt::PowOp, power>(call);
+  buildBinary<mt::PowOp>(call);
 }
 
 // Of booleans; of integers nothing.
@@ -262,33 +237,17 @@ std::optional<bool> compareCounts(mt::Compare kind, const Known &a, const Known 
   bool first = a.hasBatch(); // is the number of samples
   if ((first ? a : b).numbers[0] <= (first ? b : a).numbers[0])
     return std::nullopt;
-  switch (kind) {
-  case mt::Compare::eq:
-    return false;
-  case mt::Compare::ne:
-    return true;
-  case mt::Compare::lt:
-  case mt::Compare::le:
-    return !first;
-  case mt::Compare::gt:
-  case mt::Compare::ge:
-    return first;
-  }
-  return std::nullopt;
+  return logical::holds(kind, first ? 1 : 0, first ? 0 : 1);
 }
 
 void buildCompare(Call &call) {
   std::string direction = call.text("comparison_direction");
-  static constexpr std::pair<const char *, mt::Compare> kinds[] = {{"EQ", mt::Compare::eq}, {"NE", mt::Compare::ne},
-                                                                   {"LT", mt::Compare::lt}, {"LE", mt::Compare::le},
-                                                                   {"GT", mt::Compare::gt}, {"GE", mt::Compare::ge}};
-  const auto *kind =
-      llvm::find_if(kinds, [&](const auto &entry) { return StringRef(direction).ends_with(entry.first); });
-  if (kind == std::end(kinds))
+  std::optional<mt::Compare> kind = mt::symbolizeCompare(StringRef(direction).take_back(2).lower());
+  if (!kind)
     throw Refused("a comparison '" + direction + "'");
   const Known *a = call.known(0), *b = call.known(1);
   if (a && b && (a->hasBatch() || b->hasBatch())) {
-    if (std::optional<bool> known = compareCounts(kind->second, *a, *b))
+    if (std::optional<bool> known = compareCounts(*kind, *a, *b))
       return call.give(Known::scalar(*known, Known::Type::Boolean));
     // What an exporter asserts of the batch, mtc checks itself.
     for (Operation *user : call.op.getUsers())
@@ -297,24 +256,10 @@ void buildCompare(Call &call) {
     return call.give(Known::scalar(1, Known::Type::Boolean));
   }
   if (a && b)
-    return call.give(logical::computed({a, b}, Known::Type::Boolean, [&](ArrayRef<double> values) -> double {
-      switch (kind->second) {
-      case mt::Compare::eq:
-        return values[0] == values[1];
-      case mt::Compare::ne:
-        return values[0] != values[1];
-      case mt::Compare::lt:
-        return values[0] < values[1];
-      case mt::Compare::le:
-        return values[0] <= values[1];
-      case mt::Compare::gt:
-        return values[0] > values[1];
-      case mt::Compare::ge:
-        return values[0] >= values[1];
-      }
-      return 0;
+    return call.give(logical::computed({a, b}, Known::Type::Boolean, [&](ArrayRef<double> values) {
+      return logical::holds(*kind, values[0], values[1]);
     }));
-  call.give(logical::compare(call.ops, kind->second, call.value(0), call.value(1)));
+  call.give(logical::compare(call.ops, *kind, call.value(0), call.value(1)));
 }
 
 void buildSelect(Call &call) {
@@ -331,7 +276,7 @@ void buildClamp(Call &call) {
   const Known *least = call.known(0), *value = call.known(1), *most = call.known(2);
   if (least && value && most && !least->hasBatch() && !value->hasBatch() && !most->hasBatch())
     return call.give(logical::computed({least, value, most}, value->type, [](ArrayRef<double> numbers) {
-      return smaller(larger(numbers[1], numbers[0]), numbers[2]);
+      return mt::MinimumOp::evaluate(mt::MaximumOp::evaluate(numbers[1], numbers[0]), numbers[2]);
     }));
   Value low = logical::binary<mt::MaximumOp>(call.ops, call.value(1), call.value(0));
   call.give(logical::binary<mt::MinimumOp>(call.ops, low, call.value(2)));
@@ -376,28 +321,28 @@ void buildIsFinite(Call &call) {
 } // namespace
 
 llvm::ArrayRef<OpEntry> elementwiseOps() {
-  static constexpr OpEntry entries[] = {{"abs", buildUnary<mt::AbsOp, absolute>, 1},
-                                        {"exponential", buildUnary<mt::ExpOp, exponential>, 1},
-                                        {"exponential_minus_one", buildUnary<mt::Expm1Op, exponentialLess>, 1},
-                                        {"log", buildUnary<mt::LogOp, logarithm>, 1},
-                                        {"log_plus_one", buildUnary<mt::Log1pOp, logarithmMore>, 1},
-                                        {"sqrt", buildUnary<mt::SqrtOp, root>, 1},
-                                        {"rsqrt", buildUnary<mt::RsqrtOp, inverseRoot>, 1},
-                                        {"tanh", buildUnary<mt::TanhOp, tangent>, 1},
-                                        {"logistic", buildUnary<mt::SigmoidOp, logistic>, 1},
-                                        {"sine", buildUnary<mt::SinOp, sine>, 1},
-                                        {"cosine", buildUnary<mt::CosOp, cosine>, 1},
-                                        {"floor", buildUnary<mt::FloorOp, lower>, 1},
-                                        {"sign", buildUnary<mt::SignOp, signOf>, 1},
-                                        {"erf", buildUnary<mt::ErfOp, error>, 1},
-                                        {"square", buildUnary<mt::SquareOp, square>, 1},
+  static constexpr OpEntry entries[] = {{"abs", buildUnary<mt::AbsOp>, 1},
+                                        {"exponential", buildUnary<mt::ExpOp>, 1},
+                                        {"exponential_minus_one", buildUnary<mt::Expm1Op>, 1},
+                                        {"log", buildUnary<mt::LogOp>, 1},
+                                        {"log_plus_one", buildUnary<mt::Log1pOp>, 1},
+                                        {"sqrt", buildUnary<mt::SqrtOp>, 1},
+                                        {"rsqrt", buildUnary<mt::RsqrtOp>, 1},
+                                        {"tanh", buildUnary<mt::TanhOp>, 1},
+                                        {"logistic", buildUnary<mt::SigmoidOp>, 1},
+                                        {"sine", buildUnary<mt::SinOp>, 1},
+                                        {"cosine", buildUnary<mt::CosOp>, 1},
+                                        {"floor", buildUnary<mt::FloorOp>, 1},
+                                        {"sign", buildUnary<mt::SignOp>, 1},
+                                        {"erf", buildUnary<mt::ErfOp>, 1},
+                                        {"square", buildUnary<mt::SquareOp>, 1},
                                         {"negate", buildNegate, 1},
                                         {"add", buildAdd, 2},
                                         {"subtract", buildSubtract, 2},
                                         {"multiply", buildMultiply, 2},
                                         {"divide", buildDivide, 2},
                                         {"maximum", buildMaximum, 2},
-                                        {"minimum", buildBinary<mt::MinimumOp, smaller>, 2},
+                                        {"minimum", buildBinary<mt::MinimumOp>, 2},
                                         {"power", buildPower, 2},
                                         {"remainder", buildRemainder, 2},
                                         {"and", buildLogic<logical::logicalAnd, both>, 2},

@@ -28,12 +28,7 @@ void buildTriangularSolve(Call &call) {
 void buildCholesky(Call &call) {
   bool lower = flag(call, "lower", false);
   logical::Value made = logical::cholesky(call.ops, call.value(0), lower);
-  SmallVector<int64_t> order;
-  for (size_t i = 0; i < made.rank(); ++i)
-    order.push_back(static_cast<int64_t>(i));
-  if (!lower)
-    std::swap(order[order.size() - 1], order[order.size() - 2]);
-  call.give(logical::transpose(made, order));
+  call.give(lower ? made : logical::moveAxis(made, made.rank() - 1, made.rank() - 2));
 }
 
 } // namespace
