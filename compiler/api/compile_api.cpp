@@ -43,12 +43,14 @@ static Status readOptions(const mtc_options *requested, mtc::Options &options) {
   return status.ok() ? mtc::checkPassLists(options) : status;
 }
 
-static Status compileSource(const mtc::ModelSource &source, const mtc_options *requested, mtc_result **result) {
+// Makes a result of a model by one of the functions of the compiler.
+using Make = decltype(mtc::compile);
+static Status makeResult(Make make, const mtc::ModelSource &source, const mtc_options *requested, mtc_result **result) {
   mtc::Options options;
   if (Status status = readOptions(requested, options); !status.ok())
     return status;
   auto output = std::make_unique<mtc_result>();
-  Status status = mtc::compile(source, options, output->bytes);
+  Status status = make(source, options, output->bytes);
   if (status.ok())
     *result = output.release();
   return status;
@@ -79,6 +81,20 @@ static Status openSource(const std::string &path, std::string &text, mtc::ModelS
   return status;
 }
 
+static mtc::ModelSource sourceOf(const char *text, size_t size, const char *name) {
+  return {name ? name : "<text>", {text, size}, ""};
+}
+
+// Calls `use` with the source of a file.
+static mt_status *withFile(const char *path, llvm::function_ref<Status(const mtc::ModelSource &)> use) {
+  return mtc::guarded([&] {
+    std::string text;
+    mtc::ModelSource source;
+    Status status = openSource(path, text, source);
+    return status.ok() ? use(source) : status;
+  });
+}
+
 mt_status *mtc_options_check(const mtc_options *requested) {
   return mtc::guarded([&] {
     mtc::Options options;
@@ -89,61 +105,34 @@ mt_status *mtc_options_check(const mtc_options *requested) {
 mt_status *mtc_compile_text(const char *text, size_t size, const char *name, const mtc_options *options,
                             mtc_result **result) {
   *result = nullptr;
-  return mtc::guarded([&] { return compileSource({name ? name : "<text>", {text, size}, ""}, options, result); });
+  return mtc::guarded([&] { return makeResult(mtc::compile, sourceOf(text, size, name), options, result); });
 }
 
 mt_status *mtc_compile_file(const char *path, const mtc_options *options, mtc_result **result) {
   *result = nullptr;
-  return mtc::guarded([&] {
-    std::string text;
-    mtc::ModelSource source;
-    Status status = openSource(path, text, source);
-    return status.ok() ? compileSource(source, options, result) : status;
-  });
+  return withFile(path, [&](const auto &source) { return makeResult(mtc::compile, source, options, result); });
 }
 
 mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_result **text, mtc_result **weights) {
   *text = *weights = nullptr;
-  return mtc::guarded([&] {
-    std::string content;
-    mtc::ModelSource source;
-    Status status = openSource(path, content, source);
-    return status.ok() ? importSource(source, options, text, weights) : status;
-  });
+  return withFile(path, [&](const auto &source) { return importSource(source, options, text, weights); });
 }
 
 mt_status *mtc_import_text(const char *text, size_t size, const char *name, const mtc_options *options,
                            mtc_result **imported, mtc_result **weights) {
   *imported = *weights = nullptr;
-  return mtc::guarded(
-      [&] { return importSource({name ? name : "<text>", {text, size}, ""}, options, imported, weights); });
-}
-
-static Status summarizeSource(const mtc::ModelSource &source, const mtc_options *requested, mtc_result **result) {
-  mtc::Options options;
-  if (Status status = readOptions(requested, options); !status.ok())
-    return status;
-  auto output = std::make_unique<mtc_result>();
-  Status status = mtc::summarizeModel(source, options, output->bytes);
-  if (status.ok())
-    *result = output.release();
-  return status;
+  return mtc::guarded([&] { return importSource(sourceOf(text, size, name), options, imported, weights); });
 }
 
 mt_status *mtc_summary_text(const char *text, size_t size, const char *name, const mtc_options *options,
                             mtc_result **result) {
   *result = nullptr;
-  return mtc::guarded([&] { return summarizeSource({name ? name : "<text>", {text, size}, ""}, options, result); });
+  return mtc::guarded([&] { return makeResult(mtc::summarizeModel, sourceOf(text, size, name), options, result); });
 }
 
 mt_status *mtc_summary_file(const char *path, const mtc_options *options, mtc_result **result) {
   *result = nullptr;
-  return mtc::guarded([&] {
-    std::string text;
-    mtc::ModelSource source;
-    Status status = openSource(path, text, source);
-    return status.ok() ? summarizeSource(source, options, result) : status;
-  });
+  return withFile(path, [&](const auto &source) { return makeResult(mtc::summarizeModel, source, options, result); });
 }
 
 const void *mtc_result_data(const mtc_result *result) { return result->bytes.data(); }

@@ -181,12 +181,7 @@ SmallVector<Measure> buildFBeta(Criterion &c, bool isF1) {
   if (average == "none") { // one metric per class
     SmallVector<Measure> measures;
     for (int64_t i = 0; i < classes; ++i) {
-      auto column = [&](const Expr &all) {
-        auto type = RankedTensorType::get({rows, 1}, c.builder.getF32Type());
-        return all.make(mt::SliceOp::create(c.builder, c.location, type, all.value(), ArrayRef<int64_t>{i},
-                                            ArrayRef<int64_t>{1}, ArrayRef<int64_t>{}));
-      };
-      measures.push_back(fBetaOf(column(*p), column(y), beta, "/" + std::to_string(i)));
+      measures.push_back(fBetaOf(columnOf(*p, i), columnOf(y, i), beta, "/" + std::to_string(i)));
     }
     return measures;
   }

@@ -26,6 +26,8 @@ const Json &objectConfig(const Json &object);
 
 constexpr double kerasEpsilon = 1e-7; // keras.config.epsilon()
 mlir::mt::Expr reshape(const mlir::mt::Expr &value, llvm::ArrayRef<int64_t> shape);
+// A column of [?, C]: [?, 1].
+mlir::mt::Expr columnOf(const mlir::mt::Expr &value, int64_t index);
 
 struct Criterion { // one loss or metric while its ops are built
   mlir::OpBuilder &builder;

@@ -39,6 +39,11 @@ Expr reshape(const Expr &a, ArrayRef<int64_t> shape) {
   return a.make(mt::ReshapeOp::create(a.getBuilder(), a.getLocation(), a.type().clone(shape), a.value()));
 }
 
+Expr columnOf(const Expr &a, int64_t index) {
+  return a.make(mt::SliceOp::create(a.getBuilder(), a.getLocation(), a.type().clone({a.type().getShape().front(), 1}),
+                                    a.value(), ArrayRef<int64_t>{index}, ArrayRef<int64_t>{1}, ArrayRef<int64_t>{}));
+}
+
 SmallVector<Measure> buildIou(StringRef name, Criterion &c) {
   bool binary = name == "binaryiou", hot = name.starts_with("onehot"), mean = name.ends_with("meaniou");
   int64_t classes = binary ? 2 : c.config.integer("num_classes");
@@ -124,12 +129,7 @@ SmallVector<Measure> buildDetermination(Criterion &c) {
     return {build(t, p, "")};
   SmallVector<Measure> measures; // one metric per column
   for (int64_t i = 0; i < columns; ++i) {
-    auto column = [&](const Expr &all) {
-      auto type = RankedTensorType::get({rows, 1}, c.builder.getF32Type());
-      return all.make(mt::SliceOp::create(c.builder, c.location, type, all.value(), ArrayRef<int64_t>{i},
-                                          ArrayRef<int64_t>{1}, ArrayRef<int64_t>{}));
-    };
-    measures.push_back(build(column(t), column(p), "/" + std::to_string(i)));
+    measures.push_back(build(columnOf(t, i), columnOf(p, i), "/" + std::to_string(i)));
   }
   return measures;
 }

@@ -43,19 +43,24 @@ Value logSumExp(LayerBuilder &layer, Value x, ArrayRef<int64_t> axes) {
   return (log(layer.expr(reduce<mt::Reduction::sum>(layer, exp(layer.expr(x) - most).value(), axes))) + most).value();
 }
 
-template <Reducer reducer> Value buildReduction(LayerBuilder &layer) {
-  Value x = layer.toFloat(layer.input());
-  layer.config.expectAbsent({"initial"});
+// Reduces the axes of the layer, which are left out if it does not keep them.
+Value reduceAxes(LayerBuilder &layer, Value x, llvm::function_ref<Value(ArrayRef<int64_t>)> reducer) {
   bool keep = layer.config.boolean("keepdims", false);
   std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, readAxes(layer)) : std::nullopt;
   if (!axes || layer.config.failed())
     return {};
-  Value result = reducer(layer, x, *axes);
+  Value result = reducer(*axes);
   SmallVector<int64_t> shape;
   for (auto [axis, size] : llvm::enumerate(layer.shapeOf(x)))
     if (!llvm::is_contained(*axes, static_cast<int64_t>(axis)))
       shape.push_back(size);
   return keep ? result : layer.reshape(result, shape);
+}
+
+template <Reducer reducer> Value buildReduction(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  layer.config.expectAbsent({"initial"});
+  return reduceAxes(layer, x, [&](ArrayRef<int64_t> axes) { return reducer(layer, x, axes); });
 }
 
 Value buildSoftmaxFunction(LayerBuilder &layer) {
@@ -177,16 +182,9 @@ Value buildLogicalNot(LayerBuilder &layer) {
 // Whether any element, or all elements, are true.
 template <mt::Reduction kind> Value buildAnyFlag(LayerBuilder &layer) {
   Value x = layer.arguments().size() == 1 ? flags(layer, layer.arguments()[0]) : layer.fail("expected 1 operand");
-  bool keep = layer.config.boolean("keepdims", false);
-  std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, readAxes(layer)) : std::nullopt;
-  if (!axes)
-    return {};
-  Value flag = (layer.expr(reduce<kind>(layer, toFloat(layer.expr(x)).value(), *axes)) > 0.0).value();
-  SmallVector<int64_t> shape;
-  for (auto [axis, size] : llvm::enumerate(layer.shapeOf(x)))
-    if (!llvm::is_contained(*axes, static_cast<int64_t>(axis)))
-      shape.push_back(size);
-  return keep ? flag : layer.reshape(flag, shape);
+  return reduceAxes(layer, x, [&](ArrayRef<int64_t> axes) {
+    return (layer.expr(reduce<kind>(layer, toFloat(layer.expr(x)).value(), axes)) > 0.0).value();
+  });
 }
 
 Value buildCumsum(LayerBuilder &layer) {

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtc._trace import elementwise as e
 from mtc._trace import moves, products
-from mtc._trace.layout import broadcast, expand_dims, reshape, squeeze, transpose
+from mtc._trace.layout import broadcast, expand_dims, move_axis, reshape, squeeze, transpose
 from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
 Pads = Sequence[tuple[int, int]]
@@ -36,7 +36,7 @@ def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: P
     elif images.shape[0] != BATCH and pointwise and not any(n for pair in padding for n in pair):
         # Such as a table of positions.
         made = products.dot_general(images, squeeze(kernel, range(2, kernel.rank)), ((1,), (1,)))
-        return transpose(made, [0, made.rank - 1, *range(1, made.rank - 1)])
+        return move_axis(made, -1, 1)
     else:
         _check_images(images)
     spaced = [(int(n) - 1) * s + 1 for n, s in zip(images.shape[2:], spread)]  # type: ignore[arg-type]
@@ -257,8 +257,8 @@ def _windows(size: Size, taps: Size, stride: int, pads: tuple[int, int], dilatio
 
 def batch_normalization(images: Value, parameters: Sequence[Value], momentum: float, epsilon: float) -> Value:
     """With the statistics of the batch. `parameters`: scale, centre, moving mean and variance, [C] each."""
-    last = transpose(images, [0, *range(2, images.rank), 1])
+    last = move_axis(images, 1, -1)
     made = images.graph.tensor("batch_normalization", (last, *parameters),
                                f"mt.batch_normalization {{0}}, {{1}}, {{2}}, {{3}}, {{4}} momentum = {momentum:.9e} "
                                f"epsilon = {epsilon:.9e} : {{t0}}, {{t1}}, {{t2}}, {{t3}}, {{t4}}", last.shape, "f32")
-    return transpose(made, [0, images.rank - 1, *range(1, images.rank - 1)])
+    return move_axis(made, -1, 1)

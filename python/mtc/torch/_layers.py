@@ -74,15 +74,6 @@ def einsum(c: Converter, equation: str, operands: Sequence[Any], *_: Any) -> Val
 # Images: the logical axes are PyTorch's, [batch, channels, spatial...]; what is stored has the channels last.
 
 
-def channels_last(x: Value) -> Value:
-    return layout.transpose(x, [0, *range(2, len(x.shape)), 1])
-
-
-def channels_first(x: Value) -> Value:
-    rank = len(x.shape)
-    return layout.transpose(x, [0, rank - 1, *range(1, rank - 1)])
-
-
 def per_channel(x: Value, rank: int) -> Value:
     """[C] as [C, 1, ...], which broadcasts to images."""
     return layout.expand_dims(x, range(1, rank - 1))
@@ -261,10 +252,7 @@ def batch_norm(c: Converter, images: Any, weight: Any, bias: Any, *rest: Any) ->
         mean, variance, _, epsilon = rest
         return [_scaled(x, gamma, beta, c.value(mean), c.value(variance), epsilon), None, None]
     if isinstance(rest[0], bool):  # no running statistics: those of the batch alone
-        axes = [0, *range(2, len(x.shape))]
-        mean = reductions.mean(x, axes)
-        spread = e.unary("square", x - per_channel(mean, len(x.shape)))
-        return [_scaled(x, gamma, beta, mean, reductions.mean(spread, axes), rest[-1]), None, None]
+        return [_scaled(x, gamma, beta, *_statistics(x), rest[-1]), None, None]
     mean, variance, training, momentum, epsilon = rest[:5]
     if isinstance(mean, Value) and training:
         running = mean, c.value(variance)
@@ -281,12 +269,17 @@ def batch_norm(c: Converter, images: Any, weight: Any, bias: Any, *rest: Any) ->
     return [_trained(c, x, gamma, beta, mean.name, variance.name, momentum, epsilon), None, None, None, None]
 
 
+def _statistics(x: Value) -> tuple[Value, Value]:
+    """The mean and the variance of each channel of the batch."""
+    axes = [0, *range(2, len(x.shape))]
+    mean = reductions.mean(x, axes)
+    return mean, reductions.mean(e.unary("square", x - per_channel(mean, len(x.shape))), axes)
+
+
 def _with_new_statistics(x: Value, scales: tuple[Value, Value], running: tuple[Value, Value], momentum: float,
                          epsilon: float) -> list[Any]:
     """With the statistics of the batch, where the running ones are a state of the step: they come back as results."""
-    axes = [0, *range(2, len(x.shape))]
-    mean = reductions.mean(x, axes)
-    spread = reductions.mean(e.unary("square", x - per_channel(mean, len(x.shape))), axes)
+    mean, spread = _statistics(x)
     count = x.shape[0] if isinstance(x.shape[0], Batch) else None
     each = product(x.shape[2:])
     if count is not None:
@@ -366,10 +359,10 @@ def group_norm(c: Converter, value: Any, *rest: Any) -> Value:
         groups = channels
         if mean is not None:
             raise Refused("instance normalisation with running statistics")
-    moved = channels_last(x)
+    moved = layout.move_axis(x, 1, -1)
     parts = layout.reshape(moved, (*moved.shape[:-1], groups, channels // groups))
     made = reductions.normalize(parts, [*range(1, rank - 1), rank], epsilon)
-    made = channels_first(layout.reshape(made, moved.shape))
+    made = layout.move_axis(layout.reshape(made, moved.shape), -1, 1)
     made = made if weight is None else made * per_channel(c.value(weight), rank)
     return made if bias is None else made + per_channel(c.value(bias), rank)
 

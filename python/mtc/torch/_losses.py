@@ -67,7 +67,7 @@ def nll(c: Converter, log_probabilities: Any, target: Any, weight: Any = None, r
 
 
 def _classes_last(x: Value) -> Value:
-    return layout.transpose(x, [0, *range(2, len(x.shape)), 1]) if len(x.shape) > 2 else x
+    return layout.move_axis(x, 1, -1) if len(x.shape) > 2 else x
 
 
 def _counted(c: Converter, labels: Value, weight: Any, ignored: int,
