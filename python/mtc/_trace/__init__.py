@@ -7,7 +7,7 @@ An importer walks the equations of its trace and calls functions of this package
     x = graph.input("image", (BATCH, 784), "f32")
     w = graph.variable("dense/kernel", (784, 10))
     y = products.dot_general(x, w, contract=((1,), (0,)))      # [BATCH, 10]
-    loss = elementwise.divide(reductions.reduce("sum", per_sample, (0,)), graph.count(BATCH))
+    loss = reductions.reduce("sum", per_sample, (0,)) / graph.count(BATCH)
     losses.add_loss(graph, loss)
     text = graph.text(optimizer="mt.sgd <{learning_rate = 0.1 : f32}>")
 
@@ -23,13 +23,15 @@ The modules:
     values       Batch, BATCH, Value; Refused, the error of what cannot be taken
     graph        Graph: inputs, variables, constants, counts of samples
     text         the text of a graph
-    layout       broadcast, reshape, transpose, expand_dims, squeeze: the same elements in another shape
-    elementwise  unary, binary (with NumPy's broadcasting), compare, select, logic, cast, integer_power, ...
+    layout       broadcast, reshape, transpose, move_axis, expand_dims, squeeze: the same elements in another shape
+    elementwise  unary, binary (with NumPy's broadcasting), compare, select, logic, cast, integer_power, ...; values
+                 have the operators + - * / and, of booleans, & | ~
     linear       Cholesky's factor, and systems with a triangle
     reductions   reduce ("sum", "max", "min") over any axes, product, argmax, softmax, log_softmax, normalize, cumsum
     products     dot_general
     spatial      convolution, pool
-    moves        slice, pad, concat, reverse, take (rows of a table, or along an axis), one_hot, iota
+    moves        slice, part and at (of one axis), pad, concat, reverse, take (rows of a table, or along an axis),
+                 one_hot, iota
     losses       add_loss, add_metric: a scalar of the trace becomes means over the samples
 
 Functions raise `Refused` with the reason where `mt` cannot do something; importers add the user's line.

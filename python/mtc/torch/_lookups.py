@@ -131,8 +131,7 @@ def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
     same = all(a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis)
     if not same or isinstance(size, Batch):
         raise Refused("a gather of some of the lines, or of samples")
-    rest = [i for i in range(len(x.shape)) if i != axis]
-    lines = layout.transpose(e.cast(x, "f32"), [*rest, axis])
+    lines = layout.move_axis(e.cast(x, "f32"), axis, -1)
     if places.shape[axis] != 1:
         wide = layout.broadcast(layout.expand_dims(lines, (axis,)), (*places.shape, size))
         return e.cast(reductions.pick(wide, places), x.dtype)
@@ -170,8 +169,7 @@ def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction
         raise Refused(f"a {c.name()} to some of the lines")
     if reduction is not None or not (add or number or places.shape[axis] == 1):
         raise Refused("a scatter of several elements to each line, which may have the same place: see scatter_add")
-    order = [*(i for i in range(rank) if i != axis), axis]
-    lines, at = (layout.transpose(v, order) for v in (x, places))
+    lines, at = (layout.move_axis(v, axis, -1) for v in (x, places))
     line = c.graph.constant(np.arange(product([x.shape[axis]])), "i32")
     hot = e.compare("eq", layout.expand_dims(at, (rank,)), line)  # [..., places, elements]
     if number:
@@ -181,8 +179,8 @@ def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction
         if given.shape != places.shape:  # the rest of it is not used
             ends = [n if isinstance(n, int) else None for n in places.shape]
             given = moves.slice_(given, [0] * rank, ends, [1] * rank)
-        given = layout.expand_dims(layout.transpose(e.cast(given, x.dtype), order), (rank,))
+        given = layout.expand_dims(layout.move_axis(e.cast(given, x.dtype), axis, -1), (rank,))
         new = reductions.reduce("sum", e.select(hot, given, e.as_value(given, 0)), [rank - 1])
         there = reductions.reduce_logic(False, hot, [rank - 1])
         made = lines + new if add else e.select(there, new, lines)
-    return layout.transpose(made, [order.index(i) for i in range(rank)])
+    return layout.move_axis(made, -1, axis)
