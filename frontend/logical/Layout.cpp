@@ -20,6 +20,8 @@ Value transpose(const Value &value, ArrayRef<int64_t> permutation) {
 }
 
 Value moveAxis(const Value &value, size_t from, size_t to) {
+  if (std::max(from, to) >= value.rank())
+    throw Refused("expected a value of more axes than " + describe(value.shape()));
   auto order = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(value.rank())));
   order.erase(order.begin() + static_cast<int64_t>(from));
   order.insert(order.begin() + static_cast<int64_t>(to), static_cast<int64_t>(from));

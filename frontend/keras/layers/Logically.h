@@ -23,14 +23,10 @@ template <typename Build> mlir::Value builtLogically(LayerBuilder &layer, Build 
 // Images with the channels last as logical ones have them, and the way back.
 inline logical::Value imagesFirst(logical::Ops &ops, mlir::Value images) {
   logical::Value value = ops.value(images);
-  auto order = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(value.rank())));
-  std::rotate(order.begin() + 1, order.end() - 1, order.end());
-  return logical::transpose(value, order);
+  return logical::moveAxis(value, value.rank() - 1, 1);
 }
 inline logical::Value imagesLast(const logical::Value &images) {
-  auto order = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(images.rank())));
-  std::rotate(order.begin() + 1, order.begin() + 2, order.end());
-  return logical::transpose(images, order);
+  return logical::moveAxis(images, 1, images.rank() - 1);
 }
 
 } // namespace mtc::keras

@@ -171,7 +171,7 @@ void buildAveragePool(Call &call) {
 }
 
 SmallVector<int64_t> spatialAxes(const Value &images) {
-  return llvm::to_vector(llvm::seq<int64_t>(2, static_cast<int64_t>(images.rank())));
+  return llvm::to_vector(llvm::seq<int64_t>(2, std::max<int64_t>(2, static_cast<int64_t>(images.rank()))));
 }
 
 int64_t readPower(Call &call) {
