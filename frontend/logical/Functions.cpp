@@ -14,7 +14,7 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double pi = std::numbers::pi, log2 = std::numbers::ln2;
 constexpr double far = 1e15; // 1 added to the square is lost
 
-// Numbers of one formula, with the operators of arithmetic.
+// A value in a formula that is written with the operators of arithmetic.
 class Number {
 public:
   Number(Ops &ops, Value value) : maker(&ops), value(std::move(value)) {}
@@ -56,7 +56,7 @@ Value is(mt::Compare kind, const Number &a, double b) {
 Number choose(const Value &condition, const Number &a, const Number &b) {
   return a.with(select(a.ops(), condition, a.value, b.value));
 }
-// The number of a constant; none of anything else.
+// Returns the number of a constant, or none if the value is no constant.
 std::optional<double> scalarOf(const Number &a) {
   auto constant = a.value.stored.getDefiningOp<mt::ConstantOp>();
   auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
@@ -65,29 +65,29 @@ std::optional<double> scalarOf(const Number &a) {
 }
 Number choose(const Value &condition, const Number &a, double b) { return choose(condition, a, a.constant(b)); }
 
-// Without a gradient.
+// Returns the value without its gradient.
 Number fixed(const Number &a) {
   Ops &ops = a.ops();
   mlir::Value stopped = mt::StopGradientOp::create(ops.builder, ops.location, a.value.stored.getType(), a.value.stored);
   return a.with({stopped, a.value.axes});
 }
 
-// The same value with this slope to x in addition; none where x is infinite.
+// Adds a gradient to `made`: the derivative by x is `slope`, and 0 where x is infinite.
 Number sloped(const Number &made, const Number &x, const Number &slope) {
   Value finite = is(mt::Compare::lt, sizeOf(fixed(x)), infinite);
   Number near = choose(finite, x, 0);
   return made + choose(finite, fixed(slope), 0) * (near - fixed(near));
 }
 
-// With the sign of x.
+// Returns a size with the sign of x.
 Number signedAs(const Number &x, const Number &size) { return choose(is(mt::Compare::lt, x, 0), negative(size), size); }
 
-// Whether a number has the sign of those below 0: -0 too.
+// Returns whether the sign bit of x is set, as in -0.
 Value isBelow(const Number &x) {
   return logicalOr(x.ops(), is(mt::Compare::lt, x, 0), is(mt::Compare::eq, 1 / x, -infinite));
 }
 
-// The factor of the lowest power comes first.
+// Evaluates a polynomial by Horner's rule. The factor of the lowest power comes first.
 Number polynomial(const Number &z, ArrayRef<double> factors) {
   Number sum = z.constant(factors.back());
   for (double factor : llvm::reverse(factors.drop_back()))
@@ -95,8 +95,8 @@ Number polynomial(const Number &z, ArrayRef<double> factors) {
   return sum;
 }
 
-// Of numbers from 0 to 1. The polynomial is (atan(t) / t - 1) / t^2 in t^2 for t up to tan(pi / 8), by Chebyshev's
-// points: 3e-9 of the whole.
+// Returns atan(t) for t from 0 to 1. The polynomial is (atan(t) / t - 1) / t^2 in t^2 for t up to tan(pi / 8),
+// interpolated at Chebyshev's points, with a relative error of 3e-9.
 Number arctangentTo1(Number t) {
   Value isFar = is(mt::Compare::gt, t, std::tan(pi / 8));
   t = choose(isFar, (t - 1) / (t + 1), t);
@@ -127,12 +127,12 @@ Number arctangent(Numbers x) {
 }
 Number slopedArctangent(Numbers x) { return sloped(fixed(arctangent(x)), x[0], 1 / (squared(x[0]) + 1)); }
 
-// 2 atan(x / (1 + sqrt(1 - x^2)))
+// asin(x) is 2 atan(x / (1 + sqrt(1 - x^2))).
 template <Number (*angle)(Numbers)> Number arcsine(Numbers x) {
   return angle(x[0] / (rootOf((1 - x[0]) * (x[0] + 1)) + 1)) * 2;
 }
 
-// 2 atan(sqrt((1 - x) / (1 + x)))
+// acos(x) is 2 atan(sqrt((1 - x) / (1 + x))).
 template <Number (*angle)(Numbers)> Number arccosine(Numbers x) { return angle(rootOf((1 - x[0]) / (x[0] + 1))) * 2; }
 
 Number hyperbolicArcsine(Numbers x) {
@@ -167,7 +167,7 @@ Number slopedAngle(Numbers operands) {
   return sloped(sloped(fixed(angleOf(operands)), y, x * turn), x, negative(y) * turn);
 }
 
-// e^(log |x| / 3), and a step of Newton's method.
+// The cube root is e^(log |x| / 3) after a step of Newton's method.
 Number cubeRoot(Numbers x) {
   constexpr double third = 1.0 / 3;
   Number size = sizeOf(x[0]);
@@ -178,7 +178,7 @@ Number cubeRoot(Numbers x) {
   return choose(inside, apply<mt::SignOp>(x[0]) * root, x[0]);
 }
 
-// Exact, as x - floor(x) is.
+// The result is exact, since x - floor(x) is.
 Number roundHalfEven(Numbers x) {
   Number below = floored(x[0]), rest = x[0] - below, half = below * 0.5;
   Ops &ops = below.ops();
@@ -193,7 +193,7 @@ Number roundHalfAway(Numbers x) {
   return signedAs(x[0], below + below.with(cast(below.ops(), up, below.ops().f32())));
 }
 
-// The functions lgamma and digamma of numbers below 1/2 are computed of 1 - x, and of numbers below 8 of x + 8.
+// Below 1/2, lgamma and digamma reflect x to y = 1 - x. Below 8, they evaluate the series at y + 8.
 constexpr int shift = 8;
 struct Shifted {
   explicit Shifted(const Number &x)
@@ -204,7 +204,7 @@ struct Shifted {
   Value isNear;
   Number large, log, inverse;
 };
-// pi times the difference of x to the nearest whole number, on which |sin(pi x)| depends alone.
+// Returns pi times the distance of x to the nearest whole number; |sin(pi x)| depends on nothing else.
 Number turnOf(const Number &x) { return (x - roundHalfEven(x)) * pi; }
 
 // Stirling's series. The reflection is log(pi) - log |sin(pi x)| - lgamma(1 - x).
@@ -241,13 +241,13 @@ Number ceiling(Numbers x) { return negative(floored(negative(x[0]))); }
 Number truncated(Numbers x) { return apply<mt::SignOp>(x[0]) * floored(sizeOf(x[0])); }
 Number complementOfError(Numbers x) { return 1 - apply<mt::ErfOp>(x[0]); }
 
-// Two numbers of 12 bits each whose sum x is.
+// Splits x into two numbers of 12 bits each, whose sum is x.
 std::pair<Number, Number> halvesOf(const Number &x) {
   Number scaled = x * 4097, high = scaled - (scaled - x);
   return {high, x - high};
 }
 
-// a - n b. The product of b and the whole number n is taken away exactly, in two parts: for n up to 2^24.
+// Returns a - n b for the whole number n = a / b. The product is subtracted exactly, in two parts, for n up to 2^24.
 Number remainderOf(const Number &a, const Number &b) {
   Number whole = truncated(a / b), product = whole * b;
   auto [high, low] = halvesOf(whole);
@@ -262,7 +262,7 @@ Number remainderOf(const Number &a, const Number &b) {
   return choose(compare(a.ops(), mt::Compare::lt, sizeOf(a).value, size.value), a, left);
 }
 
-// Exact for fewer than 2^68 times b, and for any number of them where b is a power of 2. The gradient to b is -n.
+// The result is exact if a / b is below 2^68, or if b is a constant power of 2. The derivative by b is -n.
 Number remainder(Numbers x) {
   Number a = x[0];
   int exponent = 0;
@@ -332,7 +332,7 @@ Value productAlong(Ops &ops, Value value, size_t axis) {
   return squeeze(value, {static_cast<int64_t>(axis)});
 }
 
-// In steps of 1, 2, 4, ... places.
+// Multiplies by the elements 1, 2, 4, ... places before.
 Value cumulativeProduct(Ops &ops, Value value, size_t axis, bool reverse) {
   if (value.size(axis).batch)
     throw Refused("a product over the batch");

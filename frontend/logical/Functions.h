@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of numbers, which importers compute of constants, and build as ops of mt of anything else: ops of mt, and
-// functions that `mt` has no operation for, made of those that it has.
+// Functions of numbers: element-wise ops of `mt`, and formulas for functions that `mt` has no op for. Importers compute
+// the functions of constants and build ops for other values.
 #ifndef FRONTEND_LOGICAL_FUNCTIONS_H
 #define FRONTEND_LOGICAL_FUNCTIONS_H
 
@@ -10,20 +10,20 @@
 
 namespace mtc::logical {
 
-// A function of one float, or of two, by the name that C's library has for it, or StableHLO.
+// A function of one float or of two floats. Its name is that of C's library or of StableHLO.
 struct Function {
   using Make = Value (*)(Ops &, llvm::ArrayRef<Value>);
 
   llvm::StringLiteral name;
   unsigned operands;
-  double (*ofKnown)(double); // of a constant; null: constants become values
+  double (*ofKnown)(double); // the function of a constant; null: constants become values
   Make formula;              // with the gradient of the formula, for callers that give another one
   Make build;                // with the gradient of the function
 };
-// Null where there is none of this name.
+// Returns null if no function has this name.
 const Function *findFunction(llvm::StringRef name);
 
-// An op of mt element by element.
+// Builds an element-wise op of mt, or computes it for a constant.
 template <typename Op, typename Call> void buildUnary(Call &call) {
   if (const Known *known = call.known(0); known && !known->hasBatch())
     return call.give(
@@ -34,7 +34,7 @@ template <typename Op> Known computedBy(const Known &a, const Known &b) {
   return computed({&a, &b}, a.type, [](llvm::ArrayRef<double> values) { return Op::evaluate(values[0], values[1]); });
 }
 
-// Builds a call of a function, or computes it of constants.
+// Builds a call of a function, or computes it for a constant.
 template <typename Call> void buildFunction(Call &call, llvm::StringRef name) {
   const Function &function = *findFunction(name);
   if (const Known *known = call.known(0);
@@ -47,10 +47,10 @@ template <typename Call> void buildFunction(Call &call, llvm::StringRef name) {
   call.give(function.build(call.ops, operands));
 }
 
-// The product along an axis that is not the batch: of halves, so that the gradient to each is the product of the
-// others.
+// Multiplies the elements along an axis that is not the batch. Halves are multiplied by halves, so the gradient to an
+// element is the product of the others.
 Value productAlong(Ops &ops, Value value, size_t axis);
-// Products of what comes before and at each place of an axis, from its end if `reverse`.
+// Multiplies each element by all elements before it along an axis, or after it with `reverse`.
 Value cumulativeProduct(Ops &ops, Value value, size_t axis, bool reverse);
 
 } // namespace mtc::logical

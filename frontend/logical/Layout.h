@@ -10,7 +10,7 @@ namespace mtc::logical {
 
 // Logical axis i of the result is axis permutation[i].
 Value transpose(const Value &value, llvm::ArrayRef<int64_t> permutation);
-// One axis at another place, the others in their order.
+// Moves one axis to another index; the other axes keep their order.
 Value moveAxis(const Value &value, size_t from, size_t to);
 // Axes of size 1 at these places of the result, in rising order.
 Value expandDims(const Value &value, llvm::ArrayRef<int64_t> axes);
