@@ -47,8 +47,8 @@ class Reference:
         """
         program, random = self.program, np.random.default_rng(noise)
         with jax.enable_x64(True) if double else contextlib.nullcontext():
-            batch = [jax.numpy.asarray(_given(_noisy(a, noise, random), double)) for a in arrays]
-            params = [jax.numpy.asarray(_given(_noisy(p, noise, random), double)) for p in program.params.arrays]
+            batch = [jax.numpy.asarray(_given(noisy(a, noise, random), double)) for a in arrays]
+            params = [jax.numpy.asarray(_given(noisy(p, noise, random), double)) for p in program.params.arrays]
             state = [jax.numpy.asarray(_given(a, double)) for a in program.state.arrays] if program.state else []
             values = self._trained(params, state, batch, bits, quickly)
             values.update(self._evaluated(params, state, batch, bits, quickly))
@@ -127,7 +127,8 @@ def _given(array: Any, double: bool) -> Any:
     return array.astype("f8") if double and array.dtype.kind == "f" else array
 
 
-def _noisy(array: Any, noise: int, random: np.random.Generator) -> Any:
+def noisy(array: Any, noise: int, random: np.random.Generator) -> Any:
+    """The floats of an array, each changed by a share of up to `roundings.change(noise)`."""
     array = np.asarray(array)
     if not noise or array.dtype.kind != "f":
         return array

@@ -8,8 +8,9 @@ from typing import Any, Callable
 import jax
 import numpy as np
 
-from mtc._trace import roundings, whole
+from mtc._trace import whole
 from mtc.jax._reader import is_key
+from mtc.jax._reference import noisy
 from mtc.jax._tree import Tree
 from mtc.jax._update import arrays_of
 
@@ -59,14 +60,9 @@ def _changed(function: Callable[..., Any], state: Any, batch: Any) -> list[whole
     """What JAX makes of a step from weights that are changed at random, by as little as roundings change values."""
     found = []
     for number in (1, 2):
-        noise = np.random.default_rng(number)
-
-        def change(array: Any, noise: Any = noise) -> Any:
-            if is_key(array) or np.asarray(array).dtype != np.float32:
-                return array
-            array = np.asarray(array)
-            return (array * (1 + roundings.change(1) * noise.uniform(-1, 1, array.shape))).astype(array.dtype)
-        found.append(_arrays(*function(jax.tree.map(change, state), batch)))
+        random = np.random.default_rng(number)
+        changed = jax.tree.map(lambda a, r=random: a if is_key(a) else noisy(a, 1, r), state)
+        found.append(_arrays(*function(changed, batch)))
     return found
 
 
