@@ -41,7 +41,9 @@ struct VectorUnit {
     return isWide() ? rows[vectors] : 6;
   }
   // Number of rows if `sets` partial sums of each element are in registers at the same time.
-  int64_t tileRows(int64_t vectors, int64_t sets) const { return std::min(tileRows(vectors), 26 / (vectors * sets)); }
+  int64_t tileRows(int64_t vectors, int64_t sets) const {
+    return isWide() ? std::min(tileRows(vectors), 26 / (vectors * sets)) : tileRows(vectors) / sets;
+  }
 };
 
 struct CpuTarget {

@@ -108,19 +108,38 @@ Value Emitter::loadLanes(Type element, Value address, Value mask, Value others) 
     value = LLVM::LoadOp::create(*this, type, address, alignment);
   return extend(element, value);
 }
-// Whether the mask is the constant maskBelow(1).
-static bool isFirstLane(Value mask) {
+// The number of lanes of a mask that is the constant maskBelow(number).
+static std::optional<int64_t> lanesBelow(Value mask) {
   DenseElementsAttr known;
-  return mask && matchPattern(mask, m_Constant(&known)) && llvm::count(known.getValues<bool>(), true) == 1;
+  if (!mask || !matchPattern(mask, m_Constant(&known)))
+    return {};
+  return llvm::count(known.getValues<bool>(), true);
+}
+
+// Stores the first `count` elements of a vector: 8, 4, 2 and 1 at a time.
+void Emitter::storeFirst(Value value, int64_t count, Value address, unsigned alignment) {
+  Type element = getElementTypeOrSelf(value.getType());
+  int32_t first = 0;
+  for (int32_t size = lanes; size >= 1; size /= 2) {
+    if (!(count & size))
+      continue;
+    Value part = size == 1 ? Value(LLVM::ExtractElementOp::create(*this, value, integer(first)))
+                           : Value(LLVM::ShuffleVectorOp::create(
+                                 *this, value, value, llvm::to_vector(llvm::seq<int32_t>(first, first + size))));
+    LLVM::StoreOp::create(*this, part, this->address(address, element, first), alignment);
+    first += size;
+  }
 }
 
 void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
   value = truncate(element, value);
   unsigned alignment = bytes(element);
   // LLVM 22 turns a masked store of one element into a scalar store, but of four bytes, even for a value that was
-  // truncated to two bytes.
-  if (isFirstLane(mask))
-    LLVM::StoreOp::create(*this, LLVM::ExtractElementOp::create(*this, value, integer(0)), address, alignment);
+  // truncated to two bytes. The masked stores of AVX2 take many times as long as others, so a known number of elements
+  // is stored in parts.
+  std::optional<int64_t> known = lanesBelow(mask);
+  if (known && (*known == 1 || !vectors.isWide()))
+    storeFirst(value, *known, address, alignment);
   else if (mask)
     LLVM::MaskedStoreOp::create(*this, value, address, mask, alignment);
   else

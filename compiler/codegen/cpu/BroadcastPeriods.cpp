@@ -2,7 +2,8 @@
 //
 // Loops over the pixels of a row and, inside of them, over the last axes. Operands that have only the last axes are
 // read again for each pixel. A sum over the pixels has 16 partial sums in memory: pixel i is added to partial sum i mod
-// 16, and at the end they are reduced in the order 8, 4, 2, 1.
+// 16, and at the end they are reduced in the order 8, 4, 2, 1. Partial sums without a pixel would change no other one,
+// so of fewer pixels there are fewer.
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/cpu/Lines.h"
 #include "compiler/codegen/cpu/Rows.h"
@@ -14,6 +15,9 @@ using namespace mtc;
 static constexpr int64_t maxUnrolled = 4;
 
 static int64_t padded(int64_t period) { return (period + lanes - 1) / lanes * lanes; }
+
+// Number of partial sums for this number of pixels, a power of two.
+static int64_t partialSums(int64_t pixels) { return std::min<int64_t>(lanes, llvm::PowerOf2Ceil(pixels)); }
 
 LogicalResult RowEmitter::runPeriods(const RowStatement &statement, SmallVectorImpl<Value> &sums) {
   int64_t period = statement.period, whole = period / lanes * lanes;
@@ -50,9 +54,10 @@ void RowEmitter::beginLines(const RowStatement &statement) {
     if (leadingPeriod(op)) {
       Value &pointer = lines[op];
       Type element = elementOf(op->getResult(0));
-      pointer = emit.array(element, lanes * padded(statement.period));
+      int64_t count = partialSums(statement.count / statement.period) * padded(statement.period);
+      pointer = emit.array(element, count);
       Value start = emit.splat(identityOf(emit, cast<mt::ReduceOp>(op)));
-      emit.loop(emit.integer(0), emit.integer(lanes * padded(statement.period)), lanes,
+      emit.loop(emit.integer(0), emit.integer(count), lanes,
                 [&](Value index) { emit.storeLanes(start, emit.address(lines[op], element, index)); });
     }
 }
@@ -66,7 +71,8 @@ void RowEmitter::addToLines(mt::ReduceOp op, const Chunk &chunk, Value value) {
 }
 
 void RowEmitter::endLines(const RowStatement &statement) {
-  int64_t width = padded(statement.period), whole = statement.period / lanes * lanes;
+  int64_t width = padded(statement.period), whole = statement.period / lanes * lanes,
+          sums = partialSums(statement.count / statement.period);
   for (Operation *op : statement.operations) {
     if (!leadingPeriod(op))
       continue;
@@ -75,10 +81,10 @@ void RowEmitter::endLines(const RowStatement &statement) {
     Value from = lines[op], to = pointerOf(reduce.getResult());
     auto fold = [&](Value inner, Value mask) {
       SmallVector<Value> values;
-      for (int64_t line = 0; line < lanes; ++line)
+      for (int64_t line = 0; line < sums; ++line)
         values.push_back(
             emit.loadLanes(element, emit.address(emit.address(from, element, line * width), element, inner)));
-      for (int64_t half = lanes / 2; half >= 1; half /= 2)
+      for (int64_t half = sums / 2; half >= 1; half /= 2)
         for (int64_t line = 0; line < half; ++line)
           values[line] = combine(emit, reduce.getKind(), values[line], values[line + half]);
       emit.storeLanes(values[0], emit.address(to, element, inner), mask);

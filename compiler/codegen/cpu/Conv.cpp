@@ -112,7 +112,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   const Residue &residue = at.residue;
   int64_t taps = steps.taps.size(), width = columns.panel.width(),
-          most = offsetTileRows(emit.vectors, columns.panel.vectors, taps);
+          most = offsetTileRows(emit.vectors, columns.panel, product.depthwise, taps);
   int64_t down = residue.rowStep * product.rowStride(residue) * product.pixelStride(residue);
   int64_t along = residue.columnStep * product.pixelStride(residue);
   int64_t lineSteps = residue.tapColumns() * product.tapDepth() / taps;
@@ -194,7 +194,8 @@ void ConvEmitter::emitPanel(const Columns &columns, const Positions &at, Value a
   if (product.depthwise)
     a = emit.address(a, f32, columns.first);
   Value table = emitTable(emit, offsets);
-  int64_t count = offsets.size(), step = columns.panel.depth() / taps.size();
+  // The first-level cache of a CPU with few registers is smaller too.
+  int64_t count = offsets.size(), step = columns.panel.depth() / taps.size() / (emit.vectors.isWide() ? 1 : 2);
   emitChains(emit, product.terms, [&] {
     emit.loop(emit.integer(0), emit.integer(count), step, [&](Value k) {
       emitTiles(columns, at, a, {table, k, emit.min(emit.integer(step), emit.sub(emit.integer(count), k)), taps});
@@ -247,6 +248,23 @@ int64_t ConvEmitter::vectors() const {
   return vectors;
 }
 
+// Whether the last panel has one and a half vectors: of columns that fill one more half of a vector than whole ones.
+bool ConvEmitter::joinsHalf() const {
+  int64_t columns = product.result.groupChannels, rest = columns % lanes;
+  return !product.winograd && columns > lanes && rest > 0 && depth() * 2 * lanes <= packedFloats &&
+         hasHalfVector(emit.vectors, {1, rest}, product.depthwise);
+}
+
+// Calls `body` for the panels of the columns of a group.
+void ConvEmitter::forPanels(llvm::function_ref<void(Value first, Panel panel)> body) {
+  int64_t columns = product.result.groupChannels, rest = columns % lanes;
+  if (!joinsHalf())
+    return forColumnPanels(emit, columns, vectors(), body);
+  int64_t before = columns - rest - lanes;
+  forColumnPanels(emit, before, 1, body);
+  body(emit.integer(before), {2, rest});
+}
+
 // Number of floats of all packed panels.
 int64_t ConvEmitter::matrixFloats() const {
   int64_t width = vectors() * lanes;
@@ -278,21 +296,38 @@ LogicalResult ConvEmitter::begin() {
 void ConvEmitter::packAtOnce() {
   Type f32 = emit.getF32Type();
   matrix = emit.array(f32, matrixFloats());
-  sums = emit.array(f32, product.mostPositions() * vectors() * lanes);
+  sums = emit.array(f32, product.mostPositions() * (joinsHalf() ? 2 : vectors()) * lanes);
   forPanelsAtOnce([&](const Columns &columns) { pack(columns); });
 }
 
 void ConvEmitter::forPanelsAtOnce(llvm::function_ref<void(const Columns &)> body) {
   Type f32 = emit.getF32Type();
-  forColumnPanels(emit, product.result.groupChannels, vectors(), [&](Value first, Panel panel) {
+  forPanels([&](Value first, Panel panel) {
     body({emit.integer(0), first, panel, emit.address(matrix, f32, emit.mul(first, packedRows())), sums});
   });
 }
 
+// An operand of the epilogue with one element per channel, repeated for each of the pixels that are joined.
+Value ConvEmitter::joinedElements(Value value, Value buffer) {
+  int64_t count = innerCount(value);
+  if (product.joined == 1 || isSplit(value) || count == 1)
+    return buffer;
+  Type element = elementOf(value);
+  Value all = emit.array(element, count * product.joined);
+  for (int64_t pixel = 0; pixel < product.joined; ++pixel)
+    emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value i) {
+      emit.store(element, emit.load(element, emit.address(buffer, element, i)),
+                 emit.address(all, element, i, pixel * count));
+    });
+  return all;
+}
+
 LogicalResult ConvEmitter::run() {
   llvm::DenseMap<Value, Value> buffers;
-  for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
-    buffers[argument] = kernel.argumentBuffer(i);
+  for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments())) {
+    Value buffer = kernel.argumentBuffer(i);
+    buffers[argument] = llvm::is_contained(op->getOperands(), argument) ? buffer : joinedElements(argument, buffer);
+  }
   pointers = [buffers](Value value) { return buffers.lookup(value); };
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     results.push_back({yield, kernel.resultBuffer(i)});
@@ -311,7 +346,7 @@ LogicalResult ConvEmitter::run() {
     return success();
   }
   emit.loop(emit.integer(0), emit.integer(product.groups), 1, [&](Value group) {
-    forColumnPanels(emit, channels, vectors(), [&](Value first, Panel panel) {
+    forPanels([&](Value first, Panel panel) {
       Columns columns{group, first, panel, emit.array(f32, packedRows() * panel.width()),
                       emit.array(f32, product.mostPositions() * panel.width())};
       pack(columns);
@@ -355,10 +390,22 @@ Product mtc::productOf(Operation *op) {
 
 Grid mtc::convGrid(plan::KernelOp op) { return {1, productOf(mt::productOf(op.getBody().front())).rowBlocks(), 0}; }
 
+// Whether an operand of the epilogue is a constant with one element per channel.
+static bool hasConstantOfChannels(Block &body) {
+  return llvm::any_of(body.getOps<mt::ConstantOp>(), [](mt::ConstantOp constant) {
+    auto values = dyn_cast<DenseElementsAttr>(constant.getValue());
+    return values && !values.isSplat();
+  });
+}
+
 LogicalResult mtc::emitConv(Kernel &kernel) {
   if (failed(checkOffsets(kernel)))
     return failure();
   Operation *op = mt::productOf(kernel.body());
+  bool isGradient = !isa<mt::Conv2DOp>(op);
   Terms terms = termsOf(kernel.emit, elementOf(op->getOperand(0)), elementOf(op->getOperand(1)));
-  return ConvEmitter(kernel, op, withTerms(productOf(op), terms), /*isGradient=*/!isa<mt::Conv2DOp>(op)).run();
+  Product product = productOf(op);
+  if (isGradient && !hasConstantOfChannels(kernel.body()))
+    product = joinPixels(std::move(product), cast<mt::ConvolutionOpInterface>(op).getConvolution().columns.stride);
+  return ConvEmitter(kernel, op, withTerms(std::move(product), terms), isGradient).run();
 }

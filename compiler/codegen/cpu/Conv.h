@@ -55,8 +55,11 @@ private:
     int64_t columns;
   };
 
+  mlir::Value joinedElements(mlir::Value value, mlir::Value buffer);
   mlir::LogicalResult begin();
   int64_t vectors() const;
+  bool joinsHalf() const;
+  void forPanels(llvm::function_ref<void(mlir::Value first, Panel panel)> body);
   int64_t matrixFloats() const;
   void packAtOnce();
   void forPanelsAtOnce(llvm::function_ref<void(const Columns &)> body);

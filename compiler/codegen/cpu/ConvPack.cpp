@@ -102,7 +102,8 @@ void ConvEmitter::packChainOfPairs(const Columns &columns, const Residue &residu
 void ConvEmitter::packTransposed(const Columns &columns, const Residue &residue, Value to) {
   Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
   const Image &image = product.terms == Terms::single ? product.source : product.elements;
-  int64_t depth = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();
+  int64_t depth = product.source.groupChannels, outer = product.result.groupChannels / product.joined,
+          width = columns.panel.width();
   int64_t filters = image.channels, taps = residue.taps.size(), along = taps ? residue.tapColumns() : 1;
   SmallVector<int64_t> matrices, firstRows;
   for (auto [i, tap] : llvm::enumerate(residue.taps)) {

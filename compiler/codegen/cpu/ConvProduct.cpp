@@ -53,6 +53,43 @@ SmallVector<std::pair<Tap, int64_t>> Product::chain(const Residue &residue) cons
   return order;
 }
 
+// Whether the pixels of residue `other` are `distance` columns after the pixels of `first`, and are computed from the
+// same elements, with the matrices of taps `distance` columns on.
+static bool isBeside(const Residue &first, const Residue &other, int64_t distance) {
+  auto same = [&](const Tap &a, const Tap &b) {
+    return a.row == b.row && a.column == b.column && b.matrix == a.matrix + distance;
+  };
+  return other.rows == first.rows && other.columns == first.columns && other.firstRow == first.firstRow &&
+         other.firstColumn == first.firstColumn + distance &&
+         std::equal(first.taps.begin(), first.taps.end(), other.taps.begin(), other.taps.end(), same);
+}
+
+Product mtc::joinPixels(Product product, int64_t pixels) {
+  int64_t count = product.residues.size();
+  if (pixels == 1 || product.groups > 1 || product.depthwise || product.winograd || count % pixels ||
+      product.result.columns % pixels)
+    return product;
+  SmallVector<Residue> residues;
+  for (int64_t i = 0; i < count; ++i) {
+    Residue residue = product.residues[i];
+    if (i % pixels) {
+      if (!isBeside(product.residues[i - i % pixels], residue, i % pixels))
+        return product;
+      continue;
+    }
+    if (residue.firstColumn != 0 || residue.columnStride != pixels)
+      return product;
+    residue.columnStride = 1;
+    residues.push_back(residue);
+  }
+  product.residues = residues;
+  product.joined = pixels;
+  product.result.columns /= pixels;
+  product.result.channels *= pixels;
+  product.result.groupChannels *= pixels;
+  return product;
+}
+
 Product mtc::withTerms(Product product, Terms terms) {
   if (terms == Terms::single || product.depthwise)
     return product;

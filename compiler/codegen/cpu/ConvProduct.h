@@ -72,6 +72,8 @@ struct Product {
   mlir::Type element = {}; // bf16 or f16 if the source has 16 bits and a halo buffer converts it; null: f32, or pairs
   Terms terms = Terms::single;
   Image elements = {}; // the source in elements, if `source` has pairs or swapped channels
+  // Number of adjacent pixels of the result whose channels are the channels of one pixel here (joinPixels).
+  int64_t joined = 1;
   // Channels that bound the size of a block, the same on every CPU; absent: the channels of the halo buffer.
   std::optional<int64_t> boundChannels = {};
   // Number of rows of the matrix per tap.
@@ -104,6 +106,10 @@ struct Product {
 mlir::mt::Convolution flattened(const mlir::mt::Convolution &convolution);
 Product forwardProduct(const mlir::mt::Convolution &convolution);
 Product gradientProduct(const mlir::mt::Convolution &convolution);
+// In a gradient with this stride, `pixels` adjacent pixels of a row of the result may be computed from the same
+// elements. Then the residues of a row become one, whose pixels are fewer and have more channels. Otherwise, returns
+// the product as it is.
+Product joinPixels(Product product, int64_t pixels);
 // The same product of operands that are packed as these terms. The blocks stay as they are.
 Product withTerms(Product product, Terms terms);
 

@@ -171,7 +171,7 @@ void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOpera
     Value b = transposed ? emit.address(common.b, f32, loadTable(emit, tapLines, unit)) : common.b;
     for (auto [index, shape] : llvm::enumerate(shapes))
       emit.when(emit.equal(pattern, emit.integer(index)), [&] {
-        for (auto [first, count] : cutEvenly(shape.size(), offsetTileRows(emit.vectors, part.panel.vectors))) {
+        for (auto [first, count] : cutEvenly(shape.size(), offsetTileRows(emit.vectors, part.panel, form.lanewise))) {
           SmallVector<int64_t> relative;
           for (int64_t offset : ArrayRef(shape).slice(first, count))
             relative.push_back(offset - shape[first]);
@@ -253,6 +253,28 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
   transposed ? storeTransposed(part, count) : store(part, count);
 }
 
+// Whether panels have one and a half vectors: if this many columns are left for each panel, or if units have so few
+// rows that tiles of one vector would not use all registers.
+bool KernelGradientEmitter::takesHalves() const {
+  constexpr int64_t width = lanes + lanes / 2;
+  int64_t columns = columnsOf(product), rows = 0;
+  Panel panel{2, lanes / 2};
+  if (!hasHalfVector(emit.vectors, panel, product.depthwise) || columns > panelColumns || columns % width)
+    return false;
+  for (const auto &shape : shapes)
+    for (auto [first, count] : cutEvenly(shape.size(), offsetTileRows(emit.vectors, {1, lanes}, /*lanewise=*/false)))
+      rows = std::max(rows, count);
+  return columns == width || rows <= offsetTileRows(emit.vectors, panel, /*lanewise=*/false);
+}
+
+// Calls `body` for the panels of the wide panel at `column`.
+void KernelGradientEmitter::forPanelsOf(Value column, llvm::function_ref<void(Value column, Panel panel)> body) {
+  int64_t columns = columnsOf(product);
+  if (!takesHalves())
+    return forPanels(emit, columns, column, emit.add(column, panelColumns), body);
+  emit.loop(column, emit.integer(columns), lanes + lanes / 2, [&](Value at) { body(at, {2, lanes / 2}); });
+}
+
 // Calls `body` for bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
 void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
   Type f32 = emit.getF32Type();
@@ -267,7 +289,7 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
     Value from = emit.max(emit.sub(begin, offset), emit.integer(0));
     Value to = emit.min(emit.sub(end, offset), emit.integer(count));
     Value column = emit.mul(emit.rem(wide, emit.integer(wides)), panelColumns);
-    forPanels(emit, columns, column, emit.add(column, panelColumns), [&](Value panelColumn, Panel panel) {
+    forPanelsOf(column, [&](Value panelColumn, Panel panel) {
       Value sums = emit.array(f32, bundleUnits * unitRows * panel.width()), packed;
       // Positions at large distances share sets of the L1 cache, and every unit reads each of them, so the positions
       // are packed.

@@ -49,6 +49,8 @@ private:
     mlir::Value start;  // first sample of the shard
     mlir::Value alone;  // whether a sample has no second one, for terms other than single
   };
+  bool takesHalves() const;
+  void forPanelsOf(mlir::Value column, llvm::function_ref<void(mlir::Value column, Panel panel)> body);
   void forBundles(mlir::Value begin, mlir::Value end, llvm::function_ref<void(const Part &)> body);
   void emitBundle(const Part &part, const Shards &shards);
   void emitSample(const Part &part, mlir::Value sample);

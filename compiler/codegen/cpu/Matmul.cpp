@@ -16,6 +16,11 @@ using namespace mtc;
 // converted for each of them. Largest number of floats of the rows of the left side that pass all panels: 128 KiB of
 // the L2 cache.
 static constexpr int64_t maxPackedFloats = 1 << 16, maxPackedForConverted = 1 << 17, maxLeftFloats = 1 << 15;
+// The same if the left side is packed too, once for each group of columns: a right side of 2 MiB, which passes the
+// caches a part of the depth at a time, with at most 20 KiB for 16 columns.
+static constexpr int64_t packedGroupColumns = 1024, maxPackedInParts = 1 << 19, maxPartDepth = 320;
+// Smallest number of columns for which the left side is packed, and of products that are too deep for the other way.
+static constexpr int64_t minPackedColumns = 512, minPackedColumnsDeep = 256;
 // Rows of a block are a multiple of this number, so that it has full tiles, and at most `wholeRows`.
 static constexpr int64_t rowStep = 24, wholeRows = 120;
 
@@ -41,14 +46,22 @@ private:
   void pack(Value column, Panel panel, Value k, Value part, Value packed);
   // Rows of the packed right side, rounded up to full vectors.
   int64_t paddedDepth() const { return llvm::alignTo(unitsOf(terms, depth), lanes); }
+  int64_t packedFloats() const { return paddedDepth() * panelColumns; }
   int64_t mostPacked() const { return converts() ? maxPackedForConverted : maxPackedFloats; }
-  bool packsAtOnce() const { return paddedDepth() * panelColumns <= mostPacked(); }
+  // Whether the left side is packed for tiles: a block of rows, and a part of the depth, at a time.
+  bool packsTiles() const {
+    return packsLeft(emit.vectors) && packedFloats() <= maxPackedInParts &&
+           columns >= (packedFloats() <= mostPacked() ? minPackedColumns : minPackedColumnsDeep);
+  }
+  bool packsAtOnce() const { return packsTiles() || packedFloats() <= mostPacked(); }
   // A left side of 16 bits is converted, a block of rows at a time, unless its terms lie in pairs.
   bool converts() const { return Emitter::isHalf(leftElement) && !(terms == Terms::pairs && depth % 2 == 0); }
   // Columns of a group, and rows of a block.
   int64_t groupColumns() const;
   int64_t blockRows() const;
   void emitPanel(Value column, Panel panel, Value row, Value count, Value a, int64_t stride, Value packed);
+  void emitPackedPanels(Value fromColumn, Value toColumn, Value row, Value count, Value left, int64_t stride,
+                        llvm::function_ref<Value(Value column)> panelAt);
   void emitGroup(Value fromColumn, Value toColumn, Value from, Value to);
   void emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count);
   Value loadElements(Value value, Value base, Value row, Value column, Value mask);
@@ -99,12 +112,14 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
 }
 
 int64_t MatmulEmitter::groupColumns() const {
-  int64_t most = packsAtOnce() ? mostPacked() / paddedDepth() / panelColumns : 1;
+  int64_t most = packsAtOnce() ? mostPacked() / packedFloats() : 1;
+  if (packsTiles())
+    most = std::min(maxPackedInParts / packedFloats(), packedGroupColumns / panelColumns);
   return std::min<int64_t>(most, llvm::divideCeil(columns, panelColumns)) * panelColumns;
 }
 
 int64_t MatmulEmitter::blockRows() const {
-  if (!packsAtOnce())
+  if (!packsAtOnce() || packsTiles())
     return wholeRows;
   return std::clamp<int64_t>(maxLeftFloats / paddedDepth() / rowStep * rowStep, 2 * rowStep, wholeRows);
 }
@@ -161,6 +176,38 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value row, Value count,
   emitEpilogue(column, panel, row, sums, count);
 }
 
+// Emits `count` rows from `row` on of all panels of a group, whose right sides are packed. The rows of `left` (floats)
+// are packed for tiles, a part of the depth at a time.
+void MatmulEmitter::emitPackedPanels(Value fromColumn, Value toColumn, Value row, Value count, Value left,
+                                     int64_t stride, llvm::function_ref<Value(Value column)> panelAt) {
+  Type f32 = emit.getF32Type();
+  int64_t units = unitsOf(terms, depth), most = llvm::divideCeil(units, llvm::divideCeil(units, maxPartDepth)),
+          step = packedLeftStride(most);
+  bool parts = units > most;
+  Value packedLeft = emit.array(f32, packedLeftFloats(blockRows(), step));
+  Value sums = emit.array(f32, blockRows() * (parts ? groupColumns() : emit.vectors.tileVectors() * lanes));
+  auto sumsAt = [&](Value column) {
+    return parts ? emit.address(sums, f32, emit.mul(emit.sub(column, fromColumn), blockRows())) : sums;
+  };
+  auto part = [&](Value k, Value size, Sums start, bool last) {
+    emitPackLeft(emit, Layout::rows, emit.address(left, f32, k), stride, size, packedLeft, step, count);
+    forPanels(emit, columns, fromColumn, toColumn, [&](Value column, Panel panel) {
+      Value b = emit.address(panelAt(column), f32, emit.mul(k, panel.width()));
+      emitProduct(emit, Layout::tiles, panel, packedLeft, emit.integer(step), b, size, sumsAt(column), count, start,
+                  terms);
+      if (last)
+        emitEpilogue(column, panel, row, sumsAt(column), count);
+    });
+  };
+  part(emit.integer(0), emit.integer(most), Sums::fresh, !parts);
+  if (!parts)
+    return;
+  int64_t rest = (units - 1) / most * most;
+  emit.loop(emit.integer(most), emit.integer(rest), most,
+            [&](Value k) { part(k, emit.integer(most), Sums::there, false); });
+  part(emit.integer(rest), emit.integer(units - rest), Sums::there, true);
+}
+
 // Emits rows [from, to) of columns [fromColumn, toColumn), of at most `groupColumns` columns. The right side of all
 // columns is packed at once if it is not too large, and a block of rows passes all panels while it is in the L2 cache.
 void MatmulEmitter::emitGroup(Value fromColumn, Value toColumn, Value from, Value to) {
@@ -183,6 +230,8 @@ void MatmulEmitter::emitGroup(Value fromColumn, Value toColumn, Value from, Valu
       emitExtend(emit, leftElement, left, depth, converted, padded, count, emit.integer(depth), terms);
       left = converted;
     }
+    if (packsTiles())
+      return emitPackedPanels(fromColumn, toColumn, row, count, left, converted ? padded : depth, panelAt);
     forPanels(emit, columns, fromColumn, toColumn, [&](Value column, Panel panel) {
       emitPanel(column, panel, row, count, left, converted ? padded : unitsOf(terms, depth), panelAt(column));
     });

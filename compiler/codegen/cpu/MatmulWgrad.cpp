@@ -22,8 +22,12 @@ static constexpr int64_t packedSamples = 64;
 // registers, and for longer shards. With more rows a panel is packed less often, but the left side of a short shard is
 // farther away when the next panel needs it, and the sums of a long shard are.
 static constexpr int64_t shortBlock = 96, longBlock = 384;
-// Number of samples of a shard from which a higher tile gains more than two shards in registers.
-static constexpr int64_t longShard = 16;
+// The same if the left side is packed: 16 KiB of a packed panel and 256 KiB of the left side, which stay in the caches,
+// and columns that share a copy of the left side.
+static constexpr int64_t packedLeftSamples = 256, packedLeftBlock = 256, packedLeftColumns = 4 * panelColumns;
+// Number of samples of a shard from which a higher tile gains more than two shards in registers: with 32 vectors, and
+// with fewer.
+static constexpr int64_t longShard = 16, longShardOfFew = 10;
 
 namespace {
 class TreeEmitter {
@@ -44,8 +48,8 @@ public:
         leftElement(left.element), rightElement(right.element),
         terms(termsOf(kernel.emit, left.element, right.element)), leftStride(left.stride), rightStride(right.stride),
         result(kernel.resultBuffer(0)), resultStride(position.stride), shardRows(kernel.shardRows * lines),
-        height(height), columns(columns), transposed(transposed), samplesAtOnce(packedSamples * termsOfUnit(terms)),
-        blockRows(kernel.emit.vectors.isWide() && (kernel.fast || shardRows > samplesAtOnce) ? longBlock : shortBlock) {
+        height(height), columns(columns), transposed(transposed),
+        samplesAtOnce(packsTiles() ? packedLeftSamples : packedSamples * termsOfUnit(terms)), blockRows(rowsOfBlock()) {
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
     if (position.first)
@@ -70,6 +74,18 @@ private:
   int64_t samplesAtOnce;   // of a packed panel
   int64_t blockRows;
 
+  // Whether the left side of long shards is packed for tiles, a part of a shard at a time.
+  bool packsTiles() const {
+    return packsLeft(emit.vectors) && terms == Terms::single && !Emitter::isHalf(leftElement) && !kernel.fast &&
+           shardRows > packedSamples && columns >= panelColumns;
+  }
+  int64_t rowsOfBlock() const {
+    if (packsTiles())
+      return std::min(packedLeftBlock, height);
+    return emit.vectors.isWide() && (kernel.fast || shardRows > samplesAtOnce) ? longBlock : shortBlock;
+  }
+  // Columns that are computed together.
+  int64_t columnsAtOnce() const { return packsTiles() ? packedLeftColumns : panelColumns; }
   // Whether no pair of adjacent samples has samples of two shards, wherever a shard starts.
   bool hasPairsOfShards() const { return kernel.fast || terms == Terms::single || shardRows % 2 == 0; }
   // Packed rows of a shard, and of `samples` samples of which the first one starts a shard.
@@ -77,22 +93,27 @@ private:
   Value unitsOfSamples(Value samples);
   void forShards(Value samples, llvm::function_ref<void(Value first, Value count, Value unit)> body);
   std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
+  bool hasShortShards() const { return shardRows < (emit.vectors.isWide() ? longShard : longShardOfFew); }
   int64_t innerLevels() const;
   int64_t allSamples() const { return shardRows << (shards.levels - 1); }
   int64_t allUnits() const { return shardUnits() << (shards.levels - 1); }
   bool isSmall() const;
-  // Columns of a wide panel in the grid.
-  int64_t wideColumns() const { return std::min<int64_t>(panelColumns, llvm::alignTo(columns, lanes)); }
-  void forPanelsOf(Value column, llvm::function_ref<void(Value column, Panel panel, Value offset)> body);
+  // Upper bound of the columns that are computed together.
+  int64_t wideColumns() const { return std::min<int64_t>(columnsAtOnce(), llvm::alignTo(columns, lanes)); }
+  // Columns [first, end) that are computed together; `end` may be rounded up.
+  struct Columns {
+    Value first, end;
+  };
+  void forPanelsOf(const Columns &wide, llvm::function_ref<void(Value column, Panel panel, Value offset)> body);
   struct Target {
     Value first, step;
     bool direct; // in the result
   };
   Target targetOf(Value column, Panel panel, Value offset, Value row, Value sums);
-  void emitWide(Value column, Value row, Value count);
-  void emitWhole(Value column, Value row, Value count, Value sums);
-  void emitParts(Value column, Value row, Value count, Value sums);
-  void emitLongShards(Value column, Value row, Value count, Value sums);
+  void emitWide(const Columns &wide, Value row, Value count);
+  void emitWhole(const Columns &wide, Value row, Value count, Value sums);
+  void emitParts(const Columns &wide, Value row, Value count, Value sums);
+  void emitLongShards(const Columns &wide, Value row, Value count, Value sums);
   void pack(Panel panel, Value column, Value sample, Value part, Value packed);
   void store(Value column, Panel panel, Value row, Value sums, Value count);
 };
@@ -147,13 +168,20 @@ void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Valu
 
 // Address of `count` rows from `row` on of the left side, for `part` samples, and the stride of samples in floats. If
 // the samples share few sets of the L1 cache they would evict each other, so they are copied; samples of 16 bits are
-// copied too.
+// copied too. If the left side is packed for tiles, the stride is that of its rows.
 std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value row, Value count) {
   Type f32 = emit.getF32Type();
   Type element = leftElement;
   Value a = emit.address(emit.address(left, element, emit.mul(sample, leftStride)), element, row);
   // samples with a stride that is a multiple of this one share sets with every fourth other sample
   constexpr int64_t setFloats = 256;
+  if (packsTiles()) {
+    int64_t step = packedLeftStride(samplesAtOnce);
+    if (!copied)
+      copied = emit.array(f32, packedLeftFloats(blockRows, step));
+    emitPackLeft(emit, Layout::columns, a, leftStride, part, copied, step, count);
+    return {copied, emit.integer(step)};
+  }
   if (leftStride % setFloats != 0 && !Emitter::isHalf(element))
     return {a, emit.integer(leftStride)};
   if (!copied)
@@ -184,20 +212,19 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
 // Number of tree levels whose sums stay in registers: one, a pair of shards, if two shards fit in a packed panel. Two
 // levels would halve the rows of a tile. Swapped terms are added in a mode of the CPU that LLVM does not know, so their
 // sums are added from memory.
-int64_t TreeEmitter::innerLevels() const {
-  return !kernel.fast && emit.vectors.isWide() && terms != Terms::swapped && shardRows < longShard ? 1 : 0;
-}
+int64_t TreeEmitter::innerLevels() const { return !kernel.fast && terms != Terms::swapped && hasShortShards() ? 1 : 0; }
 
 // Whether all samples of the tree fit in a packed panel, so that their products are unrolled.
 bool TreeEmitter::isSmall() const {
-  return !kernel.fast && emit.vectors.isWide() && terms != Terms::swapped && shards.levels > 1 &&
+  return !kernel.fast && (emit.vectors.isWide() || hasShortShards()) && terms != Terms::swapped && shards.levels > 1 &&
          allUnits() <= packedSamples;
 }
 
-// Calls `body` for the panels of the wide panel at `column`, with the distance of each from it.
-void TreeEmitter::forPanelsOf(Value column, llvm::function_ref<void(Value column, Panel panel, Value offset)> body) {
-  forPanels(emit, columns, column, emit.add(column, panelColumns),
-            [&](Value at, Panel panel) { body(at, panel, emit.sub(at, column)); });
+// Calls `body` for the panels of columns that are computed together, with the distance of each from the first one.
+void TreeEmitter::forPanelsOf(const Columns &wide,
+                              llvm::function_ref<void(Value column, Panel panel, Value offset)> body) {
+  forPanels(emit, columns, wide.first, wide.end,
+            [&](Value at, Panel panel) { body(at, panel, emit.sub(at, wide.first)); });
 }
 
 // Where the sums of a panel go: the result, or `sums`, from where they are stored.
@@ -210,10 +237,10 @@ TreeEmitter::Target TreeEmitter::targetOf(Value column, Panel panel, Value offse
 }
 
 // Does the same as emitParts, for a batch without missing samples for whose tree isSmall() holds.
-void TreeEmitter::emitWhole(Value column, Value row, Value count, Value sums) {
+void TreeEmitter::emitWhole(const Columns &wide, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
   auto [a, stride] = leftBlock(emit.integer(0), shards.rows, row, count);
-  forPanelsOf(column, [&, a = a, stride = stride](Value at, Panel panel, Value offset) {
+  forPanelsOf(wide, [&, a = a, stride = stride](Value at, Panel panel, Value offset) {
     Value packed = emit.array(f32, packedSamples * panel.width());
     pack(panel, at, emit.integer(0), shards.rows, packed);
     int64_t height = shards.levels - 1, most = emit.vectors.tileRows(panel.vectors, 2);
@@ -228,7 +255,7 @@ void TreeEmitter::emitWhole(Value column, Value row, Value count, Value sums) {
 }
 
 // Emits `count` rows from `row` on, for shards that fit in a packed panel.
-void TreeEmitter::emitParts(Value column, Value row, Value count, Value sums) {
+void TreeEmitter::emitParts(const Columns &wide, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
   Value stack = emit.array(f32, blockRows * wideColumns() * shards.levels);
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
@@ -240,7 +267,7 @@ void TreeEmitter::emitParts(Value column, Value row, Value count, Value sums) {
     Value part = emit.min(emit.mul(shards.size, group), emit.sub(shards.rows, sample));
     Value mine = emit.min(emit.integer(group), emit.sub(shards.count, first));
     auto [a, stride] = leftBlock(sample, part, row, count);
-    forPanelsOf(column, [&, a = a, stride = stride](Value at, Panel panel, Value offset) {
+    forPanelsOf(wide, [&, a = a, stride = stride](Value at, Panel panel, Value offset) {
       Value packed = emit.array(f32, packedSamples * panel.width());
       pack(panel, at, sample, part, packed);
       Value nodes = emit.address(stack, f32, emit.mul(offset, blockRows * shards.levels));
@@ -257,13 +284,13 @@ void TreeEmitter::emitParts(Value column, Value row, Value count, Value sums) {
 }
 
 // Emits shards that are longer than a packed panel, whose sums are in memory.
-void TreeEmitter::emitLongShards(Value column, Value row, Value count, Value sums) {
+void TreeEmitter::emitLongShards(const Columns &wide, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
   int64_t floats = blockRows * wideColumns();
   Value stack = emit.array(f32, floats * shards.levels);
   // Calls `each` for every vector of the sums, with its index.
   auto forSums = [&](llvm::function_ref<void(Value index)> each) {
-    forPanelsOf(column, [&](Value, Panel panel, Value offset) {
+    forPanelsOf(wide, [&](Value, Panel panel, Value offset) {
       Value first = emit.mul(offset, blockRows);
       forVectors(emit, panel, count, [&](Value index) { each(emit.add(first, index)); });
     });
@@ -276,11 +303,12 @@ void TreeEmitter::emitLongShards(Value column, Value row, Value count, Value sum
     emit.loop(first, end, samplesAtOnce, [&](Value sample) {
       Value part = emit.min(emit.integer(samplesAtOnce), emit.sub(end, sample));
       auto [a, stride] = leftBlock(sample, part, row, count);
-      forPanelsOf(column, [&, a = a, stride = stride](Value panelColumn, Panel panel, Value offset) {
-        Value packed = emit.array(f32, packedSamples * panel.width());
+      forPanelsOf(wide, [&, a = a, stride = stride](Value panelColumn, Panel panel, Value offset) {
+        Value packed = emit.array(f32, samplesAtOnce / termsOfUnit(terms) * panel.width());
         pack(panel, panelColumn, sample, part, packed);
-        emitProduct(emit, Layout::columns, panel, a, stride, packed, unitsOf(emit, terms, part),
-                    emit.address(sums, f32, emit.mul(offset, blockRows)), count, Sums::there, terms);
+        emitProduct(emit, packsTiles() ? Layout::tiles : Layout::columns, panel, a, stride, packed,
+                    unitsOf(emit, terms, part), emit.address(sums, f32, emit.mul(offset, blockRows)), count,
+                    Sums::there, terms);
       });
     });
   };
@@ -299,32 +327,31 @@ void TreeEmitter::emitLongShards(Value column, Value row, Value count, Value sum
 }
 
 // Emits `count` rows of the computed matrix, for one wide panel of its columns.
-void TreeEmitter::emitWide(Value column, Value row, Value count) {
+void TreeEmitter::emitWide(const Columns &wide, Value row, Value count) {
   Type f32 = emit.getF32Type();
   Value sums = emit.array(f32, blockRows * wideColumns());
   auto storeSums = [&](bool all) {
-    forPanelsOf(column, [&](Value at, Panel panel, Value offset) {
+    forPanelsOf(wide, [&](Value at, Panel panel, Value offset) {
       Target from = targetOf(at, panel, offset, row, sums);
       if (all || !from.direct)
         store(at, panel, row, emit.address(sums, f32, emit.mul(offset, blockRows)), count);
     });
   };
   auto inRegisters = [&] {
-    auto parts = [&] { emitParts(column, row, count, sums); };
+    auto parts = [&] { emitParts(wide, row, count, sums); };
     // A special case for narrow panels is not worth its code size.
     if (isSmall() && columns % panelColumns == 0)
-      emit.when(
-          emit.equal(shards.rows, emit.integer(allSamples())), [&] { emitWhole(column, row, count, sums); }, parts);
+      emit.when(emit.equal(shards.rows, emit.integer(allSamples())), [&] { emitWhole(wide, row, count, sums); }, parts);
     else
       parts();
     storeSums(false);
   };
   auto longShards = [&] {
-    emitLongShards(column, row, count, sums);
+    emitLongShards(wide, row, count, sums);
     storeSums(true);
   };
   if (!kernel.fast)
-    return shardRows <= samplesAtOnce ? inRegisters() : longShards();
+    return packsTiles() || shardRows > samplesAtOnce ? longShards() : inRegisters();
   emit.when(emit.less(shards.rows, emit.integer(samplesAtOnce + 1)), inRegisters, longShards);
 }
 
@@ -351,8 +378,10 @@ void TreeEmitter::run() {
     Value toColumn = emit.mul(choose(part, restEnd, all, lastPanel), panelColumns);
     emit.loop(from, to, blockRows, [&](Value row) {
       Value count = emit.min(emit.integer(blockRows), emit.sub(to, row));
-      emit.loop(fromColumn, emit.min(toColumn, emit.integer(columns)), panelColumns,
-                [&](Value column) { emitWide(column, row, count); });
+      emit.loop(fromColumn, emit.min(toColumn, emit.integer(columns)), columnsAtOnce(), [&](Value column) {
+        Value end = emit.add(column, columnsAtOnce());
+        emitWide({column, packsTiles() ? emit.min(end, toColumn) : end}, row, count);
+      });
     });
   });
 }

@@ -5,10 +5,18 @@
 using namespace mlir;
 using namespace mtc;
 
-int64_t mtc::offsetTileRows(const VectorUnit &unit, int64_t vectors, int64_t taps) {
+bool mtc::hasHalfVector(const VectorUnit &unit, Panel panel, bool lanewise) {
+  return !unit.isWide() && !lanewise && panel.last <= lanes / 2;
+}
+
+int64_t mtc::offsetTileRows(const VectorUnit &unit, Panel panel, bool lanewise, int64_t taps) {
   constexpr int64_t rows[] = {0, 14, 12, 8, 6};
+  int64_t vectors = panel.vectors;
+  // Twelve halves of vectors are sums.
+  if (!unit.isWide())
+    return 12 / (2 * vectors - (hasHalfVector(unit, panel, lanewise) ? 1 : 0));
   if (taps == 1)
-    return unit.isWide() ? rows[vectors] : 6;
+    return rows[vectors];
   // With 32 registers, one holds an element of a, and `taps * vectors` hold rows of b.
   return std::min<int64_t>(20, (31 - taps * vectors) / vectors);
 }
@@ -56,7 +64,7 @@ Value mtc::loadTable(Emitter &emit, Value table, Value index) {
   return arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(table, i32, index)));
 }
 
-static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form) {
+static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form, bool half) {
   std::string name = (Twine("offsets_") + (form.lanewise ? "lanes_" : "") + Twine(panel.vectors)).str();
   if (form.masked && panel.last < lanes)
     name += "_last" + std::to_string(panel.last);
@@ -64,6 +72,8 @@ static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, TileForm fo
     name += "_of" + std::to_string(panel.last);
   if (form.scattered)
     name += "_scattered";
+  if (half)
+    name += "_half";
   for (int64_t offset : rowOffsets)
     name += "_" + std::to_string(offset);
   for (int64_t tap : ArrayRef(form.taps).drop_front())
@@ -85,23 +95,63 @@ static std::map<int64_t, Readers> readersOf(ArrayRef<int64_t> rowOffsets, ArrayR
   return readers;
 }
 
+// The lower half of a vector.
+static Value lowerHalf(Emitter &emit, Value vector) {
+  return LLVM::ShuffleVectorOp::create(emit, vector, vector, llvm::to_vector(llvm::seq<int32_t>(0, lanes / 2)));
+}
+
+namespace {
+// Accesses to the vectors of a panel, the last of which may be half a vector.
+struct PanelVectors {
+  Emitter &emit;
+  Panel panel;
+  bool half;
+
+  bool isHalf(int64_t vector) const { return half && vector % panel.vectors + 1 == panel.vectors; }
+  Type typeOf(int64_t vector, Type element) const {
+    return isHalf(vector) ? Type(VectorType::get({lanes / 2}, element)) : emit.vectorOf(element);
+  }
+  // `mask` has 16 lanes.
+  Value load(int64_t vector, Type element, Value address, Value mask = {}) const {
+    if (!isHalf(vector))
+      return emit.loadLanes(element, address, mask);
+    Type type = typeOf(vector, element);
+    if (!mask || panel.last == lanes / 2)
+      return LLVM::LoadOp::create(emit, type, address, 4);
+    return LLVM::MaskedLoadOp::create(emit, type, address, lowerHalf(emit, mask), emit.zeros(type), 4);
+  }
+  void store(int64_t vector, Value value, Value address) const {
+    if (isHalf(vector))
+      LLVM::StoreOp::create(emit, value, address, 4);
+    else
+      emit.storeLanes(value, address);
+  }
+};
+} // namespace
+
 // Zeros if `fresh`, else the vectors at the addresses.
-static Emitter::Values startsOf(Emitter &emit, Value fresh, ArrayRef<Value> addresses) {
-  Type f32 = emit.getF32Type(), vector = emit.vectorOf(f32);
-  auto choice = scf::IfOp::create(emit, SmallVector<Type>(addresses.size(), vector), fresh, /*withElseRegion=*/true);
+static Emitter::Values startsOf(Emitter &emit, const PanelVectors &vectors, Value fresh, ArrayRef<Value> addresses) {
+  Type f32 = emit.getF32Type();
+  SmallVector<Type> types;
+  for (size_t i = 0; i < addresses.size(); ++i)
+    types.push_back(vectors.typeOf(i, f32));
+  auto choice = scf::IfOp::create(emit, types, fresh, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(emit);
   emit.setInsertionPointToEnd(choice.thenBlock());
-  scf::YieldOp::create(emit, Emitter::Values(addresses.size(), emit.zeros(vector)));
+  Emitter::Values zeros, loaded;
+  for (Type type : types)
+    zeros.push_back(emit.zeros(type));
+  scf::YieldOp::create(emit, zeros);
   emit.setInsertionPointToEnd(choice.elseBlock());
-  Emitter::Values loaded;
-  for (Value address : addresses)
-    loaded.push_back(emit.loadLanes(f32, address));
+  for (auto [i, address] : llvm::enumerate(addresses))
+    loaded.push_back(vectors.load(i, f32, address));
   scf::YieldOp::create(emit, loaded);
   return choice.getResults();
 }
 
 static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form) {
-  std::string name = nameOf(rowOffsets, panel, form);
+  PanelVectors vectors{emit, panel, hasHalfVector(emit.vectors, panel, form.lanewise)};
+  std::string name = nameOf(rowOffsets, panel, form, vectors.half);
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type(), unit = unitType(emit, form.terms);
@@ -114,7 +164,7 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
         for (size_t row = 0; row < rowOffsets.size(); ++row)
           for (int64_t vector = 0; vector < panel.vectors; ++vector)
             addresses.push_back(emit.address(sums, f32, row * panel.width() + vector * lanes));
-        Emitter::Values starts = startsOf(emit, arguments[6], addresses);
+        Emitter::Values starts = startsOf(emit, vectors, arguments[6], addresses);
         Value last = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
         auto maskOf = [&](int64_t vector, bool wanted) {
           return wanted && vector + 1 == panel.vectors ? last : Value();
@@ -126,8 +176,8 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
           Emitter::Values next(carried), right;
           for (size_t tap = 0; tap < form.taps.size(); ++tap)
             for (int64_t vector = 0; vector < panel.vectors; ++vector)
-              right.push_back(emit.loadLanes(unit, emit.address(line, f32, tap * panel.width() + vector * lanes),
-                                             maskOf(vector, form.masked)));
+              right.push_back(vectors.load(vector, unit, emit.address(line, f32, tap * panel.width() + vector * lanes),
+                                           maskOf(vector, form.masked)));
           for (const auto &[offset, pairs] : readers) {
             Value left = form.lanewise ? Value() : emit.splat(emit.load(unit, emit.address(column, f32, offset)));
             for (auto [row, tap] : pairs)
@@ -135,13 +185,14 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
                 if (form.lanewise)
                   left = emit.loadLanes(f32, emit.address(column, f32, offset + vector * lanes), maskOf(vector, true));
                 Value &sum = next[row * panel.vectors + vector];
-                sum = addProduct(emit, form.terms, left, right[tap * panel.vectors + vector], sum);
+                Value factor = vectors.isHalf(vector) ? lowerHalf(emit, left) : left;
+                sum = addProduct(emit, form.terms, factor, right[tap * panel.vectors + vector], sum);
               }
           }
           return next;
         });
-        for (auto [address, end] : llvm::zip_equal(addresses, ends))
-          emit.storeLanes(end, address);
+        for (auto [i, address] : llvm::enumerate(addresses))
+          vectors.store(i, ends[i], address);
       });
 }
 

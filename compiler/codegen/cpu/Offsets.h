@@ -33,8 +33,12 @@ struct TileForm {
 void emitOffsetTile(Emitter &emit, llvm::ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form,
                     const TileOperands &operands);
 
-// Number of rows of a tile with this many vectors, and taps per step.
-int64_t offsetTileRows(const VectorUnit &unit, int64_t vectors, int64_t taps = 1);
+// Number of rows of a tile for this panel, and taps per step.
+int64_t offsetTileRows(const VectorUnit &unit, Panel panel, bool lanewise, int64_t taps = 1);
+
+// Whether a tile computes only the lower half of the last vector of a panel, which has no more columns: where registers
+// hold half a vector or less.
+bool hasHalfVector(const VectorUnit &unit, Panel panel, bool lanewise);
 
 // Divides `count` rows into the smallest number of tiles of at most `most` rows, whose heights differ by at most one.
 // Returns the first row and the height of each tile.

@@ -42,9 +42,8 @@ Emitter::Values mtc::emitOuterProduct(Emitter &emit, Terms terms, Value a, Value
 // The function for tiles of `rows` rows, one below the other: (a, stride, packed, depth, sums, tiles).
 static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Terms terms, Layout layout, int64_t rows, int64_t vectors,
                                      Sums sums) {
-  std::string name = (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" +
-                      Twine(vectors) + suffixOf(terms))
-                         .str();
+  StringRef order = layout == Layout::rows ? "rows" : layout == Layout::columns ? "columns" : "tiles";
+  std::string name = ("tile_" + order + "_" + Twine(rows) + "x" + Twine(vectors) + suffixOf(terms)).str();
   if (sums == Sums::fresh)
     name += "_fresh";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
@@ -55,7 +54,7 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Terms terms, Layout layout, 
     Value stride = arguments[1], packed = arguments[2], depth = arguments[3];
     emit.loop(emit.integer(0), arguments[5], 1, [&](Value tile) {
       Value row = emit.mul(tile, rows);
-      Value a = emit.address(arguments[0], f32, layout == Layout::rows ? emit.mul(row, stride) : row);
+      Value a = emit.address(arguments[0], f32, layout == Layout::columns ? row : emit.mul(row, stride));
       Value to = emit.address(arguments[4], f32, emit.mul(row, width));
       SmallVector<Value> addresses, starts, rowBases;
       for (int64_t row = 0; row < rows; ++row) {
@@ -69,8 +68,10 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Terms terms, Layout layout, 
       }
       Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
         Value b = emit.address(packed, f32, emit.mul(k, width));
-        if (layout == Layout::columns)
-          return emitOuterProduct(emit, terms, emit.address(a, f32, emit.mul(k, stride)), b, rows, vectors, carried);
+        if (layout != Layout::rows) {
+          Value step = layout == Layout::tiles ? emit.mul(k, rows) : emit.mul(k, stride);
+          return emitOuterProduct(emit, terms, emit.address(a, f32, step), b, rows, vectors, carried);
+        }
         Emitter::Values elements;
         for (Value base : rowBases)
           elements.push_back(emit.address(base, f32, k));
@@ -106,7 +107,7 @@ void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value 
   Type f32 = emit.getF32Type();
   emitChains(emit, terms, [&] {
     forTiles(emit, emit.vectors.tileRows(panel.vectors), rows, [&](Value row, Value count, int64_t height) {
-      Value from = emit.address(a, f32, layout == Layout::rows ? emit.mul(row, stride) : row);
+      Value from = emit.address(a, f32, layout == Layout::columns ? row : emit.mul(row, stride));
       Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
       emit.call(tileFunction(emit, terms, layout, height, panel.vectors, start),
                 {from, stride, packed, depth, to, count});

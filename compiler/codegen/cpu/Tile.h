@@ -21,8 +21,9 @@ constexpr int64_t panelColumns = 64;
 constexpr int64_t panelFloats = 8192;
 
 // Layout of A: element (i, k) is at a[i * stride + k] (rows), or at a[k * stride + i] (columns, in which k is a sample
-// of a weight gradient).
-enum class Layout { rows, columns };
+// of a weight gradient). Or A is packed tile by tile by emitPackLeft: element (i, k) of a tile of `height` rows, the
+// first of which is row r, is at a[r * stride + k * height + i] (tiles).
+enum class Layout { rows, columns, tiles };
 
 struct Panel {
   int64_t vectors; // 1 to 4
@@ -58,6 +59,16 @@ enum class Sums { there, fresh };
 void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir::Value stride, mlir::Value packed,
                  mlir::Value depth, mlir::Value sums, mlir::Value rows, Sums start = Sums::there,
                  Terms terms = Terms::single);
+
+// Whether packing the left side makes products faster: a tile of a CPU with few registers is so narrow that it reads an
+// element of the left side often.
+inline bool packsLeft(const VectorUnit &unit) { return !unit.isWide(); }
+// Packs `rows` rows of a left side (rows or columns; floats) with `depth` columns for tiles, to rows of `toStride`
+// floats, at least packedLeftStride(depth). Writes packedLeftFloats(rows, toStride) floats at most.
+void emitPackLeft(Emitter &emit, Layout layout, mlir::Value a, int64_t stride, mlir::Value depth, mlir::Value to,
+                  int64_t toStride, mlir::Value rows);
+inline int64_t packedLeftStride(int64_t depth) { return llvm::alignTo(depth, 8) + 8; }
+inline int64_t packedLeftFloats(int64_t rows, int64_t toStride) { return rows * toStride + lanes; }
 
 // packed = rows [0, depth) of b (row major, with a stride of `stride` elements; `element`: type of b, null: f32),
 // padded with zeros. The packed rows are unitsOf(terms, depth).

@@ -40,6 +40,9 @@ const std::vector<ConvolutionShape> shapes = {
     {4, 40, 16, 3, 3, 14},
     {21, 17, 9, 3, 5, 10, {2, 1}, {1, 1, 2, 2}, {1, 2}},
     {3, 3, 280, 3, 3, 70, {1, 1}, {1, 1, 1, 1}},
+    // Adjacent pixels of the gradient to the images that read the same elements.
+    {8, 12, 12, 4, 4, 24, {2, 2}},
+    {5, 9, 5, 2, 3, 40, {1, 3}, {0, 1, 2, 1}},
     // By tiles of positions: odd sizes, more than one block, panel and window of channels, few channels.
     {7, 7, 16, 3, 3, 24, {1, 1}, {1, 1, 1, 1}},
     {14, 13, 48, 3, 3, 80, {1, 1}, {2, 0, 1, 1}},
@@ -222,6 +225,34 @@ TEST(ConvEpilogue, RunsOnTheResult) {
         3);
     expectBits(relu.as<float>(), second, code->target);
     expectBits(bias.as<float>(), first, code->target);
+  }
+}
+
+// Also with adjacent pixels that are computed together, and an operand with one element per channel.
+TEST(ConvEpilogue, RunsOnTheGradientToTheImages) {
+  for (int64_t channels : {3, 12, 16}) {
+    ConvolutionShape s{6, 8, channels, 4, 4, 5, {2, 2}, {1, 1, 1, 1}};
+    std::string bias = "tensor<" + std::to_string(channels) + "xf32>";
+    auto codes = compile(
+        kernelText("gradient", "conv",
+                   "^bb0(%y: " + outputs(s) + ", %w: " + kernel(s) + ", %b: " + bias + ", %r: " + images(s) +
+                       "):\n%0 = mt.conv2d_input_gradient %y, %w" + attributes(s) + outputs(s) + ", " + kernel(s) +
+                       " to " + images(s) + "\n%1 = mt.add %0, %b : " + images(s) + ", " + bias +
+                       "\n%2 = mt.mul %1, %r : " + images(s) + ", " + images(s) + "\nmt.yield %2 : " + images(s)));
+    int64_t rows = 2;
+    std::vector<float> y = randoms(rows * s.outputs(), 1), w = randoms(s.kernel(), 2), b = randoms(channels, 3),
+                       r = randoms(rows * s.images(), 4), expected(rows * s.images());
+    for (int64_t n = 0; n < rows; ++n)
+      inputGradient(s, &y[n * s.outputs()], w.data(), &expected[n * s.images()]);
+    for (size_t i = 0; i < expected.size(); ++i)
+      expected[i] = (expected[i] + b[i % channels]) * r[i];
+    Guarded gy = guarded(y), gw = guarded(w), gb = guarded(b), gr = guarded(r);
+    for (auto &code : codes) {
+      Guarded out(expected.size() * 4);
+      code->run("gradient", {rows, 0, rows, 0, 0, nullptr, nullptr},
+                {gy.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), out.as<void>()}, 3);
+      expectBits(out.as<float>(), expected, code->target + " channels " + std::to_string(channels));
+    }
   }
 }
 

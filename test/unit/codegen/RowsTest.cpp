@@ -135,6 +135,41 @@ TEST(Rows, SumsOverPixels) {
   }
 }
 
+// Of fewer than 16 pixels, to the bit of 16 partial sums: of zeros of either sign, infinities and NaN too.
+TEST(Rows, SumsOverFewPixels) {
+  for (int64_t pixels : {1, 2, 3, 7, 16}) {
+    constexpr int64_t channels = 20, rows = 3;
+    std::string x = "tensor<?x" + std::to_string(pixels) + "x20xf32>";
+    auto codes = compile(kernelText(
+        "sums", "rows",
+        "^bb0(%x: " + x + "):\n%0 = mt.neg %x : " + x + "\n%1 = mt.reduce sum, %0 over [1] : " + x +
+            "\n%2 = mt.reduce max, %0 over [1] : " + x + "\nmt.yield %1, %2 : tensor<?x20xf32>, tensor<?x20xf32>"));
+    std::vector<float> given = randoms(rows * pixels * channels, 1);
+    for (size_t i = 0; i < given.size(); i += 3)
+      given[i] = i % 2 ? 0.0f : -0.0f;
+    given[1] = INFINITY;
+    given[4] = NAN;
+    Guarded in = guarded(given);
+    for (auto &code : codes) {
+      Guarded sums(rows * channels * 4), most(rows * channels * 4);
+      code->run("sums", {rows, 0, rows, 0, 0, nullptr, nullptr}, {in.as<void>(), sums.as<void>(), most.as<void>()}, 2);
+      for (int64_t i = 0; i < rows * channels; ++i) {
+        std::vector<float> line;
+        float largest = -INFINITY;
+        for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+          line.push_back(-given[(i / channels * pixels + pixel) * channels + i % channels]);
+          largest = std::isnan(line.back()) || largest < line.back() ? line.back() : largest;
+        }
+        float sum = laneSum(line.data(), pixels), found = sums.as<float>()[i];
+        ASSERT_TRUE(std::isnan(sum) ? std::isnan(found) : std::memcmp(&found, &sum, 4) == 0)
+            << code->target << " pixels " << pixels << " element " << i << ": expected " << sum << ", found " << found;
+        found = most.as<float>()[i];
+        ASSERT_TRUE(std::isnan(largest) ? std::isnan(found) : found == largest) << code->target << " element " << i;
+      }
+    }
+  }
+}
+
 TEST(Rows, ComputesACrossEntropy) {
   auto codes = compile(kernelText("loss", "rows", R"(
     ^bb0(%x: tensor<?x10xf32>, %y: tensor<?xi32>):
