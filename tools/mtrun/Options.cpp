@@ -96,8 +96,8 @@ static void addDeviceOptions(CLI::App *sub, Arguments &a) {
   addCount(
       sub, "--processes", a.session.processes, 0,
       "1: all devices in one process; 0: a process per GPU, those that mpirun, srun or torchrun started (on several "
-      "hosts with a secret in MTC_SECRET), or else mtrun's own; for CPU devices those of mpirun or srun (predict has "
-      "one for GPUs)");
+      "hosts with a secret in MTC_SECRET), or else mtrun's own; for CPU devices those of mpirun or srun (predict and "
+      "verify have one for GPUs)");
   addOptions(sub, a, "Processes", "Devices");
 }
 
@@ -313,6 +313,7 @@ static void addVerify(CLI::App &app, Arguments &a) {
   commandline::addOptions(*sub, mtrun::sessionOptions, a.session, nullptr, [](const auto &row) {
     return std::string_view(row.group) == "Devices" && std::string_view(row.name) != "seed"; // the receipt has it
   });
+  group(sub, "Options");
   addLoad(sub, a);
   addCompiler(sub, a);
   sub->footer(
