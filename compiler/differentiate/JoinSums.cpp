@@ -34,6 +34,10 @@ constexpr int64_t dynamic = ShapedType::kDynamic;
 // Fewer parts are not joined, because a concatenation would only copy values. Two sums over the batch are.
 constexpr size_t fewestParts = 3, fewest = 2;
 
+// Bytes for the whole batch of operands with several rows in each sample that are stacked: all of them are in memory at
+// once, and copied. Larger ones cost more than the all-reduces that they save.
+constexpr int64_t mostStacked = int64_t{64} << 20;
+
 bool isSplitOf(Value value, int64_t rank) { return mt::isSplit(value.getType()) && tensorOf(value).getRank() == rank; }
 
 // Whether the value is a split row of a product, [?, N].
@@ -129,6 +133,12 @@ private:
                ? value
                : mt::ReshapeOp::create(builder, sum.getLoc(), tensorOf(value).clone(shape), value).getResult();
   }
+  bool mayStack(ArrayRef<Value> values) {
+    int64_t elements = 0;
+    for (Value value : values)
+      elements += mt::elementsPerRow(tensorOf(value));
+    return mt::Compilation(sum).getBatch() * elements * static_cast<int64_t>(sizeof(float)) <= mostStacked;
+  }
   // Stacks [?, N] and [?, T, N] to rows of each sample.
   Value stack(ArrayRef<Value> rows) {
     auto size = static_cast<int64_t>(rows.size());
@@ -209,12 +219,16 @@ bool Joining::joinParts() {
 }
 
 bool Joining::joinProducts() {
-  SmallVector<Value> left;
+  SmallVector<Value> left, several;
   SmallVector<Value> lhs, rhs;
   StringAttr precision;
+  for (Value term : terms)
+    if (mt::MatmulOp product = asProduct(term); product && !isRow(product.getLhs()))
+      several.append({product.getLhs(), product.getRhs()});
+  bool rowsOnly = !mayStack(several);
   for (Value term : terms) {
     mt::MatmulOp product = asProduct(term);
-    if (!product || (!lhs.empty() && mt::precisionOf(product) != precision)) {
+    if (!product || (rowsOnly && !isRow(product.getLhs())) || (!lhs.empty() && mt::precisionOf(product) != precision)) {
       left.push_back(term);
       continue;
     }
@@ -257,7 +271,7 @@ bool Joining::joinRows() {
     ids.push_back(lookup.getIds());
     rows.push_back(lookup.getUpdates());
   }
-  if (ids.size() < fewest)
+  if (ids.size() < fewest || !mayStack(rows))
     return false;
   auto table = tensorOf(sum.getResult());
   return replace(left, mt::ScatterAddOp::create(builder, sum.getLoc(), table, stackRows(ids, {}),
