@@ -94,7 +94,7 @@ private:
   void wait(End &end);
   void serve(const sigset_t &mask);
   void readErrors();
-  void signalLocalProcesses(int number) const;
+  void continueLocalProcesses() const;
   void endLocalProcesses() const;
   int codeOf(const End &end) const;
   bool prepareNext();
@@ -226,7 +226,7 @@ void Supervisor::wait(End &end) {
       ended = Clock::now();
     // All processes end together. A process of a launcher that is stopped, and only waits for its worker, goes on.
     if (ended && Clock::now() - *ended >= hangsAlone)
-      signalLocalProcesses(SIGCONT);
+      continueLocalProcesses();
     bool late = loss_ ? Clock::now() - lossTime_ >= (port_.left() ? hangsAlone : hangs)
                       : ended && Clock::now() - *ended >= overdue;
     if (!end.killed && (late || stopsSeen > 1)) {
@@ -242,9 +242,10 @@ void Supervisor::wait(End &end) {
   endLocalProcesses();
 }
 
-void Supervisor::signalLocalProcesses(int number) const {
+void Supervisor::continueLocalProcesses() const {
   for (const Started &each : processesWith(mark_))
-    kill(each.process, number);
+    if (each.ofTheRun)
+      kill(each.process, SIGCONT);
 }
 
 // Processes that the launcher has left write their variables and end; what is left then is stopped or hangs.
