@@ -305,10 +305,10 @@ def CropGradients : Pass<"mt-crop-gradients", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def JoinSums : Pass<"mt-join-sums", "::mlir::ModuleOp"> {
-  let summary = "Join three or more terms of a gradient into one product, sum or concatenation";
+  let summary = "Join the terms of a gradient into one product, sum, table or concatenation";
   let description = [{
-    A value with many readers, such as a variable that every step of a loop reads, has a gradient of many terms. Joined,
-    they need one all-reduce (docs/ir.md, "One sum over the batch per variable").
+    A value with several readers, such as a variable that every step of a loop reads, has a gradient of several terms.
+    Joined, they need one all-reduce (docs/ir.md, "One sum over the batch per variable").
 
         %2 = mt.matmul %a2, %b2 transpose_a : tensor<?x2xf32>, tensor<?x3xf32>
         %1 = mt.matmul %a1, %b1 transpose_a : tensor<?x2xf32>, tensor<?x3xf32>

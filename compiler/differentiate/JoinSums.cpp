@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-join-sums: a value with many readers, such as a variable that all steps of a loop read, has a gradient that is a
-// sum of many terms. Terms of three kinds are joined into one:
+// mt-join-sums: a value with several readers, such as a variable that all steps of a loop read, has a gradient that is
+// a sum of several terms. Terms of four kinds are joined into one:
 //
-//   parts of a value     mt.pads with zeros, adjacent to each other: one concatenation;
+//   parts of a value     mt.pads with zeros, adjacent to each other: one concatenation (of three or more);
 //   a matrix             products `transpose_a` of two split values: one product, summed over the batch. Its operands
 //                        are the left and the right operands of the terms, stacked as rows in each sample;
-//   a vector             sums over the batch: one sum over the stacked values
+//   a vector             sums over the batch: one sum over the stacked values;
+//   a table              mt.scatter_adds: one, of the stacked ids and rows
 //
 // So one sum over the batch, with one all-reduce, replaces many. The rows of a sample are in the order of the parts to
 // which they belong, or else in program order. Sums are taken in this order (docs/exactness.md).
@@ -15,6 +16,7 @@
 #include "compiler/Passes.h"
 #include "compiler/differentiate/CentredSums.h"
 #include "compiler/differentiate/Simplify.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/Types.h"
 
@@ -29,24 +31,48 @@ namespace {
 using mt::tensorOf;
 constexpr int64_t dynamic = ShapedType::kDynamic;
 
-// Fewer terms are not joined, because stacking them would only copy values.
-constexpr size_t fewest = 3;
+// Fewer parts are not joined, because a concatenation would only copy values. Two sums over the batch are.
+constexpr size_t fewestParts = 3, fewest = 2;
+
+// Bytes for the whole batch of operands with several rows in each sample that are stacked: all of them are in memory at
+// once, and copied. Larger ones cost more than the all-reduces that they save.
+constexpr int64_t mostStacked = int64_t{64} << 20;
+
+bool isSplitOf(Value value, int64_t rank) { return mt::isSplit(value.getType()) && tensorOf(value).getRank() == rank; }
 
 // Whether the value is a split row of a product, [?, N].
-bool isRow(Value value) { return mt::isSplit(value.getType()) && tensorOf(value).getRank() == 2; }
+bool isRow(Value value) { return isSplitOf(value, 2); }
 
+mt::ReduceOp asBatchSum(Value value) {
+  auto sum = value.getDefiningOp<mt::ReduceOp>();
+  bool matches =
+      sum && sum->hasOneUse() && sum.getKind() == mt::Reduction::sum && sum.getDims() == ArrayRef<int64_t>{0};
+  return matches ? sum : mt::ReduceOp();
+}
+
+// A product of one row of each sample, [?, K] and [?, N]; or of several, [?, T, K] and [?, T, N], and its sum.
 mt::MatmulOp asProduct(Value value) {
-  auto product = value.getDefiningOp<mt::MatmulOp>();
-  bool matches = product && product->hasOneUse() && product.getTransposeA() && !product.getTransposeB() &&
-                 isRow(product.getLhs()) && isRow(product.getRhs());
+  mt::ReduceOp sum = asBatchSum(value);
+  auto product = (sum ? sum.getOperand() : value).getDefiningOp<mt::MatmulOp>();
+  int64_t rank = sum ? 3 : 2;
+  bool matches = product && product->hasOneUse() && !mt::turnOf(product) && product.getTransposeA() &&
+                 !product.getTransposeB() && isSplitOf(product.getLhs(), rank) && isSplitOf(product.getRhs(), rank);
   return matches ? product : mt::MatmulOp();
 }
 
 mt::ReduceOp asSum(Value value) {
-  auto sum = value.getDefiningOp<mt::ReduceOp>();
-  bool matches = sum && sum->hasOneUse() && sum.getKind() == mt::Reduction::sum &&
-                 sum.getDims() == ArrayRef<int64_t>{0} && isRow(sum.getOperand());
-  return matches ? sum : mt::ReduceOp();
+  mt::ReduceOp sum = asBatchSum(value);
+  return sum && isRow(sum.getOperand()) ? sum : mt::ReduceOp();
+}
+
+// The gradient of a lookup of a table. The tables of shards of a batch normalization, whose ids are computed from the
+// numbers of the samples, stay as they are: each device reads its own rows of them (mt-partition).
+mt::ScatterAddOp asRows(Value value) {
+  auto rows = value.getDefiningOp<mt::ScatterAddOp>();
+  if (!rows || !rows->hasOneUse() || !mt::isSplit(rows.getIds().getType()))
+    return {};
+  auto number = rows.getIds().getDefiningOp<mt::CastOp>();
+  return number && number.getOperand().getDefiningOp<mt::FloorOp>() ? mt::ScatterAddOp() : rows;
 }
 
 // The mt.pad that places a part of a row among zeros; null for any other value.
@@ -69,8 +95,10 @@ public:
       return false;
     std::reverse(terms.begin(), terms.end());
     bool joined = parts ? joinParts() : joinProducts();
-    if (!parts)
+    if (!parts) {
       joined |= joinSums();
+      joined |= joinRows();
+    }
     if (!joined)
       return false;
     Value total = terms[0];
@@ -100,11 +128,36 @@ private:
     }
   }
 
+  Value reshape(Value value, ArrayRef<int64_t> shape) {
+    return tensorOf(value).getShape() == shape
+               ? value
+               : mt::ReshapeOp::create(builder, sum.getLoc(), tensorOf(value).clone(shape), value).getResult();
+  }
+  bool mayStack(ArrayRef<Value> values) {
+    int64_t elements = 0;
+    for (Value value : values)
+      elements += mt::elementsPerRow(tensorOf(value));
+    return mt::Compilation(sum).getBatch() * elements * static_cast<int64_t>(sizeof(float)) <= mostStacked;
+  }
+  // Stacks [?, N] and [?, T, N] to rows of each sample.
   Value stack(ArrayRef<Value> rows) {
-    Value row = mt::ConcatOp::create(builder, sum.getLoc(), rows, 1);
     auto size = static_cast<int64_t>(rows.size());
-    return mt::ReshapeOp::create(builder, sum.getLoc(),
-                                 tensorOf(row).clone({dynamic, size, tensorOf(rows[0]).getDimSize(1)}), row);
+    if (llvm::all_of(rows, isRow))
+      return reshape(mt::ConcatOp::create(builder, sum.getLoc(), rows, 1),
+                     {dynamic, size, tensorOf(rows[0]).getDimSize(1)});
+    SmallVector<Value> each = llvm::map_to_vector(
+        rows, [&](Value row) { return isRow(row) ? reshape(row, {dynamic, 1, tensorOf(row).getDimSize(1)}) : row; });
+    return mt::ConcatOp::create(builder, sum.getLoc(), each, 1);
+  }
+  // Stacks ids [?, I...] to [?, T], or with `inner` dimensions the rows [?, I..., D...] to [?, T, D...].
+  Value stackRows(ArrayRef<Value> values, ArrayRef<int64_t> inner) {
+    SmallVector<Value> each = llvm::map_to_vector(values, [&](Value value) {
+      ArrayRef<int64_t> lookups = tensorOf(value).getShape().drop_front().drop_back(inner.size());
+      SmallVector<int64_t> shape{dynamic, llvm::product_of(lookups)};
+      shape.append(inner.begin(), inner.end());
+      return reshape(value, shape);
+    });
+    return mt::ConcatOp::create(builder, sum.getLoc(), each, 1);
   }
 
   // The order of the values in the first concatenation of exactly these values; if there is none, the order of the
@@ -134,6 +187,7 @@ private:
   bool joinParts();
   bool joinProducts();
   bool joinSums();
+  bool joinRows();
   bool replace(ArrayRef<Value> left, Value joined) {
     terms.assign(left.begin(), left.end());
     terms.push_back(joined);
@@ -158,19 +212,23 @@ bool Joining::joinParts() {
     values.push_back(part.getOperand());
     end += tensorOf(part.getOperand()).getShape().back();
   }
-  if (values.size() < fewest || end != tensorOf(sum.getResult()).getShape().back())
+  if (values.size() < fewestParts || end != tensorOf(sum.getResult()).getShape().back())
     return false;
   int64_t axis = tensorOf(values[0]).getRank() - 1;
   return replace(left, mt::ConcatOp::create(builder, sum.getLoc(), values, axis));
 }
 
 bool Joining::joinProducts() {
-  SmallVector<Value> left;
+  SmallVector<Value> left, several;
   SmallVector<Value> lhs, rhs;
   StringAttr precision;
+  for (Value term : terms)
+    if (mt::MatmulOp product = asProduct(term); product && !isRow(product.getLhs()))
+      several.append({product.getLhs(), product.getRhs()});
+  bool rowsOnly = !mayStack(several);
   for (Value term : terms) {
     mt::MatmulOp product = asProduct(term);
-    if (!product || (!lhs.empty() && mt::precisionOf(product) != precision)) {
+    if (!product || (rowsOnly && !isRow(product.getLhs())) || (!lhs.empty() && mt::precisionOf(product) != precision)) {
       left.push_back(term);
       continue;
     }
@@ -200,6 +258,24 @@ bool Joining::joinSums() {
   Value stacked = stack(ordered(rows, knownOrder(rows)));
   Value each = mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, stacked, ArrayRef<int64_t>{1});
   return replace(left, mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, each, ArrayRef<int64_t>{0}));
+}
+
+bool Joining::joinRows() {
+  SmallVector<Value> left, ids, rows;
+  for (Value term : terms) {
+    mt::ScatterAddOp lookup = asRows(term);
+    if (!lookup || (!ids.empty() && tensorOf(ids[0]).getElementType() != tensorOf(lookup.getIds()).getElementType())) {
+      left.push_back(term);
+      continue;
+    }
+    ids.push_back(lookup.getIds());
+    rows.push_back(lookup.getUpdates());
+  }
+  if (ids.size() < fewest || !mayStack(rows))
+    return false;
+  auto table = tensorOf(sum.getResult());
+  return replace(left, mt::ScatterAddOp::create(builder, sum.getLoc(), table, stackRows(ids, {}),
+                                                stackRows(rows, table.getShape().drop_front())));
 }
 
 struct JoinSums : impl::JoinSumsBase<JoinSums> {

@@ -262,6 +262,33 @@ MT_API mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t war
 MT_API mt_status *mtrun_benchmark_length(mtrun_session *session, int64_t length, int64_t n, int64_t warmup,
                                          int64_t steps, mtrun_timing *timing);
 
+/** Times of all-reduces between processes. */
+typedef struct mtrun_all_reduce_timing {
+  int64_t bytes;         /**< Size of the vector of float32, rounded down to elements; set before the call. */
+  int64_t repeats;       /**< How many were timed. */
+  double median_us,      /**< Median of an all-reduce in microseconds, in process 0. */
+      min_us,            /**< The shortest. */
+      mpi_median_us,     /**< Median of MPI_Allreduce of the same library, which alternates with ours. */
+      mpi_min_us;        /**< The shortest. */
+  int64_t elements,      /**< Elements of the vector. */
+      differing,         /**< Of these, how many differ from the sum along the reduction tree: 0. */
+      mpi_differing;     /**< Likewise of MPI_Allreduce, which may add in any order. */
+  double received_bytes; /**< What process 0 receives in one of ours. */
+} mtrun_all_reduce_timing;
+
+/**
+ * Times all-reduces between processes of CPU devices, of random vectors and without a plan.
+ *
+ * All processes call it alike.
+ *
+ * @param options  devices, processes, weights and timeout, as for a session
+ * @param timings  the sizes to measure, 4 bytes to 1 GiB each; receives the times
+ * @param count    their number
+ * @return NULL, MT_INVALID, MT_NO_DEVICE, MT_NO_MEMORY or MT_LOST
+ */
+MT_API mt_status *mtrun_benchmark_all_reduce(const mtrun_options *options, mtrun_all_reduce_timing *timings,
+                                             int32_t count);
+
 /** @} */
 
 #ifdef __cplusplus

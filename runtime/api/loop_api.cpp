@@ -72,6 +72,17 @@ mt_status *mtrun_benchmark_length(mtrun_session *session, int64_t length, int64_
   });
 }
 
+mt_status *mtrun_benchmark_all_reduce(const mtrun_options *options, mtrun_all_reduce_timing *timings, int32_t count) {
+  return guarded([&]() -> Status {
+    if (!timings || count < 1)
+      return {MT_INVALID, "all-reduce: expected sizes to measure, found none"};
+    mtrun_options read;
+    if (Status s = MTRUN_READ_OPTIONS(mtrun_options, unchecked_ids, options, read); !s.ok())
+      return s;
+    return benchmarkAllReduces(read, {timings, static_cast<size_t>(count)});
+  });
+}
+
 mt_status *mtrun_tune(mtrun_session *session, const char *path, int32_t repeats,
                       void (*line)(void *user, const char *text), void *user) {
   return guarded([&]() -> Status {

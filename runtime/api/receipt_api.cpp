@@ -16,7 +16,10 @@ mt_status *mtrun_verify(mtrun_session *session, mtrun_dataset *data, const char 
     mtrun_verify_options read;
     if (Status s = MTRUN_READ_OPTIONS(mtrun_verify_options, note_user, options, read); !s.ok())
       return s;
-    return verifyReceipt(*session->session, *data, receipt, read, *result);
+    Status status = verifyReceipt(*session->session, *data, receipt, read, *result);
+    if (!status.ok() && !result->differs) // all processes know a difference
+      session->session->lose(status);
+    return status;
   });
 }
 

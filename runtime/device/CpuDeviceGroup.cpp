@@ -249,26 +249,15 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
   }
 }
 
-// The process's own partial sum is complete, so only the exchange is left. One thread at a time runs it: libraries of
-// MPI may refuse calls of several threads.
 void CpuDeviceGroup::exchange(const BoundProgram &program, const BoundStep &step, int active, const Worker &worker,
                               TrackedStep tracked) {
-  if (!exchange_) {
-    counts_[worker.index].received += step.gathers
-                                          ? collectives_.gather(program, step.allReduce, worker, tracked)
-                                          : collectives_.allReduce(program, step.allReduce, active, worker, tracked);
-    return;
-  }
-  pool_.waitForAll();
-  tracked.mark(SpanKind::Wait);
-  if (worker.index == 0)
-    exchange_->run(program, step);
-  tracked.mark(SpanKind::Transfer);
-  pool_.waitForAll();
-  tracked.mark(SpanKind::Wait);
+  counts_[worker.index].received += step.gathers
+                                        ? collectives_.gather(program, step.allReduce, worker, tracked)
+                                        : collectives_.allReduce(program, step.allReduce, active, worker, tracked);
 }
 
-// The next step has a barrier if it needs the result.
+// The next step has a barrier if it needs the result. One thread at a time exchanges: libraries of MPI may refuse calls
+// of several threads.
 void CpuDeviceGroup::beginExchange(const OrderedStep &ordered, const BoundProgram &program, const Worker &worker,
                                    TrackedStep tracked) {
   const BoundStep &step = program.devices[0].steps[ordered.step];
@@ -319,18 +308,25 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
         track->mark(SpanKind::Kernel, step.index);
     }
   };
-  if (device.phases.empty() && exchange_) {
-    for (const OrderedStep &ordered : ProcessExchange::order(program)) {
+  // `last`: the number of the last micro-batch of a phase; -1: there are no micro-batches.
+  auto runOverlapped = [&](const ExchangeOrder &order, int64_t last) {
+    for (const OrderedStep &ordered : order.steps) {
       const BoundStep &step = device.steps[ordered.step];
       if (ordered.needs > 0 && worker.index == 0)
         exchange_->wait(ordered.needs);
       if (ordered.waits)
         wait(step);
-      if (step.kernel)
+      if (step.kernel) {
         run(step);
-      else
-        beginExchange(ordered, program, worker, {track, step.index});
+        continue;
+      }
+      if (last >= 0 && !step.gathers)
+        collectives_.addMicroBatch(program, step.allReduce, last, true, worker, {track, step.index});
+      beginExchange(ordered, program, worker, {track, step.index});
     }
+  };
+  if (device.phases.empty() && exchange_) {
+    runOverlapped(ProcessExchange::orders(program)[0], -1);
     return;
   }
   if (device.phases.empty()) {
@@ -343,7 +339,8 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   }
 
   const int64_t rows = params.rows, microBatches = device.microBatches(rows);
-  for (const BoundPhase &phase : device.phases) {
+  for (size_t number = 0; number < device.phases.size(); ++number) {
+    const BoundPhase &phase = device.phases[number];
     std::span steps(device.steps.data() + phase.begin, device.steps.data() + phase.end);
     for (int64_t i = 0, turns = phase.repeats ? microBatches : 1; i < turns; ++i) {
       params.first_row = device.firstRow + i * device.passRows;
@@ -353,6 +350,13 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
         if (worker.thread == 0)
           pointToRows(device, arguments, params.first_row);
         wait(steps.front());
+      }
+      if (exchange_ && i + 1 == turns) {
+        const ExchangeOrder &order = ProcessExchange::orders(program)[number];
+        runOverlapped(order, i);
+        if (worker.index == 0)
+          exchange_->wait(order.posted);
+        continue;
       }
       for (const BoundStep &step : steps) {
         if (step.waits)

@@ -58,7 +58,8 @@ private:
   void walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer);
   void walkWatched(BoundProgram &program);
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
-  // Runs an all-reduce or a gather. All workers call it after their partial sums or parts are complete.
+  // Runs an all-reduce or a gather of devices in this process. All workers call it after their partial sums or parts
+  // are complete.
   void exchange(const BoundProgram &program, const BoundStep &step, int active, const Worker &worker,
                 TrackedStep tracked);
   // Likewise for an exchange between processes that may still run on return.

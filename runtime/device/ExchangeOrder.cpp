@@ -47,10 +47,11 @@ public:
     add({step, bound.waits || needs > 0, needs, false});
   }
 
-  std::vector<OrderedStep> finish(const DeviceProgram &program) {
+  // `before`: all-reduces that the other thread has had before.
+  ExchangeOrder finish(const DeviceProgram &program, uint32_t before) {
     (void)flush(pending_.size());
     // From here on only all-reduces of the other thread count.
-    std::vector<uint32_t> posted = {0}; // by number of all-reduces
+    std::vector<uint32_t> posted = {before}; // by number of all-reduces
     for (size_t i = 0; i < order_.size(); ++i) {
       OrderedStep &step = order_[i];
       if (program.steps[step.step].kernel) {
@@ -61,7 +62,7 @@ public:
       step.needs = step.inPlace ? posted.back() : 0;
       posted.push_back(posted.back() + !step.inPlace);
     }
-    return std::move(order_);
+    return {std::move(order_), posted.back(), {}};
   }
 
 private:
@@ -104,15 +105,15 @@ private:
 // results.
 class Committer {
 public:
-  Committer(const DeviceProgram &program, const RangesOf &rangesOf, bool commits)
-      : program_(program), rangesOf_(rangesOf) {
-    for (size_t i = 0; commits && i < program.steps.size(); ++i)
+  Committer(const DeviceProgram &program, const BoundPhase &phase, const RangesOf &rangesOf, bool commits)
+      : program_(program), phase_(phase), rangesOf_(rangesOf) {
+    for (size_t i = phase.begin; commits && i < phase.end; ++i)
       if (!program.steps[i].kernel)
         lastAllReduce_ = i + 1;
   }
 
-  ExchangeOrder order() {
-    for (size_t i = 0; i < program_.steps.size(); ++i) {
+  ExchangeOrder order(uint32_t posted) {
+    for (size_t i = phase_.begin; i < phase_.end; ++i) {
       const BoundStep &step = program_.steps[i];
       std::vector<Range> ranges = rangesOf_(step);
       if (step.writes && i < lastAllReduce_) {
@@ -133,7 +134,9 @@ public:
         add(static_cast<uint32_t>(i), std::move(ranges));
     }
     release(deferred_.size(), false);
-    return {orderer_.finish(program_), std::move(early_)};
+    ExchangeOrder order = orderer_.finish(program_, posted);
+    order.early = std::move(early_);
+    return order;
   }
 
 private:
@@ -165,6 +168,7 @@ private:
   }
 
   const DeviceProgram &program_;
+  BoundPhase phase_;
   const RangesOf &rangesOf_;
   size_t lastAllReduce_ = 0; // the number of steps up to it
   std::vector<Deferred> deferred_;
@@ -175,7 +179,12 @@ private:
 } // namespace
 
 ExchangeOrder overlapExchanges(const DeviceProgram &program, const RangesOf &rangesOf, bool commits) {
-  return Committer(program, rangesOf, commits).order();
+  return overlapExchanges(program, {0, static_cast<uint32_t>(program.steps.size()), false}, rangesOf, commits, 0);
+}
+
+ExchangeOrder overlapExchanges(const DeviceProgram &program, const BoundPhase &phase, const RangesOf &rangesOf,
+                               bool commits, uint32_t posted) {
+  return Committer(program, phase, rangesOf, commits).order(posted);
 }
 
 } // namespace mtrun

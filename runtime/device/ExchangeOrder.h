@@ -27,6 +27,7 @@ using RangesOf = std::function<std::vector<Range>(const BoundStep &step)>;
 
 struct ExchangeOrder {
   std::vector<OrderedStep> steps;
+  uint32_t posted = 0; // number of all-reduces that the other thread has had after these steps
   // Steps that write variables before the last all-reduce has ended, because later steps need their results.
   std::vector<uint32_t> early;
 };
@@ -34,5 +35,9 @@ struct ExchangeOrder {
 // `commits`: no variable is written before the last all-reduce has ended. Otherwise each is written as soon as its
 // gradient is complete, which a divided optimizer needs.
 ExchangeOrder overlapExchanges(const DeviceProgram &program, const RangesOf &rangesOf, bool commits = true);
+
+// The same for the steps of a phase, in its last micro-batch. `posted`: what the other thread has had before them.
+ExchangeOrder overlapExchanges(const DeviceProgram &program, const BoundPhase &phase, const RangesOf &rangesOf,
+                               bool commits, uint32_t posted);
 
 } // namespace mtrun

@@ -61,10 +61,17 @@ int64_t piecesIn(int64_t elements) { return (elements + pieceElements - 1) / pie
 
 int64_t lastPiece(int64_t elements) { return elements - (piecesIn(elements) - 1) * pieceElements; }
 
-// Returns the floats of staging of a piece of a vector.
-int64_t slotOf(int64_t elements, const ExchangePlaces &places) {
+// Returns the floats of staging for received data of a piece of a vector.
+int64_t receivedOf(int64_t elements, const ExchangePlaces &places) {
   auto stagingOf = [&](int64_t piece) { return exchangeStaging(chooseKind(bytesOf(piece), places), places, piece); };
   return std::max(stagingOf(std::min(elements, pieceElements)), stagingOf(lastPiece(elements)));
+}
+
+// Returns the floats for packed messages of a round of a piece: it sends at most the piece, and packed messages have
+// half their size.
+int64_t packedOf(int64_t elements) {
+  int64_t piece = std::min(elements, pieceElements);
+  return piece < leastSparse ? 0 : piece / 2;
 }
 
 int64_t largestChunk(int64_t elements, int processes) {
@@ -86,17 +93,46 @@ int64_t scatteredPiecesIn(int64_t elements, int processes) {
   return (largestChunk(elements, processes) + part - 1) / part;
 }
 
+// Packs the messages of a round, one after the other. A process sends its result to all peers, which is packed once.
+class Packer {
+public:
+  explicit Packer(float *memory) : next_(memory) {}
+
+  // Replaces a message by its packed form, if it is shorter.
+  void pack(float *&memory, int64_t elements, size_t &bytes) {
+    if (memory != from_ || elements != elements_) {
+      from_ = memory;
+      elements_ = elements;
+      to_ = next_;
+      bytes_ = packSparse(memory, elements, to_);
+      next_ += bytes_ ? elements / 2 : 0;
+    }
+    if (bytes_) {
+      memory = to_;
+      bytes = bytes_;
+    }
+  }
+
+private:
+  const float *from_ = nullptr;
+  float *to_ = nullptr, *next_;
+  int64_t elements_ = 0;
+  size_t bytes_ = 0;
+};
+
 } // namespace
 
 int64_t HostCommunicator::scatterStagingElements(int64_t elements, int processes) {
   return elements == 0
              ? 0
              : std::min(scatteredPiecesIn(elements, processes), maxRunning) *
-                   exchangeStaging(ExchangeKind::Direct, {processes}, partOfChunk(elements, processes) * processes);
+                   (exchangeStaging(ExchangeKind::Direct, {processes}, partOfChunk(elements, processes) * processes) +
+                    packedOf(partOfChunk(elements, processes) * processes));
 }
 
 int64_t HostCommunicator::stagingElements(int64_t elements, const ExchangePlaces &places) {
-  return elements == 0 ? 0 : std::min(piecesIn(elements), maxRunning) * slotOf(elements, places);
+  return elements == 0 ? 0
+                       : std::min(piecesIn(elements), maxRunning) * (receivedOf(elements, places) + packedOf(elements));
 }
 
 const HostCommunicator::Pieces &HostCommunicator::piecesOf(const Reduction &reduction,
@@ -111,7 +147,8 @@ const HostCommunicator::Pieces &HostCommunicator::piecesOf(const Reduction &redu
     return exchangeRounds({kind, processes, transport_.process(), reduction.active, elements, places_.hosts}, sums);
   };
   pieces.count = piecesIn(reduction.elements);
-  pieces.slot = slotOf(reduction.elements, places_);
+  pieces.received = receivedOf(reduction.elements, places_);
+  pieces.slot = pieces.received + packedOf(reduction.elements);
   pieces.advance = pieceElements;
   if (pieces.count > 1)
     pieces.lists.push_back(roundsOf(pieceElements));
@@ -128,7 +165,8 @@ const HostCommunicator::Pieces &HostCommunicator::scatteredPiecesOf(const Reduct
   int processes = transport_.processes();
   int64_t size = partOfChunk(reduction.elements, processes);
   pieces.count = scatteredPiecesIn(reduction.elements, processes);
-  pieces.slot = exchangeStaging(ExchangeKind::Direct, {processes}, size * processes);
+  pieces.received = exchangeStaging(ExchangeKind::Direct, {processes}, size * processes);
+  pieces.slot = pieces.received + packedOf(size * processes);
   ExchangeShape shape = {ExchangeKind::Direct, processes, transport_.process(), reduction.active, reduction.elements};
   for (int64_t piece = 0; piece < pieces.count; ++piece)
     pieces.lists.push_back(scatterRounds(shape, sums, piece * size, size));
@@ -138,12 +176,15 @@ const HostCommunicator::Pieces &HostCommunicator::scatteredPiecesOf(const Reduct
 Status HostCommunicator::startRound(Running &running) {
   const ExchangeRound &round = (*running.rounds)[running.round];
   running.pending.clear();
+  Packer packer(running.packed);
   auto begin = [&](const ExchangeMessage &message, bool sends) {
     size_t bytes = bytesOf(message.elements);
-    Pending pending = {0, message.peer, sends ? 0 : bytes};
-    Status status =
-        sends ? transport_.send(message.peer, running.tag, running.at(message.place), bytes, pending.request)
-              : transport_.receive(message.peer, running.tag, running.at(message.place), bytes, pending.request);
+    float *memory = running.at(message.place);
+    Pending pending = {0, message.peer, sends ? 0 : bytes, message.elements < leastSparse ? nullptr : memory};
+    if (sends && pending.memory)
+      packer.pack(memory, message.elements, bytes);
+    Status status = sends ? transport_.send(message.peer, running.tag, memory, bytes, pending.request)
+                          : transport_.receive(message.peer, running.tag, memory, bytes, pending.request);
     if (status.ok())
       running.pending.push_back(pending);
     return status;
@@ -160,13 +201,19 @@ Status HostCommunicator::startRound(Running &running) {
 Status HostCommunicator::testMessages(Running &running, bool &progress) {
   for (size_t i = 0; i < running.pending.size();) {
     bool done = false;
-    if (Status status = transport_.test(running.pending[i].request, done); !status.ok())
+    const Pending &pending = running.pending[i];
+    size_t bytes = pending.bytes;
+    if (Status status = transport_.test(pending.request, done, pending.memory ? &bytes : nullptr); !status.ok())
       return status;
     if (!done) {
       ++i;
       continue;
     }
-    received_ += running.pending[i].bytes;
+    if (bytes != pending.bytes &&
+        !unpackSparse(pending.memory, static_cast<int64_t>(pending.bytes / sizeof(float)), bytes, bits_))
+      return {MT_LOST, "expected a message of " + std::to_string(pending.bytes) + " bytes from " + title(pending.peer) +
+                           ", found " + std::to_string(bytes)};
+    received_ += bytes;
     running.pending[i] = running.pending.back();
     running.pending.pop_back();
     progress = true;
@@ -205,6 +252,7 @@ Status HostCommunicator::run(const Reduction &reduction, const Pieces &pieces, c
         running.partial = reduction.partial + next * pieces.advance;
         running.result = reduction.result + next * pieces.advance;
         running.staging = reduction.staging + slot * pieces.slot;
+        running.packed = running.staging + pieces.received;
         tag_ = tag_ == Transport::maxTag ? 0 : tag_ + 1;
         ++next;
         if (!running.rounds->empty())

@@ -2,10 +2,11 @@
 //
 // All-reduces between processes whose devices have host memory: runs the rounds of Exchange.h over a transport. A large
 // all-reduce is a sequence of pieces, several of which are in flight at once, so that messages of some pieces overlap
-// with sums of others.
+// with sums of others. Messages are sent without blocks of zeros (SparseMessage.h).
 #pragma once
 
 #include "runtime/device/Exchange.h"
+#include "runtime/device/SparseMessage.h"
 #include "runtime/device/Transport.h"
 
 #include <functional>
@@ -69,6 +70,7 @@ private:
   // pieces of a reduceScatter() have different rounds, each for a part of every chunk.
   struct Pieces {
     int64_t count = 0, slot = 0; // slot: floats of staging of a piece in flight
+    int64_t received = 0;        // floats of the slot for received data; the others are for packed messages
     int64_t advance = 0;         // floats from the begin of a piece to that of the next; 0: the rounds differ
     std::vector<std::vector<ExchangeRound>> lists;
     const std::vector<ExchangeRound> &rounds(int64_t piece) const {
@@ -77,7 +79,8 @@ private:
   };
   struct Pending {
     int request, peer;
-    uint64_t bytes; // of a message to receive; 0: a message that is sent
+    uint64_t bytes;          // of a message to receive; 0: a message that is sent
+    float *memory = nullptr; // of a message that may be packed
   };
   // A piece in flight.
   struct Running {
@@ -85,6 +88,7 @@ private:
     size_t round = 0;
     int tag = 0;
     float *partial = nullptr, *result = nullptr, *staging = nullptr;
+    float *packed = nullptr; // memory for packed messages of a round
     std::vector<Pending> pending;
 
     float *at(const ExchangePlace &place) const {
@@ -123,6 +127,7 @@ private:
   static constexpr int64_t maxRunning = 4; // pieces in flight
   Running running_[maxRunning];
   Running messages_; // of exchange()
+  std::vector<uint8_t> bits_;
   int tag_ = 0;
   uint64_t received_ = 0;
   Status lost_;

@@ -21,8 +21,8 @@ struct Early {
 
 class PreparedOrder : public PreparedProgram {
 public:
-  std::vector<OrderedStep> steps;
-  size_t posted = 0;
+  std::vector<ExchangeOrder> orders;
+  size_t posted() const { return orders.back().posted; }
   std::vector<Early> early;
   std::vector<std::byte> before; // the values of `early` before the run
 
@@ -50,7 +50,7 @@ void addWritten(const DeviceProgram &device, const BoundStep &step, std::vector<
         early.push_back({static_cast<std::byte *>(*buffer), device.sizes[place]});
 }
 
-// In micro-batches all steps run in the plan's order.
+// In micro-batches a phase writes variables before the all-reduces of a later phase.
 std::vector<uint32_t> earlyInOrder(const DeviceProgram &device) {
   std::vector<uint32_t> early, writers;
   for (uint32_t i = 0; i < device.steps.size(); ++i) {
@@ -60,16 +60,6 @@ std::vector<uint32_t> earlyInOrder(const DeviceProgram &device) {
       writers.push_back(i);
   }
   return early;
-}
-
-HostCommunicator::Watch watchOf(ProcessGroup &group) {
-  HostCommunicator::Watch watch;
-  // The group names the process that the others wait for, so its message comes first.
-  watch.timeout = group.timeout() + 3;
-  watch.check = [&group] { return group.check(); };
-  watch.lose = [&group](std::string message) { return group.lose(std::move(message)); };
-  watch.title = [&group](int process) { return group.title(process); };
-  return watch;
 }
 
 Range rangeOf(const void *memory, uint64_t bytes) {
@@ -100,6 +90,16 @@ std::vector<Range> rangesOf(const BoundProgram &program, const BoundStep &step) 
 
 } // namespace
 
+HostCommunicator::Watch watchOf(ProcessGroup &group) {
+  HostCommunicator::Watch watch;
+  // The group names the process that the others wait for, so its message comes first.
+  watch.timeout = group.timeout() + 3;
+  watch.check = [&group] { return group.check(); };
+  watch.lose = [&group](std::string message) { return group.lose(std::move(message)); };
+  watch.title = [&group](int process) { return group.title(process); };
+  return watch;
+}
+
 ProcessExchange::ProcessExchange(Transport &transport, ProcessGroup &group, const ExchangePlaces &places, bool scatters)
     : group_(group), places_(places), scatters_(scatters), communicator_(transport, watchOf(group), places) {}
 
@@ -118,23 +118,26 @@ void ProcessExchange::measure(const Plan &plan) {
 Status ProcessExchange::prepare(BoundProgram &program) {
   auto prepared = std::make_unique<PreparedOrder>();
   const DeviceProgram &device = program.devices[0];
-  ExchangeOrder order;
   // After the loss of a process its part of the optimizer is lost too, so that the others need not keep a whole step.
-  bool divided = !program.gathers.empty();
-  if (device.phases.empty())
-    order = overlapExchanges(device, [&](const BoundStep &step) { return rangesOf(program, step); }, !divided);
-  else if (!divided)
-    order.early = earlyInOrder(device);
-  prepared->steps = std::move(order.steps);
+  bool commits = program.gathers.empty();
+  auto ranges = [&](const BoundStep &step) { return rangesOf(program, step); };
+  std::vector<uint32_t> early;
+  if (device.phases.empty()) {
+    prepared->orders.push_back(overlapExchanges(device, ranges, commits));
+    early = prepared->orders[0].early;
+  } else if (commits) {
+    early = earlyInOrder(device);
+  }
+  for (const BoundPhase &phase : device.phases)
+    prepared->orders.push_back(
+        overlapExchanges(device, phase, ranges, commits, prepared->orders.empty() ? 0 : prepared->posted()));
   size_t bytes = 0;
-  for (uint32_t step : order.early)
+  for (uint32_t step : early)
     addWritten(device, device.steps[step], prepared->early);
   for (const Early &each : prepared->early)
     bytes += each.bytes;
   prepared->before.resize(bytes);
-  for (const OrderedStep &step : prepared->steps)
-    prepared->posted += !device.steps[step.step].kernel && !step.inPlace;
-  bool posts = prepared->posted > 0;
+  bool posts = prepared->posted() > 0;
   program.prepared = std::move(prepared);
   if (!posts || threadStarted_)
     return {};
@@ -142,8 +145,8 @@ Status ProcessExchange::prepare(BoundProgram &program) {
   return thread_.start([this](uint32_t allReduce) { run(allReduce); }, mostPosted);
 }
 
-const std::vector<OrderedStep> &ProcessExchange::order(const BoundProgram &program) {
-  return preparedOf(program).steps;
+const std::vector<ExchangeOrder> &ProcessExchange::orders(const BoundProgram &program) {
+  return preparedOf(program).orders;
 }
 
 void ProcessExchange::begin(const BoundProgram &program, int64_t samples) {
@@ -224,7 +227,7 @@ Status ProcessExchange::gatherOutputs(const StepArguments &arguments) {
 }
 
 const Status &ProcessExchange::finish(const StepArguments &arguments) {
-  thread_.wait(preparedOf(*program_).posted);
+  thread_.wait(preparedOf(*program_).posted());
   if (!status_.ok())
     preparedOf(*program_).undo();
   else

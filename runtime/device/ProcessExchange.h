@@ -16,6 +16,9 @@
 
 namespace mtrun {
 
+// Returns a watch that ends a wait when the group loses a process.
+HostCommunicator::Watch watchOf(ProcessGroup &group);
+
 class ProcessExchange {
 public:
   // `scatters`: the processes divide the optimizer.
@@ -29,8 +32,9 @@ public:
 
   // Orders the program's steps, and starts the thread if a step can run during an all-reduce.
   Status prepare(BoundProgram &program);
-  // Returns the order of a prepared program; empty for a program in micro-batches, which runs in the plan's order.
-  static const std::vector<OrderedStep> &order(const BoundProgram &program);
+  // Returns the orders of a prepared program: one, or that of the last micro-batch of each phase. At the end of a phase
+  // wait() for what was posted up to there.
+  static const std::vector<ExchangeOrder> &orders(const BoundProgram &program);
 
   // Begins a run of a program. One thread calls these functions during the run.
   void begin(const BoundProgram &program, int64_t samples);

@@ -22,9 +22,10 @@ public:
   static constexpr int maxTag = 32767;
   virtual Status send(int peer, int tag, const void *data, size_t bytes, int &request) = 0;
   virtual Status receive(int peer, int tag, void *data, size_t bytes, int &request) = 0;
-  // Makes progress, and returns whether a message has ended; then the request is no longer valid. MT_LOST: the message
-  // failed, or it has another size than expected.
-  virtual Status test(int request, bool &done) = 0;
+  // Makes progress, and returns whether a message has ended; then the request is no longer valid. `received`: a
+  // received message may be shorter than expected, and this is its size; null: it must have the expected size. MT_LOST:
+  // the message failed, or it has another size.
+  virtual Status test(int request, bool &done, size_t *received = nullptr) = 0;
   // Ends all requests, whose memory may be freed afterwards. For a transport whose peers are lost.
   virtual void abandon() = 0;
 };

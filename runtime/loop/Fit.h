@@ -97,6 +97,7 @@ private:
   std::unique_ptr<mtrun_dataset> validationData_; // the samples of options.validation_steps
   EpochLoop train_, validation_;
   bool validates_ = false, wantsStop_ = false, stop_ = false, notFinite_ = false;
+  bool replayed_ = false; // the last record to compare with has been compared
   // with several processes: calls of mustStop() since the last broadcast, and the call that makes the next broadcast
   int64_t stopCalls_ = 0, nextBroadcast_ = 1;
   Stopwatch sinceBroadcast_;

@@ -118,6 +118,8 @@ bool Fit::decidedByFirst(bool own) {
 // many calls it broadcasts again (about a tenth of a second later); in each call if a callback looks at each step. Its
 // batches come along: of a callback that gives all rows, the others must have the same.
 bool Fit::mustStop(bool now) {
+  if (replayed_) // in all processes after the same step
+    return stop_ = true;
   Session &session = *session_;
   bool first = session.process() == 0;
   if (first && options_.stop && options_.stop(options_.stop_user) != 0)

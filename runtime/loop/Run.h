@@ -22,6 +22,9 @@ Status predictFile(Session &session, mtrun_dataset &data, int32_t index, const c
 // afterwards.
 Status benchmark(Session &session, int64_t length, int64_t n, int64_t warmup, int64_t steps, mtrun_timing &timing);
 
+// Measures all-reduces between processes, without a session.
+Status benchmarkAllReduces(const mtrun_options &options, std::span<mtrun_all_reduce_timing> timings);
+
 // Writes the tuning file `path`. `repeats`: measurements per algorithm; 0 for the default.
 Status tune(Session &session, const char *path, int32_t repeats, const std::function<void(const std::string &)> &line);
 

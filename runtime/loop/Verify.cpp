@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <map>
 #include <random>
+#include <sstream>
 
 namespace mtrun {
 
@@ -72,7 +73,7 @@ public:
 
 private:
   void note(const std::string &line) const {
-    if (options_.note)
+    if (options_.note && session_.process() == 0)
       options_.note(options_.note_user, line.c_str());
   }
   int64_t startOf(int64_t step);
@@ -83,6 +84,8 @@ private:
   Status begin();
   Status replay(const Window &window);
   void tellShare(const std::vector<Window> &drawn) const;
+  Status findWindows(std::vector<Window> &drawn, std::vector<Window> &windows);
+  Status shareWindows(std::vector<Window> &windows);
 
   Session &session_;
   mtrun_dataset &data_;
@@ -219,22 +222,49 @@ void Verification::tellShare(const std::vector<Window> &drawn) const {
   note(text);
 }
 
-Status Verification::run(const char *path) {
-  if (Status s = readReceipt(path, false, receipt_); !s.ok())
-    return s;
-  result_.steps = receipt_.lastStep();
+// Finds the checkpoints from which the windows begin. Process 0 alone reads them.
+Status Verification::findWindows(std::vector<Window> &drawn, std::vector<Window> &windows) {
   if (options_.checkpoints) {
     folder_ = options_.checkpoints;
     steps_ = checkpointSteps(folder_);
     if (steps_.empty())
       return {MT_INVALID, "expected checkpoints in " + folder_ + ", found none"};
   }
-  std::vector<Window> drawn, windows;
   if (Status s = chooseWindows(receipt_, options_, drawn); !s.ok())
     return s;
   for (const Window &window : drawn)
     windows.push_back({startOf(window.begin), window.end});
   joinWindows(windows);
+  return {};
+}
+
+// Gives all processes the windows of process 0.
+Status Verification::shareWindows(std::vector<Window> &windows) {
+  std::string text;
+  for (const Window &window : windows)
+    text += std::to_string(window.begin) + " " + std::to_string(window.end) + " ";
+  if (Status s = session_.broadcast(text); !s.ok())
+    return s;
+  windows.clear();
+  std::istringstream numbers(text);
+  for (Window window; numbers >> window.begin >> window.end;)
+    windows.push_back(window);
+  return windows.empty() ? Status(MT_LOST, "expected the windows of process 0, found other text") : Status();
+}
+
+Status Verification::run(const char *path) {
+  bool together = session_.processes() > 1;
+  if (Status s = readReceipt(path, false, receipt_); !s.ok())
+    return s;
+  // The last line has the hash of the line before it, and so on.
+  if (Status s = together ? session_.agree("receipt: " + hashOfLine(receipt_.lines.back().text)) : Status(); !s.ok())
+    return s;
+  result_.steps = receipt_.lastStep();
+  std::vector<Window> drawn, windows;
+  if (Status s = session_.process() == 0 ? findWindows(drawn, windows) : Status(); !s.ok())
+    return s;
+  if (Status s = together ? shareWindows(windows) : Status(); !s.ok())
+    return s;
   // Session::create() makes a change for each initial value, and one for the program `init`.
   uint64_t changes = 1;
   for (const mt::plan::Variable *variable : Each(session_.plan().tables().variables()))
@@ -257,8 +287,6 @@ Status Verification::run(const char *path) {
 Status verifyReceipt(Session &session, mtrun_dataset &data, const char *path, const mtrun_verify_options &options,
                      mtrun_verify_result &result) {
   result = {};
-  if (session.processes() > 1)
-    return {MT_INVALID, "expected one process to check a receipt, found " + std::to_string(session.processes())};
   return Verification(session, data, options, result).run(path);
 }
 

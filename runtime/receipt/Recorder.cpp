@@ -143,6 +143,21 @@ Status Recorder::goOn() {
 
 Status Recorder::start(const std::string &path) {
   path_ = path;
+  return share(session_->process() == 0 ? startAlone() : Status());
+}
+
+// Gives all processes what process 0 has found, where they compare.
+Status Recorder::share(Status own) {
+  if (!expected_ || session_->processes() == 1)
+    return own;
+  std::string word = own.ok() ? "" : (differs_ ? "d" : "e") + own.message();
+  if (Status s = session_->broadcast(word); !s.ok() || session_->process() == 0)
+    return s.ok() ? own : s;
+  differs_ = word.starts_with('d');
+  return word.empty() ? Status() : Status(MT_INVALID, word.substr(1));
+}
+
+Status Recorder::startAlone() {
   const Receipt *made = expected_ ? expected_ : continued_ ? &*continued_ : nullptr;
   if (!made)
     return create();
@@ -162,19 +177,19 @@ Status Recorder::record(const LoopState &state, const std::vector<std::string> &
                         const std::vector<double> &means) {
   std::string rows;
   if (Status s = gatherParts(rows); !s.ok() || session_->process() > 0)
-    return s;
+    return s.ok() ? share({}) : s;
   Json line = {{"step", state.step}, {"epoch", state.epoch}, {"position", state.position}, {"rows", rows}};
   line["metrics"] = Json::object();
   for (size_t i = 0; i < names.size(); ++i)
     line["metrics"][names[i]] = exactNumber(means[i]);
-  return emit(std::move(line));
+  return share(emit(std::move(line)));
 }
 
 Status Recorder::end(const LoopState &state) {
   std::string rows;
   if (Status s = gatherParts(rows); !s.ok() || session_->process() > 0)
-    return s;
-  return emit(Json{{"end", true}, {"epochs", state.epoch}, {"step", state.step}, {"rows", rows}});
+    return s.ok() ? share({}) : s;
+  return share(emit(Json{{"end", true}, {"epochs", state.epoch}, {"step", state.step}, {"rows", rows}}));
 }
 
 // Adds the variables and the hash of the line before, and writes or compares the line.

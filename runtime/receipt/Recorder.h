@@ -48,7 +48,7 @@ public:
   // end of the run.
   void compareWith(const Receipt &expected, int64_t from, int64_t until);
   // Process 0 calls it: writes the first line and the record of step 0 to a new file `path`; or goes on with the
-  // receipt of resume(), or compares.
+  // receipt of resume(). Or all processes call it, to compare.
   Status start(const std::string &path);
 
   // Adds the rows of a step that has finished.
@@ -65,6 +65,8 @@ public:
   bool differs() const { return differs_; }
 
 private:
+  Status startAlone();
+  Status share(Status own);
   Status gatherRows(std::string &root);
   Status gatherParts(std::string &root); // also of variables
   Status addVariables(nlohmann::json &line, bool names);

@@ -84,7 +84,9 @@ static Status chooseTransport(const mtrun_options &options, int threads, const L
   return shareAddress(*transport, groupOptions.timeout, groupOptions.rendezvous, groupOptions.secret);
 }
 
-static Status chooseProcesses(const Plan &plan, const mtrun_options &options, const Log &log, SessionDevices &chosen) {
+// `agreement`: what must be equal in all processes, in addition to the options.
+static Status chooseProcesses(const std::string &agreement, const mtrun_options &options, const Log &log,
+                              SessionDevices &chosen) {
   if (options.processes <= 1)
     return {};
   ProcessGroupOptions groupOptions;
@@ -105,8 +107,7 @@ static Status chooseProcesses(const Plan &plan, const mtrun_options &options, co
   if (!groupOptions.rendezvous.starts_with("unix:") && !groupOptions.rendezvous.starts_with("fd:") &&
       gethostname(host, sizeof host - 1) == 0)
     groupOptions.name += std::string(" of ") + host;
-  groupOptions.agreement = "plan: " + hashText(plan.hash()) + "\nseed: " + std::to_string(options.seed) +
-                           "\nversion: " MT_VERSION +
+  groupOptions.agreement = agreement + "\nseed: " + std::to_string(options.seed) + "\nversion: " MT_VERSION +
                            (options.weights ? "\nweights: " + std::string(options.weights) : std::string()) +
                            "\noptimizer: " + (options.shard_optimizer ? "sharded" : "whole");
   chosen.layout.first = options.process;
@@ -167,7 +168,7 @@ static Status gatherHosts(ProcessGroup &group, int localProcess, std::vector<int
 }
 
 // Divides the shards among the processes of CPU devices by their weights, which are their threads by default.
-static Status divideByWeight(const Plan &plan, const mtrun_options &options, const Log &log, SessionDevices &chosen) {
+static Status divideByWeight(int allShards, const mtrun_options &options, const Log &log, SessionDevices &chosen) {
   std::string text = options.weights ? options.weights : "";
   if (!options.weights)
     if (Status status = gatherThreads(*chosen.processGroup, chosen.spec.threads, text); !status.ok())
@@ -175,13 +176,13 @@ static Status divideByWeight(const Plan &plan, const mtrun_options &options, con
   std::vector<int64_t> weights;
   if (Status status = parseWeights(text, options.processes, weights); !status.ok())
     return status;
-  chosen.layout.shards = splitShards(static_cast<int>(plan.shards()), weights);
+  chosen.layout.shards = splitShards(allShards, weights);
   if (Status status = gatherHosts(*chosen.processGroup, options.local_process, chosen.hosts); !status.ok())
     return status;
   // A host can add its own sums first if it has a whole subtree. Weights may divide the shards across hosts.
   bool equal = std::all_of(weights.begin(), weights.end(), [&](int64_t weight) { return weight == weights[0]; });
   std::vector<int> onHosts = equal && chosen.hosts.size() > 1 && chosen.hosts.size() < weights.size()
-                                 ? splitShardsOnHosts(static_cast<int>(plan.shards()), chosen.hosts)
+                                 ? splitShardsOnHosts(allShards, chosen.hosts)
                                  : std::vector<int>();
   if (onHosts.empty())
     chosen.hosts.clear();
@@ -193,7 +194,7 @@ static Status divideByWeight(const Plan &plan, const mtrun_options &options, con
   for (size_t i = 0; i < weights.size(); ++i) {
     int held = chosen.layout.shards[i];
     shares += (i ? " + " : "") + std::to_string(held);
-    most = std::max(most, held * static_cast<double>(all) / (static_cast<double>(weights[i]) * plan.shards()));
+    most = std::max(most, held * static_cast<double>(all) / (static_cast<double>(weights[i]) * allShards));
   }
   if (log && options.weights && most > 1.005) {
     char ratio[40];
@@ -233,6 +234,27 @@ static Status cutBatch(const Plan &plan, const mtrun_options &options, SessionDe
                             chosen.spec.kind + "; " + std::to_string(microBatches) +
                             " GPUs can run one micro-batch each"};
   return {};
+}
+
+// Returns true if all devices have equal subtrees.
+static bool areEven(const std::vector<int> &shards) {
+  return std::all_of(shards.begin(), shards.end(), [&](int held) { return held == shards[0]; });
+}
+
+ExchangePlaces SessionDevices::places() const { return {devices(), areEven(layout.shards), hosts}; }
+
+Status connectProcesses(const mtrun_options &options, const std::string &agreement, Log log, SessionDevices &chosen) {
+  if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", chosen.spec); !status.ok())
+    return status;
+  if (options.processes < 2 || chosen.spec.onGpus())
+    return {MT_INVALID, "expected several processes of CPU devices, as mpirun -np 2 starts, found " +
+                            std::to_string(std::max(options.processes, 1)) + " of kind " + chosen.spec.kind};
+  if (Status status = ownDevice(options, chosen.spec); !status.ok())
+    return status;
+  if (Status status = chooseProcesses(agreement, options, log, chosen); !status.ok())
+    return status;
+  return divideByWeight(static_cast<int>(std::bit_ceil(static_cast<unsigned>(options.processes))), options, log,
+                        chosen);
 }
 
 Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, SessionDevices &chosen) {
@@ -277,10 +299,10 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, Se
     return {MT_INVALID, "expected several processes of CPU devices for the weights " + std::string(options.weights) +
                             ", found " + std::to_string(std::max(options.processes, 1)) + " of kind " +
                             chosen.spec.kind};
-  if (Status status = chooseProcesses(plan, options, log, chosen); !status.ok())
+  if (Status status = chooseProcesses("plan: " + hashText(plan.hash()), options, log, chosen); !status.ok())
     return status;
   if (chosen.transport)
-    if (Status status = divideByWeight(plan, options, log, chosen); !status.ok())
+    if (Status status = divideByWeight(static_cast<int>(plan.shards()), options, log, chosen); !status.ok())
       return status;
   if (Status status = cutBatch(plan, options, chosen); !status.ok())
     return status;
@@ -288,10 +310,7 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, Se
   GroupOptions groupOptions;
   groupOptions.processGroup = chosen.processGroup.get();
   groupOptions.transport = chosen.transport.get();
-  const std::vector<int> &shards = chosen.layout.shards;
-  groupOptions.places = {chosen.devices(),
-                         std::all_of(shards.begin(), shards.end(), [&](int held) { return held == shards[0]; }),
-                         chosen.hosts};
+  groupOptions.places = chosen.places();
   groupOptions.dividesOptimizer = options.shard_optimizer != 0;
   groupOptions.devices = sharesVariables || chosen.transport ? 1 : chosen.spec.devices;
   groupOptions.threads = sharesVariables ? chosen.spec.devices * chosen.spec.threads : chosen.spec.threads;

@@ -27,6 +27,7 @@ struct SessionDevices {
   std::vector<int> hosts; // the number of processes of each host, in order, if each has a whole subtree; else empty
   std::string conditions; // conditions other than plan and seed that may change bits: lines "WHAT: VALUE"
 
+  ExchangePlaces places() const;
   // Returns the number of devices of the group: 1 if the devices of `spec` share variables.
   int devices() const { return static_cast<int>(layout.shards.size()); }
 };
@@ -35,5 +36,10 @@ struct SessionDevices {
 // MT_NO_DEVICE, MT_NO_MEMORY, MT_LOST, MT_IO.
 Status chooseDevices(const Plan &plan, const mtrun_options &options,
                      std::function<void(int level, const std::string &message)> log, SessionDevices &chosen);
+
+// Connects to the other processes of CPU devices, without a plan: as many shards as processes, or the next power of
+// two. All must have the same `agreement`. MT_INVALID, MT_NO_DEVICE, MT_LOST, MT_IO.
+Status connectProcesses(const mtrun_options &options, const std::string &agreement,
+                        std::function<void(int level, const std::string &message)> log, SessionDevices &chosen);
 
 } // namespace mtrun

@@ -44,7 +44,7 @@ mt.program @steps {
 
 // -----
 
-// Left alone: parts with a gap, two products, a product that something else reads.
+// Left alone: parts with a gap, a product that something else reads.
 mt.program @others {
   %a = mt.input "a" : tensor<?x2xf32>
   %b = mt.input "b" : tensor<?x2xf32>
@@ -55,16 +55,60 @@ mt.program @others {
   %x = mt.add %x0, %xa : tensor<?x8xf32>, tensor<?x8xf32>
   mt.output "x", %x : tensor<?x8xf32>
   %w0 = mt.matmul %a, %b transpose_a : tensor<?x2xf32>, tensor<?x2xf32>
-  %w1 = mt.matmul %b, %b transpose_a : tensor<?x2xf32>, tensor<?x2xf32>
   %w2 = mt.matmul %a, %a transpose_a : tensor<?x2xf32>, tensor<?x2xf32>
-  %s = mt.add %w0, %w1 : tensor<2x2xf32>, tensor<2x2xf32>
-  %w = mt.add %s, %w2 : tensor<2x2xf32>, tensor<2x2xf32>
+  %w = mt.add %w0, %w2 : tensor<2x2xf32>, tensor<2x2xf32>
   mt.assign "w", %w : tensor<2x2xf32>
   mt.assign "v", %w2 : tensor<2x2xf32>
 }
 // CHECK-LABEL: mt.program @others
 // CHECK-NOT:   mt.concat
 // CHECK:       mt.assign "v"
+
+// -----
+
+// A variable that is used twice: for one row of a sample and for several rows; a table that is looked up twice, which
+// the ids of a sample follow one another in; and a gradient of a product and a lookup, which stay two sums.
+mt.program @twice {
+  %a = mt.input "a" : tensor<?x2xf32>
+  %s = mt.input "s" : tensor<?x5x2xf32>
+  %x = mt.input "x" : tensor<?x5x3xf32>
+  %y = mt.input "y" : tensor<?x3xf32>
+  %i = mt.input "i" : tensor<?xi32>
+  %j = mt.input "j" : tensor<?x5xi32>
+  %p = mt.matmul %s, %x transpose_a : tensor<?x5x2xf32>, tensor<?x5x3xf32>
+  %w1 = mt.reduce sum, %p over [0] : tensor<?x2x3xf32>
+  %w0 = mt.matmul %a, %y transpose_a : tensor<?x2xf32>, tensor<?x3xf32>
+  %w = mt.add %w1, %w0 : tensor<2x3xf32>, tensor<2x3xf32>
+  mt.assign "w", %w : tensor<2x3xf32>
+  %t1 = mt.scatter_add %j, %s : tensor<?x5xi32>, tensor<?x5x2xf32> to tensor<9x2xf32>
+  %t0 = mt.scatter_add %i, %a : tensor<?xi32>, tensor<?x2xf32> to tensor<9x2xf32>
+  %t = mt.add %t1, %t0 : tensor<9x2xf32>, tensor<9x2xf32>
+  mt.assign "t", %t : tensor<9x2xf32>
+  %u1 = mt.matmul %y, %a transpose_a : tensor<?x3xf32>, tensor<?x2xf32>
+  %u0 = mt.scatter_add %i, %a : tensor<?xi32>, tensor<?x2xf32> to tensor<3x2xf32>
+  %u = mt.add %u1, %u0 : tensor<3x2xf32>, tensor<3x2xf32>
+  mt.assign "u", %u : tensor<3x2xf32>
+}
+// CHECK-LABEL: mt.program @twice
+// CHECK-DAG:   %[[A:.*]] = mt.input "a"
+// CHECK-DAG:   %[[S:.*]] = mt.input "s"
+// CHECK-DAG:   %[[X:.*]] = mt.input "x"
+// CHECK-DAG:   %[[Y:.*]] = mt.input "y"
+// CHECK-DAG:   %[[I:.*]] = mt.input "i"
+// CHECK-DAG:   %[[J:.*]] = mt.input "j"
+// CHECK:       %[[A1:.*]] = mt.reshape %[[A]] : tensor<?x2xf32> to tensor<?x1x2xf32>
+// CHECK:       %[[L:.*]] = mt.concat %[[A1]], %[[S]] dim = 1
+// CHECK:       %[[Y1:.*]] = mt.reshape %[[Y]] : tensor<?x3xf32> to tensor<?x1x3xf32>
+// CHECK:       %[[R:.*]] = mt.concat %[[Y1]], %[[X]] dim = 1
+// CHECK:       %[[P:.*]] = mt.matmul %[[L]], %[[R]] transpose_a : tensor<?x6x2xf32>, tensor<?x6x3xf32>
+// CHECK:       %[[W:.*]] = mt.reduce sum, %[[P]] over [0]
+// CHECK:       mt.assign "w", %[[W]]
+// CHECK:       %[[I1:.*]] = mt.reshape %[[I]] : tensor<?xi32> to tensor<?x1xi32>
+// CHECK:       %[[IDS:.*]] = mt.concat %[[I1]], %[[J]] dim = 1
+// CHECK:       %[[T:.*]] = mt.scatter_add %[[IDS]], %[[L]] : tensor<?x6xi32>, tensor<?x6x2xf32> to tensor<9x2xf32>
+// CHECK:       mt.assign "t", %[[T]]
+// CHECK:       mt.add
+// CHECK:       mt.assign "u"
 
 // -----
 

@@ -29,6 +29,7 @@ struct Arguments {
   std::vector<std::string> paths; // of diff
   int64_t windows = 0, windowSeed = 0;
   int64_t steps = 200, warmup = 20, rows = 0, samples = 3;
+  std::vector<int64_t> allReduces; // sizes for benchmark to measure, in place of a plan; empty: none
   int32_t outputIndex = -1, repeats = 20;
   bool json = false, profile = false, verbose = false, strict = false, speed = false;
   std::optional<double> learningRate;

@@ -147,7 +147,51 @@ static std::string timeLengths(const Run &run, const Arguments &arguments, int64
   return lines;
 }
 
+static int benchmarkAllReduces(const Arguments &arguments) {
+  mtrun_options options = sessionOptionsOf(arguments);
+  std::vector<mtrun_all_reduce_timing> timings;
+  for (int64_t bytes : arguments.allReduces) {
+    timings.push_back({});
+    timings.back().bytes = bytes;
+  }
+  check(mtrun_benchmark_all_reduce(&options, timings.data(), static_cast<int32_t>(timings.size())));
+  if (options.process > 0)
+    return MT_OK;
+  std::string lines =
+      arguments.json ? "{\"processes\": " + std::to_string(options.processes) + ", \"all_reduces\": ["
+                     : std::to_string(options.processes) + " processes, " + arguments.devices +
+                           "; MPI_Allreduce divided by ours: above 1 ours is faster\n"
+                           "       bytes  repeats    median us        min us        MB/s    MPI median us  divided  "
+                           "other bits of MPI\n";
+  for (size_t i = 0; i < timings.size(); ++i) {
+    const mtrun_all_reduce_timing &timing = timings[i];
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        arguments.json
+            ? "%s{\"bytes\": %lld, \"repeats\": %lld, \"median_us\": %.3f, \"min_us\": %.3f, \"mb_per_s\": "
+              "%.1f, \"mpi_median_us\": %.3f, \"ratio\": %.3f, \"mpi_differing\": %.4g, \"mpi_min_us\": %.3f, "
+              "\"received_bytes\": %.0f}"
+            : "%s%12lld %8lld %12.1f %13.1f %11.1f %16.1f %8.2f %16.3g %%\n",
+        arguments.json && i ? ", " : "", static_cast<long long>(timing.bytes), static_cast<long long>(timing.repeats),
+        timing.median_us, timing.min_us, static_cast<double>(timing.bytes) / timing.median_us, timing.mpi_median_us,
+        timing.mpi_median_us / timing.median_us,
+        (arguments.json ? 1 : 100) * static_cast<double>(timing.mpi_differing) / static_cast<double>(timing.elements),
+        timing.mpi_min_us, timing.received_bytes);
+    lines += text;
+  }
+  print(lines + (arguments.json ? "]}\n" : ""));
+  for (const mtrun_all_reduce_timing &timing : timings)
+    if (timing.differing > 0)
+      return reportError(MT_DEVICE, "expected the sums of the reduction tree, found " +
+                                        std::to_string(timing.differing) + " of " + std::to_string(timing.elements) +
+                                        " elements that differ");
+  return MT_OK;
+}
+
 int benchmark(const Arguments &arguments) {
+  if (!arguments.allReduces.empty())
+    return benchmarkAllReduces(arguments);
   commandline::OutputFolders folders;
   prepareFile(folders, tracePath(arguments));
   auto start = std::chrono::steady_clock::now();

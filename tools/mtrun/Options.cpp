@@ -31,10 +31,11 @@ static void addLoad(CLI::App *app, Arguments &a, const char *names = "--load") {
       ->type_name("FILE[:partial]");
 }
 
-static void addPlan(CLI::App *app, Arguments &a) {
-  app->add_option("PLAN", a.plan, "plan file, made by mtc compile; or a model (.keras, .mlir), where mtc is installed")
-      ->type_name("FILE")
-      ->required();
+static CLI::Option *addPlan(CLI::App *app, Arguments &a) {
+  auto *plan = app->add_option("PLAN", a.plan,
+                               "plan file, made by mtc compile; or a model (.keras, .mlir), where mtc is installed")
+                   ->type_name("FILE")
+                   ->required();
   group(app, "Devices");
   app->add_option("--devices", a.devices,
                   "cpu:N, cpu:NxT (N devices of T threads each), null:N; GPUs: cuda:0, cuda:0-3, cuda:0*4 (four "
@@ -46,6 +47,7 @@ static void addPlan(CLI::App *app, Arguments &a) {
   app->add_flag("--verbose", a.verbose, "tell what the start takes, and on what code it runs");
   group(app, "Options");
   addLoad(app, a);
+  return plan;
 }
 
 static void addCompiler(CLI::App *app, Arguments &a) {
@@ -94,8 +96,8 @@ static void addDeviceOptions(CLI::App *sub, Arguments &a) {
   addCount(
       sub, "--processes", a.session.processes, 0,
       "1: all devices in one process; 0: a process per GPU, those that mpirun, srun or torchrun started (on several "
-      "hosts with a secret in MTC_SECRET), or else mtrun's own; for CPU devices those of mpirun or srun (predict has "
-      "one for GPUs)");
+      "hosts with a secret in MTC_SECRET), or else mtrun's own; for CPU devices those of mpirun or srun (predict and "
+      "verify have one for GPUs)");
   addOptions(sub, a, "Processes", "Devices");
 }
 
@@ -221,7 +223,25 @@ static void addExport(CLI::App &app, Arguments &a) {
 
 static void addBenchmark(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("benchmark", "time training steps on random inputs in memory");
-  addPlan(sub, a);
+  CLI::Option *plan = addPlan(sub, a);
+  auto *allReduces =
+      sub->add_option("--all-reduce", a.allReduces,
+                      "in place of PLAN, time all-reduces of these sizes between the processes that mpirun or srun "
+                      "started, in turn with MPI_Allreduce, whose order of additions is another; without sizes 1 KB, "
+                      "100 KB, 10 MB and 100 MB")
+          ->type_name("BYTES...")
+          ->expected(0, 64)
+          ->excludes(plan)
+          ->check(atLeast(4));
+  // CLI11 knows no option that is required without another.
+  plan->required(false);
+  sub->callback([allReduces, plan, &a] {
+    if (allReduces->empty() && plan->empty())
+      throw CLI::RequiredError("PLAN");
+    // Without a size CLI11 adds an element of 0.
+    if (!allReduces->empty() && (a.allReduces.empty() || a.allReduces == std::vector<int64_t>{0}))
+      a.allReduces = {1 << 10, 100'000, 10'000'000, 100'000'000};
+  });
   sub->add_option("--steps", a.steps, "timed steps")->type_name("N")->capture_default_str()->check(atLeast(1));
   sub->add_option("--warmup", a.warmup, "steps before them")->type_name("N")->capture_default_str()->check(atLeast(0));
   sub->add_option("--rows", a.rows, "samples per step; 0: the plan's batch")
@@ -234,7 +254,8 @@ static void addBenchmark(CLI::App &app, Arguments &a) {
   addCompiler(sub, a);
   sub->footer("Inputs are the same batch each step. Ids and labels are drawn from all rows and classes, where the\n"
               "plan knows their number; other integers are 0 or 1, numbers lie in [0, 1).\n\n"
-              "Example:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json");
+              "Examples:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json\n"
+              "  mpirun -np 4 mtrun benchmark --all-reduce");
 }
 
 static void addTune(CLI::App &app, Arguments &a) {
@@ -288,9 +309,11 @@ static void addVerify(CLI::App &app, Arguments &a) {
       ->type_name("DIR");
   sub->add_option("--devices", a.devices, "as of mtrun train; their number and CPUs may be others than the run's")
       ->type_name("DEVICES");
+  addDeviceOptions(sub, a);
   commandline::addOptions(*sub, mtrun::sessionOptions, a.session, nullptr, [](const auto &row) {
     return std::string_view(row.group) == "Devices" && std::string_view(row.name) != "seed"; // the receipt has it
   });
+  group(sub, "Options");
   addLoad(sub, a);
   addCompiler(sub, a);
   sub->footer(

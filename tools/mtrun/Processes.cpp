@@ -145,6 +145,14 @@ bool isOnGpus(const Arguments &arguments) {
   return kind && kind->gpu;
 }
 
+void expectAlone(const std::string &command) {
+  const mtrun::Launcher *by = mtrun::isIndependent() ? nullptr : launcher();
+  if (by && number(by->size) > 1)
+    throw Failure{MT_INVALID, "expected one process for mtrun " + command + ", found " +
+                                  std::to_string(number(by->size)) + " that " + std::string(by->name) +
+                                  " started, each of which would do the same; start it without a launcher"};
+}
+
 std::optional<int> distribute(Arguments &arguments, char **argv) {
   mtrun_options &session = arguments.session;
   const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);

@@ -21,6 +21,9 @@ inline constexpr const char *secretVariable = "MTC_SECRET";
 // Throws Failure.
 std::optional<int> distribute(Arguments &arguments, char **argv);
 
+// Throws Failure if a launcher started several processes of a command that all would do alike.
+void expectAlone(const std::string &command);
+
 bool isOnGpus(const Arguments &arguments);
 
 // While it lives, exit() reports that the library of MPI has ended this process: MPI_Init does that if it cannot work

@@ -50,12 +50,17 @@ Run loadPlan(const Arguments &arguments) {
   return run;
 }
 
-void bind(Run &run, const Arguments &arguments, mtrun_match match) {
+mtrun_options sessionOptionsOf(const Arguments &arguments) {
   mtrun_options options = arguments.session;
   options.devices = arguments.devices.c_str();
   options.log = options.process == 0 ? logLine : nullptr; // only process 0 logs: all processes log the same lines
   options.force = arguments.saving.force;
   options.log_user = const_cast<Arguments *>(&arguments);
+  return options;
+}
+
+void bind(Run &run, const Arguments &arguments, mtrun_match match) {
+  mtrun_options options = sessionOptionsOf(arguments);
   mtrun_session *session = nullptr;
   check(mtrun_session_create(run.plan.get(), &options, &session));
   run.session.reset(session);

@@ -37,6 +37,8 @@ struct Run {
 std::string defaultDevices(const std::string &plan);
 // loadPlan() loads the plan. bind() binds it to the devices and reads the variables of --load.
 Run loadPlan(const Arguments &arguments);
+// The options of a session: the command line and the log.
+mtrun_options sessionOptionsOf(const Arguments &arguments);
 void bind(Run &run, const Arguments &arguments, mtrun_match match = MTRUN_MATCH_ALL);
 // Calls loadPlan() and bind().
 Run open(const Arguments &arguments, mtrun_match match = MTRUN_MATCH_ALL);

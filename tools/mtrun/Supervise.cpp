@@ -35,6 +35,7 @@ using namespace std::chrono_literals;
 
 constexpr auto hangs = 10s;     // after a loss, until a launcher that does not end is killed
 constexpr auto hangsAlone = 3s; // likewise after process 0 has ended too
+constexpr auto overdue = 60s;   // after process 0 has ended without a loss
 constexpr auto lastWords = 20s; // for processes of this host that still write their variables
 constexpr size_t maxLine = 4096;
 
@@ -93,6 +94,7 @@ private:
   void wait(End &end);
   void serve(const sigset_t &mask);
   void readErrors();
+  void continueLocalProcesses() const;
   void endLocalProcesses() const;
   int codeOf(const End &end) const;
   bool prepareNext();
@@ -213,11 +215,20 @@ void Supervisor::wait(End &end) {
   for (int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP})
     sigaddset(&blocked, number);
   sigprocmask(SIG_BLOCK, &blocked, &before);
+  std::optional<Clock::time_point> ended; // when process 0 ended
   while (waitpid(launcher_, &end.status, WNOHANG) != launcher_) {
     serve(before);
     if (stopsSeen > 0)
       port_.stop();
-    bool late = loss_ && Clock::now() - lossTime_ >= (port_.left() ? hangsAlone : hangs);
+    if (!port_.left())
+      ended.reset();
+    else if (!ended)
+      ended = Clock::now();
+    // All processes end together. A process of a launcher that is stopped, and only waits for its worker, goes on.
+    if (ended && Clock::now() - *ended >= hangsAlone)
+      continueLocalProcesses();
+    bool late = loss_ ? Clock::now() - lossTime_ >= (port_.left() ? hangsAlone : hangs)
+                      : ended && Clock::now() - *ended >= overdue;
     if (!end.killed && (late || stopsSeen > 1)) {
       end.killed = true;
       kill(-launcher_, SIGKILL);
@@ -229,6 +240,12 @@ void Supervisor::wait(End &end) {
     close(errors_); // a process that is left has the other end
   errors_ = -1;
   endLocalProcesses();
+}
+
+void Supervisor::continueLocalProcesses() const {
+  for (const Started &each : processesWith(mark_))
+    if (each.ofTheRun)
+      kill(each.process, SIGCONT);
 }
 
 // Processes that the launcher has left write their variables and end; what is left then is stopped or hangs.

@@ -46,12 +46,15 @@ static int run(const std::string &name, Arguments &arguments, char **argv) {
   try {
     if (name == "supervise")
       return supervise(arguments);
-    if (name != "data" && name != "devices" && name != "diff")
+    if (name == "diff" || name == "export")
+      expectAlone(name);
+    bool planless = name == "data" || name == "devices" || name == "diff" || !arguments.allReduces.empty();
+    if (!planless)
       arguments.plan = planOf(arguments);
     if (arguments.devices.empty() && name != "diff")
-      arguments.devices = name == "export" ? "cpu:1" : defaultDevices(arguments.plan);
+      arguments.devices = name == "export" || planless ? "cpu:1" : defaultDevices(arguments.plan);
     if (name == "train" || name == "evaluate" || name == "benchmark" ||
-        (name == "predict" && distinctGpus(arguments.devices).empty()))
+        ((name == "predict" || name == "verify") && distinctGpus(arguments.devices).empty()))
       if (std::optional<int> code = distribute(arguments, argv))
         return *code;
     if (name == "train" && arguments.session.processes > 1 && !isOnGpus(arguments))

@@ -76,13 +76,17 @@ public:
     return status;
   }
 
-  Status test(int request, bool &done) override {
+  Status test(int request, bool &done, size_t *received) override {
     int ended = 0, bytes = 0;
     if (int error = functions_.test(request, &ended, &bytes))
       return {MT_LOST, "a message failed: " + textOf(functions_, error)};
     done = ended != 0;
     Message message = expected_[static_cast<size_t>(request)];
-    if (done && message.bytes != sent && message.bytes != bytes)
+    if (!done || message.bytes == sent)
+      return {};
+    if (received)
+      *received = static_cast<size_t>(bytes);
+    else if (message.bytes != bytes)
       return {MT_LOST, "expected a message of " + std::to_string(message.bytes) + " bytes from process " +
                            std::to_string(message.peer) + ", found " + std::to_string(bytes)};
     return {};
@@ -144,6 +148,13 @@ Status openMpi(int process, int processes, const std::function<void(int level, c
             title + ": expected a library of MPI that any thread may call, found one for the main thread"};
   opened.endsAtExit = false;
   transport = std::make_unique<MpiTransport>(opened);
+  return {};
+}
+
+Status mpiAllReduce(const float *from, float *to, int64_t elements) {
+  const mtrun_mpi_functions &functions = *world().library.functions;
+  if (int error = functions.all_reduce(from, to, static_cast<int>(elements)))
+    return {MT_LOST, "MPI_Allreduce failed: " + textOf(functions, error)};
   return {};
 }
 

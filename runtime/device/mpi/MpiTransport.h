@@ -6,6 +6,7 @@
 
 #include "runtime/device/Transport.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,9 @@ namespace mtrun {
 // MPI, it cannot be used, or it is not the launcher's.
 Status openMpi(int process, int processes, const std::function<void(int level, const std::string &message)> &log,
                std::unique_ptr<Transport> &transport);
+
+// MPI_Allreduce of floats after openMpi(), to compare with: its order of additions is MPI's own. MT_LOST.
+Status mpiAllReduce(const float *from, float *to, int64_t elements);
 
 // Selects whether MPI is ended when this process exits, which waits for all processes: true after a session that ended
 // in all processes, false after a loss.

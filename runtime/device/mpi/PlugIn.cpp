@@ -75,6 +75,10 @@ void abandon() {
     }
 }
 
+int allReduce(const float *from, float *to, int elements) {
+  return MPI_Allreduce(from, to, elements, MPI_FLOAT, MPI_SUM, world);
+}
+
 void finish() {
   int ended = 0;
   if (startedHere && MPI_Finalized(&ended) == MPI_SUCCESS && !ended) {
@@ -104,7 +108,7 @@ void version(char *text, size_t room) {
 } // namespace
 
 const mtrun_mpi_functions *mtrun_mpi_plug_in() {
-  static const mtrun_mpi_functions functions = {MTRUN_BUILD, start,  send,     receive, test,
-                                                abandon,     finish, describe, version};
+  static const mtrun_mpi_functions functions = {MTRUN_BUILD, start,     send,   receive,  test,
+                                                abandon,     allReduce, finish, describe, version};
   return &functions;
 }

@@ -25,6 +25,8 @@ typedef struct mtrun_mpi_functions {
   /* `done`: the message has ended and the request is free; `bytes`: the size of a received message. */
   int (*test)(int request, int *done, int *bytes);
   void (*abandon)(void); /* ends all requests */
+  /* MPI_Allreduce, which adds in an order of its own. Only benchmarks call it, to compare. */
+  int (*all_reduce)(const float *from, float *to, int elements);
   /* Ends MPI, if start() has started it. All processes must call it. */
   void (*finish)(void);
   void (*describe)(int error, char *text, size_t room);

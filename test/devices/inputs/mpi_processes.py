@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the processes of a run that a test started."""
 import os
+import time
 
+LAST = 40  # seconds that a worker without its launcher has to write its variables, and a few more
 RUN = {"MTC_TEST_RUN": str(os.getpid())}  # the environment variable of the run's processes
 
 
@@ -19,3 +21,11 @@ def processes_by_rank():
         if mark in variables and ranks:
             found.setdefault(int(ranks[0]), []).append(int(name))
     return found
+
+
+def left_behind():
+    """The processes of this run that do not end by themselves. A launcher does not wait for workers."""
+    end = time.monotonic() + LAST
+    while (left := processes_by_rank()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return left

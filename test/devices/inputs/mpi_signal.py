@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """mpi_signal.py SIGNAL RANK|all|launcher COMMAND...: runs a launcher of MPI, and sends a signal to its process of this
-rank, to all processes or to the launcher when a first step has been logged. Prints the exit code and what was written
-to standard error. No process may be left."""
+rank, to all processes or to the launcher when some steps have been logged. Prints the exit code and what was written to
+standard error. No process may be left."""
 import os
 import signal
 import subprocess
 import sys
 import time
 
-LIMIT = 60  # seconds after which a command hangs
+LIMIT = 120  # seconds after which a command hangs
+# In the first steps processes still ask MPICH's proxy for the addresses of others, and it fails if one is killed then.
+STEPS = 30
+LAST = 40  # seconds that a worker without its launcher has to write its variables, and a few more
 
 number, rank, command = getattr(signal, "SIG" + sys.argv[1]), sys.argv[2], sys.argv[3:]
 
@@ -35,9 +38,11 @@ def ours(wanted=None):
 
 run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                        env={**os.environ, "MTC_TEST_RUN": str(os.getpid())})
-while "step" not in run.stdout.readline():
+steps = 0
+while steps < STEPS:
+    steps += "step" in run.stdout.readline()
     if run.poll() is not None:
-        sys.exit(f"ended before a step: {run.stderr.read()}")
+        sys.exit(f"ended after {steps} lines about steps: {run.stderr.read()}")
 begin = time.monotonic()
 for process in [run.pid] if rank == "launcher" else ours(None if rank == "all" else rank):
     os.kill(process, number)
@@ -47,7 +52,10 @@ except subprocess.TimeoutExpired:
     run.kill()
     sys.exit(f"hung, more than {LIMIT} s")
 print(f"exit code {run.returncode} after {time.monotonic() - begin:.0f} s\n{errors}")
-time.sleep(0.5)
+# mpirun does not wait for workers, which end by themselves.
+end = time.monotonic() + LAST
+while ours() and time.monotonic() < end:
+    time.sleep(0.1)
 if left := ours():
     for process in left:
         os.kill(process, signal.SIGKILL)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from mpi_processes import RUN, processes_by_rank
+from mpi_processes import RUN, left_behind, processes_by_rank
 
 losses, kinds, end = int(sys.argv[1]), sys.argv[2].split(","), sys.argv[4]
 random.seed(int(sys.argv[3]))
@@ -58,8 +58,7 @@ if lost:
 seconds = f", {time.monotonic() - asked:.1f} s after SIGTERM" if asked else ""
 errors.seek(0)
 text = errors.read()
-time.sleep(0.2)
-if left := processes_by_rank():
+if left := left_behind():
     sys.exit(f"left behind: {left}\n{text}")
 print(f"exit code {code}{seconds}; {len(times)} lost; {again} steps computed again; to the first step again at most "
       f"{max(times, default=0):.1f} s; last step {seen}")

@@ -34,15 +34,26 @@ public:
   // Returns the order as text: the number of a step, "|" before it for a barrier, "<N" for all-reduces of the other
   // thread that must have ended, "!" for an all-reduce in place. Then the steps that write
   // variables early.
-  std::string order(bool commits = true) {
-    std::string text;
-    auto rangesOf = [&](const BoundStep &step) {
+  std::string order(bool commits = true) { return textOf(overlapExchanges(program_, ranges(), commits)); }
+
+  // The order of a phase, then how many all-reduces the other thread has had after it.
+  std::string phase(uint32_t begin, uint32_t end, uint32_t posted) {
+    ExchangeOrder found = overlapExchanges(program_, {begin, end, true}, ranges(), /*commits=*/true, posted);
+    return textOf(found) + "; " + std::to_string(found.posted);
+  }
+
+private:
+  RangesOf ranges() const {
+    return [this](const BoundStep &step) {
       std::vector<Range> ranges;
       for (char letter : memory_[step.index])
         ranges.push_back({static_cast<uint64_t>(letter), static_cast<uint64_t>(letter) + 1});
       return ranges;
     };
-    ExchangeOrder found = overlapExchanges(program_, rangesOf, commits);
+  }
+
+  static std::string textOf(const ExchangeOrder &found) {
+    std::string text;
     for (const OrderedStep &step : found.steps)
       text += (text.empty() ? "" : " ") + std::string(step.waits ? "|" : "") + std::to_string(step.step) +
               (step.needs ? "<" + std::to_string(step.needs) : "") + (step.inPlace ? "!" : "");
@@ -51,7 +62,6 @@ public:
     return text;
   }
 
-private:
   Steps &add(const std::string &memory, bool waits, bool isUpdate) {
     BoundStep step = {};
     step.kernel = this;
@@ -99,6 +109,14 @@ TEST(ExchangeOrderTest, VariablesAreWrittenAfterTheLastAllReduce) {
             "0! |1 |2 3! |4 early 1");
   EXPECT_EQ(Steps().allReduce("AR").write("RV").allReduce("VS").write("SW").order(), "0! |1 |2! |3 early 1");
   EXPECT_EQ(Steps().write("V").launch("V").order(), "0 1");
+}
+
+// In micro-batches each phase has an order of its own. Numbers of all-reduces go on from phase to phase.
+TEST(ExchangeOrderTest, PhasesHaveOrdersOfTheirOwn) {
+  Steps steps;
+  steps.launch("A").allReduce("AR").launch("B").launch("RB").allReduce("BS").launch("C").write("RV").launch("S");
+  EXPECT_EQ(steps.phase(0, 4, 0), "0 1 2 |3<1; 1");
+  EXPECT_EQ(steps.phase(4, 8, 1), "4 5<1 |6<2 7<1; 2");
 }
 
 // With a divided optimizer each part is updated as soon as its gradient is complete, and gathered while the next is

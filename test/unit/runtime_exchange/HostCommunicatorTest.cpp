@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -145,13 +146,87 @@ TEST(HostCommunicatorTest, CountsReceivedBytes) {
   inProcesses(4, [&](SimulatedTransport &transport) {
     HostCommunicator communicator(transport, {}, {transport.processes()});
     int64_t elements = 1 << 20;
-    Vector partial(static_cast<size_t>(elements)), result(partial.size());
+    Vector partial(static_cast<size_t>(elements), 1), result(partial.size());
     Vector staging(static_cast<size_t>(HostCommunicator::stagingElements(elements, {4})));
     auto sums = treeSums({1, 1, 1, 1})[4];
     EXPECT_TRUE(
         communicator.allReduce({elements, 4, partial.data(), result.data(), staging.data()}, sums, addFloats).ok());
     EXPECT_EQ(communicator.received(), 2 * 3 * static_cast<uint64_t>(elements)); // 2 (P - 1) / P of the bytes
   });
+}
+
+// The gradient of an embedding: a few rows differ from process to process, the others are zeros of one sign.
+Vector sparseOf(int process, int64_t elements) {
+  Vector partial(static_cast<size_t>(elements));
+  for (size_t row = static_cast<size_t>(process); row * 768 + 768 <= partial.size(); row += 97)
+    for (size_t i = 0; i < 768; ++i)
+      partial[row * 768 + i] = i == 5 ? -0.0f : 1.0f / static_cast<float>(row + i + 1);
+  if (!partial.empty())
+    partial.back() = 3;
+  return partial;
+}
+
+TEST(HostCommunicatorTest, LeavesOutZeros) {
+  for (int processes : {2, 3, 4})
+    for (int64_t elements : {70000, (5 << 20) + 37})
+      for (bool scatters : {false, true}) {
+        auto sums = treeSums(splitShards(4, processes))[static_cast<size_t>(processes)];
+        std::vector<Vector> nodes;
+        for (int process = 0; process < processes; ++process)
+          nodes.push_back(sparseOf(process, elements));
+        for (const TreeSum &sum : sums)
+          addFloats(nodes[static_cast<size_t>(sum.left)].data(), nodes[static_cast<size_t>(sum.right)].data(),
+                    nodes[static_cast<size_t>(sum.left)].data(), elements);
+        std::atomic<int> wrong = 0;
+        inProcesses(processes, [&](SimulatedTransport &transport) {
+          ExchangePlaces places = {processes};
+          HostCommunicator communicator(transport, {}, places);
+          Vector partial = sparseOf(transport.process(), elements), result(partial.size(), 9);
+          auto floats = scatters ? HostCommunicator::scatterStagingElements(elements, processes)
+                                 : HostCommunicator::stagingElements(elements, places);
+          Vector staging(static_cast<size_t>(floats) + 1, 7);
+          HostCommunicator::Reduction reduction = {elements, processes, partial.data(), result.data(), staging.data()};
+          Status status = scatters ? communicator.reduceScatter(reduction, sums, addFloats)
+                                   : communicator.allReduce(reduction, sums, addFloats);
+          int64_t begin = scatters ? chunkBegin(elements, transport.process(), processes) : 0;
+          int64_t end = scatters ? chunkBegin(elements, transport.process() + 1, processes) : elements;
+          wrong += !status.ok() || staging.back() != 7;
+          wrong += std::memcmp(&result[static_cast<size_t>(begin)], &nodes[0][static_cast<size_t>(begin)],
+                               static_cast<size_t>(end - begin) * sizeof(float)) != 0;
+          wrong += communicator.received() > static_cast<uint64_t>(elements); // of 4 bytes for each element, or more
+        });
+        EXPECT_EQ(wrong, 0) << processes << " processes, " << elements << " elements";
+      }
+}
+
+// Every vector comes back, and no other bytes are taken for one.
+TEST(SparseMessageTest, UnpacksWhatItPacks) {
+  std::vector<uint8_t> bits;
+  for (int64_t elements : {leastSparse, leastSparse + 1, leastSparse + 63, (int64_t{1} << 16) + 5})
+    for (size_t every : {size_t{1}, size_t{3}, size_t{100}, size_t{5000}, size_t{1} << 30}) {
+      Vector from(static_cast<size_t>(elements));
+      for (size_t i = every == 1 ? 0 : every - 1; i < from.size(); i += every)
+        from[i] = static_cast<float>(i + 1);
+      Vector packed(static_cast<size_t>(elements) / 2 + 1, 7), to(from.size() + 1, 7);
+      size_t bytes = packSparse(from.data(), elements, packed.data());
+      EXPECT_EQ(packed.back(), 7);
+      EXPECT_EQ(bytes == 0, every <= 100) << elements << " elements, one of " << every;
+      if (bytes == 0)
+        continue;
+      std::memcpy(to.data(), packed.data(), bytes);
+      EXPECT_TRUE(unpackSparse(to.data(), elements, bytes, bits));
+      EXPECT_EQ(to.back(), 7);
+      to.pop_back();
+      EXPECT_EQ(to, from);
+      for (size_t other : {size_t{0}, size_t{4}, bytes - 256, bytes - 4, bytes + 4, bytes + 256,
+                           static_cast<size_t>(elements) * 4 - 4}) {
+        Vector copy(from.size());
+        std::memcpy(copy.data(), packed.data(), bytes);
+        EXPECT_FALSE(unpackSparse(copy.data(), elements, other, bits)) << bytes << " as " << other;
+      }
+    }
+  Vector small(static_cast<size_t>(leastSparse) - 1), packed(small.size());
+  EXPECT_EQ(packSparse(small.data(), leastSparse - 1, packed.data()), 0u);
 }
 
 // A process that sends nothing is named by the others; what they return from then on is the first failure.
