@@ -6,7 +6,12 @@
 
 namespace mtc::stablehlo {
 
-static void build(Call &call) { logical::buildFunction(call, call.op.getName().stripDialect()); }
+// A composite has the name of the function as an attribute: "chlo.acos".
+static void build(Call &call) {
+  auto composite = llvm::dyn_cast_or_null<mlir::StringAttr>(call.attribute("name"));
+  llvm::StringRef name = composite ? composite.getValue() : call.op.getName().getStringRef();
+  logical::buildFunction(call, name.rsplit('.').second);
+}
 
 llvm::ArrayRef<OpEntry> functionOps() {
   static constexpr OpEntry entries[] = {{"ceil", build, 1},
