@@ -25,6 +25,13 @@ def check_rows(rows: Collection[Optional[int]], arrays: str) -> None:
                          f"{sorted(map(str, rows))}: put what is the same for all samples into the state")
 
 
+def batch_names(names: list[str]) -> list[str]:
+    """What the arrays of a batch are called: x, y and so on in a tuple; by the names of a dict as they are."""
+    plain = ["x", "y", "sample_weight"]
+    return [plain[int(n)] if n.isdigit() and int(n) < len(plain) else f"input_{n}" if n.isdigit() else
+            "x" if n == "value" else n for n in names]
+
+
 def report(graph: Graph, name: str, value: Value, array: str) -> None:
     """Adds a metric. `array`: what a message calls one that is no number."""
     if value.shape != ():

@@ -20,7 +20,7 @@ from mtc._trace.graph import dtype_of
 from mtc.jax import _derivative
 from mtc.jax import _threefry as threefry
 from mtc.jax._control import move_keys
-from mtc.jax._program import batch_names, specs_of, symbolic
+from mtc.jax._program import specs_of, symbolic
 from mtc.jax._reader import Reader, is_key, with_way_out
 from mtc.jax._tree import Tree
 from mtc.jax._update import arrays_of
@@ -102,7 +102,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     """
     function = getattr(function, "__wrapped__", function)  # without jax.jit
     whole, batch = Tree.of(arrays_of(state), STATE), Tree.of(example_batch)
-    batch.names = batch_names(batch.names)
+    batch.names = shared.batch_names(batch.names)
     title = name or getattr(function, "__name__", "step").strip("<>")
     rows = {np.shape(a)[0] if np.ndim(a) else None for a in batch.arrays}
     shared.check_rows(rows, "arrays")

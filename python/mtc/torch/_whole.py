@@ -15,7 +15,7 @@ from mtc._tensors import Array, stored
 from mtc._trace import Graph, Refused, Value, layout
 from mtc._trace import elementwise as e
 from mtc._trace import whole as shared
-from mtc.torch import _derivative, _nodes
+from mtc.torch import _autograd, _derivative, _nodes
 from mtc.torch._convert import Converter, is_known
 from mtc.torch._export import Exported, program_of
 from mtc.torch._framework import pytree, torch
@@ -140,6 +140,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
         ModelError: something cannot be taken, a line for each with the place in the code; or the check failed.
     """
     whole, batch = Tree.of(state), Tree.of(example_batch)
+    batch.names = shared.batch_names(batch.names)
     title = name or getattr(function, "__name__", "step").strip("<>")
     _check_trees(whole, batch)
     batch.arrays = [a if len(a) > 1 else torch.cat([a, a]) for a in batch.arrays]
@@ -149,6 +150,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     if functions:
         raise ModelError(f"{title}: expected derivatives that MTC takes, found a backward of the caller's own in "
                          f"{', '.join(functions)}, which a trace does not have")
+    _autograd.with_points(program)
     exported = _read(program, module, title)
     settings = _options.fields(batch_size or len(batch.arrays[0]), options)
 
@@ -316,8 +318,12 @@ class _StepConverter(Converter):
 
     def point(self, given: Any) -> Value:
         """The value as a point by which a derivative is taken, stored as it is."""
-        name = self.exported.parameters.get(self._node.args[0].name)
+        source = self._node.args[0]
+        stops = _nodes.name_of(source.target) == "detach"  # what a state is before it
+        name = self.exported.parameters.get((_nodes.before_points(source) if stops else source).name)
         stored_as = self.value(given) if name is None else self._slots[name]
+        if stops:
+            stored_as = self.graph.stop_gradient(stored_as)
         axes = tuple(range(len(stored_as.shape)))
         if name is not None:
             axes = tuple(self._stored[name].index(i) for i in axes)
