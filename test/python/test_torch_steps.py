@@ -239,7 +239,7 @@ def test_state_that_changes_in_place():
 
 def test_arrays_of_a_tuple_are_called_x_and_y():
     """As those of mtc.jax.step."""
-    with mtc.torch.step(lambda s, b: ({"w": s["w"] + (b[0] * b[1]).mean(0)}, 0.0), {"w": torch.ones(3)},
+    with mtc.torch.step(lambda s, b: ({"w": s["w"] + (b[0] * b[1]).mean(0)}, b[0].mean()), {"w": torch.ones(3)},
                         (torch.randn(4, 3), torch.randn(4, 3)), verbose=0) as step:
         assert {t.name for t in step.plan.signature()} >= {"x", "y"}
 
@@ -305,12 +305,24 @@ def linear(state, batch, change=lambda x: x):
     (lambda s, b: linear(s, b, lambda x: x if float(x.sum()) > 0 else -x), "looks at the data"),
     (lambda s, b: linear(s, b)[1], "expected a function that gives .state, metrics., found a tensor"),
     (lambda s, b: ({"w": s["w"], "v": s["w"]}, 0.0), "expected a new state of the structure"),
-    (lambda s, b: ({"w": s["w"].sum()}, 0.0), r"w: expected a new state of torch.float32 \[3\], found torch.float32"),
+    (lambda s, b: ({"w": s["w"].sum()}, 0.0),
+     r"test_torch_steps.py:\d+: .*w: expected a new state of torch.float32 \[3\], found torch.float32"),
+    (lambda s, b: ({"w": b["x"]}, 0.0), r"test_torch_steps.py:\d+: .*w: expected .*; it has the samples of a batch"),
     (lambda s, b: (s, b["x"].mean()), "expected a step that changes its state"),
     (lambda s, b: (linear(s, b)[0], b["x"].sum(1)), "expected metrics that are numbers, found a tensor"),
 ])
 def test_refused(function, words):
     with pytest.raises(mtc.ModelError, match=words):
+        mtc.torch.step(function, {"w": torch.ones(3)}, {"x": torch.randn(4, 3)}, verbose=0)
+
+
+def test_a_step_that_counts_in_python_is_refused():
+    calls = []
+
+    def function(state, batch):
+        calls.append(len(calls))
+        return {"w": state["w"] - batch["x"].mean(0) * len(calls)}, batch["x"].mean()
+    with pytest.raises(mtc.ModelError, match=r"test_torch_steps.py:\d+: function: expected a step that computes"):
         mtc.torch.step(function, {"w": torch.ones(3)}, {"x": torch.randn(4, 3)}, verbose=0)
 
 

@@ -213,18 +213,17 @@ class _Flat(torch.nn.Module):  # type: ignore[misc]
         batch = self._batch.build(arrays)
         predicted = Tree.of({} if self._predict is None else self._predict(state, batch))
         result = self._call(state, batch)
+        place = shared.place_of(self._call, getattr(self._call, "__name__", "step").strip("<>"))
         if not isinstance(result, tuple) or len(result) != 2:
             found = "a tensor" if isinstance(result, torch.Tensor) else type(result).__name__
-            raise ModelError(f"expected a function that gives (state, metrics), found {found}")
+            raise ModelError(f"{place}: expected a function that gives (state, metrics), found {found}")
         new, metrics = Tree.of(result[0]), Tree.of(result[1])
         metrics.names = ["loss" if name == "value" else name for name in metrics.names]
         if new.structure != self._state.structure:
-            raise ModelError("expected a new state of the structure of the given one, found another: "
+            raise ModelError(f"{place}: expected a new state of the structure of the given one, found another: "
                              f"{new.structure} in place of {self._state.structure}")
         for name, before, after in zip(self._state.names, self._state.arrays, new.arrays):
-            if before.shape != after.shape or before.dtype != after.dtype:
-                raise ModelError(f"{name}: expected a new state of {before.dtype} {list(before.shape)}, found "
-                                 f"{after.dtype} {list(after.shape)}")
+            shared.check_state(place, name, before, after)
         self.found.metrics = dataclasses.replace(metrics, arrays=[])
         self.found.outputs = shared.output_names(predicted.names)
         return [*new.arrays, *metrics.arrays, *predicted.arrays]
