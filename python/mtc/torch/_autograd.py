@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from mtc.torch import _derivative
+from mtc.torch import _derivative, _nodes
 from mtc.torch._framework import torch
 
 FORM = ("write the step in the functional form: parameters are a part of the state, gradients come from "
@@ -96,6 +96,21 @@ _make_grads = torch.autograd._make_grads
 PATCHES = ((torch.autograd, "_engine_run_backward", run_backward), (torch.autograd, "_make_grads", ones_like))
 
 
+def _is_point(node: Any) -> bool:
+    """Whether a tensor is a point already; `vmap` moves the axis of samples of one to the front, where it is."""
+    while _nodes.name_of(node.target) in ("movedim", "permute") and _stays(node):
+        node = node.args[0]
+    return node.target is torch.ops.mtc.argument.default
+
+
+def _stays(node: Any) -> bool:
+    """Whether a move of axes leaves all where they are."""
+    source, *places = node.args
+    if _nodes.name_of(node.target) == "permute":
+        return list(places[0]) == list(range(source.meta["val"].ndim))
+    return bool(places[0] == places[1])
+
+
 def with_points(program: Any) -> None:
     """Puts a point behind each tensor by which a derivative is taken, and gives it to all that read the tensor."""
     graph = program.graph
@@ -103,7 +118,7 @@ def with_points(program: Any) -> None:
     last = [node for node in graph.nodes if node.op == "placeholder"][-1:]
     for node in list(graph.nodes):
         for x in list(node.args[1]) if node.target is derivative else ():
-            if x.target is argument or any(user.target is argument and user.args[0] is x and user.meta.get("of_all")
+            if _is_point(x) or any(user.target is argument and user.args[0] is x and user.meta.get("of_all")
                                            for user in x.users):
                 continue
             with graph.inserting_after(last[0] if x.op == "placeholder" else x):
