@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import jax
+import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -330,6 +331,9 @@ REFUSED = {
     "roll": moves(lambda y: y * jnp.roll(y, 1, 0)), "sort": moves(lambda y: jnp.sort(y, 0)[:2].sum(0)),
     "reversal": moves(lambda y: y * y[::-1]), "one sample": moves(lambda y: y * y[0]),
     "part": moves(lambda y: y[2:5]), "a product of samples": moves(lambda y: jnp.sort(y @ y.T, 0)),
+    "order": moves(lambda y: y[jnp.argsort(y[:, 0])]), "flip": moves(lambda y: y * jnp.flip(y, 0)),
+    "running sum": moves(lambda y: jnp.cumsum(y, 0)), "largest": moves(lambda y: jax.lax.top_k(y.T, 2)[0]),
+    "differences": moves(lambda y: y[1:] - y[:-1]), "halves": moves(lambda y: y.reshape(2, -1, 3).swapaxes(0, 1) ** 2),
 }
 
 
@@ -347,15 +351,42 @@ def returning(value):
     (returning(lambda p, b: p), {"w": np.ones(4, "f4")}, r"expected a function that gives \(state, metrics\)"),
     (returning(lambda p, b: (p, b["x"].mean())), {"w": np.ones(4, "f4")}, "expected a step that changes its state"),
     (returning(lambda p, b: ({"w": p["w"][:2]}, 0.0)), {"w": np.ones(4, "f4")},
-     r"w: expected a new state of float32\[4\]"),
+     r"test_jax_steps.py:\d+: .*w: expected a new state of float32 \[4\], found float32 \[2\]"),
+    (returning(lambda p, b: ({"w": p["w"], "cache": b["x"]}, 0.0)), {"w": np.ones(4, "f4"), "cache": numbers(8, 4)},
+     r"test_jax_steps.py:\d+: .*cache: expected .*, found float32 \[b, 4\]; it has the samples of a batch"),
     (returning(lambda p, b: ([p["w"]], 0.0)), {"w": np.ones(4, "f4")}, "a new state of the structure"),
     (returning(lambda p, b: ({"w": p["w"] + b["x"].sum()}, b["x"])), {"w": np.ones(4, "f4")},
      "metrics that are numbers"),
     (returning(lambda p, b: ({"w": p["w"] + 1}, 0.0)), {"w": np.ones(4, "f2")}, "state/w: expected a state of float32"),
-], ids=["state alone", "unchanged", "shape", "structure", "metrics", "float16"])
+], ids=["state alone", "unchanged", "shape", "cache", "structure", "metrics", "float16"])
 def test_functions_that_are_refused(function, state, words):
     with pytest.raises(mtc.ModelError, match=words):
         mtc.jax.step(function, state, {"x": numbers(8, 4)}, verbose=0, check=False)
+
+
+def test_a_step_that_counts_in_python_is_refused():
+    calls = []
+
+    def train_step(p, batch):
+        calls.append(len(calls))
+        return {"w": p["w"] - batch["x"].mean(0) * len(calls)}, {"loss": jnp.float32(0) * batch["x"].mean()}
+    with pytest.raises(mtc.ModelError, match=r"test_jax_steps.py:\d+: train_step: expected a step that computes"):
+        mtc.jax.step(train_step, {"w": np.ones(4, "f4")}, {"x": numbers(8, 4)}, verbose=0)
+
+
+@pytest.mark.parametrize("call", ["io_callback", "debug.callback", "debug.print"])
+def test_calls_of_python_are_refused(call):
+    def train_step(p, batch):
+        loss = batch["x"].mean()
+        if call == "io_callback":
+            jax.experimental.io_callback(lambda _: None, None, loss)
+        elif call == "debug.print":
+            jax.debug.print("{}", loss)
+        else:
+            jax.debug.callback(lambda _: None, loss)
+        return {"w": p["w"] - loss}, {"loss": loss}
+    with pytest.raises(mtc.ModelError, match=r"test_jax_steps.py:\d+:\d+: .*a call of Python during the step"):
+        mtc.jax.step(train_step, {"w": np.ones(4, "f4")}, {"x": numbers(8, 4)}, verbose=0, check=False)
 
 
 def test_a_fault_is_found(monkeypatch):

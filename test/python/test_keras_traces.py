@@ -242,6 +242,37 @@ def test_steps_that_call_that_of_keras():
     assert np.allclose(history["double"], 2 * np.array(history["loss"]), rtol=1e-5)
 
 
+def test_a_loss_that_only_the_step_of_the_model_calls():
+    """Under the name of Keras' method, with fewer arguments, as Keras' guide on JAX has it."""
+    class Net(keras.Model):
+        def compute_loss_and_updates(self, trainable, others, metrics, x, y, sample_weight, training=False):
+            y_pred, others = self.stateless_call(trainable, others, x, training=training)
+            loss, (_, others, metrics) = self.stateless_compute_loss(
+                trainable, others, metrics, x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+            return 2 * loss, (y_pred, others, metrics)
+
+        def train_step(self, state, data):
+            trainable, others, optimizer, metrics = state
+            x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
+            (loss, (_, others, metrics)), gradients = jax.value_and_grad(self.compute_loss_and_updates, has_aux=True)(
+                trainable, others, metrics, x, y, weight, training=True)
+            trainable, optimizer = self.optimizer.stateless_apply(optimizer, gradients, trainable)
+            tracked = self.metrics[0].stateless_update_state(metrics[:2], loss)
+            return {"loss": self.metrics[0].stateless_result(tracked)}, (trainable, others, optimizer, [
+                *tracked, *metrics[2:]])
+
+    found = []
+    for fit in (keras.Model.fit, mtc.fit):
+        models.begin(4)
+        given = keras.Input((6,))
+        model = Net(given, keras.layers.Dense(1)(given))
+        model.compile("adam", "mse")
+        more = HERE if fit is mtc.fit else {}
+        found.append(fit(model, keras_models.X[:32], keras_models.Y[:32], batch_size=16, epochs=2, shuffle=False,
+                         verbose=0, **more).history["loss"])
+    assert np.allclose(found[0], found[1], rtol=1e-4)
+
+
 def test_a_step_without_a_loss_of_compile():
     """Trackers of the step's own parts of a loss."""
     class Net(keras.Model):

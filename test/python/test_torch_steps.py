@@ -237,6 +237,13 @@ def test_state_that_changes_in_place():
         np.testing.assert_allclose(np.asarray(mine["m"]), theirs["m"].numpy(), rtol=1e-5)
 
 
+def test_arrays_of_a_tuple_are_called_x_and_y():
+    """As those of mtc.jax.step."""
+    with mtc.torch.step(lambda s, b: ({"w": s["w"] + (b[0] * b[1]).mean(0)}, b[0].mean()), {"w": torch.ones(3)},
+                        (torch.randn(4, 3), torch.randn(4, 3)), verbose=0) as step:
+        assert {t.name for t in step.plan.signature()} >= {"x", "y"}
+
+
 def test_statistics_that_are_no_state_are_refused():
     net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
 
@@ -298,12 +305,24 @@ def linear(state, batch, change=lambda x: x):
     (lambda s, b: linear(s, b, lambda x: x if float(x.sum()) > 0 else -x), "looks at the data"),
     (lambda s, b: linear(s, b)[1], "expected a function that gives .state, metrics., found a tensor"),
     (lambda s, b: ({"w": s["w"], "v": s["w"]}, 0.0), "expected a new state of the structure"),
-    (lambda s, b: ({"w": s["w"].sum()}, 0.0), r"w: expected a new state of torch.float32 \[3\], found torch.float32"),
+    (lambda s, b: ({"w": s["w"].sum()}, 0.0),
+     r"test_torch_steps.py:\d+: .*w: expected a new state of torch.float32 \[3\], found torch.float32"),
+    (lambda s, b: ({"w": b["x"]}, 0.0), r"test_torch_steps.py:\d+: .*w: expected .*; it has the samples of a batch"),
     (lambda s, b: (s, b["x"].mean()), "expected a step that changes its state"),
     (lambda s, b: (linear(s, b)[0], b["x"].sum(1)), "expected metrics that are numbers, found a tensor"),
 ])
 def test_refused(function, words):
     with pytest.raises(mtc.ModelError, match=words):
+        mtc.torch.step(function, {"w": torch.ones(3)}, {"x": torch.randn(4, 3)}, verbose=0)
+
+
+def test_a_step_that_counts_in_python_is_refused():
+    calls = []
+
+    def function(state, batch):
+        calls.append(len(calls))
+        return {"w": state["w"] - batch["x"].mean(0) * len(calls)}, batch["x"].mean()
+    with pytest.raises(mtc.ModelError, match=r"test_torch_steps.py:\d+: function: expected a step that computes"):
         mtc.torch.step(function, {"w": torch.ones(3)}, {"x": torch.randn(4, 3)}, verbose=0)
 
 
@@ -321,3 +340,132 @@ def test_check_finds_a_planted_fault(monkeypatch):
         self, name, _whole.e.binary("mul", value, 1.01)))
     with pytest.raises(mtc.ModelError, match="the step differs from PyTorch: after 1 of 2 steps 1 of 2 arrays"):
         mtc.torch.step(linear, {"w": torch.ones(3)}, {"x": torch.randn(4, 3)}, verbose=0)
+
+
+# Derivatives as autograd takes them
+
+
+def leaves_of(state):
+    return {n: p.detach().requires_grad_() for n, p in state.items()}
+
+
+def by_autograd_of():
+    """torch.autograd.grad by the state."""
+    net = mlp(3, 6, 1)
+
+    def step(state, batch):
+        params = leaves_of(state)
+        loss = (functional_call(net, params, (batch["x"],)) - batch["y"]).square().mean()
+        gradients = torch.autograd.grad(loss, list(params.values()))
+        return {n: p - 0.1 * g for (n, p), g in zip(state.items(), gradients)}, {"loss": loss.detach()}
+    return step, weights(net), {"x": torch.randn(16, 3), "y": torch.randn(16, 1)}
+
+
+def backward_of():
+    """zero_grad, backward and step of an optimizer that the step makes; two losses add up in `grad`."""
+    net = mlp(3, 6, 1)
+
+    def step(state, batch):
+        params = {n: p.detach().clone().requires_grad_() for n, p in state.items()}
+        optimizer = torch.optim.SGD(list(params.values()), 0.1)
+        optimizer.zero_grad()
+        out = functional_call(net, params, (batch["x"],))
+        loss = (out - batch["y"]).square().mean()
+        loss.backward(retain_graph=True)
+        (0.1 * out.square().mean()).backward()
+        optimizer.step()
+        return {n: p.detach() for n, p in params.items()}, {"loss": loss.detach()}
+    return step, weights(net), {"x": torch.randn(16, 3), "y": torch.randn(16, 1)}
+
+
+def penalty_of():
+    """A GAN whose gradient penalty is a derivative of a derivative at data that the generator made."""
+    generator, critic = mlp(4, 8, 6), mlp(6, 8, 1)
+
+    def step(state, batch):
+        real, noise, share = batch
+        g, d = leaves_of(state[0]), leaves_of(state[1])
+        fake = functional_call(generator, g, (noise,))
+        between = share * real + (1 - share) * fake
+        out = functional_call(critic, d, (between,))
+        slope, = torch.autograd.grad(out, between, torch.ones_like(out), create_graph=True)
+        loss = (functional_call(critic, d, (fake.detach(),)) - functional_call(critic, d, (real,))).mean() + (
+            (slope.square().sum(1) + 1e-6).sqrt() - 1).square().mean()
+        gradients = torch.autograd.grad(loss, list(d.values()), retain_graph=True)
+        other = -functional_call(critic, d, (fake,)).mean()
+        theirs = torch.autograd.grad(other, list(g.values()))
+        return (dict(zip(g, (p - 0.1 * x for p, x in zip(state[0].values(), theirs)))),
+                dict(zip(d, (p - 0.1 * x for p, x in zip(state[1].values(), gradients))))), {
+                    "loss": loss.detach(), "generator": other.detach()}
+    return step, (weights(generator), weights(critic)), (torch.randn(16, 6), torch.randn(16, 4), torch.rand(16, 1))
+
+
+def unused_of():
+    """A parameter that the loss does not depend on."""
+    def step(state, batch):
+        params = leaves_of(state)
+        loss = (batch @ params["a"]).square().mean()
+        a, b = torch.autograd.grad(loss, [params["a"], params["b"]], allow_unused=True)
+        return {"a": state["a"] - 0.1 * a, "b": state["b"] if b is None else state["b"] - 1}, {"loss": loss.detach()}
+    return step, {"a": torch.ones(3), "b": torch.ones(2)}, torch.randn(16, 3)
+
+
+AUTOGRAD = {f.__name__.removesuffix("_of"): f for f in (by_autograd_of, backward_of, penalty_of, unused_of)}
+
+
+@pytest.mark.parametrize("name", AUTOGRAD)
+def test_autograd_is_as_in_pytorch(name, monkeypatch):
+    monkeypatch.setitem(STEPS, name, AUTOGRAD[name])
+    test_as_in_pytorch(name)
+
+
+def test_both_forms_of_a_derivative_are_the_same_kernels():
+    net = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3))
+
+    def loss_of(params, batch):
+        return F.cross_entropy(functional_call(net, params, (batch[0],)), batch[1])
+
+    def by_func(state, batch):
+        gradients, loss = grad_and_value(loss_of)(state, batch)
+        return sgd(state, gradients), loss
+
+    def by_autograd(state, batch):
+        params = leaves_of(state)
+        loss = loss_of(params, batch)
+        return sgd(state, dict(zip(params, torch.autograd.grad(loss, list(params.values()))))), loss.detach()
+    kernels = []
+    for function in (by_func, by_autograd):
+        with mtc.torch.step(function, weights(net), (torch.randn(8, 2, 4, 4), torch.randint(0, 3, (8,))), verbose=0,
+                            name="step", check=False) as step:
+            text = step.plan.to_text()
+            kernels.append(text[text.index("name "):])
+    assert kernels[0] == kernels[1]
+
+
+def test_derivatives_by_what_is_no_state_show_the_functional_form():
+    net = mlp(3, 6, 1)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+
+    def function(state, batch):
+        optimizer.zero_grad()
+        loss = net(batch).square().mean()
+        loss.backward()
+        optimizer.step()
+        return {"w": state["w"] + 1}, loss.detach()
+    with pytest.raises(mtc.ModelError, match=r"test_torch_steps.py:\d+: loss.backward\(\): .*the parameter of a module"
+                                             ".*torch.func.grad_and_value"):
+        mtc.torch.step(function, {"w": torch.ones(3)}, torch.randn(8, 3), verbose=0)
+
+
+@pytest.mark.parametrize("at, words", [
+    (lambda p: [p["a"], p["b"]], r"test_torch_steps.py:\d+: .*One of the differentiated Tensors appears to not have"),
+    (lambda p: [p["a"] + 0], r"test_torch_steps.py:\d+: .*One of the differentiated Tensors appears to not have"),
+])
+def test_derivatives_that_pytorch_refuses(at, words):
+    def function(state, batch):
+        params = leaves_of(state)
+        loss = (batch @ params["a"]).square().mean()
+        gradients = torch.autograd.grad(loss, at(params))
+        return {**state, "a": state["a"] - gradients[0]}, loss.detach()
+    with pytest.raises(mtc.ModelError, match=words):
+        mtc.torch.step(function, {"a": torch.ones(3), "b": torch.ones(2)}, torch.randn(8, 3), verbose=0)

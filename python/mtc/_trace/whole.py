@@ -25,6 +25,13 @@ def check_rows(rows: Collection[Optional[int]], arrays: str) -> None:
                          f"{sorted(map(str, rows))}: put what is the same for all samples into the state")
 
 
+def batch_names(names: list[str]) -> list[str]:
+    """What the arrays of a batch are called: x, y and so on in a tuple; by the names of a dict as they are."""
+    plain = ["x", "y", "sample_weight"]
+    return [plain[int(n)] if n.isdigit() and int(n) < len(plain) else f"input_{n}" if n.isdigit() else
+            "x" if n == "value" else n for n in names]
+
+
 def report(graph: Graph, name: str, value: Value, array: str) -> None:
     """Adds a metric. `array`: what a message calls one that is no number."""
     if value.shape != ():
@@ -47,9 +54,32 @@ def output_names(names: Sequence[str]) -> list[str]:
     return ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in names]
 
 
+READS = ("a step that computes the same from the same state and batch in each call, found one that reads something "
+         "else, such as a counter of Python's or the time, which a plan has as it was when the step was traced: make "
+         "it a part of the state or of the batch")
+
+
+def place_of(function: Any, title: str) -> str:
+    """Where a function begins, as the first words of an error."""
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}: {title}" if code is not None else title
+
+
+def check_state(place: str, name: str, before: Any, after: Any) -> None:
+    """Refuses a state whose shape or type a step changes."""
+    of_batch = not all(isinstance(n, int) for n in after.shape)
+    if not of_batch and before.shape == after.shape and before.dtype == after.dtype:
+        return
+    found = f"{after.dtype} [{', '.join(map(str, after.shape))}]"
+    if of_batch:
+        found += ("; it has the samples of a batch, and a state is the same for all samples: keep what belongs to "
+                  "samples, as a cache or a buffer of past ones, outside of the step, and give it with the batch")
+    raise ModelError(f"{place}: {name}: expected a new state of {before.dtype} {list(before.shape)}, found {found}")
+
+
 def compare(framework: str, mine: Callable[[Any], Arrays], theirs: Callable[[Any], tuple[Any, Arrays]], state: Any,
             before: Callable[[Any], Arrays], others: Callable[[Any], Sequence[Arrays]],
-            changed: Callable[[Any], Sequence[Arrays]]) -> str:
+            changed: Callable[[Any], Sequence[Arrays]], place: str) -> str:
     """Two steps, each from the same state. Gives what was compared.
 
     Args:
@@ -60,6 +90,7 @@ def compare(framework: str, mine: Callable[[Any], Arrays], theirs: Callable[[Any
         before: the arrays of a state.
         others: what the framework makes of it in other ways, such as in float64.
         changed: what it makes of it with weights that are changed by as little as roundings change values.
+        place: of the step.
 
     Raises:
         ModelError: an array of the state or of the metrics differs by more than rounding.
@@ -67,6 +98,8 @@ def compare(framework: str, mine: Callable[[Any], Arrays], theirs: Callable[[Any
     for count in (1, 2):
         wanted, expected = theirs(state)
         found, old = mine(state), before(state)
+        if count == 1 and not all(v <= 1 for v in _errors(theirs(state)[1], expected, old, (), 0).values()):
+            raise ModelError(f"{place}: expected {READS}")
         errors = _errors(found, expected, old, others(state), 4)
         if not all(value <= 1 for value in errors.values()):
             loose = _errors(found, expected, old, changed(state), roundings.SLACK)

@@ -49,7 +49,7 @@ class Program:
         key = next((n for n in KEY_NAMES if n in known), None)
         training = next((n for n in TRAINING_NAMES if n in known), None)
         tree = Tree.of(batch)
-        tree.names = batch_names(tree.names)
+        tree.names = whole.batch_names(tree.names)
         learned, stateful = Tree.of(params), None if state is None else Tree.of(state)
         if stateful is not None:  # a teacher's parameters have the names of the learner's
             stateful.names = [f"state/{name}" if name in learned.names else name for name in stateful.names]
@@ -100,13 +100,6 @@ def _metrics(aux: Any) -> dict[str, Any]:
         tree = Tree.of(inner, str(key))
         made.update({name: value for name, value in zip(tree.names, tree.arrays) if value.shape == ()})
     return made
-
-
-def batch_names(names: list[str]) -> list[str]:
-    """x, y and so on for a tuple; the names of a dict as they are."""
-    plain = ["x", "y", "sample_weight"]
-    return [plain[int(n)] if n.isdigit() and int(n) < len(plain) else f"input_{n}" if n.isdigit() else
-            "x" if n == "value" else n for n in names]
 
 
 @dataclasses.dataclass

@@ -20,7 +20,7 @@ from mtc._trace.graph import dtype_of
 from mtc.jax import _derivative
 from mtc.jax import _threefry as threefry
 from mtc.jax._control import move_keys
-from mtc.jax._program import batch_names, specs_of, symbolic
+from mtc.jax._program import specs_of, symbolic
 from mtc.jax._reader import Reader, is_key, with_way_out
 from mtc.jax._tree import Tree
 from mtc.jax._update import arrays_of
@@ -102,7 +102,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     """
     function = getattr(function, "__wrapped__", function)  # without jax.jit
     whole, batch = Tree.of(arrays_of(state), STATE), Tree.of(example_batch)
-    batch.names = batch_names(batch.names)
+    batch.names = shared.batch_names(batch.names)
     title = name or getattr(function, "__name__", "step").strip("<>")
     rows = {np.shape(a)[0] if np.ndim(a) else None for a in batch.arrays}
     shared.check_rows(rows, "arrays")
@@ -116,6 +116,10 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
         return Plan(_compile.plan_of_text(text, title, dict(fields), verbose, weights), any_label=True)
 
     def check_it() -> str:
+        again = _trace(function, whole, batch, title, predict)
+        alike = all(np.array_equal(value, again.constant[name]) for name, value in traced.constant.items())
+        if again.graph.text() != text or not alike:
+            raise ModelError(f"{shared.place_of(function, title)}: expected {shared.READS}")
         plan = made(_options.for_check(len(batch.arrays[0]), options))
         with WholeStep(plan, text, traced, "cpu:1", processes=1) as own:
             return compare(own, function, state, example_batch)
@@ -183,21 +187,20 @@ def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
 
 def _jaxpr(function: Callable[..., Any], state: Tree, batch: Tree, specs: Sequence[Any]) -> tuple[Any, Tree]:
     count = len(state.names)
+    place = shared.place_of(function, getattr(function, "__name__", "step").strip("<>"))
     found: list[Tree] = []
 
     def flat(*given: Any) -> Any:
         result = function(state.build(given[:count]), batch.build(given[count:]))
         if not isinstance(result, tuple) or len(result) != 2:
-            raise ModelError("expected a function that gives (state, metrics), found "
+            raise ModelError(f"{place}: expected a function that gives (state, metrics), found "
                              f"{type(result).__name__}")
         new = Tree.of(arrays_of(result[0]), STATE)
         if new.structure != state.structure:
-            raise ModelError("expected a new state of the structure of the given one, found another: "
+            raise ModelError(f"{place}: expected a new state of the structure of the given one, found another: "
                              f"{new.structure} in place of {state.structure}")
         for name, before, after in zip(state.names, state.arrays, new.arrays):
-            if before.shape != after.shape or before.dtype != after.dtype:
-                raise ModelError(f"{name}: expected a new state of {before.dtype}{list(before.shape)}, found "
-                                 f"{after.dtype}{list(after.shape)}")
+            shared.check_state(place, name, before, after)
         metrics = Tree.of(arrays_of(result[1]))
         metrics.names = ["loss" if name == "value" else name for name in metrics.names]
         found[:] = [metrics]

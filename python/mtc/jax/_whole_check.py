@@ -40,7 +40,8 @@ def compare(own: Any, function: Callable[..., Any], state: Any, batch: Any) -> s
         return [] if own._traced.keys else [_in_double(function, state, batch)]
 
     return whole.compare("JAX", mine, theirs, state, before, others,
-                         lambda state: _changed(compiled, state, batch))
+                         lambda state: _changed(compiled, state, batch),
+                         whole.place_of(function, getattr(function, "__name__", "step")))
 
 
 def _host(array: Any) -> Any:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 from typing import Any, Iterator, Mapping, Sequence
 
 import jax
@@ -82,7 +84,7 @@ class Traced:
         loss, after, logs = None, None, {}
         if _keras_has_loss(model):
             with self._weighted():
-                _, (loss, y_pred, after, metrics) = model.compute_loss_and_updates(
+                _, (loss, y_pred, after, metrics) = _loss_and_updates(model)(
                     params, others, self._reset(), x, y, weight, training=training,
                     optimizer_variables=[v.value for v in getattr(model.optimizer, "variables", [])])
             with self._counted.named():
@@ -166,6 +168,14 @@ class Traced:
                 metric.reset_state()
             values = [scope.get_current_value(v) for v in self.model.metrics_variables]
         return [v.value if value is None else value for v, value in zip(self.model.metrics_variables, values)]
+
+
+def _loss_and_updates(model: Any) -> Any:
+    """The model's method of this name. One that Keras cannot call is for a `train_step` of the model's own alone."""
+    keras = "optimizer_variables" in inspect.signature(model.compute_loss_and_updates).parameters
+    if keras or not has_own_step(model):
+        return model.compute_loss_and_updates
+    return functools.partial(_model.keras().Model.compute_loss_and_updates, model)
 
 
 def _own_loss(model: Any) -> bool:

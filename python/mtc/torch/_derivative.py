@@ -77,7 +77,8 @@ def derivative(c: Converter, loss: Any, at: Any) -> list[Value]:
     return made
 
 
-def _is_tensor(x: Any) -> bool:
+def is_differentiated(x: Any) -> bool:
+    """Whether derivatives by it are taken."""
     return isinstance(x, torch.Tensor) and x.dtype == torch.float32
 
 
@@ -116,7 +117,7 @@ def _grad_and_value(function: Callable[..., Any], argnums: Any, has_aux: bool, a
         return _own[0](function, argnums, has_aux, args, kwargs)
     at = [n % len(args) for n in numbers]
     values, structure = pytree.tree_flatten([args[n] for n in at])
-    if not values or not all(map(_is_tensor, values)):
+    if not values or not all(map(is_differentiated, values)):
         return _own[0](function, argnums, has_aux, args, kwargs)
     points = _points_of(values)
     given = dict(zip(at, pytree.tree_unflatten(points, structure)))
@@ -140,7 +141,7 @@ class _Linear:
     def __init__(self, function: Callable[..., Any], args: Any, argnums: Any, has_aux: bool) -> None:
         chosen: Any = args if argnums is None else _transforms._slice_argnums(args, argnums, as_tuple=False)
         values, self._structure = pytree.tree_flatten(chosen)
-        if not all(map(_is_tensor, values)):
+        if not all(map(is_differentiated, values)):
             raise RuntimeError("expected derivatives by tensors of float32")
         self._points = _points_of(values)
         given = pytree.tree_unflatten(self._points, self._structure)
@@ -194,11 +195,14 @@ _own = [getattr(module, name) for module, name, _ in _NEW]
 
 @contextlib.contextmanager
 def taken_whole() -> Iterator[None]:
-    """Within it, derivatives of `torch.func` are these."""
-    for module, name, function in _NEW:
+    """Within it, derivatives of `torch.func` and of autograd are these."""
+    autograd: Any = importlib.import_module("mtc.torch._autograd")
+    new = (*_NEW, *autograd.PATCHES)
+    own = [getattr(module, name) for module, name, _ in new]
+    for module, name, function in new:
         setattr(module, name, function)
     try:
         yield
     finally:
-        for (module, name, _), function in zip(_NEW, _own):
+        for (module, name, _), function in zip(new, own):
             setattr(module, name, function)

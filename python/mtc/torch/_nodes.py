@@ -54,14 +54,20 @@ def is_empty(tensor: torch.Tensor) -> bool:
     return any(isinstance(n, int) and n == 0 for n in tensor.shape)
 
 
+def before_points(node: Any) -> Any:
+    """The tensor that is a point of a derivative, such as the parameter in `torch.func.grad`, or in
+    `p.detach().requires_grad_()`."""
+    while node.op == "call_function" and name_of(node.target) in ("argument", "detach"):
+        node = node.args[0]
+    return node
+
+
 def stored_orders(exported: Exported) -> dict[str, tuple[int, ...]]:
     """Kernels of convolutions are stored as `mt` reads them: [H, W, in, out]."""
     orders = {}
     for node in exported.nodes:
         if name_of(node.target) in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"):
-            kernel = node.args[1]
-            while name_of(kernel.target) == "argument":  # of a derivative
-                kernel = kernel.args[0]
+            kernel = before_points(node.args[1])
             if kernel.name in exported.parameters:
                 rank = kernel.meta["val"].ndim
                 orders[exported.parameters[kernel.name]] = (*range(2, rank), 1, 0)

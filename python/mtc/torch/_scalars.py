@@ -16,6 +16,7 @@ import operator
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 from mtc._trace import Refused
+from mtc.torch import _masked
 from mtc.torch._framework import torch
 
 overrides: Any = __import__("torch.overrides", fromlist=["TorchFunctionMode"])
@@ -289,6 +290,10 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
             return self._recorder.unknown(args[0].reshape(()))
         if function is tensor.__bool__:
             return self._recorder.branch(args[0].reshape(()) != 0)
+        if function is tensor.__getitem__ and (found := _masked.picked(*args)) is not None:
+            return found
+        if function is tensor.__setitem__ and _masked.put(args[0], args[1], tensor_of(args[2])):
+            return None
         if function is torch.cosine_similarity:
             return _cosine_similarity(*args, **keywords)
         if function in (tensor.__float__, tensor.__int__, tensor.__index__, tensor.tolist, torch.equal, torch.allclose):
@@ -330,7 +335,8 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
         """A function of lists of tensors, as one of tensors for each of them: not all have a decomposition."""
         first, *rest = args
         plain = name.rstrip("_")
-        function = {"norm": torch.linalg.vector_norm}.get(plain) or getattr(torch.Tensor, plain)
+        function = {"norm": torch.linalg.vector_norm, "copy": lambda _, source: source}.get(plain) or getattr(
+            torch.Tensor, plain)
         made = []
         for i, tensor in enumerate(first):
             own = [a[i] if isinstance(a, (list, tuple)) else a for a in rest]
@@ -407,9 +413,23 @@ def _of_math(name: str) -> Callable[..., Any]:
 
     def function(*operands: Any) -> Any:
         if any(isinstance(o, (Scalar, torch.Tensor)) for o in operands):
-            return compute(name, *operands)
+            return compute(name, *(o.item() if isinstance(o, torch.Tensor) else o for o in operands))
         return plain(*operands)
     return function
+
+
+class _Kind(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, builtins.float)
+
+
+class _Float(builtins.float, metaclass=_Kind):
+    """`float`, of which a number or tensor of a trace stays one."""
+
+    def __new__(cls, *given: Any) -> Any:
+        if given and isinstance(given[0], torch.Tensor):
+            return given[0].item()
+        return given[0] if given and isinstance(given[0], Scalar) else builtins.float(*given)
 
 
 class _Math:
@@ -421,12 +441,12 @@ class _Math:
 
 @contextlib.contextmanager
 def traceable(scopes: Sequence[dict[str, Any]]) -> Iterator[None]:
-    """Within it, `math`, `max` and `min` of these modules' globals take numbers of a trace."""
+    """Within it, `math`, `max`, `min` and `float` of these modules' globals take numbers of a trace."""
     undo: list[tuple[dict[str, Any], str, Any]] = []
     missing = object()
     shims = {id(getattr(math, name)): _of_math(name) for name in _FUNCTIONS if hasattr(math, name)}
     for scope in scopes:
-        changes: dict[str, Any] = {"max": _extremum("max"), "min": _extremum("min")}
+        changes: dict[str, Any] = {"max": _extremum("max"), "min": _extremum("min"), "float": _Float}
         for key, value in scope.items():
             if value is math:
                 changes[key] = _Math()

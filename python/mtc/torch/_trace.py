@@ -8,6 +8,7 @@ traced for all of its group; other optimizers are traced with all parameters tog
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import importlib
@@ -20,36 +21,54 @@ from mtc._errors import ModelError
 from mtc._trace import Refused
 from mtc.torch import _scalars
 from mtc.torch._convert import is_known
+from mtc.torch._entries import PRESENT, Entry, Memory, is_setting, kind_of
 from mtc.torch._framework import torch
+from mtc.torch._holders import Holders, Key, Whole, attributes_of, found_at, is_container, rebuilt
 from mtc.torch._nodes import name_of
-from mtc.torch._trial import HOW, NAMES, Trial, is_separable, same, take_step, twin_of
+from mtc.torch._trial import HOW, NAMES, is_separable, same, take_step
 
 proxy: Any = importlib.import_module("torch.fx.experimental.proxy_tensor")
 
-MOST_PATHS = 16
+MOST_PATHS = 32
 MOST_NUMBERS = 4096  # expressions of hyper-parameters in a trace
 # Of torch.optim: they update each element by itself, so that one parameter stands for those of all shapes.
 _ELEMENTWISE = {"SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "ASGD"}
-Key = tuple[Any, ...]  # (parameter's name or group's number, key, and the place in a list of tensors)
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """What an optimizer remembers of a parameter or a group.
+class _Found(Exception):
+    """Places of what a later step changes or makes, which two steps of small parameters did not, and what it puts
+    there."""
 
-    Attributes:
-        shape: of its tensor; () for a number.
-        dtype: of PyTorch.
-        number: whether it is a number of Python.
-        start: before the first step: a number, an array, or None: the parameter itself.
-        of_gradient: the first step makes it of the gradient, or of the parameter by a formula.
-    """
+    def __init__(self, places: Mapping[Key, Any]) -> None:
+        super().__init__(places)
+        self.places = places
 
-    shape: tuple[int, ...]
-    dtype: Any
-    number: bool
-    start: Any
-    of_gradient: bool = False
+
+class _Late(dict):  # type: ignore[type-arg]
+    """The state of a parameter with keys that a later step makes: whether they are there is a branch."""
+
+    def __init__(self, given: Mapping[Any, Any], late: Mapping[Any, Any], there: Mapping[Any, Any]) -> None:
+        super().__init__(given)
+        self._late, self._there = dict(late), there
+
+    def __contains__(self, key: Any) -> bool:
+        if not super().__contains__(key) and key in self._late and self._there[key]:
+            self[key] = self._late[key]
+        return super().__contains__(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(key) if key in self else self.__missing__(key)
+
+    def __missing__(self, key: Any) -> Any:
+        raise KeyError(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().__getitem__(key) if key in self else default
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return super().__getitem__(key)
 
 
 @dataclasses.dataclass
@@ -86,11 +105,6 @@ class Unit:
     first: list[Path] = dataclasses.field(default_factory=list)
 
 
-def kind_of(optimizer: Any) -> str:
-    """The name of an optimizer's class."""
-    return type(optimizer).__name__
-
-
 def is_own(optimizer: Any) -> bool:
     """Whether it is one of PyTorch's, whose update of a parameter depends on that parameter alone."""
     return type(optimizer).__module__.startswith("torch.optim.")
@@ -120,18 +134,18 @@ class Tracer:
 
     def __init__(self, optimizer: Any, names: Mapping[Any, str]) -> None:
         self.optimizer = optimizer
+        self.memory = Memory(optimizer, names)
+        self.holders = self.memory.holders
         self.kind = kind_of(optimizer)
         self.names = names
-        self.groups = optimizer.param_groups
-        self.entries: dict[Key, Entry] = {}
-        self.states: set[tuple[int, str]] = set()  # keys of groups that a step changes
+        self.groups = self.holders.groups
         try:
-            self._find_entries()
+            self.memory.find()
         except (ModelError, Refused):
             raise
         except Exception as error:  # the optimizer's own
             raise self._refusal(error) from error
-        self.recorder = _scalars.Recorder(hypers_of(self.groups, self.states))
+        self.recorder = _scalars.Recorder(hypers_of(self.groups, self.memory.states))
         self.units = self._make_units()
 
     def has_variant(self) -> bool:
@@ -140,27 +154,33 @@ class Tracer:
 
     def trace(self, capturable: bool) -> list[Unit]:
         """The units, with their graphs. `capturable`: of the variant for CUDA graphs."""
-        try:
-            return self._trace_units(capturable)
-        except _scalars.TooManyBranches as error:
-            if is_own(self.optimizer) or not is_separable(self.optimizer, self.names):
-                raise self._refusal(error) from error
-        # Branches of each parameter by itself: one is traced without the others.
-        self.units = self._make_units(alone=True)
-        return self._trace_units(capturable)
+        alone = False
+        while True:
+            try:
+                return self._trace_units(capturable)
+            except _Found as found:  # fewer each time
+                for place, value in found.places.items():
+                    self.memory.take(place, value)
+            except _scalars.TooManyBranches as error:
+                if alone or is_own(self.optimizer) or not is_separable(self.holders, self.names):
+                    raise self._refusal(error) from error
+                alone = True  # branches of each parameter by itself: one is traced without the others
+            self.recorder = _scalars.Recorder(hypers_of(self.groups, self.memory.states))
+            self.units = self._make_units(alone)
 
     def _trace_units(self, capturable: bool) -> list[Unit]:
         how = {**HOW, "capturable": capturable}
         for unit in self.units:
             try:
                 unit.paths = self._paths(unit, False, how)
-                if self.special & unit.parameters.keys() or any(e.of_gradient for e in unit.entries.values()):
+                if self.memory.special & unit.parameters.keys() or any(e.of_gradient for e in unit.entries.values()):
                     unit.first = self._paths(unit, True, how)
-            except (ModelError, _scalars.TooManyBranches):
+            except (ModelError, _scalars.TooManyBranches, _Found):
                 raise
             except Exception as error:
-                if (cause := _cause(error, _scalars.TooManyBranches)) is not None:
-                    raise cause from error
+                for kind in (_scalars.TooManyBranches, _Found):
+                    if (cause := _cause(error, kind)) is not None:
+                        raise cause from error
                 raise self._refusal(error) from error
         return self.units
 
@@ -177,97 +197,14 @@ class Tracer:
                and ("/torch/optim/" in file or "/torch/" not in file)]
         return ModelError(f"{own[-1] if own else ''}{self.kind}: expected a step that MTC can trace, found {text}")
 
-    # The state
-
-    def _find_entries(self) -> None:
-        """Runs two steps of an optimizer of small parameters, and looks at what it remembers."""
-        runs = [Trial(self.optimizer, self.names, seed=0), Trial(self.optimizer, self.names, seed=1),
-                Trial(self.optimizer, self.names, seed=0, weights=8)]
-        self.special = runs[0].special
-        if others := runs[0].others:
-            raise ModelError(f"{self.kind}: expected a state of parameters, found {others[0]!r} in it: keep it in a "
-                             "group")
-        for i, group in enumerate(self.groups):
-            self._find_of_group(i, group, runs[0])
-            for parameter in group["params"]:
-                if parameter in self.names:
-                    self._find_of_parameter(parameter, runs)
-
-    def _find_of_group(self, number: int, group: Mapping[str, Any], run: Trial) -> None:
-        before, first, second = (groups[number] for groups in run.groups)
-        for key, value in second.items():
-            if key in NAMES or key in before and same(value, before[key]):
-                continue
-            self.states.add((number, key))
-            if isinstance(value, torch.Tensor):
-                start = group[key] if isinstance(group.get(key), torch.Tensor) else run.starts[number].get(key, value)
-                self._add(number, key, value, start, False)
-                continue
-            if type(value) not in (int, float):
-                raise ModelError(f"{self.kind}: expected groups of which a step changes numbers and tensors alone, "
-                                 f"found that it changes {key}, {type(value).__name__}")
-            # What the first step makes is one step from the start, as the second value is from the first.
-            start = group[key] if key in group else first[key] - (value - first[key])
-            if type(start) not in (int, float):
-                raise ModelError(f"{self.kind}: expected a number for {key} in group {number}, which a step changes, "
-                                 f"found {start}")
-            dtype = torch.int64 if isinstance(value, int) and isinstance(start, int) else torch.float32
-            self.entries[number, key] = Entry((), dtype, True, start)
-
-    def _find_of_parameter(self, parameter: Any, runs: Sequence[Trial]) -> None:
-        name = self.names[parameter]
-        old = self.optimizer.state.get(parameter) or {}
-        snapshots = [run.first[name] for run in runs]
-        whole: Optional[Trial] = None
-        for key in dict.fromkeys([*old, *snapshots[0]]):
-            if key in old and (old[key] is not None or key not in snapshots[0]):
-                self._add(name, key, old[key], old[key], False)
-                continue
-            value, other, third = (found[key] for found in snapshots)
-            if value is None and (later := runs[0].after[name].get(key)) is not None:  # made of the gradient
-                value, other, third = later, runs[1].after[name][key], runs[2].after[name][key]
-            small = runs[0].parameters[name]
-            if isinstance(value, torch.Tensor) and value.ndim and same(value, small) and same(other, small):
-                self.entries[name, key] = Entry(tuple(parameter.shape), value.dtype, False, None)
-                continue
-            of_gradient = not same(value, other) or not same(value, third)
-            value = _as_later(value, runs[0].after[name].get(key))
-            if isinstance(value, torch.Tensor) and not of_gradient:
-                alike = value.numel() == 1 or value.numel() > 0 and bool((value == value.reshape(-1)[0]).all())
-                if value.ndim and not (alike and value.shape == small.shape):
-                    whole = whole or Trial(self.optimizer, self.names, seed=0, full=parameter)
-                    value = whole.first[name][key]
-                elif value.ndim:
-                    value = value.reshape(-1)[0].expand(parameter.shape)
-            elif isinstance(value, torch.Tensor) and value.ndim:
-                whole = whole or Trial(self.optimizer, self.names, seed=0, full=parameter)
-                shape = parameter.shape if value.shape == small.shape else whole.after[name][key].shape
-                value = torch.zeros((), dtype=value.dtype).expand(shape)
-            self._add(name, key, value, value, of_gradient)
-
-    def _add(self, name: Any, key: str, value: Any, start: Any, of_gradient: bool) -> None:
-        if _is_setting(value):
-            return
-        if isinstance(value, torch.Tensor):
-            if value.is_complex() or value.layout != torch.strided:
-                raise ModelError(f"{self.kind}: expected a state of dense tensors of real numbers, found {key}")
-            start = torch.as_tensor(start).detach().cpu()
-            array = start.float().numpy() if value.dtype.is_floating_point else start.numpy()
-            self.entries[name, key] = Entry(tuple(value.shape), value.dtype, False, array, of_gradient)
-        elif type(value) in (int, float):
-            self.entries[name, key] = Entry((), torch.int64 if isinstance(value, int) else torch.float32, True, start)
-        else:
-            raise ModelError(f"{self.kind}: expected a state of tensors and numbers, found {key} of {name}, "
-                             f"{type(value).__name__}")
-
     # The trace
 
     def _make_units(self, alone: bool = False) -> list[Unit]:
         """`alone`: of an optimizer that is not PyTorch's, each parameter by itself."""
         members = [(i, p) for i, group in enumerate(self.groups) for p in group["params"] if p in self.names]
-        entries = {self.names[p]: {key: e for key, e in self.entries.items() if key[0] == self.names[p]}
+        entries = {self.names[p]: {key: e for key, e in self.memory.entries.items() if key.owner == self.names[p]}
                    for _, p in members}
-        of_groups = {key: e for key, e in self.entries.items() if isinstance(key[0], int)}
+        of_groups = {key: e for key, e in self.memory.entries.items() if isinstance(key.owner, (int, Whole))}
         if not alone and not is_own(self.optimizer):
             listed = {self.names[p]: p for _, p in members}
             everything = {**of_groups, **{key: e for own in entries.values() for key, e in own.items()}}
@@ -276,8 +213,9 @@ class Tracer:
         alike: dict[Any, list[tuple[int, Any]]] = {}
         for i, parameter in members:
             own = entries[self.names[parameter]]
-            sign = (i, self.names[parameter] in self.special, None if any_shape else tuple(parameter.shape), tuple(
-                (k[1], e.shape == parameter.shape if any_shape else e.shape, e.dtype, e.number, e.of_gradient)
+            special = self.names[parameter] in self.memory.special
+            sign = (i, special, None if any_shape else tuple(parameter.shape), tuple(
+                (k[1:], e.shape == parameter.shape if any_shape else e.shape, e.dtype, e.number, e.of_gradient)
                 for k, e in own.items()))
             alike.setdefault(sign, []).append((i, parameter))
         units = []
@@ -285,7 +223,8 @@ class Tracer:
             i, parameter = max(members, key=lambda member: (member[1].ndim, -member[1].numel()))
             name = self.names[parameter]
             units.append(Unit({name: parameter}, {name: i}, [[self.names[p] for _, p in members]],
-                              {**{key: e for key, e in of_groups.items() if key[0] == i}, **entries[name]}))
+                              {**{key: e for key, e in of_groups.items() if key.owner in (i, *Whole)},
+                               **entries[name]}))
         return units
 
     def _paths(self, unit: Unit, first: bool, how: Mapping[str, bool]) -> list[Path]:
@@ -320,62 +259,105 @@ class Tracer:
         remembered = dict(zip(unit.entries, tensors[2 * count:-1]))
         recorder = self.recorder
         recorder.table = tensors[-1]
+        given = {key: self._remembered(recorder, key, unit.entries[key], tensor) for key, tensor in remembered.items()}
         groups: list[dict[str, Any]] = []
         for i, group in enumerate(self.groups):
             own = [parameters[name] for name, number in unit.group.items() if number == i]
-            numbers = {key: self._number(recorder, i, key, value, remembered) for key, value in group.items()
-                       if key not in NAMES}
-            groups.append({**numbers, **{key: value for key, value in how.items() if key in group},
-                           "params": own})
-            for key in ((key[1]) for key in unit.entries if key[0] == i and key[1] not in group):
-                groups[-1][key] = self._remembered(recorder, (i, key), unit.entries[i, key], remembered[i, key])
-        state: dict[Any, Any] = {}
-        for name, parameter in parameters.items():
-            old = self.optimizer.state.get(unit.parameters[name]) or {}
-            kept = {} if first else {key: value for key, value in old.items()
-                                     if _is_setting(value)}
-            for key, tensor in remembered.items():
-                if key[0] == name and not first:
-                    kept[key[1]] = self._remembered(recorder, key, unit.entries[key], tensor)
-            if kept:
-                state[parameter] = kept
+            numbers = {key: self._number(recorder, i, key, value) for key, value in group.items() if key not in NAMES}
+            groups.append({**numbers, **{key: value for key, value in how.items() if key in group}, "params": own})
+            for key, entry in unit.entries.items():
+                if key.owner == i and not (first and entry.late):
+                    groups[-1][key.name] = given[key]
         for parameter, gradient in zip(parameters.values(), tensors[count:2 * count]):
             parameter.grad = gradient
-        twin = twin_of(self.optimizer, groups, state)
-        before = _attributes(twin)
+        twin = self.holders.twin(groups, self._states(unit, parameters, given, first))
+        twins = Holders(twin)
+        for key, value in given.items():
+            if key.owner is Whole.ATTRIBUTES and not (first and unit.entries[key].of_gradient):
+                twins.put(key, value, {})
+        before = [dict(group) for group in groups], [attributes_of(o) for o in twins.optimizers]
         with torch.no_grad(), _scalars.Mode(recorder):
             take_step(twin)
-        changed = [key for key, value in _attributes(twin).items() if before.get(key) is not value]
-        if changed:
-            raise Refused(f"an attribute that a step changes, {changed[0]}: keep it in the state")
-        self._refuse_new([(i, group) for i, group in enumerate(groups)], unit)
-        self._refuse_new([(name, twin.state.get(p) or {}) for name, p in parameters.items()], unit)
+        self._refuse_changes(twins, before, unit, parameters)
         results = list(parameters.values())
         for key in unit.entries:
-            made = groups[key[0]][key[1]] if isinstance(key[0], int) else twin.state[parameters[key[0]]].get(key[1])
-            made = _scalars.tensor_of(made)
-            results.append(made if isinstance(made, torch.Tensor) else torch.as_tensor(made))
+            made = _scalars.tensor_of(self._result(key, twins, parameters, given))
+            results.append(made if isinstance(made, torch.Tensor) else torch.as_tensor(0 if made is None else made))
         return [*results, *recorder.conditions]
 
-    def _refuse_new(self, holders: Sequence[tuple[Any, Mapping[str, Any]]], unit: Unit) -> None:
-        """Refuses what the first steps do not make, as at every tenth step: it would be lost."""
-        for owner, holder in holders:
-            known = {"params", *(self.groups[owner] if isinstance(owner, int) else ())}
-            for key, value in holder.items():
-                if key not in known and (owner, key) not in unit.entries and not _is_setting(value):
-                    raise Refused(f"a state that not the first step makes, {key}: make it in the first step")
+    def _result(self, key: Key, twins: Holders, parameters: Mapping[str, Any], given: Mapping[Key, Any]) -> Any:
+        """What a step parts in the place of an entry."""
+        if not isinstance(key.owner, str) or not self.memory.entries[key].late:
+            return twins.get(key, parameters)
+        state = twins.optimizers[key.holder].state.get(parameters[key.owner]) or {}
+        if not dict.__contains__(state, key.path[0]):
+            return given[key]
+        return 1 if key.path[-1] == PRESENT else dict.__getitem__(state, key.path[0])
+
+    def _states(self, unit: Unit, parameters: Mapping[str, Any], given: Mapping[Key, Any],
+                first: bool) -> list[dict[Any, Any]]:
+        """The states of a step. `first`: of a step that finds none but what the constructor has made."""
+        states: list[dict[Any, Any]] = []
+        for i, optimizer in enumerate(self.holders.optimizers):
+            states.append(collections.defaultdict(dict))
+            for key, template in self.memory.structures.items():
+                if key.holder != i or isinstance(key.owner, int) or key.owner is Whole.ATTRIBUTES:
+                    continue
+                if first and key.owner is Whole.STATE and any(
+                        e.of_gradient for k, e in unit.entries.items() if k.top == key):
+                    continue
+                own = key.owner in parameters
+                if not own and key.owner is not Whole.STATE or first and own and not (
+                        self.memory.kept and key.path[0] in (optimizer.state.get(unit.parameters[key.owner]) or {})):
+                    continue
+                if key in unit.entries and unit.entries[key].late:
+                    continue
+                made = rebuilt(template, found_at(given, key.owner, i), key.path)
+                (states[-1][parameters[key.owner]] if own else states[-1])[key.path[0]] = made
+            for name, parameter in parameters.items():
+                late = {k.path[0]: given[k] for k, entry in unit.entries.items() if k.owner == name and k.holder == i
+                        and entry.late and k.path[-1] != PRESENT}
+                if late and not first:
+                    there = {key: given[Key(name, (key, PRESENT), i)] for key in late}
+                    states[-1][parameter] = _Late(states[-1][parameter], late, there)
+            for key, value in optimizer.state.items():
+                if not isinstance(key, torch.Tensor):
+                    states[-1].setdefault(key, value)
+        return states
+
+    def _refuse_changes(self, twins: Holders, before: Any, unit: Unit, parameters: Mapping[str, Any]) -> None:
+        """Finds numbers that the first steps do not change, as at every tenth step; refuses other things that they do
+        not make: these would be lost."""
+        found: dict[Key, Any] = {}
+        for i, (old, group) in enumerate(zip(before[0], twins.groups)):
+            found.update({Key(i, (key,)): value for key, value in group.items()
+                          if key in old and key not in NAMES and not _unchanged(old[key], value)})
+        for i, (own, optimizer) in enumerate(zip(before[1], twins.optimizers)):
+            found.update({Key(Whole.ATTRIBUTES, (key,), i): value for key, value in attributes_of(optimizer).items()
+                          if not _unchanged(own.get(key), value)})
+        made = {Key(i, (key,)): value for i, group in enumerate(twins.groups) for key, value in group.items()
+                if key not in self.groups[i] and key not in NAMES}
+        for i, _ in enumerate(twins.optimizers):
+            made.update({Key(owner, (key,), i): value for owner, own in twins.owners(i, parameters)
+                         for key, value in own.items()})
+        for top, value in made.items():
+            if top in self.memory.structures or any(key.top == top for key in unit.entries) or is_setting(value):
+                continue
+            if not isinstance(top.owner, str) or is_container(value):
+                raise Refused(f"a state that not the first step makes, {top.name}: make it in the first step")
+            found[top] = value
+        if found := {place: value for place, value in found.items() if place not in unit.entries}:
+            raise _Found(found)
 
     def _remembered(self, recorder: _scalars.Recorder, key: Key, entry: Entry, tensor: Any) -> Any:
         if not entry.number:
             return tensor
-        owner = key[0] if isinstance(key[0], int) else None  # numbers of parameters are alike: see `_Builder.shared`
-        return recorder.unknown(tensor, ("state", owner, key[1], float(entry.start)))
+        # Numbers of parameters are alike: see `_Builder.shared`.
+        owner = None if isinstance(key.owner, str) else key.owner
+        return recorder.unknown(tensor, ("state", owner, key.holder, key.path, float(entry.start)))
 
-    def _number(self, recorder: _scalars.Recorder, group: int, key: str, value: Any,
-                remembered: Mapping[Key, Any]) -> Any:
+    def _number(self, recorder: _scalars.Recorder, group: int, key: str, value: Any) -> Any:
         """What a group has for a key in the trace."""
-        if (group, key) in remembered:
-            return self._remembered(recorder, (group, key), self.entries[group, key], remembered[group, key])
         name = f"group{group}/{key}"
         if name in recorder.hypers:
             return recorder.known(name)
@@ -386,8 +368,9 @@ class Tracer:
 
     def _scopes(self) -> list[dict[str, Any]]:
         """The globals of the optimizer's methods."""
-        functions = [getattr(value, "__wrapped__", value) for owner in type(self.optimizer).__mro__
-                     if owner not in (object, torch.optim.Optimizer) for value in vars(owner).values()]
+        functions = [getattr(value, "__wrapped__", value) for optimizer in self.holders.optimizers
+                     for owner in type(optimizer).__mro__ if owner not in (object, torch.optim.Optimizer)
+                     for value in vars(owner).values()]
         found = {id(f.__globals__): f.__globals__ for f in functions if hasattr(f, "__globals__")}
         return [scope for scope in found.values() if scope.get("__name__") != "torch.optim.optimizer"]
 
@@ -400,23 +383,13 @@ def _cause(error: BaseException, kind: type[BaseException]) -> Optional[BaseExce
     return found
 
 
-def _as_later(value: Any, later: Any) -> Any:
-    """A whole number that begins a state, in the type that it has after a step."""
-    if type(value) is not int:
-        return value
-    if isinstance(later, torch.Tensor) and later.ndim == 0:
-        return torch.tensor(value, dtype=later.dtype)
-    return float(value) if isinstance(later, float) else value
-
-
-def _is_setting(value: Any) -> bool:
-    """Whether a value of a state is a constant of the trace."""
-    return value is None or isinstance(value, (bool, str)) or isinstance(value, (list, tuple)) and not value
-
-
-def _attributes(optimizer: Any) -> dict[str, Any]:
-    return {key: value for key, value in vars(optimizer).items()
-            if type(value) in (int, float, bool) and not key.startswith("_")}
+def _unchanged(old: Any, new: Any) -> bool:
+    """Whether a step parts a number, or something else that is no tensor."""
+    if old is new or isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor) and old is None:
+        return old is new
+    if isinstance(new, (_scalars.Scalar, torch.Tensor)) or isinstance(old, _scalars.Scalar):
+        return isinstance(new, _scalars.Scalar) and new.tree is not None and new.tree == getattr(old, "tree", old)
+    return same(old, new)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import copy
 from typing import Any, Collection, Mapping, Sequence
 
 from mtc.torch._framework import torch
+from mtc.torch._holders import Holders, Key, Whole, attributes_of, rebuilt
 
 FEW = 6  # elements along an axis of a parameter
 # Keys of a group that say how PyTorch computes an update, and not what.
@@ -37,25 +38,28 @@ class _Snapshots(dict):  # type: ignore[type-arg]
             self[key] = value
 
 
-def twin_of(optimizer: Any, groups: Sequence[Mapping[str, Any]], state: Mapping[Any, Any]) -> Any:
-    """An optimizer of the same class and attributes, of other groups and another state."""
-    twin = copy.copy(optimizer)
-    # A scheduler puts a step of the other optimizer into it.
-    twin.__dict__ = {key: value for key, value in vars(optimizer).items() if key != "step"}
-    twin.param_groups = list(groups)
-    twin.state = collections.defaultdict(dict, state)
-    return twin
-
-
 def take_step(twin: Any) -> None:
     type(twin).step(twin)
+
+
+class _State(collections.defaultdict):  # type: ignore[type-arg]
+    """A state that keeps the first value of each key that is no parameter."""
+
+    def __init__(self, given: Mapping[Any, Any]) -> None:
+        super().__init__(_Snapshots, given)
+        self.first: dict[str, Any] = {}
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not isinstance(key, torch.Tensor) and key not in self:
+            self.first[key] = copy.deepcopy(value)
+        super().__setitem__(key, value)
 
 
 class Trial:
     """Two steps of an optimizer of small parameters.
 
     Args:
-        optimizer: of torch.optim.
+        holders: the optimizer, and those that it calls.
         names: of the parameters that are trained.
         seed: of the gradients.
         full: a parameter that is taken as it is, without the others.
@@ -65,28 +69,30 @@ class Trial:
 
     Attributes:
         parameters: before the first step, by name.
-        first: by name, what was put into a parameter's state first.
-        updated: the parameters after the first step; `after`: their state then.
-        starts: what was put into each group first.
+        kept: whether it begins with parts of the state that there is: without it the optimizer takes no step.
+        first: what was put into the state first, by the place of a key.
+        updated: the parameters after the first step; `after`: the state and attributes then; `later`: after the second.
+        starts: what was in each group first, or before that.
         groups: before the first step, after it, and after the second one.
-        others: what the state has besides parameters, and a step changes.
         special: the names of the parameters whose first step is not what a step makes of the state in `first`.
     """
 
-    def __init__(self, optimizer: Any, names: Mapping[Any, str], seed: int, full: Any = None,
+    def __init__(self, holders: Holders, names: Mapping[Any, str], seed: int, full: Any = None,
                  weights: int = 7, scale: float = 1, other: Collection[str] = ()) -> None:
         generator = torch.Generator().manual_seed(weights)
         gradients = torch.Generator().manual_seed(seed)
-        self.optimizer = optimizer
+        self.holders = holders
         self.parameters: dict[str, Any] = {}
         self.gradients: dict[str, Any] = {}
         self.members: list[list[str]] = []  # of each group
-        for group in optimizer.param_groups:
+        self._source: dict[str, Any] = {}
+        for group in holders.groups:
             self.members.append([])
             for p in group["params"]:
                 if p in names and (full is None or p is full):
                     shape = [n if full is not None else min(n, FEW) for n in p.shape]
                     name = names[p]
+                    self._source[name] = p
                     self.parameters[name] = (torch.rand(shape, generator=generator) + 0.5 if full is None
                                              else p.detach().clone().float())
                     self.gradients[name] = (torch.rand(shape, generator=gradients) - 0.3) * scale
@@ -94,39 +100,68 @@ class Trial:
                         self.parameters[name] = self.parameters[name] * 1.5 + 0.1
                         self.gradients[name] = self.gradients[name] * -0.7 + 0.1 * scale
                     self.members[-1].append(name)
-        twin, chosen = self._twin({}, [])
-        groups = twin.param_groups
-        self.groups = [[dict(group) for group in groups]]
+        self.kept = False
         with torch.no_grad():
-            take_step(twin)
-            self.groups.append([dict(group) for group in groups])
-            self.first = {name: getattr(twin.state[p], "first", {}) for name, p in chosen.items()}
-            self.after = copy.deepcopy({name: dict(twin.state[p]) for name, p in chosen.items()})
-            self.starts = [group.first for group in groups]
-            others = {key: copy.deepcopy(twin.state[key]) for key in twin.state if not isinstance(key, torch.Tensor)}
-            self.updated = {name: p.detach().clone() for name, p in chosen.items()}
-            self.special = self._special()
-            take_step(twin)
-            self.others = [key for key in twin.state if not isinstance(key, torch.Tensor)
-                           and not (key in others and same(others[key], twin.state[key]))]
-        self.groups.append([dict(group) for group in groups])
+            try:
+                self._run()
+            except Exception:
+                if not any(len(o.state) for o in holders.optimizers):
+                    raise
+                self.kept = True  # what the constructor has put there
+                self._run()
 
-    def _twin(self, state: Mapping[str, Mapping[str, Any]], starts: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
+    def _run(self) -> None:
+        twin, chosen = self._twin({}, [])
+        twins = Holders(twin)
+        groups = twins.groups
+        self.groups = [[dict(group) for group in groups]]
+        take_step(twin)
+        self.groups.append([dict(group) for group in groups])
+        self.first = {Key(owner, (key,), i): value for i in range(len(twins.optimizers))
+                      for owner, own in twins.owners(i, chosen)
+                      for key, value in getattr(twins.optimizers[i].state if owner is Whole.STATE else own,
+                                                "first", {}).items()}
+        self.after = self._values(twins, chosen)
+        self.updated = {name: p.detach().clone() for name, p in chosen.items()}
+        starts = [dict(group.first) for group in groups]
+        take_step(twin)
+        self.later = self._values(twins, chosen)
+        self.groups.append([dict(group) for group in groups])
+        self.starts = [{**start, **_numbers_before(*kept)} for start, *kept in zip(starts, *self.groups)]
+        self.special = self._special()
+
+    def _values(self, twins: Holders, chosen: Mapping[str, Any]) -> dict[Key, Any]:
+        """What is in the state and among the attributes now."""
+        return copy.deepcopy({
+            **{Key(owner, (key,), i): value for i in range(len(twins.optimizers))
+               for owner, own in twins.owners(i, chosen) for key, value in own.items()},
+            **{Key(Whole.ATTRIBUTES, (key,), i): value for i, o in enumerate(twins.optimizers)
+               for key, value in attributes_of(o).items()}})
+
+    def _twin(self, state: Mapping[Key, Any], starts: Sequence[Mapping[str, Any]]) -> tuple[Any, dict[str, Any]]:
         """An optimizer of the small parameters, and these by name. `starts`: more of each group."""
         chosen = {name: torch.nn.Parameter(p.clone()) for name, p in self.parameters.items()}
         for name, parameter in chosen.items():
             parameter.grad = self.gradients[name].clone()
         groups = []
-        for i, (group, own) in enumerate(zip(self.optimizer.param_groups, self.members)):
+        for i, (group, own) in enumerate(zip(self.holders.groups, self.members)):
             kept = copy.deepcopy({key: value for key, value in group.items() if key not in NAMES})
             more = copy.deepcopy(dict(starts[i])) if starts else {}
             groups.append(_Snapshots({**kept, **{key: value for key, value in HOW.items() if key in group}, **more,
                                       "params": [chosen[name] for name in own]}))
-        twin = twin_of(self.optimizer, groups, {chosen[name]: _Snapshots(copy.deepcopy(dict(own)))
-                                                for name, own in state.items()})
-        twin.state.default_factory = _Snapshots
-        twin.__dict__ = {key: value if key in ("param_groups", "state") or key.startswith("_") else _copied(value)
-                         for key, value in vars(twin).items()}
+        states = []
+        for optimizer in self.holders.optimizers:
+            made = _State({key: copy.deepcopy(value) for key, value in optimizer.state.items()
+                           if not isinstance(key, torch.Tensor)})
+            if self.kept:
+                for name, source in self._source.items():
+                    if source in optimizer.state:
+                        made[chosen[name]] = _Snapshots(part_of(optimizer.state[source], source, FEW))
+            states.append(made)
+        for key, value in state.items():
+            holder = states[key.holder]
+            (holder if key.owner is Whole.STATE else holder[chosen[key.owner]])[key.path[0]] = copy.deepcopy(value)
+        twin = self.holders.twin(groups, states)
         return twin, chosen
 
     def _special(self) -> set[str]:
@@ -136,12 +171,38 @@ class Trial:
             take_step(twin)
         except Exception:  # noqa: BLE001 - no step from this state: each of them is special
             return set(chosen)
+        found = self._values(Holders(twin), chosen)
         return {name for name, p in chosen.items()
-                if not torch.equal(p.detach(), self.updated[name]) or set(twin.state[p]) != set(self.after[name])
-                or not all(same(value, twin.state[p][key]) for key, value in self.after[name].items())}
+                if not torch.equal(p.detach(), self.updated[name])
+                or not same(_of(found, name), _of(self.after, name))}
 
 
-def is_separable(optimizer: Any, names: Mapping[Any, str]) -> bool:
+def _numbers_before(before: Mapping[str, Any], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """What numbers of a group that the first step makes are before it: one step from the start, as the second value is
+    from the first; 0 in the place of None."""
+    found: dict[str, Any] = {}
+    for key, value in second.items():
+        if type(value) in (int, float) and before.get(key) is None:
+            made = first.get(key)
+            found[key] = type(value)(0) if key in before else made - (value - made) if type(made) in (
+                int, float) else value
+    return found
+
+
+def part_of(value: Any, parameter: Any, most: int) -> Any:
+    """A copy of what an optimizer remembers of a parameter; of tensors of its shape so many elements along an axis."""
+    def replace(_: Any, found: Any) -> Any:
+        if isinstance(found, torch.Tensor) and found.shape == parameter.shape and found.ndim:
+            return found.detach()[tuple(slice(0, most) for _ in found.shape)].clone()
+        return copy.deepcopy(found)
+    return rebuilt(dict(value), replace) if value else {}
+
+
+def _of(values: Mapping[Key, Any], owner: Any) -> dict[Any, Any]:
+    return {(key.holder, key.path): value for key, value in values.items() if key.owner == owner}
+
+
+def is_separable(holders: Holders, names: Mapping[Any, str]) -> bool:
     """Whether the update of each parameter depends on that parameter and its gradient alone.
 
     Tries it with small, middle and large gradients: an optimizer may clip the norm of all of them. For any two
@@ -149,15 +210,16 @@ def is_separable(optimizer: Any, names: Mapping[Any, str]) -> bool:
     """
     listed = list(names.values())
     for scale in (1e-3, 1.0, 1e3, 1e6):
-        before = Trial(optimizer, names, seed=0, scale=scale)
+        before = Trial(holders, names, seed=0, scale=scale)
         for bit in range(max(1, (len(listed) - 1).bit_length())):
             for side in (0, 1):
                 other = {name for i, name in enumerate(listed) if i >> bit & 1 == side}
-                now = Trial(optimizer, names, seed=0, scale=scale, other=other)
+                now = Trial(holders, names, seed=0, scale=scale, other=other)
                 stays = [name for name in listed if name not in other]
-                if not all(same(getattr(now, part).get(name), getattr(before, part).get(name))
-                           for name in stays for part in ("updated", "after")) or not same(
-                               [_values_of(g) for g in now.groups[-1]], [_values_of(g) for g in before.groups[-1]]):
+                if not all(same(now.updated[name], before.updated[name])
+                           and same(_of(now.after, name), _of(before.after, name)) for name in stays) or not same(
+                               *([*map(_values_of, t.groups[-1]), *(_of(t.later, w) for w in Whole)]
+                                 for t in (now, before))):
                     return False
     return True
 
@@ -166,16 +228,9 @@ def _values_of(group: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in group.items() if key not in NAMES}
 
 
-def _copied(value: Any) -> Any:
-    try:
-        return copy.deepcopy(value)
-    except Exception:  # noqa: BLE001 - what cannot be copied is shared
-        return value
-
-
 def same(a: Any, b: Any) -> bool:
     """Whether two values of a state are equal; NaN equals NaN."""
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+    if isinstance(a, (list, tuple, collections.deque)) and isinstance(b, (list, tuple, collections.deque)):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())

@@ -19,9 +19,11 @@ from mtc._trace import Graph, Refused, Value, layout, reductions
 from mtc._trace import elementwise as e
 from mtc.torch import _nodes
 from mtc.torch._convert import Converter
+from mtc.torch._entries import PRESENT, Entry, kind_of
 from mtc.torch._framework import aten, torch
+from mtc.torch._holders import Holders, Key, Whole, found_at, rebuilt
 from mtc.torch._scalars import Tree, evaluate, names_in
-from mtc.torch._trace import Entry, Key, Path, Tracer, Unit, kind_of
+from mtc.torch._trace import Path, Tracer, Unit
 from mtc.torch._types import HALVES
 from mtc.torch._watch import Groups
 
@@ -59,15 +61,16 @@ def checked(optimizer: Any) -> Any:
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ModelError("expected an optimizer of torch.optim.Optimizer, or the name of MTC's, found "
                          f"{type(optimizer).__module__}.{kind_of(optimizer)}")
-    inner = [value for value in vars(optimizer).values() if isinstance(value, torch.optim.Optimizer)]
-    if inner:
-        raise ModelError(f"expected an optimizer that takes its step itself, found {kind_of(optimizer)}, which calls "
-                         f"{kind_of(inner[0])}: write both in one step")
+    for each in Holders(optimizer).optimizers:
+        _check_step(each)
+    return optimizer
+
+
+def _check_step(optimizer: Any) -> None:
     step = inspect.signature(type(optimizer).step).parameters
     if "closure" in step and step["closure"].default is inspect.Parameter.empty:
         raise ModelError(f"expected an optimizer that takes a step by its gradients, found {kind_of(optimizer)}, which "
                          "evaluates the loss again in a step")
-    return optimizer
 
 
 class Update:
@@ -92,7 +95,8 @@ class Update:
         self.parameters = {name: parameter for parameter, name in names.items()}
         self.clipping = (clip_norm, clip_value)
         self._tracer = Tracer(optimizer, names)
-        self.groups = Groups(optimizer, self.names, self._tracer.recorder, self._tracer.states)
+        self.holders = self._tracer.holders
+        self.groups: Groups
         self.slots: dict[str, Slot] = {}
         self.expressions: dict[str, Tree] = {}
         self._values: dict[str, float] = {}
@@ -110,6 +114,7 @@ class Update:
 
     def _add(self, graph: Graph, order: Order, capturable: bool) -> None:
         units = self._tracer.trace(capturable)
+        self.groups = Groups(self.holders, self.names, self._tracer.recorder, self._tracer.memory.states)
         for shared in (True, False):
             graph.state.clear()
             made = _Builder(self, graph, order, shared).build(units, self._tracer.recorder.trees)
@@ -127,27 +132,30 @@ class Update:
         for slot in self.slots.values():
             found = [self._now(key, slot.entry) for key in slot.keys]
             if any(not np.array_equal(other, found[0]) for other in found[1:]):
-                raise ModelError(f"{self.kind}: expected one {slot.keys[0][1]} for all parameters, found several, as "
+                raise ModelError(f"{self.kind}: expected one {slot.keys[0].name} for all parameters, found several, as "
                                  "when parameters join later: call mtc.torch.compile again")
-            values[slot.name] = np.array(np.transpose(found[0], slot.order), order="C").astype(
+            whole = np.broadcast_to(found[0], slot.entry.shape)
+            values[slot.name] = np.array(np.transpose(whole, slot.order), order="C").astype(
                 "i4" if _is_int(slot.entry.dtype) else "f4")
         self._values = {}
         return {**values, **self.follow()}
 
     def _now(self, key: Key, entry: Entry) -> Array:
         """What PyTorch has now of what is remembered."""
-        state, parameters = self.source.state, self.parameters
-        if key[1] == _STARTED:
-            return np.asarray(int(bool(state.get(parameters[key[0]]))))
-        holder: Any = (self.source.param_groups[key[0]] if isinstance(key[0], int)
-                       else state.get(parameters[key[0]]) or {})
-        value = holder.get(key[1])
+        if key.path == _STARTED:
+            own = [k for k, e in self._tracer.memory.entries.items()
+                   if k.owner == key.owner and not e.late or e.late and isinstance(k.owner, int)]
+            return np.asarray(int(bool(own) and all(
+                self.holders.get(k, self.parameters) is not None for k in own)))
+        value = self.holders.get(key.top if key.path[-1] == PRESENT else key, self.parameters)
+        if key.path[-1] == PRESENT:
+            return np.asarray(int(value is not None))
         if isinstance(value, torch.Tensor):
             return np.asarray(value.detach().cpu().double().numpy())
         if value is not None:
             return np.asarray(value)
         if entry.start is None:
-            return np.asarray(parameters[key[0]].detach().cpu().double().numpy())
+            return np.asarray(self.parameters[key.owner].detach().cpu().double().numpy())
         return np.asarray(entry.start)
 
     def follow(self) -> Values:
@@ -167,7 +175,7 @@ class Update:
 
     def changes(self, group: int, key: str) -> bool:
         """Whether a step changes what a group has for a key."""
-        return (group, key) in self._tracer.states
+        return (group, key) in self._tracer.memory.states
 
     def follow_rate(self, session: Any) -> None:
         """Gives a session the hyper-parameters of now."""
@@ -180,22 +188,25 @@ class Update:
         """Sets the state of PyTorch's optimizer from the variables of a session, which `read` gives by name."""
         if not steps:
             return
+        found: dict[Key, Any] = {}
         for slot in self.slots.values():
             array = read(slot.name)
             array = np.transpose(array, [slot.order.index(i) for i in range(len(slot.order))])
             for key in slot.keys:
-                if key[1] == _STARTED:
-                    continue
-                holder = (self.source.param_groups[key[0]] if isinstance(key[0], int)
-                          else self.source.state[self.parameters[key[0]]])
                 if slot.entry.number:
-                    holder[key[1]] = int(array) if _is_int(slot.entry.dtype) else float(array)
-                else:
+                    found[key] = int(array) if _is_int(slot.entry.dtype) else float(array)
+                elif key.path != _STARTED:
                     made = torch.from_numpy(np.array(array)).to(slot.entry.dtype)
-                    holder[key[1]] = made.reshape(slot.entry.shape)
+                    found[key] = made.reshape(slot.entry.shape)
+        absent = {key.top for key, value in found.items() if key.path[-1] == PRESENT and not value}
+        structures = self._tracer.memory.structures
+        for top in dict.fromkeys([*(key.top for key in found), *structures]):
+            if top not in absent and top.path != _STARTED:
+                made = rebuilt(structures.get(top), found_at(found, top.owner, top.holder), top.path)
+                self.holders.put(top, made, self.parameters)
 
 
-_STARTED = "(has a state)"  # of a parameter whose first update is another one
+_STARTED = ("(has a state)",)  # of a parameter whose first update is another one
 
 
 def _is_int(dtype: Any) -> bool:
@@ -264,8 +275,8 @@ class _Builder:
     def _build_unit(self, unit: Unit, renamed: Mapping[str, str], gradients: Mapping[str, Value],
                     table: Sequence[Tree]) -> dict[str, Value]:
         names = list(renamed.values())
-        keys = [(key[0] if isinstance(key[0], int) else renamed[key[0]], *key[1:]) for key in unit.entries]
-        entries = [self.update._tracer.entries[key] for key in keys]
+        keys = [key._replace(owner=renamed[key.owner]) if isinstance(key.owner, str) else key for key in unit.entries]
+        entries = [self.update._tracer.memory.entries[key] for key in keys]
         slots = [self._slot(key, entry) for key, entry in zip(keys, entries)]
         given = [*(self._logical(self.graph.variables[n], self.order[n]) for n in names),
                  *(gradients[n] for n in names),
@@ -273,7 +284,7 @@ class _Builder:
         results = self._converted(unit.paths, given, table)
         if unit.first:
             firsts = self._converted(unit.first, given, table)
-            started = self._slot((names[0], _STARTED), Entry((), torch.int64, True, 0))
+            started = self._slot(Key(names[0], _STARTED), Entry((), torch.int64, True, 0))
             self.results[started.name] = self.graph.constant(1, "i32")
             test = e.compare("ne", self.values[started.name], 0)
             results = [e.select(test, a, e.cast(b, a.dtype)) for a, b in zip(results, firsts)]
@@ -282,18 +293,20 @@ class _Builder:
                 continue
             known = self.results.setdefault(slot.name, value)
             # A number of a group, which no gradient changes, is the same in each unit.
-            if known is not value and not isinstance(slot.keys[0][0], int):
+            if known is not value and isinstance(slot.keys[0].owner, str):
                 raise _NotAlike
         return {name: value for name, value, old in zip(names, results, given) if value is not old}
 
     def _slot(self, key: Key, entry: Entry) -> Slot:
         """The variable of what is remembered."""
-        owner = f"group{key[0]}" if isinstance(key[0], int) else key[0]
+        owner = key.owner.value if isinstance(key.owner, Whole) else (
+            f"group{key.owner}" if isinstance(key.owner, int) else key.owner)
+        place = self.update.holders.path_of(key.holder) + key.name
         number = entry.shape == () and isinstance(entry.start, (int, float, np.ndarray)) and not entry.of_gradient
-        if self.shared and number and not isinstance(key[0], int) and key[1] != _STARTED:
-            name = f"{PREFIX}/{key[1]}"
+        if self.shared and number and isinstance(key.owner, str) and key.path != _STARTED:
+            name = f"{PREFIX}/{place}"
         else:
-            name = f"{PREFIX}/{owner}/{key[1]}"
+            name = f"{PREFIX}/{owner}/{place}"
         found = self.slots.get(name)
         if found is not None:
             if key not in found.keys:
@@ -302,8 +315,8 @@ class _Builder:
                 found.keys.append(key)
             return found
         order: tuple[int, ...] = tuple(range(len(entry.shape)))
-        if not isinstance(key[0], int) and len(self.order[key[0]]) == len(order):
-            order = self.order[key[0]]
+        if isinstance(key.owner, str) and len(self.order[key.owner]) == len(order):
+            order = self.order[key.owner]
         made = self.slots[name] = Slot(name, entry, order, [key])
         self.values[name] = self.graph.slot(name, tuple(entry.shape[i] for i in order),
                                             "i32" if _is_int(entry.dtype) else "f32")

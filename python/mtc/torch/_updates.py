@@ -7,6 +7,7 @@ these are all that there are.
 
 from __future__ import annotations
 
+import collections
 import copy
 import functools
 import importlib
@@ -18,7 +19,8 @@ from mtc._plan import Plan
 from mtc._tensors import Array
 from mtc._trace import Graph, guard, losses, updates
 from mtc.torch._framework import torch
-from mtc.torch._trial import twin_of
+from mtc.torch._holders import Holders, Key, Whole, items_of, rebuilt
+from mtc.torch._trial import part_of
 from mtc.torch._update import Update
 
 TorchDispatchMode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
@@ -68,26 +70,33 @@ class Updates:
     def _twin(self, optimizer: Any, names: Mapping[Any, str], dtype: Any = None) -> tuple[Any, dict[str, Any]]:
         """A new optimizer of the same settings and state, for the parts alone. `dtype`: of these, else float32."""
         tensors = {name: torch.nn.Parameter(torch.from_numpy(w.copy()).to(dtype)) for name, w in self._weights.items()}
-        groups, state = [], {}
-        for group in optimizer.param_groups:
+        holders = Holders(optimizer)
+        groups = []
+        states: list[dict[Any, Any]] = []
+        for group in holders.groups:
             own = {names[p]: p for p in group["params"] if names.get(p) in tensors}
             kept = {key: copy.deepcopy(value) for key, value in group.items() if key not in ("params", "param_names")}
             groups.append({**kept, "params": [tensors[name] for name in own],
                            **{key: False for key in ("foreach", "fused") if key in kept}})
-            for name, parameter in own.items():
-                old = optimizer.state.get(parameter) or {}
-                cut = {key: self._part(value, parameter, dtype) for key, value in old.items()}
-                if cut and all(value is not None or old[key] is None for key, value in cut.items()):
-                    state[tensors[name]] = cut
-        return twin_of(optimizer, groups, state), tensors
+        for each in holders.optimizers:
+            states.append(collections.defaultdict(dict, {
+                key: copy.deepcopy(value) for key, value in each.state.items() if not isinstance(key, torch.Tensor)}))
+            for parameter, name in names.items():
+                if name in tensors and each.state.get(parameter):
+                    cut = self._part(each.state[parameter], parameter, dtype)
+                    if cut is not None:
+                        states[-1][tensors[name]] = cut
+        twin = holders.twin(groups, states)
+        return twin, tensors
 
-    def _part(self, value: Any, parameter: Any, dtype: Any) -> Any:
+    def _part(self, state: Any, parameter: Any, dtype: Any) -> Any:
         """A part of what is remembered of a parameter; None where the part is not known."""
-        if not isinstance(value, torch.Tensor) or value.ndim == 0:
-            return copy.deepcopy(value)
-        if value.shape != parameter.shape:
+        if any(isinstance(value, torch.Tensor) and value.ndim and value.shape != parameter.shape
+               for _, value in items_of(state)):
             return None
-        return value.detach()[tuple(slice(0, MOST) for _ in value.shape)].clone().to(dtype or torch.float32).cpu()
+        cut = part_of(state, parameter, MOST)
+        return rebuilt(cut, lambda _, value: value.to(dtype or torch.float32).cpu() if isinstance(
+            value, torch.Tensor) and value.ndim and value.dtype.is_floating_point else value)
 
     def text(self) -> str:
         """A model whose gradients are its input."""
@@ -139,8 +148,8 @@ class Updates:
     def _judge(self, session: Any, before: Mapping[str, Array], gradients: Sequence[Mapping[str, Array]]) -> None:
         theirs = self._found(self.theirs, self._tensors)
         mine = {f"the weight {name}": np.asarray(session.variables[name]) for name in self._tensors}
-        mine.update({f"the state {key} of {owner}": np.asarray(session.variables[slot.name])
-                     for slot in self.mine.slots.values() for owner, key in slot.keys})
+        mine.update({_title(key): np.asarray(session.variables[slot.name])
+                     for slot in self.mine.slots.values() for key in slot.keys})
         change = {f"the weight {name}": float(np.abs(tensor.detach().numpy() - before[name]).max())
                   for name, tensor in self._tensors.items()}
         wrong = {name: updates.error(mine[name], value, change.get(name, float(np.abs(value).max())))
@@ -152,7 +161,7 @@ class Updates:
         updates.judge(wrong, self.kind, "PyTorch", len(gradients))
 
     def _exactly(self, gradients: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-        """What the updates are in float64: they may depend on what rounding leaves, as the sign of a difference does.
+        """What the updates are in float64: they may depend on what rounding parts, as the sign of a difference does.
 
         Empty where PyTorch's optimizer takes no step in float64.
         """
@@ -168,12 +177,16 @@ class Updates:
     def _found(self, twin: Any, tensors: Mapping[str, Any]) -> dict[str, Array]:
         """The weights and the state of a twin."""
         found = {f"the weight {name}": _array(tensor) for name, tensor in tensors.items()}
+        holders = Holders(twin)
         for slot in self.mine.slots.values():
-            for owner, key in slot.keys:
-                holder = twin.param_groups[owner] if isinstance(owner, int) else twin.state[tensors[owner]]
-                if (value := holder.get(key)) is not None:
-                    found[f"the state {key} of {owner}"] = _array(value)
+            for key in slot.keys:
+                if (value := holders.get(key, tensors)) is not None:
+                    found[_title(key)] = _array(value)
         return found
+
+
+def _title(key: Key) -> str:
+    return f"the state {key.name} of {key.owner.value if isinstance(key.owner, Whole) else key.owner}"
 
 
 class _Doubles(TorchDispatchMode):  # type: ignore[misc]

@@ -13,6 +13,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional
 
 from mtc._errors import ModelError
 from mtc.torch._framework import torch
+from mtc.torch._holders import Holders
 from mtc.torch._scalars import Recorder
 from mtc.torch._trace import hypers_of
 
@@ -32,14 +33,14 @@ class Groups:
         used: numbers of the groups that have trained parameters.
     """
 
-    def __init__(self, optimizer: Any, names: Mapping[Any, str], recorder: Recorder,
+    def __init__(self, holders: Holders, names: Mapping[Any, str], recorder: Recorder,
                  states: set[tuple[int, str]]) -> None:
         """`names`: of the trained parameters. `states`: what a step changes in the groups."""
-        self._optimizer = optimizer
-        self._kind = type(optimizer).__name__
+        self._holders = holders
+        self._kind = type(holders.optimizers[0]).__name__
         self._recorder = recorder
         self._states = states
-        groups = optimizer.param_groups
+        groups = holders.groups
         self.used = [i for i, g in enumerate(groups) if any(p in names for p in g["params"])]
         self._keys = [[k for k in g if k not in _MEMBERS and k not in _HOW and (i, k) not in states]
                       for i, g in enumerate(groups)]
@@ -50,7 +51,7 @@ class Groups:
 
     def current(self) -> dict[str, float]:
         """The hyper-parameters, by name."""
-        return hypers_of(self._optimizer.param_groups, self._states)
+        return hypers_of(self._holders.groups, self._states)
 
     def hypers(self) -> Optional[dict[str, float]]:
         """The hyper-parameters, if one has changed since this was called last.
@@ -61,7 +62,7 @@ class Groups:
         if self._listed() != self._members:
             self._refuse_members()
         values = [float(v) if isinstance(v, torch.Tensor) and v.ndim == 0 else v
-                  for g, keys in zip(self._optimizer.param_groups, self._keys) for v in map(g.get, keys)]
+                  for g, keys in zip(self._holders.groups, self._keys) for v in map(g.get, keys)]
         if values == self._values:
             return None
         self._check_constants()
@@ -78,7 +79,7 @@ class Groups:
 
     def _plain_values(self) -> list[Any]:
         """What is neither a float nor a list of floats."""
-        return [_without_floats(g.get(k)) for g, keys in zip(self._optimizer.param_groups, self._keys) for k in keys]
+        return [_without_floats(g.get(k)) for g, keys in zip(self._holders.groups, self._keys) for k in keys]
 
     def _check_constants(self) -> None:
         if (now := self._plain_values()) == self._constants:
@@ -87,29 +88,29 @@ class Groups:
         (i, key), old = next((p, a) for p, a, b in zip(places, self._constants, now) if a != b)
         wanted = "a float as " + key if old is float else f"{key}={old}"
         raise ModelError(f"expected {wanted} in group {i} of {self._kind}, as when the step was compiled, found "
-                         f"{self._optimizer.param_groups[i].get(key)}: {_AGAIN}")
+                         f"{self._holders.groups[i].get(key)}: {_AGAIN}")
 
     def check_state(self) -> None:
         """ModelError where the state was replaced or cleared since `take_state`."""
-        if self._optimizer.state is not self._state or len(self._state) < self._entries:
+        if any(o.state is not state or len(state) < count for o, (state, count) in zip(
+                self._holders.optimizers, self._taken)):
             raise ModelError(f"expected the state of {self._kind} that step.from_module() or "
                              "step.to_module() left, found another: call step.from_module() to take it")
 
     def take_state(self) -> None:
         """The plan has the state that the optimizer has now."""
-        self._state = self._optimizer.state
-        self._entries = len(self._state)
+        self._taken = [(o.state, len(o.state)) for o in self._holders.optimizers]
 
     def _listed(self) -> list[Any]:
         """Identities of all parameters, with a mark between groups."""
         listed: list[Any] = []
-        for group in self._optimizer.param_groups:
+        for group in self._holders.groups:
             listed += map(id, group["params"])
             listed.append(None)
         return listed
 
     def _refuse_members(self) -> None:
-        groups = self._optimizer.param_groups
+        groups = self._holders.groups
         before = self._members.count(None)
         if len(groups) != before:
             raise ModelError(f"expected the {before} parameter groups of {self._kind} that the step was compiled with, "

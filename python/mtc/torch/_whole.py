@@ -15,7 +15,7 @@ from mtc._tensors import Array, stored
 from mtc._trace import Graph, Refused, Value, layout
 from mtc._trace import elementwise as e
 from mtc._trace import whole as shared
-from mtc.torch import _derivative, _nodes
+from mtc.torch import _autograd, _derivative, _nodes
 from mtc.torch._convert import Converter, is_known
 from mtc.torch._export import Exported, program_of
 from mtc.torch._framework import pytree, torch
@@ -140,6 +140,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
         ModelError: something cannot be taken, a line for each with the place in the code; or the check failed.
     """
     whole, batch = Tree.of(state), Tree.of(example_batch)
+    batch.names = shared.batch_names(batch.names)
     title = name or getattr(function, "__name__", "step").strip("<>")
     _check_trees(whole, batch)
     batch.arrays = [a if len(a) > 1 else torch.cat([a, a]) for a in batch.arrays]
@@ -149,6 +150,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     if functions:
         raise ModelError(f"{title}: expected derivatives that MTC takes, found a backward of the caller's own in "
                          f"{', '.join(functions)}, which a trace does not have")
+    _autograd.with_points(program)
     exported = _read(program, module, title)
     settings = _options.fields(batch_size or len(batch.arrays[0]), options)
 
@@ -211,18 +213,17 @@ class _Flat(torch.nn.Module):  # type: ignore[misc]
         batch = self._batch.build(arrays)
         predicted = Tree.of({} if self._predict is None else self._predict(state, batch))
         result = self._call(state, batch)
+        place = shared.place_of(self._call, getattr(self._call, "__name__", "step").strip("<>"))
         if not isinstance(result, tuple) or len(result) != 2:
             found = "a tensor" if isinstance(result, torch.Tensor) else type(result).__name__
-            raise ModelError(f"expected a function that gives (state, metrics), found {found}")
+            raise ModelError(f"{place}: expected a function that gives (state, metrics), found {found}")
         new, metrics = Tree.of(result[0]), Tree.of(result[1])
         metrics.names = ["loss" if name == "value" else name for name in metrics.names]
         if new.structure != self._state.structure:
-            raise ModelError("expected a new state of the structure of the given one, found another: "
+            raise ModelError(f"{place}: expected a new state of the structure of the given one, found another: "
                              f"{new.structure} in place of {self._state.structure}")
         for name, before, after in zip(self._state.names, self._state.arrays, new.arrays):
-            if before.shape != after.shape or before.dtype != after.dtype:
-                raise ModelError(f"{name}: expected a new state of {before.dtype} {list(before.shape)}, found "
-                                 f"{after.dtype} {list(after.shape)}")
+            shared.check_state(place, name, before, after)
         self.found.metrics = dataclasses.replace(metrics, arrays=[])
         self.found.outputs = shared.output_names(predicted.names)
         return [*new.arrays, *metrics.arrays, *predicted.arrays]
@@ -316,8 +317,12 @@ class _StepConverter(Converter):
 
     def point(self, given: Any) -> Value:
         """The value as a point by which a derivative is taken, stored as it is."""
-        name = self.exported.parameters.get(self._node.args[0].name)
+        source = self._node.args[0]
+        stops = _nodes.name_of(source.target) == "detach"  # what a state is before it
+        name = self.exported.parameters.get((_nodes.before_points(source) if stops else source).name)
         stored_as = self.value(given) if name is None else self._slots[name]
+        if stops:
+            stored_as = self.graph.stop_gradient(stored_as)
         axes = tuple(range(len(stored_as.shape)))
         if name is not None:
             axes = tuple(self._stored[name].index(i) for i in axes)

@@ -51,7 +51,8 @@ def compare(own: Any, function: Callable[..., Any], state: Any, batch: Any) -> s
             found.append(run([noisy(t, 1, generator) for t in tensors])[1])
         return found
 
-    return whole.compare("PyTorch", mine, run, list(state.arrays), before, others, changed)
+    place = whole.place_of(function, getattr(function, "__name__", "step"))
+    return whole.compare("PyTorch", mine, run, list(state.arrays), before, others, changed, place)
 
 
 def _tensors(tree: Any, like: Any) -> list[Any]:
