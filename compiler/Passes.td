@@ -514,7 +514,8 @@ def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
   let summary = "Order kernels and all-reduces, and set the barrier before each kernel";
   let description = [{
     Sets `wait` of each kernel to the barrier before it (`none`, `device` or `all`), and `share` if the kernel writes
-    memory that devices share. Adds a copy if a variable cannot be written in place.
+    memory that devices share. Adds a copy if a variable cannot be written in place. With `gpus`, a kernel that the last
+    blocks of the kernel before it compute has the attribute `mt.tail`.
 
         %y = mt.kernel "a" rows (...) -> (tensor<?x4xf32>) { ... }
         %z = mt.kernel "b" rows (%i = %y : tensor<?x4xf32>) -> (tensor<?x4xf32>) { ... }
@@ -525,8 +526,8 @@ def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
         %z = mt.kernel "b" rows (%i = %y : tensor<?x4xf32>) -> (tensor<?x4xf32>) wait device { ... }
   }];
   let dependentDialects = ["::mlir::mt::MtDialect"];
-  let options = [Option<"copiesFirst", "copies-first", "bool", /*default=*/"false",
-                        "copies of variables in 16 bits come first, together, as GPUs like it">];
+  let options = [Option<"gpus", "gpus", "bool", /*default=*/"false",
+                        "copies of variables in 16 bits come first, together; kernels have tails">];
 }
 
 // allocate

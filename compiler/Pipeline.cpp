@@ -86,7 +86,7 @@ void buildRecompute(OpPassManager &passes, Compilation &compilation) {
 
 void buildSchedule(OpPassManager &passes, Compilation &compilation) {
   ScheduleOptions options;
-  options.copiesFirst = !compilation.gpus.empty();
+  options.gpus = !compilation.gpus.empty();
   passes.addPass(createSchedule(options));
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/allocate/Kernels.h"
 #include "compiler/allocate/Pack.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Tails.h"
 #include "dialects/plan/DeviceMemory.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -137,13 +138,15 @@ private:
       counts.push_back(isElementwise ? mt::elementsPerRow(kernel->getResult(0).getType()) : 0);
     }
     mt::KernelOp first = entry.segments.front();
-    FlatSymbolRefAttr symbol = kernels.outline(first, entry.key);
+    FlatSymbolRefAttr symbol = kernels.outline(first, entry.key, entry.tails);
     SmallVector<Location> locations;
     for (mt::KernelOp kernel : entry.segments)
       locations.push_back(kernel.getLoc());
-    plan::LaunchOp::create(builder, builder.getFusedLoc(locations), symbol, reads, writes,
-                           builder.getDenseI64ArrayAttr(counts), plan::WaitAttr::get(builder.getContext(), entry.wait),
-                           entry.share ? builder.getUnitAttr() : UnitAttr());
+    auto launch = plan::LaunchOp::create(
+        builder, builder.getFusedLoc(locations), symbol, reads, writes, builder.getDenseI64ArrayAttr(counts),
+        plan::WaitAttr::get(builder.getContext(), entry.wait), entry.share ? builder.getUnitAttr() : UnitAttr());
+    if (entry.isTail)
+      mt::markTail(launch);
   }
 
   void writeReduce(const PlanEntry &entry, int64_t order, int64_t bytes) {

@@ -171,6 +171,8 @@ bool BufferAssignment::reuseVariable(const PlanEntry &entry, OpResult result) {
 }
 
 bool BufferAssignment::reuseOperand(const PlanEntry &entry, mt::KernelOp kernel, OpResult result) {
+  if (entry.isTail) // other blocks of the head may still write the operand
+    return false;
   for (OpOperand &operand : kernel->getOpOperands()) {
     auto found = buffers.find(operand.get());
     const LastUse &use = lastUses[operand.get()];

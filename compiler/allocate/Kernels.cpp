@@ -146,8 +146,8 @@ plan::KernelOp KernelTable::create(Location location, StringRef name, KernelKind
   return cast<plan::KernelOp>(builder.create(state));
 }
 
-FlatSymbolRefAttr KernelTable::outline(mt::KernelOp kernel, StringRef key) {
-  FlatSymbolRefAttr &symbol = byKey[key];
+FlatSymbolRefAttr KernelTable::outline(mt::KernelOp kernel, StringRef key, StringRef tails) {
+  FlatSymbolRefAttr &symbol = byKey[(key + "\n" + tails).str()];
   if (!symbol) {
     auto outlined = create(kernel.getLoc(), nameByKey.lookup(key), kernel.getKind(), kernel->getRegion(0));
     symbol = FlatSymbolRefAttr::get(outlined.getSymNameAttr());

@@ -21,8 +21,9 @@ class KernelTable {
 public:
   explicit KernelTable(mlir::ModuleOp module);
 
-  // The plan.kernel for a key. The first call with a key outlines `kernel`, whose body moves to the plan.kernel.
-  mlir::FlatSymbolRefAttr outline(mlir::mt::KernelOp kernel, llvm::StringRef key);
+  // The plan.kernel for a key, and for the keys of its tails, whose code it has too. The first call with these outlines
+  // `kernel`, whose body moves to the plan.kernel.
+  mlir::FlatSymbolRefAttr outline(mlir::mt::KernelOp kernel, llvm::StringRef key, llvm::StringRef tails);
 
 private:
   mlir::plan::KernelOp create(mlir::Location location, llvm::StringRef name, mlir::mt::KernelKind kind,

@@ -9,6 +9,7 @@
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Tails.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -320,7 +321,10 @@ private:
           return step.op->emitOpError("expected an arena of ")
                  << access.bytes.end << " bytes, found " << program.getVariantArena()[variant];
     addReports(program, steps, withReports);
-    return success(succeeded(checkOrder(steps, symbols, alone)) && succeeded(checkValues(withReports, alone)));
+    if (failed(checkOrder(steps, symbols, alone)) || failed(checkValues(withReports, alone)))
+      return failure();
+    auto isTail = [](const CheckedStep &step) { return mt::isTail(step.op); };
+    return llvm::any_of(steps, isTail) ? checkOrder(modelWithTails(steps), symbols, alone) : success();
   }
 };
 

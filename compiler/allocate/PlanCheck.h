@@ -51,6 +51,9 @@ struct CheckedStep {
 // the partial sums.
 std::vector<CheckedStep> modelOf(mlir::plan::ProgramOp program, size_t variant, int64_t rows, bool alone);
 
+// The same steps as a GPU executes them: no barrier is before a tail, which waits for the writes of its head alone.
+std::vector<CheckedStep> modelWithTails(std::vector<CheckedStep> steps);
+
 // Each function emits an error at the step that violates its rule.
 llvm::LogicalResult checkOrder(llvm::ArrayRef<CheckedStep> steps, mlir::SymbolTable &symbols, bool alone);
 llvm::LogicalResult checkValues(llvm::ArrayRef<CheckedStep> steps, bool alone);

@@ -2,6 +2,7 @@
 #include "compiler/allocate/PlanEntries.h"
 #include "compiler/allocate/Kernels.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Tails.h"
 
 namespace mtc {
 
@@ -12,6 +13,12 @@ static plan::Wait waitOf(mt::KernelOp kernel) {
 }
 
 static bool sameBucket(Operation *a, Operation *b) { return mt::bucketOf(a) && mt::bucketOf(a) == mt::bucketOf(b); }
+
+// The tail of a kernel: the next one, if it is a tail.
+static mt::KernelOp tailOf(mt::KernelOp kernel) {
+  auto next = dyn_cast_if_present<mt::KernelOp>(kernel->getNextNode());
+  return next && mt::isTail(next) ? next : mt::KernelOp();
+}
 
 namespace {
 struct StepList {
@@ -50,7 +57,8 @@ struct StepList {
   void add(mt::KernelOp kernel) {
     PlanEntry entry;
     entry.wait = waitOf(kernel);
-    phase += entry.wait != plan::Wait::none || afterReduce;
+    entry.isTail = mt::isTail(kernel);
+    phase += (entry.wait != plan::Wait::none && !entry.isTail) || afterReduce;
     rendezvous += entry.wait == plan::Wait::all || afterReduce;
     afterReduce = false;
     entry.share = kernel.getShare();
@@ -58,11 +66,14 @@ struct StepList {
     entry.phase = phase;
     entry.rendezvous = rendezvous;
     entry.segments.push_back(kernel);
-    if (entry.wait == plan::Wait::none && mayHaveSegments(kernel.getKind()))
+    for (mt::KernelOp tail = tailOf(kernel); tail; tail = tailOf(tail))
+      entry.tails += kernelKey(tail) + "\n";
+    if (entry.wait == plan::Wait::none && entry.tails.empty() && mayHaveSegments(kernel.getKind()))
       for (PlanEntry &other : llvm::reverse(entries)) {
         if (other.phase != phase)
           break;
-        if (other.key == entry.key && other.share == entry.share) {
+        bool alone = !other.tails.empty() || other.isTail;
+        if (other.key == entry.key && other.share == entry.share && !alone) {
           other.segments.push_back(kernel);
           return;
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/PlanCheck.h"
+#include "dialects/mt/Tails.h"
 #include "dialects/plan/DeviceMemory.h"
 
 namespace mtc {
@@ -131,6 +132,20 @@ std::vector<CheckedStep> modelOf(plan::ProgramOp program, size_t variant, int64_
       steps.push_back(modeller.launch(launch));
     else if (auto reduce = dyn_cast<plan::AllReduceOp>(op))
       steps.push_back(modeller.reduce(reduce));
+  }
+  return steps;
+}
+
+std::vector<CheckedStep> modelWithTails(std::vector<CheckedStep> steps) {
+  for (size_t i = 1; i < steps.size(); ++i) {
+    if (!mt::isTail(steps[i].op))
+      continue;
+    steps[i].before = Barrier::none;
+    std::erase_if(steps[i].accesses, [&](const Access &access) {
+      return !access.write && llvm::any_of(steps[i - 1].accesses, [&](const Access &other) {
+        return other.write && other.bytes == access.bytes;
+      });
+    });
   }
   return steps;
 }

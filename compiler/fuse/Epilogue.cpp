@@ -3,6 +3,7 @@
 // Epilogues: element-wise ops on the result of a matmul or a convolution are fused into its kernel, where the result is
 // still in registers.
 #include "compiler/fuse/FusionGraph.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/Types.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -145,6 +146,76 @@ void FusionGraph::separate(unsigned matmul, Operation *op) {
   edges.disconnect(matmul);
   connect(matmul);
   connect(own);
+}
+
+// Whether a kernel may compute two products as one with the k of both: with the same operands' type and result, and, of
+// convolutions, of the same images by the same strides.
+static bool canBeSummed(Operation *a, Operation *b) {
+  auto isMatrix = [](Operation *op) {
+    auto matmul = dyn_cast<mt::MatmulOp>(op);
+    return matmul && !matmul.getTransposeA() && tensorOf(matmul.getRhs()).getRank() == 2 && !mt::slicedSide(matmul);
+  };
+  auto typeOf = [](Operation *op) { return tensorOf(op->getOperand(0)).getElementType(); };
+  if (a->getName() != b->getName() || a->getResultTypes() != b->getResultTypes() || typeOf(a) != typeOf(b) ||
+      !mt::isHalf(typeOf(a)) || !mt::isSplit(a->getResult(0).getType()) || mt::turnOf(a) || mt::turnOf(b))
+    return false;
+  if (isMatrix(a))
+    return isMatrix(b);
+  auto ofA = dyn_cast<mt::ConvolutionOpInterface>(a), ofB = dyn_cast<mt::ConvolutionOpInterface>(b);
+  if (!ofA || !ofB)
+    return false;
+  auto suits = [](const mt::Convolution &conv) {
+    constexpr int64_t most = int64_t(1) << 24; // elements of images, as products need it
+    int64_t pixels = std::max(conv.rows.inputs * conv.columns.inputs, conv.rows.outputs * conv.columns.outputs);
+    return conv.groups == 1 && conv.rows.dilation == 1 && conv.columns.dilation == 1 &&
+           pixels < most / std::max(conv.channels, conv.filters);
+  };
+  mt::Convolution first = ofA.getConvolution(), second = ofB.getConvolution();
+  return suits(first) && suits(second) && first.rows.stride == second.rows.stride &&
+         first.columns.stride == second.columns.stride;
+}
+
+// Whether additions of a product's group, which nothing else reads, add up the product and others alone. The others are
+// groups of their own, which are appended to `others`.
+bool FusionGraph::collectSummed(Value value, unsigned group, SmallVectorImpl<unsigned> &others) const {
+  Operation *op = value.getDefiningOp();
+  std::optional<unsigned> own = producer(value);
+  if (!own || !value.hasOneUse())
+    return false;
+  if (isProduct(op)) {
+    Operation *product = *llvm::find_if(groups[group].ops, isProduct);
+    if (own != group && (groups[*own].ops.size() != 1 || groups[*own].kind != groups[group].kind))
+      return false;
+    if (own != group)
+      others.push_back(*own);
+    return own == group || canBeSummed(product, op);
+  }
+  return own == group && isa<mt::AddOp>(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return operand.getType() == value.getType() && collectSummed(operand, group, others);
+         });
+}
+
+void FusionGraph::fuseSummedProducts() {
+  for (unsigned group = 0, count = groups.size(); group < count; ++group) {
+    if ((groups[group].kind != KernelKind::matmul && groups[group].kind != KernelKind::conv) ||
+        groups[group].ops.size() < 2)
+      continue;
+    // The highest addition of products alone.
+    Value sum = (*llvm::find_if(groups[group].ops, isProduct))->getResult(0);
+    SmallVector<unsigned> others;
+    while (sum.hasOneUse() && isa<mt::AddOp>(*sum.user_begin()) && groupOf(*sum.user_begin()) == group) {
+      auto add = cast<mt::AddOp>(*sum.user_begin());
+      Value rest = add.getLhs() == sum ? add.getRhs() : add.getLhs();
+      SmallVector<unsigned> more;
+      if (rest == sum || rest.getType() != sum.getType() || !collectSummed(rest, group, more))
+        break;
+      others.append(more);
+      sum = add.getResult();
+    }
+    if (llvm::all_of(others, [&](unsigned other) { return canMerge(group, other); }))
+      for (unsigned other : others) // which only the group reads, so that no merge prevents another
+        merge(group, other);
+  }
 }
 
 void FusionGraph::fuseEpilogues() {

@@ -6,22 +6,27 @@
 //                   scores.
 //   1. epilogues    element-wise users of a matmul's result, and producers that only these need, join the kernel of the
 //                   matmul, unless another operand depends on the matmul. An op whose result no other op of this
-//                   kernel reads joins the rows kernel that follows: here it would be one more store.
+//                   kernel reads joins the rows kernel that follows: here it would be one more store. In plans without
+//                   code for CPUs, products of 16 bits that only their sum reads become one kernel: the input
+//                   gradients of queries, keys and values, for example.
 //   2. convolutions of few taps times channels join the one max pool, or its gradient, that reads them: they become
 //                   statements of a rows kernel, and their results are not stored (FirstLayers.cpp).
 //   3. rows         per-sample ops merge with their producers, their users and readers of the same values. An op of
 //                   stored values merges first with its only reader, if that waits for a sum over the batch. For GPUs,
 //                   a kernel reads and writes at most 32 values.
-//   4. reductions   sums over the batch of the same all-reduce bucket become one kernel.
+//   4. reductions   sums over the batch of the same all-reduce bucket become one kernel. For GPUs, they first take the
+//                   element-wise ops on which nothing else depends.
 //   5. elementwise  adjacent element-wise ops on replicated values of one shape become one kernel: the update of a
-//                   variable, for example.
+//                   variable, for example. For GPUs, also the readers of the same all-reduce if it has few
+//                   results.
 //   6. single       scalar ops between the same two all-reduces become one kernel, with the values that only its sums
 //                   read.
 //
 // At the end, the streams of random numbers become operands (Streams.cpp).
 //
 // Every kernel recomputes the constants, iotas and scalars derived from these that it needs. No merge may close a
-// cycle. A kernel has at most one matmul, and sums over the batch read stored values. Only two kinds of ops are
+// cycle. A kernel has at most one matmul otherwise, and sums over the batch read stored values or compute
+// elements of them. Only two kinds of ops are
 // computed twice to avoid a store: x - mean of batch normalization, and the convolutions of rule 2.
 #include "compiler/Passes.h"
 #include "compiler/fuse/Outline.h"
@@ -45,11 +50,13 @@ struct Fuse : impl::FuseBase<Fuse> {
         return signalPassFailure();
       graph->fuseAttention();
       graph->fuseEpilogues();
+      if (!images && singleBytes == 0) // the code for CPUs computes one product
+        graph->fuseSummedProducts();
       if (images)
         graph->fuseSmallConvolutions();
       graph->fuseRows(images);
-      graph->fuseReductions();
-      graph->fuseElementwise();
+      graph->fuseReductions(images);
+      graph->fuseElementwise(images);
       graph->fuseSingle(singleBytes);
       outlineKernels(program, *graph);
       passStreams(program);

@@ -219,9 +219,27 @@ void FusionGraph::fuseRows(bool images) {
   mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) { return mayShareRows(a, b, images); });
 }
 
+// The bucket of few sums of which a group reads a result; none if it reads results of no such bucket, or of several.
+std::optional<int64_t> FusionGraph::smallBucketBefore(const FusionGroup &group) const {
+  constexpr int64_t few = 4;
+  std::optional<int64_t> found;
+  for (Operation *op : group.ops)
+    for (Value operand : op->getOperands()) {
+      auto reduce = operand.getDefiningOp<shard::AllReduceOp>();
+      std::optional<int64_t> bucket = reduce ? mt::bucketOf(reduce) : std::nullopt;
+      if (!bucket)
+        continue;
+      if (found && found != bucket)
+        return std::nullopt;
+      found = bucket;
+    }
+  auto isOf = [&](shard::AllReduceOp reduce) { return mt::bucketOf(reduce) == found; };
+  return found && llvm::count_if(body->getOps<shard::AllReduceOp>(), isOf) <= few ? found : std::nullopt;
+}
+
 // Ops merge first with what reads their results, so that no result is stored for a kernel that could compute it: the
 // decay of a weight, for its update. Then they merge with others that read the same values.
-void FusionGraph::fuseElementwise() {
+void FusionGraph::fuseElementwise(bool images) {
   auto sameShape = [&](unsigned a, unsigned b) {
     auto shape = [&](unsigned group) {
       return cast<RankedTensorType>(groups[group].ops.front()->getResult(0).getType()).getShape();
@@ -236,6 +254,19 @@ void FusionGraph::fuseElementwise() {
   mergeAdjacent(KernelKind::elementwise,
                 [&](unsigned a, unsigned b) { return sameShape(a, b) && (feeds(a, b) || feeds(b, a)); });
   mergeAdjacent(KernelKind::elementwise, sameShape);
+  if (images)
+    return;
+  // The gradients of the scale and the offset of a normalization, for example, which wait for an all-reduce of their
+  // own. The updates of many variables are segments of one launch instead.
+  std::map<int64_t, std::vector<unsigned>> ofBucket;
+  for (unsigned group : groupsOf(KernelKind::elementwise))
+    if (std::optional<int64_t> bucket = smallBucketBefore(groups[group]))
+      ofBucket[*bucket].push_back(group);
+  for (auto &[bucket, members] : ofBucket)
+    for (auto [i, a] : llvm::enumerate(members))
+      for (unsigned b : ArrayRef(members).drop_front(i + 1))
+        if (!groups[a].ops.empty() && !groups[b].ops.empty() && sameShape(a, b) && canMerge(a, b))
+          merge(a, b);
 }
 
 // Whether two groups compute different results of the same attention.
@@ -277,8 +308,37 @@ std::vector<unsigned> FusionGraph::groupsOf(KernelKind kind) const {
   return result;
 }
 
+// Whether a sum over the batch can compute its operand by element: all values have the elements of a row of the sum, or
+// one.
+static bool isSummedElement(Operation *op, Type row) {
+  auto fits = [&](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    int64_t count = mt::elementsPerRow(type);
+    return count == 1 ? type.getRank() == 0 : count == mt::elementsPerRow(row);
+  };
+  return isa<mt::ElementwiseOpInterface>(op) && mt::isSplit(op->getResult(0).getType()) && fits(op->getResult(0)) &&
+         llvm::all_of(op->getOperands(), fits);
+}
+
+// Element-wise ops that only one sum over the batch reads become part of it.
+void FusionGraph::takeSummedElements() {
+  for (unsigned sum : groupsOf(KernelKind::reduce)) {
+    Value operand = groups[sum].ops.front()->getOperand(0);
+    std::optional<unsigned> from = producer(operand);
+    if (!from || groups[*from].kind != KernelKind::rows || !canMerge(sum, *from))
+      continue;
+    if (llvm::all_of(groups[*from].ops, [&](Operation *op) {
+          return isSummedElement(op, operand.getType()) &&
+                 llvm::all_of(users(op), [&](Operation *user) { return isOfEither(user, sum, *from); });
+        }))
+      merge(sum, *from);
+  }
+}
+
 // Sums of the same all-reduce bucket are needed at the same time.
-void FusionGraph::fuseReductions() {
+void FusionGraph::fuseReductions(bool images) {
+  if (!images)
+    takeSummedElements();
   std::map<std::optional<int64_t>, std::vector<unsigned>> ofBucket;
   std::vector<std::pair<unsigned, const std::vector<unsigned> *>> order; // a sum, and the sums of its bucket
   for (unsigned group : groupsOf(KernelKind::reduce)) {

@@ -42,10 +42,11 @@ public:
   // Apply the rules that Fuse.cpp describes.
   void fuseAttention();
   void fuseEpilogues();
+  void fuseSummedProducts();
   void fuseSmallConvolutions();
   void fuseRows(bool images);
-  void fuseReductions();
-  void fuseElementwise();
+  void fuseReductions(bool images);
+  void fuseElementwise(bool images);
   void fuseSingle(int64_t maxBytes);
 
   // Groups in an order that respects the dependencies and otherwise follows the program.
@@ -80,6 +81,9 @@ private:
   void mergeBlocks();
   llvm::ArrayRef<mlir::Operation *> nextTurn(mlir::Operation *op) const;
   llvm::ArrayRef<mlir::Operation *> formerTurn(mlir::Operation *op) const;
+  void takeSummedElements();
+  bool collectSummed(mlir::Value value, unsigned group, llvm::SmallVectorImpl<unsigned> &others) const;
+  std::optional<int64_t> smallBucketBefore(const FusionGroup &group) const;
   void mergeProduct(mlir::mt::ReduceOp sum, mlir::mt::MatmulOp product);
   void numberOps();
   void computeDepths();

@@ -81,9 +81,11 @@ bool FusionGraph::livesByLine(unsigned group, bool images) {
 }
 
 // Whether the op sums a large value over the first axes of a sample: on a GPU many blocks share the columns of the sum.
+// Sums of the same value as stored in 16 bits and as f32 are alike.
 static bool sumsColumns(Operation *op) {
+  constexpr int64_t bytesOfSum = 4;
   return isAddedInLoop(op) && mt::elementsPerRow(op->getResult(0).getType()) > 1 &&
-         bytesPerSample(op->getOperand(0)) > maxBlockBytes;
+         bytesOfSum * mt::elementsPerRow(op->getOperand(0).getType()) > maxBlockBytes;
 }
 
 // Whether the op moves one pixel of a sample: all threads that sum columns can load it.

@@ -35,7 +35,8 @@ static std::vector<int64_t> barrierPhasesOf(const fb::Program &program) {
   int64_t phase = 0;
   bool afterReduce = false;
   for (const fb::Step *step : each(program.steps())) {
-    phase += isReduce(*step) || afterReduce || step->wait() != fb::Wait::None;
+    bool waits = step->wait() != fb::Wait::None && !step->tail();
+    phase += isReduce(*step) || afterReduce || waits;
     afterReduce = isReduce(*step);
     phases.push_back(phase);
   }

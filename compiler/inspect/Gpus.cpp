@@ -140,6 +140,8 @@ struct Model {
     std::vector<double> ends; // ends of the operations on the communication stream
     double compute = 0, links = 0;
     for (const fb::Step *step : each(program.steps())) {
+      if (step->tail())
+        continue;
       if (step->kernel() < 0) {
         uint64_t bytes = step->partial_bytes();
         overlap.allReduce(std::array{addressRange(fb::Space::Arena, step->partial_offset()->Get(variant()), bytes),

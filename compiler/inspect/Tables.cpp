@@ -176,7 +176,7 @@ Table stepTable(const fb::Plan &plan, const ProgramFacts &facts) {
       table.add({i, facts.phases[i], step.collective(), {}, waits, what, operands, {}, {}, flops, bytes, "-", {}});
       continue;
     }
-    Cell waits(enumName(EnumNameWait(step.wait()))), layer(layerName(plan, step));
+    Cell waits(step.tail() ? "tail" : enumName(EnumNameWait(step.wait()))), layer(layerName(plan, step));
     waits.text += step.share() ? ", shared out" : "";
     if (size_t segments = each(step.segments()).size(); segments != 1)
       what.text += " (" + std::to_string(segments) + " segments)";

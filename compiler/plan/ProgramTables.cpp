@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/plan/Tables.h"
+#include "dialects/mt/Tails.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -88,6 +89,7 @@ llvm::LogicalResult ProgramTables::addLaunch(mlir::plan::LaunchOp op) {
     return op.emitOpError("expected a plan.kernel, found no @") << op.getKernel();
   auto step = std::make_unique<tables::StepT>();
   step->wait = static_cast<tables::Wait>(op.getWait());
+  step->tail = mlir::mt::isTail(op);
   step->kernel = kernel->second;
   step->share = op.getShare();
   step->layer = layerOf(op.getLoc());

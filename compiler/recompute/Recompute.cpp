@@ -12,6 +12,7 @@
 #include "compiler/Passes.h"
 #include "compiler/recompute/Candidates.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Tails.h"
 #include "dialects/plan/DeviceMemory.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -44,7 +45,7 @@ public:
   ProgramRecompute(ModuleOp module, mt::ProgramOp program, const KernelScratch &scratchOf, int64_t limit, int64_t rows,
                    int64_t microBatches, bool gpus)
       : module(module), program(program), scratchOf(scratchOf), limit(limit), rows(rows), microBatches(microBatches) {
-    schedule.copiesFirst = allocate.segments = gpus;
+    schedule.gpus = allocate.segments = gpus;
   }
 
   LogicalResult run() {
@@ -107,7 +108,7 @@ private:
       auto kernel = dyn_cast<mt::KernelOp>(op);
       std::optional<mt::Wait> wait = kernel ? kernel.getWait() : std::nullopt;
       bool reduce = isa<shard::AllReduceOp>(op);
-      phase += reduce || (wait && (afterReduce || wait != mt::Wait::none));
+      phase += reduce || (wait && (afterReduce || (wait != mt::Wait::none && !mt::isTail(&op))));
       afterReduce = reduce || (afterReduce && !wait);
       phases[&op] = phase;
     }

@@ -21,6 +21,8 @@ struct Node {
   bool share = false;                       // the kernel writes memory that devices share
   unsigned level = 0;                       // one more than the highest level of the nodes in `before`
   bool concurrent = false;                  // the kernel runs concurrently with the all-reduce of the previous level
+  std::optional<unsigned> head = {};        // the node whose tail the kernel is (Tails.cpp)
+  bool hasTail = false;
   bool isCollective() const;
   mlir::mt::KernelOp kernel() const { return llvm::dyn_cast<mlir::mt::KernelOp>(ops.front()); }
 };
@@ -47,5 +49,9 @@ private:
 
   llvm::DenseMap<mlir::Operation *, unsigned> nodeOfOp;
 };
+
+// Finds tails of a kind, for GPUs: sums over the batch first, then rows. Returns whether there are new
+// tails, for which levels must be assigned.
+bool findTails(Graph &graph, mlir::mt::KernelKind kind);
 
 } // namespace mtc

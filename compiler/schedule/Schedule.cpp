@@ -13,11 +13,14 @@
 // the next level, so that a device has work while it waits. Kernels with a turn do not move, because a block of logits
 // waits for them.
 //
+// For GPUs, a kernel may be the tail of the kernel before it (Tails.cpp), of the same level.
+//
 // The wait of a kernel is `all` if it depends on a kernel and one of the two writes memory that devices share, else
 // `device`, or `none` if earlier barriers order the two kernels already. An all-reduce is a barrier of all devices.
 #include "compiler/Passes.h"
 #include "compiler/schedule/Graph.h"
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/Tails.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
@@ -31,9 +34,11 @@ namespace {
 
 // Sets the levels, and returns the nodes in topological order.
 void assignLevels(Graph &graph, std::vector<unsigned> &order) {
+  order.clear();
   std::vector<unsigned> waiting(graph.nodes.size());
   std::vector<std::vector<unsigned>> after(graph.nodes.size());
   for (unsigned node = 0; node < graph.nodes.size(); ++node) {
+    graph.nodes[node].level = 0;
     waiting[node] = graph.nodes[node].before.size();
     for (unsigned before : graph.nodes[node].before)
       after[before].push_back(node);
@@ -43,7 +48,8 @@ void assignLevels(Graph &graph, std::vector<unsigned> &order) {
       order.push_back(node);
   for (size_t i = 0; i < order.size(); ++i)
     for (unsigned next : after[order[i]]) {
-      graph.nodes[next].level = std::max(graph.nodes[next].level, graph.nodes[order[i]].level + 1);
+      unsigned distance = graph.nodes[next].head == order[i] ? 0 : 1;
+      graph.nodes[next].level = std::max(graph.nodes[next].level, graph.nodes[order[i]].level + distance);
       if (--waiting[next] == 0)
         order.push_back(next);
     }
@@ -73,7 +79,7 @@ void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order, bool copiesFirst)
   std::vector<unsigned> firstReader(graph.nodes.size(), end);
   for (unsigned node : llvm::reverse(order)) {
     Node &current = graph.nodes[node];
-    if (!current.isCollective() &&
+    if (!current.isCollective() && !current.head && !current.hasTail &&
         (current.kernel().getRecomputed() ||
          (readsOnlyLasting(current.kernel()) && !(copiesFirst && copiesInHalf(current.kernel())))))
       current.level = std::max(current.level, firstReader[node] - 1);
@@ -100,23 +106,26 @@ void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
   for (unsigned node : order) {
     Node &current = graph.nodes[node];
     unsigned next = nextAllReduce[current.level];
-    if (current.isCollective() || current.share || next == never || firstReader[node] == never ||
-        firstReader[node] <= next + 1 || current.kernel().getRecomputed() || mt::turnOf(current.kernel()) ||
-        readsOnlyLasting(current.kernel()))
+    if (current.isCollective() || current.share || current.head || current.hasTail || next == never ||
+        firstReader[node] == never || firstReader[node] <= next + 1 || current.kernel().getRecomputed() ||
+        mt::turnOf(current.kernel()) || readsOnlyLasting(current.kernel()))
       continue;
     current.level = next + 1;
     current.concurrent = true;
   }
 }
 
-// Order within a level: first kernels that are concurrent with an all-reduce; then other kernels in program order,
-// second runs last; then all-reduces, which wait for everything before them.
+// Order within a level: first kernels that are concurrent with an all-reduce; then other kernels in program order, each
+// before its tails, second runs last; then all-reduces, which wait for everything before them.
 void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
   llvm::sort(order, [&](unsigned a, unsigned b) {
     auto key = [&](unsigned node) {
-      const Node &of = graph.nodes[node];
+      unsigned first = node, tail = 0;
+      for (; graph.nodes[first].head; ++tail)
+        first = *graph.nodes[first].head;
+      const Node &of = graph.nodes[first];
       return std::tuple(of.level, of.isCollective(), !of.concurrent, !of.isCollective() && of.kernel().getRecomputed(),
-                        node);
+                        first, tail);
     };
     return key(a) < key(b);
   });
@@ -140,6 +149,11 @@ void setWaits(Graph &graph, ArrayRef<unsigned> order) {
     position[node] = index;
     if (current.isCollective()) {
       deviceBarrier = allBarrier = index + 1;
+      continue;
+    }
+    if (current.head) { // on GPUs it is no barrier
+      mt::markTail(current.kernel());
+      current.kernel().setWait(mt::Wait::device);
       continue;
     }
     mt::Wait wait = mt::Wait::none;
@@ -169,7 +183,10 @@ struct Schedule : impl::ScheduleBase<Schedule> {
         return signalPassFailure();
       std::vector<unsigned> order;
       assignLevels(*graph, order);
-      sinkToFirstReader(*graph, order, copiesFirst);
+      for (mt::KernelKind kind : {mt::KernelKind::reduce, mt::KernelKind::rows})
+        while (gpus && findTails(*graph, kind))
+          assignLevels(*graph, order);
+      sinkToFirstReader(*graph, order, /*copiesFirst=*/gpus);
       sinkBehindAllReduces(*graph, order);
       moveToOrder(*graph, order);
       setWaits(*graph, order);

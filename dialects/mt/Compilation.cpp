@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/Numbers.h"
+#include "dialects/mt/Tails.h"
 #include "dialects/mt/VariableMarks.h"
 
 using namespace mlir;
@@ -90,6 +91,8 @@ LogicalResult MtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
                : op->emitError("expected `mt.precision` to be a string at a contraction, found ") << value;
   if (name == bucketName)
     return isa<IntegerAttr>(value) ? success() : op->emitError("expected an integer mt.bucket, found ") << value;
+  if (name == tailAttribute)
+    return isa<UnitAttr>(value) ? success() : op->emitError("expected no value of `mt.tail`, found ") << value;
   if (name == blocksAttribute || name == turnAttribute) {
     auto numbers = dyn_cast<DenseI64ArrayAttr>(value);
     return numbers && numbers.size() == 2 ? success()

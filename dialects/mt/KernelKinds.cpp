@@ -30,6 +30,40 @@ Operation *productOf(Block &body) {
   return nullptr;
 }
 
+// Number of products that a value adds up, if only additions read them; 0 for any other value.
+static size_t summedProducts(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto product = dyn_cast_or_null<KernelOpInterface>(op);
+  if (product && product.takesEpilogue())
+    return 1;
+  size_t sum = 0;
+  if (!isa_and_nonnull<AddOp>(op))
+    return 0;
+  for (Value operand : op->getOperands()) {
+    size_t here = operand.hasOneUse() && operand.getType() == value.getType() ? summedProducts(operand) : 0;
+    if (!here)
+      return 0;
+    sum += here;
+  }
+  return sum;
+}
+
+SummedProducts summedProductsOf(Block &body) {
+  SummedProducts result;
+  for (Operation &op : body)
+    if (auto product = dyn_cast<KernelOpInterface>(op); product && product.takesEpilogue())
+      result.products.push_back(&op);
+  if (result.products.empty())
+    return result;
+  Value sum = result.products.front()->getResult(0);
+  while (summedProducts(sum) < result.products.size() && sum.hasOneUse() && isa<AddOp>(*sum.user_begin()) &&
+         summedProducts((*sum.user_begin())->getResult(0)))
+    sum = (*sum.user_begin())->getResult(0);
+  if (summedProducts(sum) == result.products.size())
+    result.sum = sum;
+  return result;
+}
+
 // ---- rows: any ops on samples; operands split or replicated, results split; each row is independent of the others
 
 static LogicalResult verifyRows(Block &body, KernelError error) {
@@ -95,17 +129,22 @@ static LogicalResult verifyElementwise(Block &body, KernelError error) {
   return success();
 }
 
-// One op for which `isProduct` holds, with two operands, followed by element-wise ops on its result.
+// One op for which `isProduct` holds, with two operands, or the sum of several (summedProductsOf), followed by
+// element-wise ops on its result.
 static LogicalResult verifyProduct(Block &body, KernelError error, StringRef expected,
                                    llvm::function_ref<bool(Operation &)> isProduct) {
   auto products = llvm::make_filter_range(body.without_terminator(), [&](Operation &op) { return isProduct(op); });
-  if (!llvm::hasSingleElement(products))
+  SummedProducts all = summedProductsOf(body);
+  if (products.empty() || !all.sum || static_cast<size_t>(llvm::range_size(products)) != all.products.size())
     return error() << "expected one " << expected;
   Operation &product = *products.begin();
   auto matmul = dyn_cast<MatmulOp>(product);
   SliceOp slice = matmul ? slicedSide(matmul) : SliceOp(); // a slice of a matrix is read in place
   if (!areArguments(product.getOperand(0)) || !areArguments(slice ? slice.getOperand() : product.getOperand(1)))
     return error() << "expected one " << expected;
+  for (Operation *other : ArrayRef(all.products).drop_front())
+    if (slice || !areArguments(other->getOperands()))
+      return error() << "expected one " << expected;
   ArrayRef<int64_t> shape = tensorOf(product.getResult(0)).getShape();
   auto fits = [&](Value value) {
     ArrayRef<int64_t> other = tensorOf(value).getShape();
@@ -114,7 +153,7 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
            (other.size() == 1 && other.back() == shape.back());
   };
   for (Operation &op : body.without_terminator()) {
-    if (&op == &product || &op == slice)
+    if (llvm::is_contained(all.products, &op) || &op == slice)
       continue;
     if (!isPointwise(op))
       return error() << "expected element-wise operations only after a kernel's product, found '" << op.getName()
@@ -130,9 +169,9 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
   return success();
 }
 
-// ---- matmul: one mt.matmul without transpose_a, (rows x K) . (K x N) or (N x K)^T, then element-wise ops on rows x N;
-// results rows x N. The rows are split or static, of one or several axes. The right side is a matrix or an mt.slice of
-// a matrix, which the kernel reads in place (Blocks.h)
+// ---- matmul: one mt.matmul (for GPUs alone: a sum of several) without transpose_a, (rows x K) . (K x N) or (N x K)^T,
+// then element-wise ops on rows x N; results rows x N. The rows are split or static, of one or several axes. The right
+// side is a matrix or an mt.slice of a matrix, which the kernel reads in place (Blocks.h)
 
 // A product that contracts the batch axis has kind matmul_wgrad.
 std::optional<KernelKind> MatmulOp::getKernelKind() {
@@ -151,8 +190,8 @@ static LogicalResult verifyMatmul(Block &body, KernelError error) {
                        });
 }
 
-// ---- conv: one mt.conv2d or mt.conv2d_input_gradient with two operands, then element-wise ops on its result. Their
-// other operands have the type of the result, [F] or one element
+// ---- conv: one mt.conv2d or mt.conv2d_input_gradient (for GPUs alone: a sum of several) with two operands, then
+// element-wise ops on its result. Their other operands have the type of the result, [F] or one element
 
 std::optional<KernelKind> Conv2DOp::getKernelKind() { return KernelKind::conv; }
 std::optional<KernelKind> Conv2DInputGradientOp::getKernelKind() { return KernelKind::conv; }
@@ -201,19 +240,31 @@ static LogicalResult verifyMatmulWgrad(Block &body, KernelError error) {
   return success();
 }
 
-// ---- reduce: only mt.reduce sum over dims [0], of split operands; shards are summed in order, then in tree order
+// ---- reduce: only mt.reduce sum over dims [0], of split operands or of element-wise ops on values that have as many
+// elements per row as the sum, or one; shards are summed in order, then in tree order
 
 std::optional<KernelKind> ReduceOp::getKernelKind() {
   bool overBatch = isSplit(getOperand().getType()) && !isSplit(getType());
   return overBatch ? std::optional(KernelKind::reduce) : std::nullopt;
 }
 
+// Whether a value is an operand, or its elements are computed from operands that have `count` elements per row, or one.
+static bool isSummed(Value value, int64_t count) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<ConstantOp>(op))
+    return tensorOf(value).getRank() == 0;
+  bool fits = elementsPerRow(value.getType()) == count || tensorOf(value).getRank() == 0;
+  return fits && (!op || (isa<ElementwiseOpInterface>(op) &&
+                          llvm::all_of(op->getOperands(), [&](Value operand) { return isSummed(operand, count); })));
+}
+
 static LogicalResult verifyReduce(Block &body, KernelError error) {
   for (Value yield : yieldsOf(body)) {
     auto reduce = yield.getDefiningOp<ReduceOp>();
-    if (!reduce || reduce.getKind() != Reduction::sum || !areArguments(reduce.getOperand()) ||
-        !isSplit(reduce.getOperand().getType()) || reduce.getDims() != ArrayRef<int64_t>{0})
-      return error() << "expected sums over the rows of operands only in a kernel of kind reduce";
+    if (!reduce || reduce.getKind() != Reduction::sum || !isSplit(reduce.getOperand().getType()) ||
+        reduce.getDims() != ArrayRef<int64_t>{0} || !isSummed(reduce.getOperand(), elementsPerRow(yield.getType())))
+      return error() << "expected sums over the rows of operands, or of elements computed from them, only in a kernel "
+                        "of kind reduce";
   }
   return success();
 }

@@ -37,6 +37,14 @@ bool isPointwise(Operation &op);
 // The product or convolution to whose result the other ops of a body are applied element-wise; null if there is none.
 Operation *productOf(Block &body);
 
+// The products of a body in order, and the value that is their sum, to which the other ops are applied; the value is
+// null if there is no such sum. A matmul or conv kernel may have several products in plans for GPUs alone.
+struct SummedProducts {
+  SmallVector<Operation *> products;
+  Value sum;
+};
+SummedProducts summedProductsOf(Block &body);
+
 // The value that holds a side of a product over the batch: if the side is a slice of the first elements of each row,
 // which the kernel reads in place, the operand of the slice; else the side itself.
 Value holderOf(Value side);

@@ -46,6 +46,7 @@ struct BoundStep {
   uint32_t index;   // index of the program's step
   uint32_t threads; // threads per block, on devices with blocks; else 0
   bool hasPartials; // on devices with blocks: uses memory for partial sums, which one launch at a time may use
+  bool isTail;      // on devices with blocks: the launch of the step before computes it
 };
 
 // A pointer into the caller's tensors, which each step sets: tensors[entry] + firstRow * rowBytes.

@@ -126,6 +126,29 @@ private:
     return kernel.gpu() ? gpuGrid(kernel, step, place) : Status();
   }
 
+  // Verifies that a tail follows its head, whose blocks count each other, or another tail, of a convolution or a
+  // product. Each has one segment.
+  Status tail(uint32_t index, const std::string &place) const {
+    auto at = [&](uint32_t back) { return back > index ? nullptr : program_.steps()->Get(index - back); };
+    auto kernel = [&](const Step &step) { return plan_.kernels()->Get(uint32_t(step.kernel())); };
+    auto isOne = [&](const Step *each) {
+      return each && each->kernel() >= 0 && count(each->segments()) == 1 && !each->share();
+    };
+    uint32_t back = 1; // to the head
+    if (const Step *before = at(1); isOne(before) && before->tail())
+      back = 2;
+    bool good = isOne(at(0)) && isOne(at(back)) && !at(back)->tail();
+    for (uint32_t i = 0; good && i < back; ++i) {
+      KernelKind own = kernel(*at(i))->kind(), before = kernel(*at(i + 1))->kind();
+      good = (own == KernelKind::Reduce && before == KernelKind::Rows) ||
+             (own == KernelKind::Rows && (before == KernelKind::Conv || before == KernelKind::Matmul));
+    }
+    const GpuGrid *grid = good ? kernel(*at(back))->gpu() : nullptr;
+    if (!good || (grid && grid->partial_bytes() == 0))
+      return differs(place, "a tail after a launch of one segment that has memory for partial sums", "another step");
+    return {};
+  }
+
   // Verifies the kernel that adds two partial sums, out[i] = a[i] + b[i]. Any thread may run it, without scratch
   // memory.
   Status sumKernel(const Step &step, const std::string &place) const {
@@ -190,6 +213,9 @@ private:
         return differs(place, "-1 or a layer below " + std::to_string(layers), std::to_string(step.layer()));
       if (Status status = step.kernel() >= 0 ? launch(step, place) : allReduce(step, place); !status.ok())
         return status;
+      if (step.tail())
+        if (Status status = tail(i, place); !status.ok())
+          return status;
     }
     std::sort(results_.begin(), results_.end(), [](Range a, Range b) { return a.begin < b.begin; });
     for (size_t i = 1; i < results_.size(); ++i)

@@ -212,7 +212,8 @@ private:
     else
       bound.allReduce = static_cast<uint32_t>(of.collective()); // verified: all-reduces are numbered in order
     bound.index = step.step;
-    bound.waits = step.waits;
+    bound.isTail = group_.blocks() && of.tail();
+    bound.waits = step.waits && !bound.isTail;
     bound.once = step.once;
     result.steps.push_back(bound);
   }

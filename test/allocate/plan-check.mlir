@@ -92,3 +92,32 @@ module attributes {mt.compilation = #mt.compilation<shard_rows = 4>} {
     plan.launch @part wait none reads(%x, %y, %w : !plan.buffer<tensor<?x2xf32>>, !plan.buffer<tensor<?x4xf32>>, !plan.buffer<tensor<8x4xf32>>) writes(%a : !plan.buffer<tensor<8x4xf32>>) counts [0]
   }
 }
+
+// -----
+
+// A tail writes where other blocks of its head still read. On CPUs there is a barrier between them.
+module attributes {mt.compilation = #mt.compilation<shard_rows = 4>} {
+  plan.kernel @double attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind rows>} {
+  ^bb0(%arg0: tensor<?x16xf32>):
+    %0 = mt.add %arg0, %arg0 : tensor<?x16xf32>, tensor<?x16xf32>
+    mt.yield %0 : tensor<?x16xf32>
+  }
+  plan.kernel @sum attributes {bytes_fixed = 64 : i64, bytes_per_row = 64 : i64, flops_fixed = 0 : i64, flops_per_row = 16 : i64, kind = #mt<kernel_kind reduce>} {
+  ^bb0(%arg0: tensor<?x16xf32>):
+    %0 = mt.reduce sum, %arg0 over [0] : tensor<?x16xf32>
+    mt.yield %0 : tensor<16xf32>
+  }
+  plan.program @p attributes {shared_bytes = 0 : i64, variant_arena = array<i64: 768>, variant_bound = array<i64: 768>} {
+    %x = plan.buffer "x" signature [] of "x" : <tensor<?x16xf32>>
+    %a = plan.buffer "a" arena [0] : <tensor<?x16xf32>>
+    %b = plan.buffer "b" arena [256] : <tensor<?x16xf32>>
+    %c = plan.buffer "c" arena [512] : <tensor<16xf32>>
+    %d = plan.buffer "d" arena [64] : <tensor<16xf32>>
+    plan.launch @double wait none reads(%x : !plan.buffer<tensor<?x16xf32>>) writes(%a : !plan.buffer<tensor<?x16xf32>>) counts [0]
+    plan.launch @double wait device reads(%a : !plan.buffer<tensor<?x16xf32>>) writes(%b : !plan.buffer<tensor<?x16xf32>>) counts [0]
+    plan.launch @sum wait device reads(%b : !plan.buffer<tensor<?x16xf32>>) writes(%c : !plan.buffer<tensor<16xf32>>) counts [0] {mt.tail}
+    plan.launch @double wait device reads(%a : !plan.buffer<tensor<?x16xf32>>) writes(%b : !plan.buffer<tensor<?x16xf32>>) counts [0]
+    // expected-error @+1 {{expected a barrier of the device between step 3 (@double) and step 4 (@sum), which both use bytes 64 to 128 of arena, found none}}
+    plan.launch @sum wait device reads(%b : !plan.buffer<tensor<?x16xf32>>) writes(%d : !plan.buffer<tensor<16xf32>>) counts [0] {mt.tail}
+  }
+}

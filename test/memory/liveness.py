@@ -19,7 +19,7 @@ def phases(steps):
     found, phase, after_reduce = [], 0, False
     for step in steps:
         reduce = "collective" in step
-        if reduce or after_reduce or step["wait"] != "none":
+        if reduce or after_reduce or step["wait"] not in ("none", "tail"):
             phase += 1
         after_reduce = reduce
         found.append(phase)

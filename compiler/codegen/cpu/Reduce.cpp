@@ -8,22 +8,22 @@
 using namespace mlir;
 using namespace mtc;
 
-// Columns from `column` on of one operand with `count` elements per row: a panel of vectors in registers.
-static void emitColumns(Kernel &kernel, const Shards &shards, Type element, Value from, Value to, int64_t count,
-                        Value column, Panel panel) {
+// Lanes of a row from `column` on, by `mask`.
+using LoadLanes = llvm::function_ref<Value(Value row, Value column, Value mask)>;
+
+// Columns from `column` on of the sum of rows that `load` loads: a panel of vectors in registers.
+static void emitColumns(Kernel &kernel, const Shards &shards, LoadLanes load, Value to, Value column, Panel panel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
   auto maskOf = [&](int64_t vector) { return vector + 1 == panel.vectors ? mask : Value(); };
   Value stack = emit.array(f32, shards.levels * panel.width());
-  Value start = emit.address(from, element, column);
   auto shard = [&](Value first, Value end) {
     Emitter::Values zeros(panel.vectors, emit.zeros(emit.vectorOf(f32)));
     return emit.loop(first, end, 1, zeros, [&](Value row, ValueRange carried) {
-      Value line = emit.address(start, element, emit.mul(row, count));
       Emitter::Values next;
       for (auto [vector, sum] : llvm::enumerate(carried)) {
-        Value taken = emit.loadLanes(element, emit.address(line, element, vector * lanes), maskOf(vector));
+        Value taken = load(row, emit.add(column, static_cast<int64_t>(vector) * lanes), maskOf(vector));
         next.push_back(arith::AddFOp::create(emit, sum, taken));
       }
       return next;
@@ -42,22 +42,47 @@ struct Alike {
   int64_t operand; // number of the first operand
   int64_t size;    // number of operands
   Type element;
-  int64_t count; // elements of a row
+  int64_t count;  // elements of a row
+  Value computed; // the operand, if it is computed from others; else null
 };
 } // namespace
 
 static std::vector<Alike> findAlike(Kernel &kernel) {
   std::vector<Alike> all;
   for (Value yield : kernel.yields()) {
-    auto operand = cast<BlockArgument>(yield.getDefiningOp<mt::ReduceOp>().getOperand());
-    Alike next = {operand.getArgNumber(), 1, elementOf(operand), innerCount(operand)};
-    if (!all.empty() && all.back().operand + all.back().size == next.operand && all.back().element == next.element &&
-        all.back().count == next.count)
+    Value summed = yield.getDefiningOp<mt::ReduceOp>().getOperand();
+    auto operand = dyn_cast<BlockArgument>(summed);
+    if (!operand) {
+      all.push_back({0, 1, elementOf(summed), innerCount(summed), summed});
+      continue;
+    }
+    Alike next = {operand.getArgNumber(), 1, elementOf(operand), innerCount(operand), {}};
+    if (!all.empty() && !all.back().computed && all.back().operand + all.back().size == next.operand &&
+        all.back().element == next.element && all.back().count == next.count)
       ++all.back().size;
     else
       all.push_back(next);
   }
   return all;
+}
+
+// Lanes of a row of a computed operand. The operands of its ops have as many elements per row, or one.
+static Value computedLanes(Kernel &kernel, Value operand, Value row, Value column, Value mask) {
+  Emitter &emit = kernel.emit;
+  VectorBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (!argument)
+      return Value();
+    Type element = elementOf(value);
+    int64_t count = innerCount(value);
+    Value from = emit.loadPointer(kernel.buffers, emit.integer(argument.getArgNumber()));
+    Value index = count == 1 ? emit.integer(0) : column;
+    if (isSplit(value))
+      index = emit.add(emit.mul(row, count), index);
+    Value address = emit.address(from, element, index);
+    return count == 1 ? emit.splat(emit.load(element, address)) : emit.loadLanes(element, address, mask);
+  });
+  return body.get(operand);
 }
 
 LogicalResult mtc::emitReduce(Kernel &kernel) {
@@ -74,11 +99,16 @@ LogicalResult mtc::emitReduce(Kernel &kernel) {
         Value own = emit.add(tile, -tiles);
         Value number = alike.size == 1 ? emit.integer(0) : emit.div(own, emit.integer(each));
         Value column = emit.mul(emit.sub(own, emit.mul(number, each)), panelColumns);
-        Value from = emit.loadPointer(kernel.buffers, emit.add(number, alike.operand));
+        Value from = alike.computed ? Value() : emit.loadPointer(kernel.buffers, emit.add(number, alike.operand));
+        auto load = [&](Value row, Value at, Value mask) {
+          if (alike.computed)
+            return computedLanes(kernel, alike.computed, row, at, mask);
+          Value index = emit.add(emit.mul(row, alike.count), at);
+          return emit.loadLanes(alike.element, emit.address(from, alike.element, index), mask);
+        };
         Value to = emit.loadPointer(kernel.buffers, emit.add(number, result));
-        forPanels(emit, alike.count, column, emit.add(column, panelColumns), [&](Value at, Panel panel) {
-          emitColumns(kernel, shards, alike.element, from, to, alike.count, at, panel);
-        });
+        forPanels(emit, alike.count, column, emit.add(column, panelColumns),
+                  [&](Value at, Panel panel) { emitColumns(kernel, shards, load, to, at, panel); });
       });
       tiles = end;
       result += alike.size;

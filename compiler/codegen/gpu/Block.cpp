@@ -24,6 +24,15 @@ Value BlockKernel::pointer(Value index, bool isNumber) {
   return inDevice(emit, emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0), isNumber);
 }
 
+void BlockKernel::bindPointers() {
+  int64_t arguments = body().getNumArguments(), all = arguments + yields().size();
+  for (int64_t i = 0; i < all; ++i) {
+    Value of = i < arguments ? Value(body().getArgument(i)) : yields()[i - arguments];
+    bool isLate = i < arguments && hasManyArguments(), isNumber = !isSplit(of) && innerCount(of) == 1;
+    pointers.push_back(isLate ? Value() : pointer(emit.integer(i), isNumber));
+  }
+}
+
 bool BlockKernel::hasManyArguments() {
   return op && op.getKind() == mt::KernelKind::rows && body().getNumArguments() > maxBoundArguments;
 }

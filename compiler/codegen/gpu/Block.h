@@ -54,6 +54,7 @@ struct BlockKernel : Kernel {
   // Pointer with index `index` of the segment's buffers. `isNumber`: the buffer may hold a single number, which is
   // aligned only to its own size.
   mlir::Value pointer(mlir::Value index, bool isNumber);
+  void bindPointers(); // loads `pointers`
   mlir::Value argument(int64_t index) { return pointers[index]; }
   // Whether a rows kernel has too many arguments to keep their pointers in registers. The pointers are then null here,
   // and loaded where an argument is read.

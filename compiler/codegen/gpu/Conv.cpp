@@ -21,6 +21,14 @@ GpuGrid mtc::convGpuGrid(plan::KernelOp op, int64_t) {
   return {tile.threads(), samples, tiles * product->groups * product->residues(), 0, 0};
 }
 
+int64_t mtc::convTilesAcross(plan::KernelOp op) {
+  std::optional<ImageProduct> product = imageProductOf(mt::productOf(op.getBody().front()));
+  if (!product || product->groups != 1)
+    return 1;
+  int64_t each = imageTile(op, *product).columns;
+  return product->columns % each ? 1 : product->columns / each;
+}
+
 // The part of a block, from the number of its tile. Columns change fastest, because their blocks read the same images.
 static ImageBlock blockOf(BlockKernel &kernel, const ImageProduct &product, const ProductTile &tile) {
   Emitter &emit = kernel.emit;
@@ -41,7 +49,8 @@ static ImageBlock blockOf(BlockKernel &kernel, const ImageProduct &product, cons
 
 LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Operation *op = mt::productOf(kernel.body());
+  mt::SummedProducts all = mt::summedProductsOf(kernel.body());
+  Operation *op = all.products.front();
   std::optional<ImageProduct> product = imageProductOf(op);
   if (!product)
     return emitDirectConv(kernel);
@@ -52,9 +61,15 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
   Value firstSample = emit.add(block.sample, emit.div(block.pixel, emit.integer(product->pixels())));
   emit.when(emit.less(firstSample, block.end), [&] {
     ProductBlock panels(kernel, tile, element);
-    Emitter::Values sums = panels.add(
-        gatheredSide(kernel, block, op->getOperand(0), tile.depth), filterSide(kernel, block, op->getOperand(1)),
-        panelsOf(emit, tile, emit.integer(0), gatheredDepth(kernel, block)), panels.zeros());
+    Emitter::Values sums = panels.zeros();
+    for (Operation *each : all.products) { // one k after the other
+      ImageProduct own = *imageProductOf(each);
+      ImageBlock part{own,         block.sample, block.end,        block.pixel,
+                      block.group, block.column, block.residueRow, block.residueColumn};
+      sums = panels.add(gatheredSide(kernel, part, each->getOperand(0), tile.depth),
+                        filterSide(kernel, part, each->getOperand(1)),
+                        panelsOf(emit, tile, emit.integer(0), gatheredDepth(kernel, part)), sums);
+    }
     panels.finish(sums, storedWidth(product->columns), [&](Value line, Value across, ValueRange numbers) {
       Value inGroup = emit.add(block.column, across);
       ImagePosition position = imagePosition(kernel, block, line);
@@ -66,9 +81,9 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
             column = orZero(emit, there, position.column);
       Value channel = emit.add(emit.mul(block.group, product->columns), orFirst(inGroup, block.column));
       Value index = flatten(emit, {row, column, channel}, shape);
-      index = emit.add(emit.mul(sample, innerCount(op->getResult(0))), index);
+      index = emit.add(emit.mul(sample, innerCount(all.sum)), index);
       Emitter::Values at{sample, row, column, channel};
-      return ProductResult{there, epilogueStores(kernel, op->getResult(0), numbers, at, index)};
+      return ProductResult{there, epilogueStores(kernel, all.sum, numbers, at, index)};
     });
   });
   return success();

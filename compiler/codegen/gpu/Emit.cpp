@@ -8,6 +8,7 @@
 #include "compiler/codegen/gpu/Sizes.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/KernelKinds.h"
+#include "dialects/mt/Tails.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "runtime/abi/gpu_kernel.h"
 #include "runtime/abi/kernel_symbol.h"
@@ -22,21 +23,27 @@ static bool usesRows(plan::KernelOp op) {
   return split;
 }
 
+// Number of tiles of a kernel that is not elementwise.
+static Value tilesOf(BlockKernel &kernel) {
+  Emitter &emit = kernel.emit;
+  if (!kernel.gpu.rowsPerTile)
+    return emit.integer(kernel.gpu.innerTiles);
+  return emit.mul(emit.ceilDiv(kernel.rows(), kernel.gpu.rowsPerTile), kernel.gpu.innerTiles);
+}
+
 // Whether the tile of the block exists.
 static Value isThere(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   if (kernel.gpu.elementsPerTile)
     return emit.less(emit.mul(kernel.tile, kernel.gpu.elementsPerTile), kernel.elements);
-  Value tiles = emit.integer(kernel.gpu.innerTiles);
-  if (kernel.gpu.rowsPerTile)
-    tiles = emit.mul(emit.ceilDiv(kernel.rows(), kernel.gpu.rowsPerTile), kernel.gpu.innerTiles);
-  Value there = emit.less(kernel.tile, tiles);
+  Value there = emit.less(kernel.tile, tilesOf(kernel));
   return usesRows(kernel.op) ? both(emit, there, emit.less(emit.integer(0), kernel.rows())) : there;
 }
 
 // Emits a kernel into a gpu.func, and adds the workgroup memory to its grid. `own`: emits the body of a kernel that is
 // not a plan.kernel and has three buffers.
-static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)(BlockKernel &) = nullptr) {
+static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)(BlockKernel &) = nullptr,
+                                ArrayRef<Tail> tails = {}) {
   Emitter &emit = kernel.emit;
   OpBuilder::InsertionGuard guard(emit);
   emit.setInsertionPointToEnd(emit.home);
@@ -60,20 +67,21 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   kernel.buffers = emit.loadPointer(segment, 0);
   kernel.memory =
       UnrealizedConversionCastOp::create(emit, TypeRange(emit.pointer()), entry.getArgument(2)).getResult(0);
-  int64_t buffers = own ? 3 : kernel.body().getNumArguments() + kernel.yields().size();
   LogicalResult status = success();
   emit.when(isThere(kernel), [&] {
-    for (int64_t i = 0; i < buffers; ++i) {
-      int64_t arguments = own ? buffers : kernel.body().getNumArguments();
-      Value of = own ? Value() : i < arguments ? Value(kernel.body().getArgument(i)) : kernel.yields()[i - arguments];
-      bool isLate = i < arguments && !own && kernel.hasManyArguments();
-      bool isNumber = of && !isSplit(of) && innerCount(of) == 1;
-      kernel.pointers.push_back(isLate ? Value() : kernel.pointer(emit.integer(i), isNumber));
-    }
+    for (int64_t i = 0; own && i < 3; ++i)
+      kernel.pointers.push_back(kernel.pointer(emit.integer(i), /*isNumber=*/false));
+    if (!own)
+      kernel.bindPointers();
+    Value thread = kernel.thread;
     if (own)
       own(kernel);
     else
       status = codeOf(kernel.op).emitGpu(kernel);
+    kernel.warp = Value(); // all threads of the block work on the tail
+    kernel.thread = thread;
+    if (!tails.empty() && succeeded(status))
+      status = emitTails(kernel, tails, tilesOf(kernel));
   });
   gpu::ReturnOp::create(emit);
   if (kernel.residentBlocks)
@@ -114,6 +122,21 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
                  succeeded(make(MT_GPU_TRANSPOSE, 1, emitTransposeTiles)));
 }
 
+// The kernels with tails.
+static llvm::DenseMap<Operation *, plan::KernelOp> findTails(ModuleOp module) {
+  SymbolTable symbols(module);
+  llvm::DenseMap<Operation *, plan::KernelOp> tails;
+  for (auto program : module.getOps<plan::ProgramOp>()) {
+    plan::LaunchOp head; // of a launch that is a tail: the launch before it, which may be one too
+    for (auto launch : program.getBody().front().getOps<plan::LaunchOp>()) {
+      if (head && mt::isTail(launch))
+        tails[symbols.lookup(head.getKernel())] = symbols.lookup<plan::KernelOp>(launch.getKernel());
+      head = launch;
+    }
+  }
+  return tails;
+}
+
 FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, const CodegenOptions &options,
                                                      MatrixUnit unit) {
   ModuleOp normal = *whole.module;
@@ -124,15 +147,21 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, 
   (*code)->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), emit.getUnitAttr());
   auto module = gpu::GPUModuleOp::create(emit, "kernels");
   emit.home = module.getBody();
+  llvm::DenseMap<Operation *, plan::KernelOp> tails = findTails(normal);
   for (auto op : normal.getOps<plan::KernelOp>()) {
     emit.setLoc(op.getLoc());
     GpuGrid grid = codeOf(op).gpuGrid(op, options.shardRows);
+    SmallVector<Tail> behind;
+    for (plan::KernelOp tail = tails.lookup(op); tail; tail = tails.lookup(tail))
+      behind.push_back({tail, whole.forms.at(tail)});
+    if (!behind.empty()) // the memory's counters alone are used
+      grid.partialBytes = std::max<int64_t>(grid.partialBytes, sizeof(float));
     const LineForm &form = whole.forms.at(op);
     grid.innerTiles *= form.lines;
     BlockKernel kernel({emit, op, op.getKind(), {}, options.shardRows, options.fast, {}, {}, {}, {}, form}, grid);
     kernel.precision = !reduced ? Precision::f32 : unit == MatrixUnit::fma ? Precision::reduced : Precision::tensor;
     kernel.warpgroups = unit == MatrixUnit::wgmma;
-    if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()))))
+    if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()), nullptr, behind)))
       return failure();
     op.setGpuGridAttr(attributeOf(op.getContext(), kernel.gpu));
   }

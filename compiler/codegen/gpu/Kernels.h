@@ -16,6 +16,18 @@ namespace mtc {
 #include "dialects/mt/KernelKinds.def"
 // rows and single kernels whose elements are computed independently
 mlir::LogicalResult emitBlockElements(BlockKernel &kernel);
+// A tail, with the lines of its samples.
+struct Tail {
+  mlir::plan::KernelOp op;
+  LineForm form;
+};
+// The end of a kernel of `blocks` blocks with tails: a sum over the batch, or for a convolution sums inside of samples,
+// and perhaps their sum over the batch. The buffers of the tails follow the kernel's.
+mlir::LogicalResult emitTails(BlockKernel &head, llvm::ArrayRef<Tail> tails, mlir::Value blocks);
+// Number of tiles side by side of a convolution's or a product's results, if successive tiles are side by side and have
+// equal numbers of columns; else 1.
+int64_t convTilesAcross(mlir::plan::KernelOp op);
+int64_t matmulTilesAcross(mlir::plan::KernelOp op);
 // out = a + b.
 void emitBlockSum(BlockKernel &kernel);
 

@@ -8,8 +8,6 @@
 using namespace mlir;
 using namespace mtc;
 
-static mt::MatmulOp productOf(plan::KernelOp op) { return cast<mt::MatmulOp>(mt::productOf(op.getBody().front())); }
-
 // Coordinates of an element of a product: row and column of a matrix, else the coordinates in a sample.
 static Emitter::Values coordinatesOf(BlockKernel &kernel, Value product, Value index, Value row, Value column) {
   Emitter &emit = kernel.emit;
@@ -41,13 +39,18 @@ static std::pair<Value, Value> tilePosition(Emitter &emit, Value tile, int64_t d
   return {row, emit.div(inSample, emit.integer(down))};
 }
 
+int64_t mtc::matmulTilesAcross(plan::KernelOp op) {
+  auto product = cast<mt::MatmulOp>(mt::productOf(op.getBody().front()));
+  int64_t columns = tensorOf(product.getResult()).getShape().back(), each = matmulTile(op).columns;
+  return isLarge(product.getRhs()) || columns % each ? 1 : columns / each;
+}
+
 LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  mt::MatmulOp product = productOf(kernel.op);
+  mt::SummedProducts all = mt::summedProductsOf(kernel.body());
+  auto product = cast<mt::MatmulOp>(all.products.front());
   Value left = product.getLhs(), right = product.getRhs();
-  int64_t depth = tensorOf(left).getShape().back(), lines = linesOf(left);
-  bool transposed = product.getTransposeB();
-  int64_t columns = tensorOf(right).getDimSize(transposed ? 0 : 1);
+  int64_t lines = linesOf(left), columns = tensorOf(all.sum).getShape().back();
   ProductTile tile = withDepth(kernel, matmulTile(kernel.op), elementOf(left));
   int64_t across = (columns + tile.columns - 1) / tile.columns, down = kernel.gpu.innerTiles / across;
   auto [block, blockColumn] = tilePosition(emit, kernel.tile, down, across, isLarge(right));
@@ -59,22 +62,31 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
     firstRow = emit.add(emit.mul(sample, lines), emit.mul(emit.rem(block, emit.integer(down)), tile.rows));
     rows = emit.mul(end, lines);
   }
-  ProductSide leftSide = matrixAlong(kernel, left, depth, {firstRow, rows});
   Lines columnsOf{firstColumn, emit.integer(columns)};
-  ProductSide rightSide = transposed ? matrixAlong(kernel, right, depth, columnsOf)
-                                     : matrixAcross(kernel, right, columns, columnsOf, emit.integer(depth));
+  // The sides of a product, and their depth. The k of several products are one after the other.
+  auto sidesOf = [&](mt::MatmulOp of) {
+    int64_t depth = tensorOf(of.getLhs()).getShape().back();
+    ProductSide leftSide = matrixAlong(kernel, of.getLhs(), depth, {firstRow, rows});
+    ProductSide rightSide = of.getTransposeB()
+                                ? matrixAlong(kernel, of.getRhs(), depth, columnsOf)
+                                : matrixAcross(kernel, of.getRhs(), columns, columnsOf, emit.integer(depth));
+    return std::tuple(leftSide, rightSide, emit.integer(depth));
+  };
   emit.when(emit.less(firstRow, rows), [&] {
     ProductBlock panels(kernel, tile, elementOf(left));
-    Emitter::Values sums =
-        panels.add(leftSide, rightSide, panelsOf(emit, tile, emit.integer(0), emit.integer(depth)), panels.zeros());
+    Emitter::Values sums = panels.zeros();
+    for (Operation *of : all.products) {
+      auto [leftSide, rightSide, depth] = sidesOf(cast<mt::MatmulOp>(of));
+      sums = panels.add(leftSide, rightSide, panelsOf(emit, tile, emit.integer(0), depth), sums);
+    }
     panels.finish(sums, storedWidth(columns), [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, rows), emit.less(column, emit.integer(columns)));
       row = arith::SelectOp::create(emit, there, row, firstRow);
       column = arith::SelectOp::create(emit, there, column, firstColumn);
       Value index = emit.add(emit.mul(row, columns), column);
-      Emitter::Values at = coordinatesOf(kernel, product.getResult(), index, row, column);
-      return ProductResult{there, epilogueStores(kernel, product.getResult(), numbers, at, index)};
+      Emitter::Values at = coordinatesOf(kernel, all.sum, index, row, column);
+      return ProductResult{there, epilogueStores(kernel, all.sum, numbers, at, index)};
     });
   });
   return success();

@@ -2,10 +2,12 @@
 //
 // Sums of operands over the samples. A shard is divided into slices of a fixed number of rows. A warp sums a slice of
 // some columns. The block's first warp adds the slices of a shard in order, then the shards along the reduction tree.
+// The last blocks of another kernel may compute these sums as its tail.
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
 #include "dialects/mt/Compilation.h"
+#include <utility>
 
 using namespace mlir;
 using namespace mtc;
@@ -18,11 +20,15 @@ struct Slices {
 
 class BlockReduce {
 public:
-  explicit BlockReduce(BlockKernel &kernel);
+  // `computed`: the number of the result, whose operand is computed from others; -1: the result is one whose
+  // operand is an argument.
+  BlockReduce(BlockKernel &kernel, int64_t computed);
   void run();
 
 private:
   void chooseResult();
+  void chooseComputed(int64_t number);
+  Value element(Value row);
   Value sumRows(Value begin, Value end);
   Value sumRows(Type element, Value begin, Value end);
   void sumSlices();
@@ -39,6 +45,7 @@ private:
   // For the result of the block: numbers of its buffers, its columns, its first tile, and the index of its operand's
   // type in `types`.
   Value operand, result, count, firstTile, kind;
+  Value computed;     // the operand, if it is computed; else null
   Value column, from; // the thread's column; address of the operand
   Value sums;         // sums of slices, in workgroup memory
 };
@@ -56,22 +63,60 @@ static Slices slicesOf(const Kernel &kernel) {
   return {each, ceilDiv(rows, each)};
 }
 
-BlockReduce::BlockReduce(BlockKernel &kernel)
+BlockReduce::BlockReduce(BlockKernel &kernel, int64_t computed)
     : kernel(kernel), emit(kernel.emit), f32(emit.getF32Type()), shards(shardsOf(kernel)), slices(slicesOf(kernel)),
       lane(emit.rem(kernel.thread, emit.integer(reduceColumns))),
       warp(emit.div(kernel.thread, emit.integer(reduceColumns))) {
-  chooseResult();
+  computed < 0 ? chooseResult() : chooseComputed(computed);
   // Threads after the last column sum the last column too, because they take part in barriers.
   Value first = emit.mul(emit.sub(kernel.tile, firstTile), reduceColumns);
   column = emit.min(emit.add(first, lane), emit.add(count, -1));
-  from = kernel.pointer(operand, /*isNumber=*/false);
+  if (!this->computed)
+    from = kernel.pointer(operand, /*isNumber=*/false);
+}
+
+static mt::ReduceOp sumOf(Value yield) { return yield.getDefiningOp<mt::ReduceOp>(); }
+static bool isComputed(Value yield) { return !isa<BlockArgument>(sumOf(yield).getOperand()); }
+static int64_t tilesOfResult(Value yield) { return ceilDiv(innerCount(yield), reduceColumns); }
+
+void BlockReduce::chooseComputed(int64_t number) {
+  int64_t tiles = 0;
+  for (Value yield : kernel.yields().take_front(number))
+    tiles += tilesOfResult(yield);
+  Value yield = kernel.yields()[number];
+  computed = sumOf(yield).getOperand();
+  result = emit.integer(static_cast<int64_t>(kernel.body().getNumArguments()) + number);
+  count = emit.integer(innerCount(yield));
+  firstTile = emit.integer(tiles);
+  types = {f32};
+}
+
+// The thread's element of a row of the computed operand. The operands of its operations have as many elements per row
+// as the result, or one.
+Value BlockReduce::element(Value row) {
+  VectorBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (!argument)
+      return Value();
+    bool isNumber = !isSplit(value) && innerCount(value) == 1;
+    Value index = innerCount(value) == 1 ? emit.integer(0) : column;
+    if (isSplit(value))
+      index = emit.add(emit.mul(row, innerCount(value)), index);
+    Value address = kernel.pointer(emit.integer(argument.getArgNumber()), isNumber);
+    return emit.load(elementOf(value), emit.address(address, elementOf(value), index));
+  });
+  return body.get(computed);
 }
 
 // The result of a tile is selected first, so that all results share code, except for the types of operands.
 void BlockReduce::chooseResult() {
   int64_t tiles = 0, arguments = kernel.body().getNumArguments();
   for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
-    auto reduce = yield.getDefiningOp<mt::ReduceOp>();
+    if (isComputed(yield)) {
+      tiles += tilesOfResult(yield);
+      continue;
+    }
+    mt::ReduceOp reduce = sumOf(yield);
     Value here = emit.less(emit.integer(tiles - 1), kernel.tile);
     auto choose = [&](Value &chosen, int64_t number) {
       Value mine = emit.integer(number);
@@ -85,20 +130,23 @@ void BlockReduce::chooseResult() {
     if (!llvm::is_contained(types, element))
       types.push_back(element);
     choose(firstTile, tiles);
-    tiles += ceilDiv(innerCount(yield), reduceColumns);
+    tiles += tilesOfResult(yield);
   }
 }
 
 // A chain from +0 over the thread's column. Several rows are loaded before the first of them is added, so that memory
 // latency is paid once. A row after the last counts as +0, which does not change the chain.
-Value BlockReduce::sumRows(Type element, Value begin, Value end) {
+Value BlockReduce::sumRows(Type type, Value begin, Value end) {
   Value zero = emit.zeros(f32), last = emit.add(end, -1);
   return emit.loop(begin, end, rowsAtOnce, zero, [&](Value first, ValueRange carried) {
     Emitter::Values loaded;
     for (int64_t i = 0; i < rowsAtOnce; ++i) {
       Value row = emit.add(first, i), there = emit.less(row, end);
-      Value index = emit.add(emit.mul(emit.min(row, last), count), column);
-      Value value = emit.load(element, emit.address(from, element, index));
+      Value value, inside = emit.min(row, last);
+      if (computed)
+        value = element(inside);
+      else
+        value = emit.load(type, emit.address(from, type, emit.add(emit.mul(inside, count), column)));
       loaded.push_back(arith::SelectOp::create(emit, there, value, zero));
     }
     Value sum = carried[0];
@@ -128,7 +176,7 @@ void BlockReduce::sumSlices() {
   int64_t all = kernel.fast ? 1 : mt::Compilation(kernel.op).getShards();
   sums = kernel.allocateShared(f32, all * slices.count * reduceColumns);
   Value perShard = emit.integer(slices.count);
-  emit.loop(warp, emit.mul(shards.count, slices.count), reduceWarps, [&](Value number) {
+  emit.loop(warp, emit.mul(shards.count, slices.count), kernel.gpu.threads / reduceColumns, [&](Value number) {
     Value first = emit.mul(emit.div(number, perShard), shards.size);
     Value begin = emit.add(first, emit.mul(emit.rem(number, perShard), slices.rows));
     Value end = emit.min(emit.add(first, shards.size), shards.rows);
@@ -164,11 +212,37 @@ void BlockReduce::run() {
 GpuGrid mtc::reduceGpuGrid(plan::KernelOp op, int64_t) {
   int64_t tiles = 0;
   for (Value yield : op.getBody().front().getTerminator()->getOperands())
-    tiles += ceilDiv(innerCount(yield), reduceColumns);
+    tiles += tilesOfResult(yield);
   return {reduceWarps * warpThreads, 0, tiles, 0, 0};
 }
 
 LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
-  BlockReduce(kernel).run();
+  Emitter &emit = kernel.emit;
+  OperandRange yields = kernel.yields();
+  if (llvm::none_of(yields, isComputed)) {
+    BlockReduce(kernel, -1).run();
+    return success();
+  }
+  // A block has one result, so the results share workgroup memory.
+  int64_t before = kernel.gpu.sharedBytes, most = before, tiles = 0;
+  auto run = [&](int64_t number) {
+    BlockReduce(kernel, number).run();
+    most = std::max(most, std::exchange(kernel.gpu.sharedBytes, before));
+  };
+  Value others = emit.equal(emit.integer(0), emit.integer(0)); // whether the result's operand is an argument
+  for (auto [i, yield] : llvm::enumerate(yields)) {
+    int64_t end = tiles + tilesOfResult(yield);
+    if (isComputed(yield)) {
+      Value here =
+          both(emit, emit.less(emit.integer(tiles - 1), kernel.tile), emit.less(kernel.tile, emit.integer(end)));
+      emit.when(here, [&, number = i] { run(static_cast<int64_t>(number)); });
+      Value elsewhere = arith::XOrIOp::create(emit, here, emit.equal(emit.integer(0), emit.integer(0)));
+      others = both(emit, others, elsewhere);
+    }
+    tiles = end;
+  }
+  if (!llvm::all_of(yields, isComputed))
+    emit.when(others, [&] { run(-1); });
+  kernel.gpu.sharedBytes = most;
   return success();
 }

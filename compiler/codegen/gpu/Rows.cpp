@@ -307,11 +307,12 @@ static LogicalResult emitRow(BlockKernel &kernel, BlockRows &rows, Value row) {
   return rows.run(operationsOf(kernel, /*split=*/true), /*store=*/true);
 }
 
-// Each warp has a row (or line) of its own; in the last block some warps may have none.
+// Each warp has a row (or line) of its own; in the last block some warps may have none. A tail has the warps of its
+// head.
 static LogicalResult emitWarpRows(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   kernel.splitByWarp();
-  Value row = emit.add(emit.mul(kernel.tile, rowWarps), kernel.warp);
+  Value row = emit.add(emit.mul(kernel.tile, kernel.gpu.threads / warpThreads), kernel.warp);
   LogicalResult status = success();
   emit.when(emit.less(row, emit.mul(kernel.rows(), kernel.form.lines)), [&] {
     BlockRows rows(kernel);

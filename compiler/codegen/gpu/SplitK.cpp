@@ -105,9 +105,10 @@ public:
     }
     return sums;
   }
-  // Whether this block is the last of `expected` to increment a counter, which is then reset to 0. Stores of the other
-  // blocks before their increment are visible.
-  Value isLast(Value counter, Value expected);
+  // isLastBlock for one of the tile's counters.
+  Value isLast(Value counter, Value expected) {
+    return isLastBlock(kernel, emit.add(emit.mul(counter, tree.tiles), tile), expected, flag);
+  }
 
 private:
   BlockKernel &kernel;
@@ -125,13 +126,14 @@ private:
         emit.add(emit.mul(number, tree.tile.rows * tree.tile.columns), emit.mul(kernel.thread, chunkElements));
     return emit.address(kernel.partials(), emit.getF32Type(), first);
   }
-  void fence() { LLVM::FenceOp::create(emit, LLVM::AtomicOrdering::acq_rel, "device"); }
 };
 } // namespace
 
-Value Partials::isLast(Value counter, Value expected) {
+Value mtc::isLastBlock(BlockKernel &kernel, Value counter, Value expected, Value flag) {
+  Emitter &emit = kernel.emit;
   Type i32 = emit.getI32Type();
-  Value address = emit.address(kernel.counters(), i32, emit.add(emit.mul(counter, tree.tiles), tile));
+  Value address = emit.address(kernel.counters(), i32, counter);
+  auto fence = [&] { LLVM::FenceOp::create(emit, LLVM::AtomicOrdering::acq_rel, "device"); };
   auto number = [&](int32_t value) { return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(value)); };
   // The barrier orders the stores of the block's threads before the first thread's fence, which releases them to blocks
   // that increment the counter later. The second fence acquires the stores of blocks that incremented it before, for

@@ -41,6 +41,10 @@ void emitProductTree(BlockKernel &kernel, ProductBlock &block, const ProductTree
                      llvm::function_ref<Emitter::Values(mlir::Value sample, mlir::Value from, mlir::Value to)> sum,
                      llvm::function_ref<void(mlir::ValueRange root)> finish);
 
+// Whether this block is the last of `expected` to increment a counter of the segment (BlockKernel::counters), which is
+// then reset to 0. Stores of the other blocks before their increment are visible. `flag`: an i32 in workgroup memory.
+mlir::Value isLastBlock(BlockKernel &kernel, mlir::Value counter, mlir::Value expected, mlir::Value flag);
+
 // Number of levels with left siblings, for this number of shards.
 int64_t siblingLevels(mlir::plan::KernelOp op, bool fast);
 

@@ -175,12 +175,21 @@ bool CapturedProgram::perform(const DeviceProgram &bound, int device, const Boun
 std::vector<Overlap::Place> CapturedProgram::place(const DeviceProgram &bound, int device, size_t first, size_t end) {
   Overlap &overlap = overlaps_[static_cast<size_t>(device)];
   std::vector<Overlap::Place> places;
-  for (size_t index = first; index < end; ++index) {
-    const BoundStep &step = bound.steps[index];
-    touched_.clear();
+  auto touch = [&](const BoundStep &step) {
     for (const BoundSegment &segment : std::span(step.segments, step.segmentCount))
       for (void *const *buffer = segment.buffers; buffer != segment.buffers + segment.bufferCount; ++buffer)
         touched_.push_back(rangeOf(*buffer, bound.sizes[static_cast<size_t>(buffer - bound.pointers.data())]));
+  };
+  for (size_t index = first; index < end; ++index) {
+    const BoundStep &step = bound.steps[index];
+    if (step.isTail) { // its head was placed with it
+      places.push_back({false, -1});
+      continue;
+    }
+    touched_.clear();
+    touch(step);
+    for (size_t tail = index + 1; tail < end && bound.steps[tail].isTail; ++tail)
+      touch(bound.steps[tail]);
     Overlap::Place place = overlap.launch(touched_, step.isUpdate);
     if (place.onCommunication)
       place.after = overlap.links() - 1; // the index of this operation on `links`
@@ -189,6 +198,13 @@ std::vector<Overlap::Place> CapturedProgram::place(const DeviceProgram &bound, i
     places.push_back(place);
   }
   return places;
+}
+
+// The code of a head computes its tails, but a library call in its place does not. Then the first tail is a launch
+// after the call, on its stream, and computes the next one.
+bool CapturedProgram::isLaunched(const DeviceProgram &bound, size_t index) const {
+  return !bound.steps[index].isTail ||
+         (!bound.steps[index - 1].isTail && parts_.libraries->has(bound.steps[index - 1]));
 }
 
 bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, size_t index, Stream stream) {
@@ -209,7 +225,7 @@ bool CapturedProgram::recordSteps(const DeviceProgram &bound, int device, size_t
     return false;
   auto isIndependent = [&](size_t index) {
     const BoundStep &step = bound.steps[index];
-    return index > first && !stamps_ && !step.hasPartials && !places[index - first].onCommunication &&
+    return index > first && !step.isTail && !stamps_ && !step.hasPartials && !places[index - first].onCommunication &&
            !parts_.libraries->has(step);
   };
   bool forks = false;
@@ -218,7 +234,7 @@ bool CapturedProgram::recordSteps(const DeviceProgram &bound, int device, size_t
   if (forks && !follow(device, on.stream, on.independent))
     return false;
   for (size_t index = first; index < end; ++index)
-    if (!places[index - first].onCommunication &&
+    if (isLaunched(bound, index) && !places[index - first].onCommunication &&
         !recordStep(bound, device, index, isIndependent(index) ? on.independent : on.stream))
       return false;
   if (forks && !follow(device, on.independent, on.stream))

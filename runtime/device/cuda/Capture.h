@@ -95,6 +95,7 @@ private:
   // Used while the graph is recorded. Return false if the driver fails; error_ has the reason.
   bool recordSteps(const DeviceProgram &bound, int device, size_t first, size_t end);
   std::vector<Overlap::Place> place(const DeviceProgram &bound, int device, size_t first, size_t end);
+  bool isLaunched(const DeviceProgram &bound, size_t index) const;
   bool recordStep(const DeviceProgram &bound, int device, size_t index, Stream stream);
   bool follow(int device, Stream from, Stream to);
   bool stampCommunication(bool begins);

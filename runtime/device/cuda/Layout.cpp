@@ -372,7 +372,7 @@ uint64_t CapturedProgram::launches(const BoundProgram &program) const {
   for (size_t d = 0; d < sides_.size(); ++d) {
     int64_t rows = reinterpret_cast<const mt_kernel_params *>(sides_[d].step)->rows;
     for (const BoundStep &step : program.devices[d].steps)
-      sum += step.kernel && (!step.usesRows || rows > 0);
+      sum += step.kernel && !step.isTail && (!step.usesRows || rows > 0);
   }
   return sum;
 }

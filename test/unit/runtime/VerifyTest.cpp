@@ -221,6 +221,8 @@ const Case cases[] = {
     {"step 0: expected 1 segment or more, found 0", [](fb::PlanT &p) { train(p).steps[0]->segments.clear(); }},
     {"step 0: expected buffers below", [](fb::PlanT &p) { train(p).steps[0]->segments[0]->buffers[2] = 1000; }},
     {"step 0: expected a kind of wait", [](fb::PlanT &p) { train(p).steps[0]->wait = fb::Wait(3); }},
+    {"step 0: expected a tail after a launch", [](fb::PlanT &p) { train(p).steps[0]->tail = true; }},
+    {"step 2: expected a tail after a launch", [](fb::PlanT &p) { train(p).steps[2]->tail = true; }},
     {"step 6: expected segments of at most 2^40 elements",
      [](fb::PlanT &p) { train(p).steps[6]->segments[0]->count = huge; }},
     {"step 3: expected a kernel or -1, found -2", [](fb::PlanT &p) { train(p).steps[3]->kernel = -2; }},
