@@ -34,7 +34,7 @@ class Programs {
 public:
   explicit Programs(mt::ModelOp model)
       : model(model), update(model.findUpdate()), iteration(findIteration(model)), builder(model),
-        scale(model, folderOf(iteration)), derivatives(update) {}
+        scale(model, folderOf(iteration)), derivatives(model) {}
 
   LogicalResult build() {
     setLimits(model);
@@ -138,6 +138,9 @@ LogicalResult Programs::copyForward(bool training) {
         values.map(variable.getResult(), before[variable] = read(variable));
     } else if (auto step = dyn_cast<mt::IterationOp>(op)) {
       values.map(step.getResult(), read(iteration));
+    } else if (auto derivative = dyn_cast<mt::DerivativeOp>(op)) {
+      if (failed(derivatives.build(builder, derivative, values)))
+        return failure();
     } else if (!isa<mt::UpdateOp>(op)) {
       mapReads(&op);
       if (isa<mt::LossOp, mt::RegularizerOp, mt::MetricOp, mt::OutputOp>(op))
@@ -319,6 +322,7 @@ LogicalResult Programs::buildTrainStep() {
 // Erases targets and weights on which nothing depends, if `labels`. A whole step may train with more inputs than its
 // other programs read, so they lose the inputs on which nothing depends, unless that is all of them.
 void Programs::dropUnused(mt::ProgramOp program, bool labels) {
+  Derivatives::removeArguments(program.getBody().front());
   simplify(program);
   Block &body = program.getBody().front();
   bool inputs = mt::isWholeStep(model) &&

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derivatives of `torch.func` in a step that is traced whole: operations that the compiler differentiates.
+"""Derivatives in a trace, of `torch.func` and `torch.autograd.grad`: operations that the compiler differentiates.
 
 `grad`, `grad_and_value`, `vjp` and `jacrev` are `mtc::derivative` of a number by points, `mtc::argument`. `jvp`,
 `jacfwd` and `hessian` are a derivative of a derivative, which is linear in what it is multiplied by. Within `vmap` over
@@ -12,8 +12,6 @@ import contextlib
 import importlib
 from typing import Any, Callable, Iterator, Sequence
 
-from mtc._trace import Refused, Value, layout
-from mtc.torch._convert import Converter, op
 from mtc.torch._framework import pytree, torch
 
 _transforms: Any = importlib.import_module("torch._functorch.eager_transforms")
@@ -26,7 +24,7 @@ def _argument(x: Any, of: Any) -> Any:
 
 
 def _derivatives(loss: Any, at: Any) -> Any:
-    return [torch.empty_like(x) for x in at]
+    raise RuntimeError("expected a trace, which alone has derivatives as operations, found numbers")
 
 
 _argument.__annotations__ = {"x": torch.Tensor, "of": list[torch.Tensor], "return": torch.Tensor}
@@ -37,7 +35,7 @@ argument_op: Any = torch.library.custom_op("mtc::argument", _argument, mutates_a
 argument_op.register_fake(lambda x, of: torch.empty_like(x))
 # The derivatives of a number by points. PyTorch never computes them: they are in traces alone.
 derivative_op: Any = torch.library.custom_op("mtc::derivative", _derivatives, mutates_args=())
-derivative_op.register_fake(_derivatives)
+derivative_op.register_fake(lambda loss, at: [torch.empty_like(x) for x in at])
 
 
 @argument_op.register_vmap  # type: ignore[untyped-decorator]
@@ -59,22 +57,6 @@ def _derivatives_of_samples(info: Any, axes: Any, loss: Any, at: Any) -> Any:
                            "samples: take the derivative of one number for each sample")
     each = [derivative_op(loss[i], at) for i in range(info.batch_size)]
     return [torch.stack(found) for found in zip(*each)], [0] * len(at)
-
-
-@op("argument")
-def argument(c: Converter, x: Any, _: Any) -> Value:
-    return c.point(x)
-
-
-@op("derivative")
-def derivative(c: Converter, loss: Any, at: Any) -> list[Value]:
-    if not isinstance(loss, Value):
-        raise Refused("a derivative of what depends on no argument")
-    made = []
-    for place in at:
-        point, axes = c.points[id(place)]
-        made.append(layout.transpose(c.graph.derivative(loss, point), axes))
-    return made
 
 
 def _is_tensor(x: Any) -> bool:
@@ -187,14 +169,35 @@ def _jvp(function: Callable[..., Any], primals: Any, tangents: Any, argnums: Any
     return (linear.out, made, linear.aux) if has_aux else (linear.out, made)
 
 
+def _autograd_grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Any = None,
+                   create_graph: bool = False, allow_unused: Any = None, is_grads_batched: bool = False,
+                   materialize_grads: bool = False) -> Any:
+    """As `torch.autograd.grad`, in a trace. What the outputs do not depend on has a derivative of 0."""
+    numbers, points = _tuple(outputs), _tuple(inputs)
+    if is_grads_batched or not _within_vmap_alone() or not all(map(_is_tensor, (*numbers, *points))):
+        return _own[4](outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, is_grads_batched,
+                       materialize_grads)
+    weights = [None] * len(numbers) if grad_outputs is None else _tuple(grad_outputs)
+    if any(weight is None and number.numel() != 1 for number, weight in zip(numbers, weights)):
+        raise RuntimeError("expected a number to differentiate, or grad_outputs=, found a tensor of shape "
+                           f"{[list(number.shape) for number in numbers]}")
+    made = derivative_op(sum((n if w is None else n * w).sum() for n, w in zip(numbers, weights)), list(points))
+    return tuple(made) if create_graph else tuple(x.detach() for x in made)
+
+
+def _tuple(given: Any) -> tuple[Any, ...]:
+    return (given,) if isinstance(given, torch.Tensor) else tuple(given)
+
+
 _NEW = ((_transforms, "grad_and_value_impl", _grad_and_value), (_transforms, "_vjp_with_argnums", _vjp),
-        (_transforms, "_jvp_with_argnums", _jvp), (_vmap, "_flat_vmap", _flat_vmap))
+        (_transforms, "_jvp_with_argnums", _jvp), (_vmap, "_flat_vmap", _flat_vmap),
+        (torch.autograd, "grad", _autograd_grad))
 _own = [getattr(module, name) for module, name, _ in _NEW]
 
 
 @contextlib.contextmanager
 def taken_whole() -> Iterator[None]:
-    """Within it, derivatives of `torch.func` are these."""
+    """Within it, derivatives of `torch.func` and `torch.autograd.grad` are these."""
     for module, name, function in _NEW:
         setattr(module, name, function)
     try:
