@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
+using mlir::mt::Expr;
 
 namespace mtc {
 #define GEN_PASS_DEF_DIFFERENTIATE

@@ -48,7 +48,9 @@ class Spectral(nn.Module):
         spectrum = torch.fft.rfftn(x, dim=axes, norm="forward")
         first = (slice(None), slice(None), *(slice(n) for n in self.kept))
         mixed = torch.zeros_like(spectrum)
-        mixed[first] = torch.einsum("bi...,io...->bo...", spectrum[first], torch.view_as_complex(self.weight))
+        letters = "xy"[:len(axes)]
+        mixed[first] = torch.einsum(f"bi{letters},io{letters}->bo{letters}", spectrum[first],
+                                    torch.view_as_complex(self.weight))
         return torch.fft.irfftn(mixed, s=x.shape[2:], dim=axes, norm="forward")
 
 

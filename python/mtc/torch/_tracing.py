@@ -12,6 +12,7 @@ from typing import Any, Iterator, Optional
 
 from mtc._errors import ModelError
 from mtc._trace import places
+from mtc.torch import _sequences
 from mtc.torch._framework import torch
 
 ACROSS = "for what compares samples see docs/pytorch.md#losses-of-all-pairs-of-samples"
@@ -94,6 +95,7 @@ def without_questions() -> Iterator[None]:
     """With functions of PyTorch's that ask the data in Python, or the number of samples, without the question: a trace
     has neither. What PyTorch logs about such questions is not shown: the error says it."""
     replaced = [(torch.nn.functional, "gaussian_nll_loss", _gaussian_nll), (torch, "cdist", _distances),
+                (torch.nn.functional, "ctc_loss", _sequences.ctc_loss),
                 (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_said_to_be_causal)]
     before = [getattr(owner, name) for owner, name, _ in replaced]
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
