@@ -227,7 +227,9 @@ LogicalResult Programs::buildGradientsOf(Value loss, llvm::StringMap<Value> &gra
   for (auto [variable, gradient] : llvm::zip(variables, *built)) {
     if (gradient)
       continue;
-    if (named.lookup(variable.getName()))
+    // A derivative in the model may be one that does not depend on the variable, as a slope on a bias.
+    bool mayBeZeros = !model.getBody().front().getOps<mt::DerivativeOp>().empty();
+    if (named.lookup(variable.getName()) && !mayBeZeros)
       return variable.emitOpError("expected a differentiable path from \"")
              << variable.getName() << "\" to a loss, found none: make it `frozen`";
     gradient = buildFilled(builder, update.getLoc(), cast<RankedTensorType>(variable.getType()), 0);

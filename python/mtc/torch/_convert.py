@@ -169,7 +169,8 @@ class Converter:
                 made = (self._place(node, node in inputs) if node.op == "placeholder"
                         else _Subgraph() if node.op == "get_attr" else self._convert_node(node))
                 made = self._changed(made, self._changing[node]) if node in self._changing else made
-                self._values[node] = self.point(node, made) if node in self._differentiated else made
+                is_point = node in self._differentiated and id(made) not in self.points
+                self._values[node] = self.point(node, made) if is_point else made
             except (DataError, ModelError):
                 raise
             except Exception as error:  # noqa: BLE001 - of a handler, which has not foreseen these arguments
@@ -448,6 +449,8 @@ def _plain(given: Any) -> Any:
     if isinstance(given, Value):  # of which only the shape counts
         kind = {"f32": torch.float32, "i32": torch.int64, "i1": torch.bool}[given.dtype]
         return torch.empty([_plain(n) for n in given.shape], dtype=kind)
+    if isinstance(given, Complex):
+        return torch.empty([_plain(n) for n in given.shape], dtype=torch.complex64)
     return given.tensor if isinstance(given, Known) else given
 
 
