@@ -132,17 +132,17 @@ mt.model @slope {
     mt.assign "w", %d : tensor<f32>
   }
 }
-// CHECK-LABEL: mt.program @train_step
+// CHECK:       mt.program @train_step
 // CHECK-NOT:   mt.argument
 // CHECK:       %[[W:.*]] = mt.read "w"
 // CHECK:       mt.mul %{{.*}}, %{{.*}} : tensor<?xf32>, tensor<?xf32>
 // CHECK:       mt.result "loss"
 // CHECK:       mt.reduce sum, %{{.*}} over [0] : tensor<?xf32>
 // CHECK:       mt.assign "w"
-// CHECK-LABEL: mt.program @eval_step
+// CHECK:       mt.program @eval_step
 // CHECK-NOT:   mt.argument
 // CHECK:       mt.result "loss"
-// CHECK-LABEL: mt.program @predict
+// CHECK:       mt.program @predict
 // CHECK-NOT:   mt.argument
 // CHECK:       mt.mul
 // CHECK:       mt.output "slope"
