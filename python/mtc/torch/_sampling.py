@@ -69,7 +69,7 @@ def _clipped(x: Value, high: float) -> Value:
 def _neighbours(x: Value, mode: str) -> list[tuple[Value, Value]]:
     """Whole places along an axis, and how much each counts."""
     if mode == "nearest":
-        return [(e.round_half_even(x), e.as_value(x, 1.0))]
+        return [(e.unary("round_nearest_even", x), e.as_value(x, 1.0))]
     first = x.graph.stop_gradient(e.unary("floor", x))
     rest = e.binary("sub", x, first)
     return [(first, e.binary("sub", 1.0, rest)), (e.binary("add", first, 1.0), rest)]
