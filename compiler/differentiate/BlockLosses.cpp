@@ -57,6 +57,8 @@ private:
   // Calls `body` for all logits that only losses and accuracies read.
   void forLogits(llvm::function_ref<void(Value, ArrayRef<Operation *>)> body) {
     for (auto model : getOperation().getOps<mt::ModelOp>()) {
+      if (!model.getBody().front().getOps<mt::DerivativeOp>().empty())
+        continue;
       forLogitsIn(model.getBody().front(), body);
       if (mt::UpdateOp update = model.findUpdate(); update && !mayDifferentiateTwice(update))
         forLogitsIn(update.getBody().front(), body);

@@ -11,9 +11,8 @@ namespace mtc {
 // Each derivative of a derivative has several times the ops. So a short text can ask for a program of any size.
 static constexpr size_t maxOps = 1 << 20;
 
-Derivatives::Derivatives(mt::UpdateOp update) {
-  for (auto op : update.getBody().front().getOps<mt::DerivativeOp>())
-    ofLoss[op.getLoss()].push_back(op);
+Derivatives::Derivatives(mt::ModelOp model) {
+  model.walk([&](mt::DerivativeOp op) { ofLoss[op.getLoss()].push_back(op); });
 }
 
 LogicalResult Derivatives::build(OpBuilder &builder, mt::DerivativeOp op, IRMapping &values) const {
@@ -40,7 +39,7 @@ LogicalResult Derivatives::build(OpBuilder &builder, mt::DerivativeOp op, IRMapp
   }
   if (size_t found = builder.getInsertionBlock()->getOperations().size(); found > maxOps)
     return op.emitOpError("expected at most ")
-           << maxOps << " ops in train_step with all its derivatives, found " << found;
+           << maxOps << " ops in a program with all its derivatives, found " << found;
   return success();
 }
 

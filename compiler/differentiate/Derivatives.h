@@ -7,10 +7,10 @@
 
 namespace mtc {
 
-// The mt.derivative ops of an mt.update, for which train_step has backward passes: one for each loss.
+// The mt.derivative ops of a model and its mt.update, for which programs have backward passes: one for each loss.
 class Derivatives {
 public:
-  explicit Derivatives(mlir::mt::UpdateOp update);
+  explicit Derivatives(mlir::mt::ModelOp model);
 
   // Appends a backward pass to the program, and maps all derivatives of the op's loss to its results. `values` maps
   // what comes before the op to the program. Does nothing if the op is mapped already.

@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
+using mlir::mt::Expr;
 
 namespace mtc {
 #define GEN_PASS_DEF_DIFFERENTIATE
@@ -34,7 +35,7 @@ class Programs {
 public:
   explicit Programs(mt::ModelOp model)
       : model(model), update(model.findUpdate()), iteration(findIteration(model)), builder(model),
-        scale(model, folderOf(iteration)), derivatives(update) {}
+        scale(model, folderOf(iteration)), derivatives(model) {}
 
   LogicalResult build() {
     setLimits(model);
@@ -138,6 +139,9 @@ LogicalResult Programs::copyForward(bool training) {
         values.map(variable.getResult(), before[variable] = read(variable));
     } else if (auto step = dyn_cast<mt::IterationOp>(op)) {
       values.map(step.getResult(), read(iteration));
+    } else if (auto derivative = dyn_cast<mt::DerivativeOp>(op)) {
+      if (failed(derivatives.build(builder, derivative, values)))
+        return failure();
     } else if (!isa<mt::UpdateOp>(op)) {
       mapReads(&op);
       if (isa<mt::LossOp, mt::RegularizerOp, mt::MetricOp, mt::OutputOp>(op))
@@ -223,7 +227,9 @@ LogicalResult Programs::buildGradientsOf(Value loss, llvm::StringMap<Value> &gra
   for (auto [variable, gradient] : llvm::zip(variables, *built)) {
     if (gradient)
       continue;
-    if (named.lookup(variable.getName()))
+    // A derivative in the model may be one that does not depend on the variable, as a slope on a bias.
+    bool mayBeZeros = !model.getBody().front().getOps<mt::DerivativeOp>().empty();
+    if (named.lookup(variable.getName()) && !mayBeZeros)
       return variable.emitOpError("expected a differentiable path from \"")
              << variable.getName() << "\" to a loss, found none: make it `frozen`";
     gradient = buildFilled(builder, update.getLoc(), cast<RankedTensorType>(variable.getType()), 0);
@@ -319,6 +325,7 @@ LogicalResult Programs::buildTrainStep() {
 // Erases targets and weights on which nothing depends, if `labels`. A whole step may train with more inputs than its
 // other programs read, so they lose the inputs on which nothing depends, unless that is all of them.
 void Programs::dropUnused(mt::ProgramOp program, bool labels) {
+  Derivatives::removeArguments(program.getBody().front());
   simplify(program);
   Block &body = program.getBody().front();
   bool inputs = mt::isWholeStep(model) &&

@@ -219,6 +219,21 @@ def CholeskyOp : Graph_TypedOp<"cholesky", (ins Graph_Value:$matrix, UnitAttr:$u
   let description = "One triangle of A is read, with `upper` the upper one. Its gradient is symmetric. Errors: more "
                     "rows.";
 }
+def FftOp : Graph_TypedOp<"fft", (ins Graph_Value:$operand, UnitAttr:$inverse, UnitAttr:$real,
+                                  DenseI64ArrayAttr:$lengths),
+                          "(`inverse` $inverse^)? (`real` $real^)? $operand `lengths` $lengths"> {
+  let summary = "discrete Fourier transform over the last axes, one for each length";
+  let description = [{
+    `graph.fft real %x lengths [64] : (!graph.value<[b, 3, 64], f32>) -> !graph.value<[b, 3, 33, 2], f32>`
+
+    Complex numbers are pairs along a last axis of 2: X[k] = sum of x[t] e^(-2 pi i t k / n). With `inverse`, of the
+    other direction and divided by n. With `real` the numbers are real before the transform, or after the inverse one,
+    and the spectrum has n / 2 + 1 elements along its last axis; of the first and, for an even n, the last the inverse
+    ignores the imaginary part. The transform is made of products of matrices, in a fixed order.
+
+    Errors: a length above 512 without a factor from 2 to 32.
+  }];
+}
 
 // ---- Metrics
 

@@ -4,10 +4,13 @@
 #ifndef DIALECTS_MT_ATTENTION_H
 #define DIALECTS_MT_ATTENTION_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include <algorithm>
 
 namespace mlir::mt {
+
+class AttentionOp;
 
 struct Attention {
   int64_t groups = 1; // product of the axes between the batch axis and the positions
@@ -39,6 +42,9 @@ struct Attention {
 
 // Whether both ops read the same queries, keys (and values) with the same attributes, so that one kernel may hold both.
 bool isSameAttention(Operation *a, Operation *b);
+
+// Builds the products and the softmax that compute the result of `op`. They store the scores.
+Value decomposeAttention(OpBuilder &builder, AttentionOp op);
 
 } // namespace mlir::mt
 

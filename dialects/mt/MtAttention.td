@@ -83,7 +83,8 @@ def AttentionGradientOp : Mt_DroppingAttention<"attention_gradient",
     (ins Mt_AttentionOperandAttr:$of, Mt_AnyFloat:$gradient, Mt_AnyFloat:$query, Mt_AnyFloat:$key,
          Mt_AnyFloat:$value, Mt_AnyFloat:$output, Mt_Float:$log_sums),
     "`` $of `,` $gradient `,` $query `,` $key `,` $value `,` $output `,` $log_sums",
-    [{type($gradient) `,` type($query) `,` type($key) `,` type($value) `,` type($output) `,` type($log_sums)}]> {
+    [{type($gradient) `,` type($query) `,` type($key) `,` type($value) `,` type($output) `,` type($log_sums)}],
+    [DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "gradient of mt.attention with respect to its queries, keys or values";
   let description = [{
     `mt.attention_gradient key, %dy, %q, %k, %v, %y, %l heads = 8 causal : ...`
@@ -96,7 +97,8 @@ def AttentionGradientOp : Mt_DroppingAttention<"attention_gradient",
         key    dK = dS^T (scale Q)  one FMA chain per element, over the heads that read the key, then over the queries
         value  dV = P^T dY          as for key
 
-    `mt-fuse` puts all gradients of one mt.attention into one kernel.
+    `mt-fuse` puts all gradients of one mt.attention into one kernel. The gradient of this op is made of products and a
+    softmax, which store the scores.
   }];
 }
 #endif

@@ -2,6 +2,7 @@
 //
 // mt.pool and mt.pool_gradient.
 #include "dialects/mt/Defaults.h"
+#include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
 #include "dialects/mt/Types.h"
@@ -157,4 +158,80 @@ LogicalResult PoolGradientOp::interpret(const EvalContext &context, ArrayRef<Ten
   });
   results.push_back(std::move(result));
   return success();
+}
+
+// ---- gradient of the gradient
+
+namespace {
+// The elements of all windows at one tap after the other, as slices of images with padding.
+class Taps {
+public:
+  Taps(OpBuilder &builder, Location location, const Pooling &p) : builder(builder), location(location), p(p) {}
+
+  // Images [?, H, W, C] with the padding of the windows, filled with `value`.
+  Value padded(Value images, float value) {
+    SmallVector<int64_t> low = {p.rows.low, p.columns.low, 0}, high = {p.rows.high, p.columns.high, 0};
+    if (llvm::all_of(low, [](int64_t n) { return n == 0; }) && llvm::all_of(high, [](int64_t n) { return n == 0; }))
+      return images;
+    return PadOp::create(builder, location, images, low, high, ArrayRef<int64_t>{}, llvm::APFloat(value));
+  }
+  // [?, OH, OW, C]
+  Expr at(Value images, int64_t kh, int64_t kw) {
+    SmallVector<int64_t> starts = {kh, kw, 0}, sizes = {p.rows.outputs, p.columns.outputs, p.channels},
+                         strides = {p.rows.stride, p.columns.stride, 1};
+    return Expr(builder, location, SliceOp::create(builder, location, images, starts, sizes, strides));
+  }
+  // Mask [OH, OW, 1] of the windows whose first element is at this tap, the others before it being padding. No mask
+  // where there is no such window.
+  std::optional<Expr> begins(int64_t kh, int64_t kw) {
+    auto isFirst = [](const Window &axis, int64_t output, int64_t tap) {
+      return axis.holds(axis.at(output, tap)) && (tap == 0 || !axis.holds(axis.at(output, tap - 1)));
+    };
+    SmallVector<bool> first;
+    for (int64_t oh = 0; oh < p.rows.outputs; ++oh)
+      for (int64_t ow = 0; ow < p.columns.outputs; ++ow)
+        first.push_back(isFirst(p.rows, oh, kh) && isFirst(p.columns, ow, kw));
+    if (llvm::none_of(first, [](bool is) { return is; }))
+      return std::nullopt;
+    auto type = RankedTensorType::get({p.rows.outputs, p.columns.outputs, 1}, builder.getI1Type());
+    return Expr(builder, location,
+                ConstantOp::create(builder, location, DenseElementsAttr::get(type, ArrayRef<bool>(first))));
+  }
+
+private:
+  OpBuilder &builder;
+  Location location;
+  const Pooling &p;
+};
+} // namespace
+
+// Each output's element of `values` [?, H, W, C] at the place of its window's largest element of `images`.
+static Value takeLargest(OpBuilder &builder, Location location, const Pooling &p, Value images, Value values) {
+  Taps taps(builder, location, p);
+  Value x = taps.padded(images, -INFINITY), of = taps.padded(values, 0);
+  Expr best = taps.at(x, 0, 0), taken = taps.at(of, 0, 0);
+  for (int64_t kh = 0; kh < p.rows.taps; ++kh)
+    for (int64_t kw = 0; kw < p.columns.taps; ++kw) {
+      if (kh == 0 && kw == 0)
+        continue;
+      Expr next = taps.at(x, kh, kw), value = taps.at(of, kh, kw);
+      // `beats` of Numbers.h: a NaN beats every number.
+      Expr atNan = select(best == best, value, taken);
+      Expr kept = select(next > best, value, select(next == next, taken, atNan));
+      std::optional<Expr> first = taps.begins(kh, kw);
+      taken = first ? select(*first, value, kept) : kept;
+      best = maximum(best, next);
+    }
+  return taken.value();
+}
+
+void PoolGradientOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                   SmallVectorImpl<Value> &operandGradients) {
+  Value ddx = resultGradients[0], ddy;
+  if (ddx && getKind() == Reduction::max)
+    ddy = takeLargest(builder, getLoc(), getPooling(), getInput(), ddx);
+  else if (ddx)
+    ddy = PoolOp::create(builder, getLoc(), getKind(), ddx, getWindow(), getStrides(), getPadding());
+  operandGradients.push_back(ddy);
+  operandGradients.append(getNumOperands() - 1, {});
 }

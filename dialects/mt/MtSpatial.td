@@ -102,7 +102,8 @@ def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, WindowOpInterface, Mt_Inf
     ::mlir::Value foldElement(::mlir::OpBuilder &builder, ::mlir::Value running, ::mlir::Value next);
   }];
 }
-def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds, WindowGradientOpInterface]> {
+def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds, WindowGradientOpInterface,
+                                                 DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "gradient of mt.pool with respect to its images";
   let description = [{
     `mt.pool_gradient max, %dy at %x window = [2, 2] strides = [2, 2] : tensor<?x14x14x8xf32>, tensor<?x28x28x8xf32> to
@@ -111,6 +112,8 @@ def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds, WindowGr
     dy [?, OH, OW, C] -> dx [?, H, W, C]: `dx[n, ih, iw, c] = sum of dy[n, oh, ow, c]` over the windows that contain
     (ih, iw). For max, only windows count whose first largest element, in order of kh, then kw, is (ih, iw). The sum is
     one chain that starts at +0, in order of oh, then ow. Only max has the operand `at %x`, the input of the pool.
+
+    The gradient of max has no kernel of its own: for each element of a window a slice of all windows, and a select.
   }];
   let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$gradient, Optional<Mt_AnyFloat>:$input,
                    DenseI64ArrayAttr:$window, Mt_Strides:$strides, Mt_Padding:$padding);

@@ -332,7 +332,7 @@ LogicalResult ModelOp::verifyRegions() {
     if (op.getName().getDialectNamespace() == "graph") // until `graph-layout`
       continue;
     if (!isa_and_present<MtDialect>(op.getDialect()) || (op.getNumRegions() != 0 && !isa<ScanOp, UpdateOp>(op)) ||
-        isa<ReadOp, AssignOp, ResultOp, RateOp, DeclareOp, YieldOp, GradientOp, ArgumentOp, DerivativeOp>(op))
+        isa<ReadOp, AssignOp, ResultOp, RateOp, DeclareOp, YieldOp, GradientOp>(op))
       return op.emitOpError("expected an op of a model inside mt.model");
     if (failed(verifyResults(op)))
       return failure();

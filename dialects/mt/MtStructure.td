@@ -177,12 +177,13 @@ def GradientOp : Mt_Op<"gradient", [Pure]> {
 }
 def ArgumentOp : Mt_Op<"argument", [Pure, SameOperandsAndResultType,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "a value by which mt.derivative differentiates, in mt.update";
+  let summary = "a value by which mt.derivative differentiates";
   let description = [{
     `%a = mt.argument %w : tensor<4x3xf32>`
 
     The result equals the operand. A derivative by `%a` counts the uses of `%a`, and no other use of `%w`. The operand
-    is any value: a variable, an input, a value that another derivative gave.
+    is any value: a variable, an input, a value that another derivative gave. The op stands in the body of `mt.model` or
+    of `mt.update`.
   }];
   let arguments = (ins Mt_Float:$value);
   let results = (outs Mt_Float:$result);
@@ -190,13 +191,14 @@ def ArgumentOp : Mt_Op<"argument", [Pure, SameOperandsAndResultType,
   let hasVerifier = 1;
 }
 def DerivativeOp : Mt_Op<"derivative", [Pure, AllTypesMatch<["argument", "result"]>]> {
-  let summary = "derivative of a value of the batch by an mt.argument, in mt.update";
+  let summary = "derivative of a value of the batch by an mt.argument";
   let description = [{
     `%g = mt.derivative %loss by %a : tensor<4x3xf32>`
 
     `%loss` is one number for the whole batch, such as a mean over samples. The derivative is zeros if no differentiable
     path leads from the argument to it. `mt-differentiate` replaces the derivatives of one loss by one backward pass, in
-    program order, so that a loss may depend on derivatives of other losses.
+    program order, so that a loss may depend on derivatives of other losses. In the body of `mt.model` a derivative is a
+    part of the forward pass: the model's losses and outputs may depend on it, and all programs compute it.
   }];
   let arguments = (ins Mt_Scalar:$loss, Mt_Float:$argument);
   let results = (outs Mt_Float:$result);

@@ -55,16 +55,16 @@ LogicalResult GradientOp::verify() {
   return success();
 }
 
-static LogicalResult verifyInUpdate(Operation *op) {
-  if (!isa<UpdateOp>(op->getParentOp()))
-    return op->emitOpError("expected this op in the body of mt.update, found it elsewhere");
+static LogicalResult verifyPlace(Operation *op) {
+  if (!isa<ModelOp, UpdateOp>(op->getParentOp()))
+    return op->emitOpError("expected this op in the body of mt.model or mt.update, found it elsewhere");
   return success();
 }
 
-LogicalResult ArgumentOp::verify() { return verifyInUpdate(*this); }
+LogicalResult ArgumentOp::verify() { return verifyPlace(*this); }
 
 LogicalResult DerivativeOp::verify() {
-  if (failed(verifyInUpdate(*this)))
+  if (failed(verifyPlace(*this)))
     return failure();
   if (!getArgument().getDefiningOp<ArgumentOp>())
     return emitOpError("expected an mt.argument by which to differentiate, found another value");

@@ -104,8 +104,18 @@ std::vector<uint8_t> stepsTables(const mt::plan::Plan &tables) {
   return {packed.data(), packed.data() + packed.size()};
 }
 
+// The lowest version that has all of the plan: readers of an older one would pass over what they do not know.
+static uint32_t versionOf(const mt::plan::PlanT &plan) {
+  auto hasParameters = [](const auto &program) {
+    return std::any_of(program->metrics.begin(), program->metrics.end(),
+                       [](const auto &metric) { return !metric->parameters.empty(); });
+  };
+  bool later = !plan.columns.empty() || std::any_of(plan.programs.begin(), plan.programs.end(), hasParameters);
+  return later ? MT_PLAN_NEWEST_VERSION : MT_PLAN_VERSION;
+}
+
 std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections) {
-  plan.version = MT_PLAN_VERSION;
+  plan.version = versionOf(plan);
   plan.sections.clear();
   for (const SectionBytes &section : sections) {
     auto entry = std::make_unique<mt::plan::SectionT>();
@@ -125,7 +135,7 @@ std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const Sectio
 
   mt_plan_header header = {};
   std::memcpy(header.magic, MT_PLAN_MAGIC, sizeof(header.magic));
-  header.version = MT_PLAN_VERSION;
+  header.version = plan.version;
   header.header_size = sizeof(header);
   header.file_size = end;
   header.tables_offset = sizeof(header);
@@ -190,9 +200,10 @@ PlanFileView openPlanFile(std::span<const uint8_t> file) {
   if (std::memcmp(header.magic, MT_PLAN_MAGIC, sizeof(header.magic)) != 0)
     return corrupt("expected a plan file, found other bytes at its start");
   // The version is checked before the header's hash, because another version may store the hash at another offset.
-  if (header.version != MT_PLAN_VERSION)
-    return fault(PlanFileFault::Version, "expected plan format version " + std::to_string(MT_PLAN_VERSION) +
-                                             ", found version " + std::to_string(header.version));
+  if (header.version < MT_PLAN_VERSION || header.version > MT_PLAN_NEWEST_VERSION)
+    return fault(PlanFileFault::Version, "expected plan format version " + std::to_string(MT_PLAN_VERSION) + " or " +
+                                             std::to_string(MT_PLAN_NEWEST_VERSION) + ", found version " +
+                                             std::to_string(header.version));
   if (header.header_hash != XXH3_64bits(&header, headerHashSpan))
     return corrupt("the header's bytes do not match their hash");
   if (header.header_size != sizeof(header) || header.tables_offset != sizeof(header))

@@ -37,8 +37,8 @@ void setStepsHash(mt::plan::PlanT &plan, std::span<const uint8_t> constants, std
 std::vector<uint8_t> stepsTables(const mt::plan::Plan &tables);
 
 // Lays out a complete plan file. Replaces `plan.sections` by the offsets, sizes and hashes of `sections` (in the same
-// order, so indices into Plan.sections are indices into `sections`) and `plan.version` by MT_PLAN_VERSION. The bytes
-// depend only on the arguments.
+// order, so indices into Plan.sections are indices into `sections`) and `plan.version` by the lowest version that has
+// all of the plan. The bytes depend only on the arguments.
 std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections);
 
 enum class PlanFileFault { None, Corrupt, Version };

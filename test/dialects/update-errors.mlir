@@ -515,17 +515,10 @@ mt.model @arguments {
 
 // -----
 
-mt.model @argument_outside {
+mt.program @argument_outside {
   %x = mt.input "x" : tensor<?x4xf32>
-  %w = mt.variable "w" init(zeros) : tensor<4xf32>
-  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
-  %p = mt.mul %x, %w : tensor<?x4xf32>, tensor<4xf32>
-  mt.loss "loss", %p : tensor<?x4xf32>
-  // expected-error@+1 {{expected this op in the body of mt.update, found it elsewhere}}
-  %a = mt.argument %w : tensor<4xf32>
-  mt.update {
-    %g = mt.gradient "w" : tensor<4xf32>
-  }
+  // expected-error@+1 {{expected this op in the body of mt.model or mt.update, found it elsewhere}}
+  %a = mt.argument %x : tensor<?x4xf32>
 }
 
 // -----

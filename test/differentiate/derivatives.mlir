@@ -110,3 +110,39 @@ mt.model @both {
 // CHECK:       mt.assign "w"
 // CHECK:       mt.program @eval_step
 // CHECK:       mt.result "loss", %{{.*}}, %{{.*}} loss
+
+// -----
+
+// A derivative in the forward pass: the loss is the square of the slope of w x^2, and an output is the slope. All
+// programs compute it; only train_step differentiates it again.
+mt.model @slope {
+  %x = mt.input "x" : tensor<?xf32>
+  %w = mt.variable "w" init(ones) : tensor<f32>
+  %i = mt.variable "iteration" init(zeros) frozen role(iteration) : tensor<i32>
+  %a = mt.argument %x : tensor<?xf32>
+  %0 = mt.square %a : tensor<?xf32>
+  %1 = mt.mul %0, %w : tensor<?xf32>, tensor<f32>
+  %2 = mt.reduce sum, %1 over [0] : tensor<?xf32>
+  %g = mt.derivative %2 by %a : tensor<?xf32>
+  %3 = mt.square %g : tensor<?xf32>
+  mt.loss "loss", %3 : tensor<?xf32>
+  mt.output "slope", %g : tensor<?xf32>
+  mt.update {
+    %d = mt.gradient "w" : tensor<f32>
+    mt.assign "w", %d : tensor<f32>
+  }
+}
+// CHECK:       mt.program @train_step
+// CHECK-NOT:   mt.argument
+// CHECK:       %[[W:.*]] = mt.read "w"
+// CHECK:       mt.mul %{{.*}}, %{{.*}} : tensor<?xf32>, tensor<?xf32>
+// CHECK:       mt.result "loss"
+// CHECK:       mt.reduce sum, %{{.*}} over [0] : tensor<?xf32>
+// CHECK:       mt.assign "w"
+// CHECK:       mt.program @eval_step
+// CHECK-NOT:   mt.argument
+// CHECK:       mt.result "loss"
+// CHECK:       mt.program @predict
+// CHECK-NOT:   mt.argument
+// CHECK:       mt.mul
+// CHECK:       mt.output "slope"

@@ -225,6 +225,34 @@ module attributes {graph.version = 1 : i32} {
 // -----
 
 module attributes {graph.version = 1 : i32} {
+  mt.model @prime {
+    %x = mt.input "x" : tensor<?x521xf32>
+    %1 = graph.logical %x : tensor<?x521xf32> -> !graph.value<[b, 521], f32>
+    // expected-error @+1 {{a Fourier transform of length 521, which has no factor from 2 to 32: pad to another length; without such a factor at most 512 are supported}}
+    %2 = graph.fft real %1 lengths [521] : (!graph.value<[b, 521], f32>) -> !graph.value<[b, 261, 2], f32>
+    %3 = graph.tensor %2 : !graph.value<[b, 261, 2], f32> -> tensor<?x261x2xf32>
+    mt.loss "loss", %3 : tensor<?x261x2xf32>
+    mt.sgd <{learning_rate = 0.1 : f32}>
+  }
+}
+
+// -----
+
+module attributes {graph.version = 1 : i32} {
+  mt.model @other_length {
+    %x = mt.input "x" : tensor<?x5x2xf32>
+    %1 = graph.logical %x : tensor<?x5x2xf32> -> !graph.value<[b, 5, 2], f32>
+    // expected-error @+1 {{expected 4 elements for a length of 7, found 5}}
+    %2 = graph.fft inverse real %1 lengths [7] : (!graph.value<[b, 5, 2], f32>) -> !graph.value<[b, 7], f32>
+    %3 = graph.tensor %2 : !graph.value<[b, 7], f32> -> tensor<?x7xf32>
+    mt.loss "loss", %3 : tensor<?x7xf32>
+    mt.sgd <{learning_rate = 0.1 : f32}>
+  }
+}
+
+// -----
+
+module attributes {graph.version = 1 : i32} {
   mt.model @large {
     %x = mt.input "x" : tensor<?x65x65xf32>
     %1 = graph.logical %x : tensor<?x65x65xf32> -> !graph.value<[b, 65, 65], f32>

@@ -241,10 +241,40 @@ def test_ids_of_data_are_checked():
     (lambda p, b: (b @ p).sum() / int(b.shape[0]), r"use x\.shape\[0\] as it is"),
     (lambda p, b: jnp.sum((b @ p) @ (b @ p).T), "docs/jax.md#contrastive-losses"),
     (lambda p, b: jnp.max(b @ p), "docs/jax.md#contrastive-losses"),
+    (lambda p, b: jax.lax.while_loop(lambda c: c[0].sum() < 9, lambda c: (c[0] * 2, c[1]), (b @ p, 0))[0].mean(),
+     r"bound it by a counter in its condition, such as \(i < 20\)"),
 ])
 def test_refused(function, text):
     with pytest.raises(mtc.ModelError, match=text):
         mtc.jax.compile(function, np.eye(4, dtype="f4"), np.ones((3, 4), "f4"), optimizer="sgd", check=False)
+
+
+def root(a):
+    """By Newton's method, to the last bit that it changes or for 12 steps."""
+    def goes_on(carry):
+        x, i = carry
+        return (i < 12) & (jnp.abs(x * x - a) > 1e-3)
+
+    return jax.lax.while_loop(goes_on, lambda carry: ((carry[0] + a / carry[0]) / 2, carry[1] + 1),
+                              (jnp.ones_like(a), 0))
+
+
+def all_roots(w, x):
+    found, steps = jax.vmap(root)(jnp.exp(x @ w[:, 0]))
+    return jnp.mean(jax.lax.stop_gradient(found + steps) * jnp.sum(w))
+
+
+def until_large(w, x):
+    """The samples together; behind the end e^c would be infinite."""
+    found, steps = jax.lax.while_loop(lambda c: (c[1] < 9) & (jnp.mean(c[0]) < 20), lambda c: (jnp.exp(c[0]), c[1] + 1),
+                                      (jnp.abs(x) + 1, 0))
+    return jnp.mean(found @ w) + steps * jnp.sum(w ** 2)
+
+
+@pytest.mark.parametrize("function", (all_roots, until_large))
+def test_loops_that_the_data_end(function):
+    mtc.jax.compile(function, np.eye(6, 2, dtype="f4") * 0.3, X, optimizer="sgd", batch_size=5, devices="cpu:1",
+                    verbose=0).close()  # the check compares with JAX
 
 
 def test_parameters_of_other_types():

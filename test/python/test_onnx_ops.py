@@ -58,7 +58,9 @@ FAMILIES = {
         Case("Gemm", (5,), f(4, 5), f(4), transB=1, alpha=0.5, beta=2.0), Case("MatMul", (2, 3, 5), f(5)),
         Case("Einsum", (3, 4, 5), f(5, 4, 6), equation="bijk,kjl->bil"),
         Case("Einsum", (3, 4), (3, 4), equation="bij,bkj->bik"), Case("Einsum", (3, 4), equation="bij->bji"),
-        Case("Einsum", (3, 4), equation="bij->bi")],
+        Case("Einsum", (3, 4), equation="bij->bi"), Case("DFT", (12, 1), onesided=1),
+        Case("DFT", (12, 2), inverse=1), Case("DFT", (12, 1)), Case("DFT", (6, 3, 2), np.array(6), np.array(1)),
+        Case("DFT", (4, 6, 1), np.array(8), np.array(2), onesided=1)],
     "windows": [
         Case("Conv", (3, 8, 9), f(6, 3, 3, 3), f(6), pads=[1, 1, 1, 1], strides=[2, 2]),
         Case("Conv", (4, 8, 9), f(6, 2, 3, 2), group=2),

@@ -445,28 +445,28 @@ class NumberOfSamples(Linear):
 # Elements of other types
 
 
-@case(by_jax, "complex: mtc.jax does not have this primitive")
+@case(by_jax, "sin: complex numbers, which it takes in no program here")
 def complex_numbers(h, x):
-    y = jax.lax.complex(h, x)  # HERE
-    return (y * y).real
+    y = jax.lax.complex(h, x)
+    return jnp.sin(y).real  # HERE
 
 
-@case(by_jax, "fft: mtc.jax does not have this primitive")
+@case(by_jax, "fft: a Fourier transform over the samples")
 def fourier(h, x):
-    return jnp.fft.fft(h).real  # HERE
+    return jnp.fft.fft(h.T).real  # HERE
 
 
-@case(by_torch, "to: complex numbers")
+@case(by_torch, "sin: complex numbers, which it takes in no program here")
 class ComplexNumbers(Linear):
     def forward(self, x):
-        h = self.first(x).to(torch.complex64)  # HERE
-        return (h * h).real
+        h = self.first(x).to(torch.complex64)
+        return h.sin().real  # HERE
 
 
-@case(by_torch, "_fft_r2c: MTC has nothing for it")
+@case(by_torch, "_fft_r2c: a Fourier transform of length 521, which has no factor from 2 to 32")
 class Fourier(Linear):
     def forward(self, x):
-        return torch.fft.fft(self.first(x)).real  # HERE
+        return torch.fft.fft(self.first(x), n=521).real  # HERE
 
 
 @case(by_torch, "add: integers of more than 32 bits, such as 1099511627776")

@@ -3,13 +3,14 @@
 
 import jax
 import jax.numpy as jnp
+import mtc.jax
+import mtc.torch
 import numpy as np
 import pytest
 import torch
 from torch import nn
-
-import mtc.jax
-import mtc.torch
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 torch.set_num_threads(1)
 ROWS, SHORT = 16, 7
@@ -113,6 +114,60 @@ def attended(p, batch):
     return jnp.mean(jax.vmap(jax.grad(score))(batch["sequence"]) ** 2)
 
 
+def convolved(images, kernel, stride=1):
+    return jax.lax.conv_general_dilated(images, kernel, (stride, stride), "SAME",
+                                        dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def largest(x, size, stride, padding):
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, size, size, 1), (1, stride, stride, 1), padding)
+
+
+def sloped(score, name="images"):
+    """The loss is the square of a score's gradient by its images or sequences."""
+    return lambda p, batch: jnp.mean(jax.grad(lambda x: jnp.sum(score(p, x)))(batch[name]) ** 2)
+
+
+def pooled(p, images):
+    x = convolved(images[..., None], p["kernel"])
+    mean = jax.lax.reduce_window(x, 0.0, jax.lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID") / 4
+    return (jnp.sum(jnp.tanh(largest(x, 2, 2, "VALID")) ** 2) + jnp.sum(jnp.tanh(largest(x, 3, 1, "SAME")) ** 2)
+            + jnp.sum(jnp.tanh(largest(x, 3, 2, "SAME"))) + jnp.sum(jnp.tanh(mean) ** 2))
+
+
+def normalized(p, images):
+    x = convolved(jnp.tanh(convolved(images[..., None], p["kernel"])), p["next"], 2)
+    mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
+    return jnp.tanh((x - mean) * jax.lax.rsqrt(variance + 1e-3) * p["scale"]) ** 2
+
+
+def lined(p, x):
+    x = x @ p["q"]
+    layer = (x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-3)
+    square = x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-3)
+    return jnp.sum(jnp.tanh(layer) * p["v"][0]) + jnp.sum(jnp.tanh(square)) - jnp.sum(jax.nn.log_softmax(x)[..., 1])
+
+
+def heads(p, x):
+    q, k, v = ((x @ p[name]).reshape(*x.shape[:2], 2, 2) for name in "qkv")
+    return jnp.tanh(jax.nn.dot_product_attention(q, k, v, is_causal=True))
+
+
+def recurrent(p, x):
+    def cell(state, row):
+        state = jnp.tanh(state @ p["q"] + row @ p["k"])
+        return state, state
+
+    return jax.lax.scan(cell, jnp.zeros((x.shape[0], 4)), x.transpose(1, 0, 2))[1] ** 2
+
+
+def third(p, batch):
+    def first(x):
+        return jnp.sum(jax.grad(lambda y: jnp.sum(mlp(p, y)))(x) ** 2)
+
+    return jnp.mean(jax.vmap(lambda x: jax.jvp(jax.grad(first), (x,), (jnp.ones_like(x),))[1])(batch["x"]) ** 2)
+
+
 BATCH = {"x": random(ROWS, 2), "y": random(ROWS), "v": random(ROWS, 2), "atoms": random(ROWS, 4, 3),
          "f": random(ROWS, 4, 3), "u": random(ROWS, 4), "f4": random(ROWS, 4), "images": random(ROWS, 6, 6),
          "sequence": random(ROWS, 5, 4)}
@@ -124,6 +179,13 @@ JAX = {
     "meta": (meta, dense(1, 6, 1), ("u", "f4")), "curvature": (curvature, dense(2, 6, 3), ("x",)),
     "smoothed": (smoothed, {"kernel": random(3, 3, 1, 2), "out": random(18)}, ("images",)),
     "attended": (attended, {name: random(4, 4) for name in "qkv"}, ("sequence",)),
+    "pooled": (sloped(pooled), {"kernel": random(3, 3, 1, 2)}, ("images",)),
+    "normalized": (sloped(normalized), {"kernel": random(3, 3, 1, 2), "next": random(3, 3, 2, 2), "scale": random(2)},
+                   ("images",)),
+    "lined": (sloped(lined, "sequence"), {name: random(4, 4) for name in "qv"}, ("sequence",)),
+    "heads": (sloped(heads, "sequence"), {name: random(4, 4) for name in "qkv"}, ("sequence",)),
+    "recurrent": (sloped(recurrent, "sequence"), {name: random(4, 4) for name in "qk"}, ("sequence",)),
+    "third": (third, dense(2, 6, 3), ("x",)),
 }
 
 
@@ -199,6 +261,56 @@ class Laplacian(nn.Module):
 
         parts = [torch.func.vmap(torch.func.grad(lambda row, i=i: first(row)[i]))(x)[:, i] for i in range(2)]
         return (sum(parts) - x.sin().sum(1)).square().mean()
+
+
+class Sloped(nn.Module):
+    """The loss is the square of a score's gradient by its images or sequences, taken in both ways."""
+
+    def __init__(self, score, functional):
+        super().__init__()
+        self.score, self.functional = score, functional
+        self.conv, self.next = nn.Conv2d(1, 2, 3, padding=1), nn.Conv2d(2, 2, 3, stride=2, padding=1, groups=2)
+        self.back, self.batch, self.group = nn.ConvTranspose2d(2, 2, 3, stride=2), nn.BatchNorm2d(2), nn.GroupNorm(1, 2)
+        self.line, self.layer, self.square = nn.Linear(4, 4), nn.LayerNorm(4), nn.RMSNorm(4)
+        self.heads, self.cell = nn.MultiheadAttention(4, 2, batch_first=True), nn.GRU(4, 4, batch_first=True)
+
+    def forward(self, x):
+        with sdpa_kernel(SDPBackend.MATH):  # the others have no second derivative in PyTorch
+            if self.functional:
+                slope = torch.func.grad(lambda x: self.score(self, x).sum())(x)
+            else:
+                x = x.requires_grad_()
+                slope, = torch.autograd.grad(self.score(self, x).sum(), x, create_graph=True)
+        return (slope ** 2).mean()
+
+
+SCORES = {
+    "pools": lambda m, x: F.max_pool2d(m.conv(x), 2).tanh() + F.avg_pool2d(m.conv(x), 2).tanh() + F.max_pool2d(
+        m.conv(x), 3, 2, 1).tanh() + F.adaptive_max_pool2d(m.conv(x), 3),
+    "convolutions": lambda m, x: m.back(m.next(m.conv(x).tanh()).tanh()).tanh(),
+    "normalizations of images": lambda m, x: m.batch(m.conv(x)).tanh() + m.group(m.conv(x)).tanh(),
+    "normalizations of lines": lambda m, x: m.layer(m.line(x)).tanh() + m.square(m.line(x)).tanh(),
+    "softmax": lambda m, x: m.line(x).softmax(-1)[..., 0] + F.cross_entropy(
+        m.line(x).flatten(0, 1), torch.zeros(x.shape[0] * 5, dtype=torch.long), reduction="sum"),
+    "attention": lambda m, x: m.heads(x, x, x, need_weights=False)[0].tanh(),
+    "masked attention": lambda m, x: F.scaled_dot_product_attention(
+        *(t[:, None] for t in (m.line(x), x, m.line(x).tanh())), is_causal=True).tanh(),
+    "recurrent": lambda m, x: m.cell(x)[0].tanh(),
+    "lengths": lambda m, x: F.normalize(m.line(x), dim=-1).sum(-1) ** 2 + m.line(x).norm(dim=-1),
+}
+IMAGES = ("pools", "convolutions", "normalizations of images")
+
+
+@pytest.mark.parametrize("functional", (False, True), ids=("autograd", "func"))
+@pytest.mark.parametrize("name", SCORES)
+def test_slopes(name, functional):
+    if functional and "images" in name:
+        pytest.skip("PyTorch refuses running statistics, which change in place, under torch.func.grad")
+    torch.manual_seed(1)
+    batch = {"x": torch.from_numpy(random(ROWS, *((1, 6, 6) if name in IMAGES else (5, 4))))}
+    step = mtc.torch.compile(Sloped(SCORES[name], functional), batch, optimizer="sgd,learning_rate=0.01,momentum=0.9",
+                             batch_size=ROWS, shards=8, verbose=0, devices="cpu:1")
+    one_result(step, batch)
 
 
 TORCH = {"pinn": (Pinn, (ROWS, 1)), "forces": (Forces, (ROWS, 2, 3)), "jacobian": (Jacobian, (ROWS, 4)),

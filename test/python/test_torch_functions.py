@@ -254,3 +254,48 @@ def test_random_numbers_have_the_distribution(place):
         found = torch.tensor([step.train_on_batch({"d": d})["loss"] for _ in range(40)])
         step.close()
         assert abs(found.mean() - wanted.mean()) <= 6 * (found.std() + wanted.std()) / 40**0.5 + 1e-5
+
+
+class Sampled(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options, self.w = options, nn.Parameter(torch.tensor([[1.1, 0.2], [-0.3, 0.4], [0.7, -0.6]]))
+
+    def forward(self, x):
+        if not self.options:  # a spatial transformer
+            turn = x.mean((1, 2, 3))[:, None, None] * self.w[:2]
+            angles = torch.cat([turn, self.w[2, :, None].expand(x.shape[0], 2, 1)], 2)
+            grid = F.affine_grid(angles, list(x.shape), align_corners=False)
+            return F.grid_sample(x, grid, align_corners=False).square().mean()
+        grid = 1.4 * torch.tanh(x[:, 0, :3, :2, None] * self.w[0] + self.w[1])  # some are outside
+        return F.grid_sample(x * self.w[2, 0], grid, **self.options).square().mean()
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"align_corners": False}, {"padding_mode": "border", "align_corners": True},
+    {"mode": "nearest", "align_corners": False}, {"padding_mode": "reflection", "align_corners": False},
+    {"padding_mode": "reflection", "align_corners": True}], ids=str)
+def test_grid_sample(options):
+    torch.manual_seed(3)
+    batch = {"x": torch.randn(6, 2, 4, 5)}
+    mtc.torch.compile(Sampled(**options), batch, batch_size=6, verbose=0, devices="cpu:1").close()
+
+
+class Connectionist(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.line, self.loss = nn.Linear(3, 5), nn.CTCLoss(**options)
+
+    def forward(self, x, labels, steps, sizes):
+        return self.loss(self.line(x).log_softmax(-1).transpose(0, 1), labels, steps, sizes)
+
+
+@pytest.mark.parametrize("options", [{}, {"blank": 4, "reduction": "sum"}, {"zero_infinity": True}], ids=str)
+def test_ctc_loss(options):
+    torch.manual_seed(4)
+    labels = torch.tensor([[1, 2, 2], [3, 1, 2], [2, 2, 2], [1, 1, 3]]) - int("blank" in options)
+    batch = {"x": torch.randn(4, 7, 3), "labels": labels, "steps": torch.tensor([7, 6, 5, 4]),
+             "sizes": torch.tensor([3, 2, 3, 1])}
+    if "zero_infinity" in options:
+        batch["steps"][2] = 3  # too few for three labels and the blanks between them
+    mtc.torch.compile(Connectionist(**options), batch, batch_size=4, verbose=0, devices="cpu:1").close()

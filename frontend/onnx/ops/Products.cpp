@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of matrices.
+// Products of matrices, and Fourier transforms, which are made of them.
+#include "frontend/logical/Fourier.h"
 #include "frontend/onnx/OpTable.h"
 
 using namespace mlir;
@@ -92,10 +93,49 @@ void buildEinsum(Call &call) {
   call.give(arrangedAs(logical::product(call.ops, left, right, contracted, common), have + rest, output));
 }
 
+// The first elements along an axis, or all and zeros behind them.
+Value resized(logical::Ops &ops, const Value &value, size_t axis, int64_t size) {
+  Size found = value.size(axis);
+  if (found.batch)
+    throw Refused("a Fourier transform over the samples");
+  if (size <= found.times)
+    return logical::sliceAxis(ops, value, axis, 0, size);
+  SmallVector<int64_t> none(value.rank(), 0), after(value.rank(), 0);
+  after[axis] = size - found.times;
+  return logical::pad(ops, value, 0, none, after);
+}
+
+// Of real numbers [..., n, ..., 1] or complex ones [..., n, ..., 2], along one axis.
+void buildDft(Call &call) {
+  constexpr int64_t axisIsOperand = 20; // the opset
+  Value x = call.floats(0);
+  size_t rank = x.rank(), pair = rank - 1;
+  bool operand = call.opset >= axisIsOperand, inverse = call.integer("inverse", 0) != 0,
+       half = call.integer("onesided", 0) != 0;
+  int64_t given = !operand ? call.integer("axis", 1) : call.has(2) ? call.expectInteger(2, "an axis") : -2;
+  size_t axis = Call::axisOf(given, rank);
+  bool real = rank > 1 && x.size(pair).isOne();
+  if (axis == pair || !(real || x.size(pair) == Size(2)))
+    throw Refused("expected real numbers or pairs along the last axis, found " + logical::describe(x.shape()));
+  if (half && (inverse || !real))
+    throw Refused("half of the spectrum of complex numbers, or half of an inverse transform");
+  int64_t length = call.has(1) ? call.expectInteger(1, "a length") : x.size(axis).times;
+  x = resized(call.ops, x, axis, length);
+  if (!half)
+    x = resized(call.ops, x, pair, 2);
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(rank)));
+  std::swap(order[axis], order[pair - 1]);
+  x = logical::transpose(x, order);
+  if (half)
+    x = logical::squeeze(x, {static_cast<int64_t>(pair)});
+  call.give(logical::transpose(logical::fourier(call.ops, x, {inverse, half, {length}}), order));
+}
+
 } // namespace
 
 llvm::ArrayRef<OpEntry> productOps() {
-  static constexpr OpEntry entries[] = {{"MatMul", buildMatmul}, {"Gemm", buildGemm}, {"Einsum", buildEinsum}};
+  static constexpr OpEntry entries[] = {
+      {"MatMul", buildMatmul}, {"Gemm", buildGemm}, {"Einsum", buildEinsum}, {"DFT", buildDft}};
   return entries;
 }
 

@@ -221,8 +221,8 @@ def select(condition: Value, a: Operand, b: Operand) -> Value:
 def logical_and(a: Value, b: Value) -> Value:
     """Both."""
     for one, other in ((a, b), (b, a)):
-        if one.scalar is not None and one.scalar:
-            return broadcast(other, common_shape([a.shape, b.shape]))
+        if one.scalar is not None:
+            return broadcast(other if one.scalar else one, common_shape([a.shape, b.shape]))
     if {a.kind, b.kind} == {"eq", "lt"} and a.operands == b.operands:
         return broadcast(a.graph.constant(False), a.shape)
     return apply("and", (a, b), "i1", np.logical_and)

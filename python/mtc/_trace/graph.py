@@ -119,10 +119,10 @@ class Graph:
                      location=self._location, origin=self._origin, learned=True)
         return made
 
-    def derivative(self, value: Value, argument: Value) -> Value:
-        """The derivative of a scalar by an argument."""
+    def derivative(self, value: Value, argument: Value, learned: bool = False) -> Value:
+        """The derivative of a scalar by an argument. `learned`: a loss of the model depends on it."""
         made = self.tensor("derivative", (value, argument), "mt.derivative {0} by {1} : {t}", argument.shape, "f32")
-        made.learned = False
+        made.learned = learned
         return made
 
     def assign(self, name: str, value: Value) -> None:

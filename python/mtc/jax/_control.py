@@ -195,20 +195,47 @@ def _stack(r: Reader, column: Sequence[Any]) -> Any:
 
 @rule("while")
 def _while(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    """Its steps one after the other. Where the data end the loop, the steps behind that change nothing, and a counter
+    that the condition bounds ends them. Under `vmap` the condition is one of each sample."""
     p = equation.params
     tests, bodies = p["cond_nconsts"], p["body_nconsts"]
     cond, body = inputs[:tests], inputs[tests:tests + bodies]
     carry = list(inputs[tests + bodies:])
+    results, active = carry, None  # what the loop gives, and whether it still runs; None: it does
     for _ in r.graph.unroll():
         (goes_on,) = r.read(p["cond_jaxpr"], [*cond, *carry])
-        if isinstance(goes_on, Value) and goes_on.scalar is not None:
-            goes_on = np.asarray(goes_on.scalar)
-        if not is_concrete(goes_on):
-            raise Refused("a loop whose number of steps depends on the data")
-        if not goes_on:
+        if goes_on is UNKNOWN:
+            return [UNKNOWN] * len(carry)
+        known = _elements(goes_on)
+        if known is not None and not known.any():
             break
-        carry = r.read(p["body_jaxpr"], [*body, *carry])
-    return carry
+        if known is None or not known.all():
+            active = goes_on if active is None else e.logical_and(active, r.value(goes_on))
+        after = r.read(p["body_jaxpr"], [*body, *carry])
+        if active is None:
+            carry = results = after
+            continue
+        counters = [_elements(a) is not None and _elements(b) is not None for a, b in zip(carry, after)]
+        if all(np.array_equal(_elements(a), _elements(b)) for a, b, counts in zip(carry, after, counters) if counts):
+            raise Refused("a loop whose number of steps depends on the data: bound it by a counter in its condition, "
+                          "such as (i < 20) & (error > 1e-3)")
+        results = [_frozen(r, r.value(active), a, b) for a, b in zip(after, results)]
+        # Where the loop runs, a counter is what it is without an end.
+        carry = [a if counts else b for a, b, counts in zip(after, results, counters)]
+    return results
+
+
+def _elements(value: Any) -> Any:
+    """The elements, where they are known, with those that are equal once; else None."""
+    return value if is_concrete(value) and not is_key(value) else value.constant if isinstance(value, Value) else None
+
+
+def _frozen(r: Reader, active: Value, after: Any, before: Any) -> Any:
+    """What a step has made where the loop runs, else what was before."""
+    if after is before or UNKNOWN in (after, before):
+        return after
+    value = r.value(after)
+    return e.select(layout.expand_dims(active, range(active.rank, value.rank)), value, r.value(before))
 
 
 @rule("cond")

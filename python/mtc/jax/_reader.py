@@ -20,11 +20,13 @@ from jax.extend import core
 from mtc import _private
 from mtc._errors import ModelError
 from mtc._trace import Batch, Graph, Refused, Value, integers
+from mtc._trace.complex_numbers import Complex
 from mtc._trace.graph import Origin, Problem, in_lines
 from mtc._trace.values import DTYPES, Shape
 
 Rule = Callable[["Reader", Any, Sequence[Any]], Any]
 RULES: dict[str, Rule] = {}
+OF_COMPLEX = "complex numbers"  # the rule of every primitive that takes or gives such
 _OF_SAMPLES = ("every sample with every other", "imum over the batch", "along the batch", "samples beside",
                "mixes samples", "the number of samples", "samples of a batch", "one sample of a batch",
                "the order of the samples")
@@ -110,6 +112,9 @@ class Reader:
                     made = [on_keys(equation, inputs)]
                 elif self._move_keys is not None and (moved := self._move_keys(self, equation, inputs)) is not None:
                     made = [moved]
+                elif name not in NOT_FOLDED and _is_of_complex(equation, inputs):
+                    made = RULES[OF_COMPLEX](self, equation, inputs)
+                    made = made if isinstance(made, (list, tuple)) else [made]
                 elif name not in RULES:
                     raise Refused("mtc.jax does not have this primitive")
                 else:
@@ -179,6 +184,11 @@ class Keys:
         """One along the first axis."""
         size = int(np.prod(self.shape[1:]))
         return Keys(self.paths[index * size:(index + 1) * size], self.shape[1:])
+
+
+def _is_of_complex(equation: Any, inputs: Sequence[Any]) -> bool:
+    return any(isinstance(i, Complex) for i in inputs) or any(
+        getattr(getattr(v.aval, "dtype", None), "kind", "") == "c" for v in equation.outvars)
 
 
 def typed(value: Any, dtype: Any) -> Any:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`torch.autograd.grad` and `backward()` in a step that is traced whole: the operations that torch.func becomes.
+"""`torch.autograd.grad` and `backward()` in a trace: the operations that derivatives of torch.func become.
 
 A trace runs autograd on tensors without elements, which says what a result depends on. Where PyTorch would run the
 graph backward, the trace gets one `mtc::derivative`. It is taken by tensors that were used before anybody asked for a
-derivative by them, so the points, `mtc::argument`, are put behind them afterwards.
+derivative by them: whatever reads them reads the point.
 """
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+import contextlib
+import functools
+from typing import Any, Iterator, Sequence
 
-from mtc.torch import _derivative, _nodes
+from mtc.torch import _derivative
 from mtc.torch._framework import torch
 
 FORM = ("write the step in the functional form: parameters are a part of the state, gradients come from "
@@ -22,14 +24,16 @@ class Outside(Exception):
     """A derivative by what is no part of the state, the batch or what a step makes of them."""
 
 
-def run_backward(outputs: Sequence[Any], weights: Sequence[Any], retain_graph: bool, create_graph: bool,
+def run_backward(of_parameters: bool, outputs: Sequence[Any], weights: Sequence[Any], retain_graph: bool, create_graph: bool,
                  inputs: Sequence[Any] = (), allow_unused: bool = False, accumulate_grad: bool = False,
                  **_: Any) -> Any:
     """As PyTorch's `_engine_run_backward`, in a trace."""
     del retain_graph
     nodes, begun = _reached(outputs)
-    if any(isinstance(x, torch.nn.Parameter) for x in [*begun, *inputs]):
+    if not of_parameters and any(isinstance(x, torch.nn.Parameter) for x in [*begun, *inputs]):
         raise Outside(f"a derivative by the parameter of a module, which is no part of the state: {FORM}")
+    if of_parameters and accumulate_grad:
+        raise Outside("backward() in a module: take torch.autograd.grad(..., create_graph=True)")
     at = list(inputs or (begun if accumulate_grad else ()))
     used = [any(x is other for other in begun) if x.grad_fn is None else x.grad_fn in nodes for x in at]
     if not all(used) and not allow_unused:
@@ -93,36 +97,22 @@ def _reached(outputs: Sequence[Any]) -> tuple[set[Any], list[Any]]:
 
 
 _make_grads = torch.autograd._make_grads
-PATCHES = ((torch.autograd, "_engine_run_backward", run_backward), (torch.autograd, "_make_grads", ones_like))
 
 
-def _is_point(node: Any) -> bool:
-    """Whether a tensor is a point already; `vmap` moves the axis of samples of one to the front, where it is."""
-    while _nodes.name_of(node.target) in ("movedim", "permute") and _stays(node):
-        node = node.args[0]
-    return node.target is torch.ops.mtc.argument.default
+@contextlib.contextmanager
+def taken_whole(of_parameters: bool) -> Iterator[None]:
+    """Within it, derivatives of `torch.func` and of autograd are operations.
 
-
-def _stays(node: Any) -> bool:
-    """Whether a move of axes leaves all where they are."""
-    source, *places = node.args
-    if _nodes.name_of(node.target) == "permute":
-        return list(places[0]) == list(range(source.meta["val"].ndim))
-    return bool(places[0] == places[1])
-
-
-def with_points(program: Any) -> None:
-    """Puts a point behind each tensor by which a derivative is taken, and gives it to all that read the tensor."""
-    graph = program.graph
-    derivative, argument = (torch.ops.mtc.derivative.default, torch.ops.mtc.argument.default)
-    last = [node for node in graph.nodes if node.op == "placeholder"][-1:]
-    for node in list(graph.nodes):
-        for x in list(node.args[1]) if node.target is derivative else ():
-            if _is_point(x) or any(user.target is argument and user.args[0] is x and user.meta.get("of_all")
-                                           for user in x.users):
-                continue
-            with graph.inserting_after(last[0] if x.op == "placeholder" else x):
-                point = graph.call_function(argument, (x, []))
-            point.meta = {**x.meta, "of_all": True}
-            x.replace_all_uses_with(point, delete_user_cb=lambda user, own=point: user is not own)
-    program.graph_module.recompile()
+    `of_parameters`: the parameters of modules are a part of what is traced.
+    """
+    own = [(torch.autograd, "_engine_run_backward", functools.partial(run_backward, of_parameters)),
+           (torch.autograd, "_make_grads", ones_like)]
+    before = [getattr(module, name) for module, name, _ in own]
+    for module, name, function in own:
+        setattr(module, name, function)
+    try:
+        with _derivative.taken_whole():
+            yield
+    finally:
+        for (module, name, _), function in zip(own, before):
+            setattr(module, name, function)

@@ -13,6 +13,7 @@ import numpy as np
 from mtc._errors import DataError, ModelError
 from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, losses, moves, reductions
 from mtc._trace import elementwise as e
+from mtc._trace.complex_numbers import Complex
 from mtc._trace.graph import Problem
 from mtc._trace.values import Shape
 from mtc.torch import _nodes, _tracing, _types
@@ -47,6 +48,18 @@ def op(*names: str) -> Callable[[Handler], Handler]:
         return function
 
     return register
+
+
+_COMPLEX: list[Handler] = []  # what converts an operation of complex numbers
+
+
+def on_complex(function: Handler) -> Handler:
+    """Registers the function for operations that take or give complex numbers.
+
+    It is called with the converter and a list of the operation's arguments.
+    """
+    _COMPLEX.append(function)
+    return function
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +140,9 @@ class Converter:
         self._streams = 0
         self._changing = self._changed_nodes()
         self._buffers: dict[str, Value] = {}  # that the step changes and that are no statistics of a normalisation
+        self._slots: dict[str, Value] = {}  # the variables of parameters, as they are stored
         self.points: dict[int, tuple[Value, tuple[int, ...]]] = {}  # by which derivatives are taken
+        self._differentiated = _nodes.differentiated(exported.nodes)
 
     def convert(self) -> Model:
         """The model.
@@ -153,7 +168,9 @@ class Converter:
             try:
                 made = (self._place(node, node in inputs) if node.op == "placeholder"
                         else _Subgraph() if node.op == "get_attr" else self._convert_node(node))
-                self._values[node] = self._changed(made, self._changing[node]) if node in self._changing else made
+                made = self._changed(made, self._changing[node]) if node in self._changing else made
+                is_point = node in self._differentiated and id(made) not in self.points
+                self._values[node] = self.point(node, made) if is_point else made
             except (DataError, ModelError):
                 raise
             except Exception as error:  # noqa: BLE001 - of a handler, which has not foreseen these arguments
@@ -248,9 +265,30 @@ class Converter:
             return self.graph.constant(np.asarray(given), dtype)
         raise Refused(f"an argument that is {type(given).__name__}")
 
-    def point(self, given: Any) -> Value:
-        """The value as a point by which a derivative is taken."""
-        raise Refused("a derivative by torch.func in a module: mtc.torch.step takes it in a whole step")
+    def point(self, node: Any, given: Any) -> Any:
+        """The value of a node as a point by which a derivative is taken, stored as it is."""
+        if isinstance(given, _Failed):
+            return given
+        stops = _nodes.name_of(node.target) == "detach"  # what a state is before it
+        name = self.exported.parameters.get((_nodes.before_points(node) if stops else node).name)
+        stored_as = self.value(given) if name is None else self._slots[name]
+        if stops:
+            stored_as = self.graph.stop_gradient(stored_as)
+        axes = tuple(range(len(stored_as.shape)))
+        if name is not None:
+            axes = tuple(self._stored[name].index(i) for i in axes)
+        point = self.graph.argument(stored_as)
+        made = layout.transpose(point, axes)
+        self.points[id(made)] = point, axes
+        return made
+
+    def argument(self, given: Any) -> Any:
+        """The operand of the operation that is converted as another point."""
+        return self.point(self._node.args[0], given)
+
+    def derivative(self, loss: Value, point: Value) -> Value:
+        """The derivative of a number by a point."""
+        return self.graph.derivative(loss, point, learned=True)
 
     def name(self) -> str:
         """The name of the operation that is converted."""
@@ -267,6 +305,11 @@ class Converter:
     def dtype(self) -> str:
         """The type of the elements of its result."""
         return dtype_of(self._result().dtype)
+
+    def is_complex(self) -> bool:
+        """Whether its result, or the first of several, has complex numbers."""
+        result = self._result()
+        return isinstance(result, torch.Tensor) and result.is_complex()
 
     def _result(self) -> Any:
         traced = self._node.meta["val"]
@@ -289,6 +332,11 @@ class Converter:
 
     def _place(self, node: Any, is_input: bool) -> Any:
         exported, key = self.exported, node.name
+        given = node.meta.get("val")
+        if isinstance(given, torch.Tensor) and given.is_complex() and not (key in exported.buffers
+                                                                           or key in exported.constants):
+            raise Refused("an array or a parameter of complex numbers: keep pairs of real numbers, as view_as_real "
+                          "gives them, and make complex ones of these by view_as_complex")
         if key in exported.arrays:
             return self.graph.input(exported.arrays[key], shape_of(node.meta["val"]), dtype_of(node.meta["val"].dtype),
                                     "input" if is_input else "target")
@@ -312,6 +360,7 @@ class Converter:
         order = self._stored.setdefault(name, tuple(range(tensor.ndim)))
         made = self.graph.variable(name, tuple(tensor.shape[i] for i in order), frozen=not tensor.requires_grad,
                                    no_weight_decay=name in self._undecayed)
+        self._slots[name] = made
         return layout.transpose(made, [order.index(i) for i in range(len(order))])
 
     def _convert_node(self, node: Any) -> Any:
@@ -338,13 +387,16 @@ class Converter:
             return layout.broadcast(e.cast(self.graph.count(positional[-1]), self.dtype()), self.shape())
         counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
         random = _nodes.is_random(node.target)
-        known = not (random or counts or name == POINT or any(isinstance(a, (Value, State)) for a in flat))
+        known = not (random or counts or name == POINT or any(isinstance(a, (Value, Complex, State)) for a in flat))
         if known or name in OF_SHAPE:
             return _computed(node, positional, keywords)
         if name not in HANDLERS:
             raise Refused("MTC has nothing for it")
         with self.graph.at(self.layer(), _nodes.where(node), name):
-            made = HANDLERS[name](self, *_nodes.bound(node.target, positional, keywords))
+            arguments = _nodes.bound(node.target, positional, keywords)
+            if self.is_complex() or any(isinstance(a, Complex) for a in flat):
+                return _COMPLEX[0](self, list(arguments))
+            made = HANDLERS[name](self, *arguments)
         return _types.in_type(made, name, node.meta.get("val"))
 
     def _lift(self, known: Known) -> Value:
@@ -400,6 +452,8 @@ def _plain(given: Any) -> Any:
     if isinstance(given, Value):  # of which only the shape counts
         kind = {"f32": torch.float32, "i32": torch.int64, "i1": torch.bool}[given.dtype]
         return torch.empty([_plain(n) for n in given.shape], dtype=kind)
+    if isinstance(given, Complex):
+        return torch.empty([_plain(n) for n in given.shape], dtype=torch.complex64)
     return given.tensor if isinstance(given, Known) else given
 
 

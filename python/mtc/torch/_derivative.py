@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derivatives of `torch.func` in a step that is traced whole: operations that the compiler differentiates.
+"""Derivatives in a trace, of `torch.func`: operations that the compiler differentiates. For autograd's see `_autograd`.
 
 `grad`, `grad_and_value`, `vjp` and `jacrev` are `mtc::derivative` of a number by points, `mtc::argument`. `jvp`,
 `jacfwd` and `hessian` are a derivative of a derivative, which is linear in what it is multiplied by. Within `vmap` over
@@ -12,8 +12,6 @@ import contextlib
 import importlib
 from typing import Any, Callable, Iterator, Sequence
 
-from mtc._trace import Refused, Value, layout
-from mtc.torch._convert import Converter, op
 from mtc.torch._framework import pytree, torch
 
 _transforms: Any = importlib.import_module("torch._functorch.eager_transforms")
@@ -26,7 +24,7 @@ def _argument(x: Any, of: Any) -> Any:
 
 
 def _derivatives(loss: Any, at: Any) -> Any:
-    return [torch.empty_like(x) for x in at]
+    raise RuntimeError("expected a trace, which alone has derivatives as operations, found numbers")
 
 
 _argument.__annotations__ = {"x": torch.Tensor, "of": list[torch.Tensor], "return": torch.Tensor}
@@ -37,7 +35,7 @@ argument_op: Any = torch.library.custom_op("mtc::argument", _argument, mutates_a
 argument_op.register_fake(lambda x, of: torch.empty_like(x))
 # The derivatives of a number by points. PyTorch never computes them: they are in traces alone.
 derivative_op: Any = torch.library.custom_op("mtc::derivative", _derivatives, mutates_args=())
-derivative_op.register_fake(_derivatives)
+derivative_op.register_fake(lambda loss, at: [torch.empty_like(x) for x in at])
 
 
 @argument_op.register_vmap  # type: ignore[untyped-decorator]
@@ -59,22 +57,6 @@ def _derivatives_of_samples(info: Any, axes: Any, loss: Any, at: Any) -> Any:
                            "samples: take the derivative of one number for each sample")
     each = [derivative_op(loss[i], at) for i in range(info.batch_size)]
     return [torch.stack(found) for found in zip(*each)], [0] * len(at)
-
-
-@op("argument")
-def argument(c: Converter, x: Any, _: Any) -> Value:
-    return c.point(x)
-
-
-@op("derivative")
-def derivative(c: Converter, loss: Any, at: Any) -> list[Value]:
-    if not isinstance(loss, Value):
-        raise Refused("a derivative of what depends on no argument")
-    made = []
-    for place in at:
-        point, axes = c.points[id(place)]
-        made.append(layout.transpose(c.graph.derivative(loss, point), axes))
-    return made
 
 
 def is_differentiated(x: Any) -> bool:
@@ -195,14 +177,11 @@ _own = [getattr(module, name) for module, name, _ in _NEW]
 
 @contextlib.contextmanager
 def taken_whole() -> Iterator[None]:
-    """Within it, derivatives of `torch.func` and of autograd are these."""
-    autograd: Any = importlib.import_module("mtc.torch._autograd")
-    new = (*_NEW, *autograd.PATCHES)
-    own = [getattr(module, name) for module, name, _ in new]
-    for module, name, function in new:
+    """Within it, derivatives of `torch.func` are these."""
+    for module, name, function in _NEW:
         setattr(module, name, function)
     try:
         yield
     finally:
-        for (module, name, _), function in zip(new, own):
+        for (module, name, _), function in zip(_NEW, _own):
             setattr(module, name, function)

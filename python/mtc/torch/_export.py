@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from mtc._errors import DataError, ModelError
 from mtc._trace import places
-from mtc.torch import _nodes, _tracing
+from mtc.torch import _autograd, _nodes, _tracing
 from mtc.torch._framework import pytree, torch
 
 
@@ -260,13 +260,8 @@ def program_of(module: Any, tensors: Sequence[Any], is_known: Callable[[str], bo
         with warnings.catch_warnings(), _tracing.without_questions(), _tracing.own_gradients() as functions:
             warnings.simplefilter("ignore")
             shapes = {"arrays": tuple({0: batch} for _ in tensors)}
-            try:
+            with _autograd.taken_whole(isinstance(module, TracedStep)):
                 program = torch.export.export(module, tuple(tensors), strict=False, dynamic_shapes=shapes)
-            except Exception as error:
-                if not isinstance(module, TracedStep) or not _tracing.is_of_derivatives(error):
-                    raise
-                replayed = _without_derivatives(module, error)
-                program = torch.export.export(replayed, tuple(tensors), strict=False, dynamic_shapes=shapes)
             _stop_gradients(program)
             if not _is_functional(program):
                 program = program.run_decompositions({})
@@ -280,42 +275,6 @@ def program_of(module: Any, tensors: Sequence[Any], is_known: Callable[[str], bo
     except Exception as error:  # whatever tracing the caller's code raises
         raise _tracing.refusal(error, name) from error
     return program, functions
-
-
-class _Replayed(torch.nn.Module):  # type: ignore[misc]
-    """A step as the operations that it was traced to, with its parameters and buffers."""
-
-    def __init__(self, step: TracedStep, operations: Any) -> None:
-        super().__init__()
-        self.module = step.module
-        if isinstance(getattr(step, "loss", None), torch.nn.Module):
-            self.loss = step.loss
-        self._operations = (operations,)  # a tuple, so that it is no part of the module
-
-    def forward(self, *arrays: Any) -> Any:
-        return self._operations[0](dict(self.named_parameters()), dict(self.named_buffers()), *arrays)
-
-
-def _without_derivatives(step: TracedStep, error: Exception) -> _Replayed:
-    """The step with the operations of the derivatives inside of it, which torch.export does not trace.
-
-    Raises:
-        Exception: `error`, where they cannot be traced either.
-    """
-    sizes = {n for t in step.tensors().values() for n in t.shape} | {
-        n for t in step.example.tensors for n in t.shape[1:]}
-    rows = next(n for n in (97, 101, 103, 107, 109) if n not in sizes)  # equal sizes would be one symbol
-    arrays = [t[torch.arange(rows) % len(t)] for t in step.example.tensors]
-
-    def function(parameters: Any, buffers: Any, *given: Any) -> Any:
-        return torch.func.functional_call(step, {**parameters, **buffers}, given)
-
-    try:
-        made = torch.fx.experimental.proxy_tensor.make_fx(function, tracing_mode="symbolic")(
-            dict(step.named_parameters()), dict(step.named_buffers()), *arrays)
-    except Exception as other:
-        raise error from other
-    return _Replayed(step, made)
 
 
 @contextlib.contextmanager

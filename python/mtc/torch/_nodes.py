@@ -42,10 +42,8 @@ def dtype_of(dtype: Any) -> str:
     """The element type of `mt` for one of PyTorch."""
     if dtype == torch.bool:
         return "i1"
-    if dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
-        return "f32"
-    if dtype.is_complex:
-        raise Refused("complex numbers")
+    if dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16) or dtype.is_complex:
+        return "f32"  # of complex numbers that of both parts
     return "i32"
 
 
@@ -127,3 +125,9 @@ def where(node: Any) -> str:
         return layer_of(node) or "?"
     file, line, text = outside[-1]
     return f"{file}:{line}" + (f": {text.strip()}" if text else "")
+
+
+def differentiated(nodes: Sequence[Any]) -> set[Any]:
+    """The nodes by which `torch.autograd.grad` differentiates."""
+    return {place for node in nodes if node.op == "call_function" and name_of(node.target) == "derivative"
+            for place in node.args[1] if name_of(place.target) != "argument"}

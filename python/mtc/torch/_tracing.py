@@ -12,12 +12,12 @@ from typing import Any, Iterator, Optional
 
 from mtc._errors import ModelError
 from mtc._trace import places
+from mtc.torch import _sequences
 from mtc.torch._framework import torch
 
 ACROSS = "for what compares samples see docs/pytorch.md#losses-of-all-pairs-of-samples"
-_DERIVATIVES = ("a derivative inside of the module (torch.autograd.grad, torch.func.grad), which torch.export does not "
-                "trace: write it out, or take it by torch.func.grad in a whole step, mtc.torch.step "
-                "(docs/pytorch.md#whole-steps)")
+_DERIVATIVES = ("a derivative inside of the module that torch.export does not trace: take it by torch.func.grad, or by "
+                "torch.autograd.grad(..., create_graph=True) (docs/pytorch.md#derivatives-inside-of-a-module)")
 _OF_DATA = ("its code looks at the data (an if, float(x), x.item(), a boolean index, momentum=None of batch "
             "normalisation): use torch.where, a mask, or a number")
 # Reasons that operations across samples are refused with.
@@ -52,11 +52,6 @@ def meaning(error: BaseException) -> Optional[str]:
                 guard = next((t.partition("guard ")[2] for t in text.splitlines() if "generated guard" in t), "")
                 return found.replace("{guard}", guard.replace("L['arrays'][0].size()[0]", "n"))
     return None
-
-
-def is_of_derivatives(error: BaseException) -> bool:
-    """Whether torch.export stopped at a derivative inside of the module."""
-    return meaning(error) == _DERIVATIVES
 
 
 def refusal(error: Exception, name: str) -> ModelError:
@@ -100,6 +95,7 @@ def without_questions() -> Iterator[None]:
     """With functions of PyTorch's that ask the data in Python, or the number of samples, without the question: a trace
     has neither. What PyTorch logs about such questions is not shown: the error says it."""
     replaced = [(torch.nn.functional, "gaussian_nll_loss", _gaussian_nll), (torch, "cdist", _distances),
+                (torch.nn.functional, "ctc_loss", _sequences.ctc_loss),
                 (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_said_to_be_causal)]
     before = [getattr(owner, name) for owner, name, _ in replaced]
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")

@@ -15,7 +15,7 @@ from mtc._tensors import Array, stored
 from mtc._trace import Graph, Refused, Value, layout
 from mtc._trace import elementwise as e
 from mtc._trace import whole as shared
-from mtc.torch import _autograd, _derivative, _nodes
+from mtc.torch import _nodes
 from mtc.torch._convert import Converter, is_known
 from mtc.torch._export import Exported, program_of
 from mtc.torch._framework import pytree, torch
@@ -145,12 +145,10 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     _check_trees(whole, batch)
     batch.arrays = [a if len(a) > 1 else torch.cat([a, a]) for a in batch.arrays]
     module = _Flat(function, predict, whole, batch)
-    with _derivative.taken_whole():
-        program, functions = program_of(module, batch.arrays, is_known, title)
+    program, functions = program_of(module, batch.arrays, is_known, title)
     if functions:
         raise ModelError(f"{title}: expected derivatives that MTC takes, found a backward of the caller's own in "
                          f"{', '.join(functions)}, which a trace does not have")
-    _autograd.with_points(program)
     exported = _read(program, module, title)
     settings = _options.fields(batch_size or len(batch.arrays[0]), options)
 
@@ -268,7 +266,6 @@ class _StepConverter(Converter):
     def __init__(self, exported: Exported, name: str, state: Tree, batch: Tree, batch_size: int, random: bool) -> None:
         super().__init__(exported, name, dict(zip(state.names, state.arrays)), dict(zip(batch.names, batch.arrays)),
                          batch_size, set(), random)
-        self._slots: dict[str, Value] = {}
         kernels = {tuple(self.tensors[n].shape): order for n, order in self._stored.items()}
         for n, tensor in self.tensors.items():  # averages of kernels are stored as the kernels are
             self._stored[n] = kernels.get(tuple(tensor.shape), tuple(range(tensor.ndim)))
@@ -315,18 +312,5 @@ class _StepConverter(Converter):
         made = layout.transpose(slot, [order.index(i) for i in range(len(order))])
         return e.compare("ne", made, 0) if tensor.dtype == torch.bool else made
 
-    def point(self, given: Any) -> Value:
-        """The value as a point by which a derivative is taken, stored as it is."""
-        source = self._node.args[0]
-        stops = _nodes.name_of(source.target) == "detach"  # what a state is before it
-        name = self.exported.parameters.get((_nodes.before_points(source) if stops else source).name)
-        stored_as = self.value(given) if name is None else self._slots[name]
-        if stops:
-            stored_as = self.graph.stop_gradient(stored_as)
-        axes = tuple(range(len(stored_as.shape)))
-        if name is not None:
-            axes = tuple(self._stored[name].index(i) for i in axes)
-        point = self.graph.argument(stored_as)
-        made = layout.transpose(point, axes)
-        self.points[id(made)] = point, axes
-        return made
+    def derivative(self, loss: Value, point: Value) -> Value:
+        return self.graph.derivative(loss, point)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every registered op with a gradient agrees with central differences. No list of ops: each is built with all operand
-// types, result types (where it does not infer its own) and attributes of a pool that its verifier accepts, on values
-// from 0.1 to 0.9 (where every function is defined) and from -2 to 2 (where it is finite).
+// Every registered op with a gradient agrees with central differences, and so does the gradient of this gradient. No
+// list of ops: each is built with all operand types, result types (where it does not infer its own) and attributes of a
+// pool that its verifier accepts, on values from 0.1 to 0.9 (where every function is defined) and from -2 to 2 (where
+// it is finite).
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/Gradient.h"
 #include "mlir/IR/Verifier.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -202,16 +204,21 @@ protected:
 
 using Values = DenseMap<Value, Tensor>;
 
-// Runs a block on the values of its arguments, without the rounding of scalars that steps have.
-void evaluate(Block &block, Values &values) {
-  for (Operation &op : block) {
+// Runs ops on the values of their block's arguments, without the rounding of scalars that steps have.
+bool run(ArrayRef<Operation *> ops, Values &values) {
+  for (Operation *op : ops) {
     SmallVector<Tensor> operands, results;
-    for (Value operand : op.getOperands())
-      operands.push_back(values[operand]);
-    ASSERT_TRUE(succeeded(cast<mt::InterpretOpInterface>(op).interpret(context, operands, results)));
-    for (auto [result, tensor] : llvm::zip_equal(op.getResults(), results))
+    for (Value operand : op->getOperands())
+      operands.push_back(values.lookup(operand));
+    if (failed(cast<mt::InterpretOpInterface>(op).interpret(context, operands, results)))
+      return false;
+    for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results))
       values[result] = tensor;
   }
+  return true;
+}
+SmallVector<Operation *> opsOf(Block &block) {
+  return llvm::map_to_vector(block, [](Operation &op) { return &op; });
 }
 
 double dot(const Tensor &a, const Tensor &b) {
@@ -250,7 +257,7 @@ bool compareAt(Operation *op, ArrayRef<Value> gradients, Values values) {
   Tensor dy = values[seed];
   if (!std::isfinite(lossOf(op, values, dy)))
     return false;
-  evaluate(block, values);
+  EXPECT_TRUE(run(opsOf(block), values)) << text(op);
   for (auto [i, gradient] : llvm::enumerate(gradients)) {
     Value operand = op->getOperand(i);
     if (!isa<FloatType>(cast<RankedTensorType>(operand.getType()).getElementType())) {
@@ -277,11 +284,81 @@ bool compareAt(Operation *op, ArrayRef<Value> gradients, Values values) {
   return true;
 }
 
+// The gradients of an op, and L2, the sum of all their elements times constant weights, with the gradients of L2.
+class SecondGradients {
+public:
+  SecondGradients(OpBuilder &builder, Operation *op, ArrayRef<Value> gradients) : block(*op->getBlock()) {
+    first = opsOf(block);
+    points.assign(block.args_begin(), block.args_end());
+    DenseSet<Value> active;
+    for (Value point : points)
+      if (isa<FloatType>(cast<RankedTensorType>(point.getType()).getElementType()))
+        active.insert(point);
+    mt::addDependents(first, active);
+    for (Value gradient : gradients)
+      if (gradient && active.contains(gradient) && !second.contains(gradient))
+        weights.push_back({gradient, second[gradient] = block.addArgument(gradient.getType(), op->getLoc())});
+    EXPECT_TRUE(succeeded(mt::backpropagate(builder, first, active, second))) << text(op);
+    for (Operation *each = first.back()->getNextNode(); each; each = each->getNextNode())
+      then.push_back(each);
+  }
+
+  // Compares at one point; false where L2 has no value there.
+  bool compareAt(Values values, llvm::function_ref<Tensor(Type)> random) {
+    for (auto [gradient, weight] : weights)
+      values[weight] = random(weight.getType());
+    if (!std::isfinite(lossOf(values)) || !run(first, values) || !run(then, values))
+      return false;
+    double terms = 0; // of L2: differences of it are as coarse as the largest of them
+    for (auto [gradient, weight] : weights)
+      for (auto [x, y] : llvm::zip_equal(values[gradient].data, values[weight].data))
+        terms += std::fabs(x * y);
+    for (Value point : points) {
+      Value gradient = second.lookup(point);
+      int64_t step = std::max<int64_t>(1, values[point].size() / 12); // some elements of a large argument
+      for (int64_t element = 0; gradient && element < values[point].size(); element += step) {
+        auto difference = [&](double h) {
+          Values moved = values;
+          moved[point].data[element] += h;
+          double above = lossOf(moved);
+          moved[point].data[element] -= 2 * h;
+          return (above - lossOf(moved)) / (2 * h);
+        };
+        double numeric = (4 * difference(1e-5) - difference(2e-5)) / 3;
+        EXPECT_NEAR(values[gradient].data[element], numeric, 5 * toleranceAt(numeric) + 1e-9 * terms)
+            << "argument " << cast<BlockArgument>(point).getArgNumber() << " element " << element << " of "
+            << text(first[0]);
+      }
+    }
+    return true;
+  }
+
+private:
+  Block &block;
+  SmallVector<Operation *> first, then; // the op and its gradients; the gradients of L2
+  SmallVector<Value> points;
+  SmallVector<std::pair<Value, Value>> weights;
+  DenseMap<Value, Value> second;
+
+  double lossOf(const Values &at) {
+    Values values = at;
+    if (!run(first, values))
+      return NAN;
+    double sum = 0;
+    for (auto [gradient, weight] : weights)
+      sum += dot(values[gradient], values[weight]);
+    return sum;
+  }
+};
+
 TEST_F(FiniteDifferences, AgreeWithEveryGradient) {
   int64_t ops = 0;
   for (RegisteredOperationName name : mlir.getRegisteredOperations()) {
-    // mt.argument is inside mt.update only, and its result is its operand.
-    if (!name.hasInterface<mt::GradientOpInterface>() || name.getStringRef() == mt::ArgumentOp::getOperationName())
+    // The result of mt.argument is its operand. mt.attention_gradient reads what an mt.attention gave, with which the
+    // second gradients of that test it.
+    if (!name.hasInterface<mt::GradientOpInterface>() ||
+        llvm::is_contained({mt::ArgumentOp::getOperationName(), mt::AttentionGradientOp::getOperationName()},
+                           name.getStringRef()))
       continue;
     ++ops;
     int64_t points = 0;
@@ -302,12 +379,19 @@ TEST_F(FiniteDifferences, AgreeWithEveryGradient) {
       cast<mt::GradientOpInterface>(op).buildGradient(atEnd, {block.getArgument(block.getNumArguments() - 1)},
                                                       gradients);
       ASSERT_EQ(gradients.size(), op->getNumOperands()) << text(op);
+      std::vector<Values> places;
       for (auto [low, high] : {std::pair(0.1, 0.9), std::pair(-2.0, 2.0)}) {
-        Values values;
+        Values &values = places.emplace_back();
         for (Value argument : block.getArguments())
           values[argument] = random(argument.getType(), low, high, classes);
         points += compareAt(op, gradients, values);
       }
+      SecondGradients second(atEnd, op, gradients);
+      std::mt19937 before = engine;
+      auto weights = [&](Type type) { return random(type, -1, 1, 1); };
+      if (!second.compareAt(places[1], weights))
+        second.compareAt(places[0], weights);
+      engine = before;
     });
     EXPECT_GE(points, 4) << "too few instances of " << name.getStringRef().str();
     RecordProperty(name.getStringRef().str().substr(3), std::to_string(points));

@@ -85,7 +85,26 @@ TEST(PlanFile, NamesBothVersions) {
   bytes[8] = 7;
   Status status = load(bytes);
   EXPECT_EQ(status.code(), MT_CORRUPT);
-  EXPECT_EQ(status.message(), "expected plan format version 8, found version 7");
+  EXPECT_EQ(status.message(), "expected plan format version 8 or 9, found version 7");
+}
+
+uint32_t versionOf(const std::vector<uint8_t> &bytes) {
+  mt_plan_header header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  return header.version;
+}
+
+// An older reader would take the numbers of a CSV as they are, and the sums of a metric as those of another.
+TEST(PlanFile, HasALaterVersionForWhatOlderReadersPassOver) {
+  EXPECT_EQ(versionOf(makePlan()), MT_PLAN_VERSION);
+  std::vector<uint8_t> columns = makePlan({}, [](mt::plan::PlanT &plan) { plan.columns = "{}"; });
+  EXPECT_EQ(versionOf(columns), MT_PLAN_NEWEST_VERSION);
+  std::vector<uint8_t> parameters = makePlan({}, [](mt::plan::PlanT &plan) {
+    for (auto &program : plan.programs)
+      for (auto &metric : program->metrics)
+        metric->parameters = {0.5};
+  });
+  EXPECT_EQ(versionOf(parameters), MT_PLAN_NEWEST_VERSION);
 }
 
 TEST(PlanFile, ReadsFromAFile) {

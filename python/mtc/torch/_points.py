@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of derivatives in a trace, as `mt.argument` and `mt.derivative`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtc._trace import Refused, Value, layout
+from mtc.torch._convert import Converter, op
+
+
+@op("argument")
+def argument(c: Converter, x: Any, _: Any) -> Value:
+    made: Value = c.argument(x)
+    return made
+
+
+@op("derivative")
+def derivative(c: Converter, loss: Any, at: Any) -> list[Value]:
+    if not isinstance(loss, Value):
+        raise Refused("a derivative of what depends on no argument")
+    made = []
+    for place in at:
+        point, axes = c.points[id(place)]
+        made.append(layout.transpose(c.derivative(loss, point), axes))
+    return made

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses of sequences without an alignment, as operations that a trace can have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtc.torch._framework import torch
+
+_NEVER = -1e30  # the logarithm of a probability of 0
+
+
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Any:
+    """As `torch.nn.functional.ctc_loss`, of [T, N, C] and targets [N, S] (Graves et al. 2006): the probabilities of all
+    alignments are added step by step."""
+    if log_probs.ndim != 3 or targets.ndim != 2:
+        raise RuntimeError("expected log probabilities [T, N, C] and targets [N, S] of ctc_loss, found "
+                           f"{list(log_probs.shape)} and {list(targets.shape)}")
+    steps, rows, classes = log_probs.shape
+    size = targets.shape[1]
+    lengths = (input_lengths, target_lengths)
+    input_lengths, target_lengths = (torch.as_tensor(n, device=log_probs.device) for n in lengths)
+    # Blanks between, before and behind the labels.
+    labels = torch.stack([torch.full_like(targets, blank), targets], 2).flatten(1)
+    labels = torch.cat([labels, labels[:, :1]], 1).clamp(0, classes - 1)
+    # From a label to the next one without a blank between them, where they differ.
+    skips = torch.nn.functional.pad((targets[:, 1:] != targets[:, :-1]).to(log_probs.dtype), (1, 0))
+    skips = torch.stack([torch.zeros_like(skips), skips], 2).flatten(1)
+    skips = torch.cat([skips, torch.zeros_like(skips[:, :1])], 1) > 0
+    places = torch.arange(2 * size + 1, device=log_probs.device)
+    chosen = log_probs.transpose(0, 1).gather(2, labels[:, None, :].expand(rows, steps, 2 * size + 1))
+    sums = torch.where(places < 2, chosen[:, 0], _NEVER)
+    for step in range(1, steps):
+        before = torch.nn.functional.pad(sums, (2, 0), value=_NEVER)
+        ways = torch.stack([sums, before[:, 1:-1], torch.where(skips, before[:, :-2], _NEVER)])
+        sums = torch.where(step < input_lengths[:, None], chosen[:, step] + ways.logsumexp(0), sums)
+    ends = (places == 2 * target_lengths[:, None]) | (places == 2 * target_lengths[:, None] - 1)
+    loss = -torch.where(ends, sums, _NEVER).logsumexp(1)
+    loss = torch.where(loss > -_NEVER / 2, 0.0 if zero_infinity else float("inf"), loss)
+    if reduction == "mean":
+        return (loss / target_lengths.clamp(min=1)).mean()
+    return loss.sum() if reduction == "sum" else loss
