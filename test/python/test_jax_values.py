@@ -219,6 +219,41 @@ def test_gradients_at_singular_points():
             np.testing.assert_allclose(found, gradient, rtol=2e-4, atol=1e-5, err_msg=name)
 
 
+FULL = np.array([[1, 2, -1, 0.5], [0.5, -3, 2, 1], [2, 1, 1.5, -1], [0, 1, 1, 2]], "f4")
+SPECIAL = {"identity": np.eye(4), "upper": np.triu(FULL), "lower": np.tril(FULL), "permuted": np.eye(4)[[1, 2, 3, 0]],
+           "zeros": np.zeros((4, 4)), "hollow": FULL * [0, 1, 1, 1], "equal rows": FULL[[0, 1, 2, 2]],
+           "equal columns": FULL[:, [0, 0, 2, 3]], "two equal pairs": FULL[:, [0, 0, 2, 2]]}
+LINEAR = {
+    "qr": jnp.linalg.qr, "qr of tall ones": lambda w: jnp.linalg.qr(w[:, :2]),
+    "qr of wide ones": lambda w: jnp.linalg.qr(w[:2]), "lu": lambda w: jax.scipy.linalg.lu(w)[1:],
+    "lu of tall ones": lambda w: jax.lax.linalg.lu(w[:, :3])[:1], "det": lambda w: [jnp.linalg.det(w)],
+    "det of 3": lambda w: [jnp.linalg.det(w[:3, :3])], "det of 1": lambda w: [jnp.linalg.det(w[:1, :1])],
+    "cholesky": lambda w: [jnp.nan_to_num(jnp.linalg.cholesky(w @ w.T), nan=7.0)],
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_special_matrices(name):
+    """Their decompositions have LAPACK's signs and zeros; a gradient is that of JAX where that is finite."""
+    decided = {n: w for n, w in SPECIAL.items() if not (  # of others rounding decides
+        "equal" in n and name.startswith(("qr", "cholesky")) or n == "hollow" and name == "cholesky")}
+    params = {n: np.asarray(w, "f4") for n, w in decided.items()}
+
+    def loss(params, batch):
+        parts = [part for w in params.values() for part in LINEAR[name](w)]
+        return jnp.mean(batch) * sum(jnp.sum(part * np.linspace(1, 2, part.size, dtype="f4").reshape(part.shape))
+                                     for part in parts)
+
+    value, wanted = jax.value_and_grad(loss)(params, np.ones(2, "f4"))
+    with mtc.jax.compile(loss, params, np.ones(2, "f4"), optimizer=mtc.jax.sgd(1.0, momentum=0.5), batch_size=2,
+                         check=False, devices="cpu:1", verbose=0) as step:
+        assert step.train_on_batch(np.ones(2, "f4"), allow_nan=True)["loss"] == pytest.approx(float(value), rel=1e-5)
+        for n, gradient in wanted.items():
+            found = step.session.variables[f"sgd/{n}_momentum"]
+            assert np.isfinite(found).all() == np.isfinite(gradient).all(), n
+            assert not np.isfinite(gradient).all() or np.allclose(found, gradient, rtol=1e-3, atol=1e-4), n
+
+
 def test_ids_of_data_are_checked():
     params = {"table": np.ones((4, 3), "f4")}
     x = {"ids": np.array([0, 3], "i4")}

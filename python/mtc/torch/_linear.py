@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value, layout, linear, moves, products, reductions
+from mtc._trace import Refused, Value, layout, linear, moves, products
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
 
@@ -120,19 +120,13 @@ def _triangles(packed: Value, count: int) -> list[Value]:
 
 @op("_linalg_det", "linalg_det", "det")
 def determinant(c: Converter, matrix: Any) -> Any:
-    made = linear.lu(c.value(matrix))
-    diagonal = linear.diagonal(made.packed)
-    found = e.binary("mul", reductions.product(diagonal, [diagonal.rank - 1]), made.sign)
+    found = linear.determinant(c.value(matrix))
     return [found, None, None] if c.name().startswith("_") else found
 
 
 @op("_linalg_slogdet", "linalg_slogdet", "slogdet")
 def log_determinant(c: Converter, matrix: Any) -> list[Any]:
-    made = linear.lu(c.value(matrix))
-    diagonal = linear.diagonal(made.packed)
-    signs = reductions.product(e.unary("sign", diagonal), [diagonal.rank - 1])
-    log = reductions.reduce("sum", e.unary("log", e.unary("abs", diagonal)), [diagonal.rank - 1])
-    return [e.binary("mul", signs, made.sign), log, None, None]
+    return [*linear.log_determinant(c.value(matrix)), None, None]
 
 
 @op("linalg_qr", "qr")
