@@ -50,6 +50,7 @@ INDICES = {
     "each its own": lambda b: b["x"][jnp.arange(b["x"].shape[0]), b["below"][:, 0]],
     "each by two": lambda b: b["x"].reshape(-1, 2, 3)[jnp.arange(b["x"].shape[0]), b["ids"] % 2, -b["ids"] % 3],
     "entropy of computed labels": lambda b: -jnp.take_along_axis(jax.nn.log_softmax(b["x"]), b["below"] * 2, 1),
+    "slices of its own": lambda b: jax.vmap(lambda t, i: t[:, i])(b["x"].reshape(-1, 2, 3, 1), b["below"] % 3),
     "segments": lambda b: b["x"] * jax.ops.segment_sum(b["x"], b["table"], 4)[:1, :1],
     "a table": lambda b: b["x"][:, :1] * jnp.zeros((4, 6)).at[b["table"] - 1].add(b["x"])[3:],
     "counts": lambda b: b["x"] + jnp.zeros(6, "int32").at[b["table"]].add(1),
@@ -132,6 +133,8 @@ WINDOWS = {
         jnp.linalg.cholesky(rows(b)[:3].T @ rows(b)[:3] * 0.01 + np.eye(3, dtype="f4")), b["x"][:, :3].T, lower=True).T,
     "solved": lambda b: jax.vmap(lambda row: jnp.linalg.solve(
         row[:4].reshape(2, 2)[::-1] + np.array([[0, 3], [2, 1]], "f4"), row[4:]))(b["x"]),
+    "solved together": lambda b: jax.vmap(lambda row: jnp.linalg.solve(
+        row[:4].reshape(2, 2)[::-1] + np.array([[0, 3], [2, 1]], "f4"), row.reshape(2, 3)))(b["x"]),
     "inverse": lambda b: b["x"][:, :1] * jnp.linalg.inv(rows(b)[:3] + np.diag([9.0, -7, 1]).astype("f4")[::-1]).ravel(),
     "qr": lambda b: b["x"][:, :1] * jnp.linalg.qr(rows(b) + 20 * np.eye(4, 3, dtype="f4"))[0].ravel(),
     "sorted": lambda b: jnp.sort((b["x"][:, :, None] * np.linspace(-1, 1, 21, dtype="f4")).reshape(-1, 126)),

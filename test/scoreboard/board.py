@@ -42,7 +42,8 @@ SUITES = {"keras": "Keras: layers, losses, metrics, optimizers, regularizers, co
           "jax": "JAX: harnesses of primitives, float32",
           "onnx": "ONNX: node tests",
           "opinfo": "PyTorch: OpInfo, float32 with gradients",
-          "modules": "PyTorch: ModuleInfo"}
+          "modules": "PyTorch: ModuleInfo",
+          "optims": "PyTorch: OptimizerInfo"}
 if os.environ.get("MTC_BUILD"):  # as the tests of the package have it
     os.environ["PYTHONPATH"] = str(HERE.parents[1] / "python")
     os.environ.setdefault("MTC_LIBRARY_PATH", os.path.join(os.environ["MTC_BUILD"], "lib"))
