@@ -40,7 +40,7 @@ CASES = {
     "bucketize": lambda x, y: x * torch.bucketize(x, LIMITS),
     "bucketize right": lambda x, y: x * torch.bucketize(x, LIMITS, right=True),
     "searchsorted": lambda x, y: x * torch.searchsorted(LIMITS, x, side="right"),
-    "rrelu": lambda x, y: F.rrelu(x, 0.1, 0.3), "conjugate": lambda x, y: x.conj_physical(),
+    "poles": lambda x, y: torch.lgamma(torch.where(x.abs() < 4, x.round(), 1.5)), "rrelu": lambda x, y: F.rrelu(x, 0.1, 0.3), "conjugate": lambda x, y: x.conj_physical(),
     "elu": lambda x, y: 1e4 * F.elu(x, 0.7), "celu": lambda x, y: 1e4 * F.celu(x, 1.3),
     "selu": lambda x, y: 1e4 * F.selu(x),
 }
@@ -124,6 +124,9 @@ PLACES = {
                                            for how in ("prod", "mean", "amax", "amin") for own in (True, False)]),
     "index_reduce": lambda w: w.index_reduce(1, AT, w ** 2, "prod"), "masked_scatter": lambda w: w.masked_scatter(
         torch.arange(20).reshape(5, 4) % 3 == 0, w.flip(0) * 2) ** 2,
+    "shares of ties": lambda w: torch.cat([w.round().scatter_reduce(1, AT.expand(5, 4), w.round(), how, include_self=own)
+                                           for how in ("amax", "amin") for own in (True, False)] + [
+        w.round().index_reduce(1, AT, w.round().flip(0), "amax")]) * w.repeat(5, 1),
     "index_fill and copy": lambda w: w.index_fill(1, AT, 2.0) * w.index_copy(0, AT[:3], w[2:] ** 2),
     "as_strided": lambda w: (w * 2).as_strided((3, 4), (5, 2), 1) ** 2, "unfold": lambda w: w.unfold(0, 3, 2) ** 2,
     "put and take": lambda w: torch.cat([w.put(AT[:3], w[0, :3] ** 2).flatten(), w.take(AT) ** 2]),
