@@ -131,6 +131,10 @@ PLACES = {
     "as_strided": lambda w: (w * 2).as_strided((3, 4), (5, 2), 1) ** 2, "unfold": lambda w: w.unfold(0, 3, 2) ** 2,
     "put and take": lambda w: torch.cat([w.put(AT[:3], w[0, :3] ** 2).flatten(), w.take(AT) ** 2]),
     "splits": lambda w: torch.cat([torch.hsplit(w, 2)[1].ravel(), torch.gradient(w, dim=1)[0].ravel()]) ** 2,
+    "cumulative extremes": lambda w: torch.cat([(v * at) for v, at in (
+        torch.cummax(w.round(), 1), torch.cummin(w, 0))]) * w.repeat(2, 1),
+    "cdist": lambda w: torch.cat([torch.cdist(w, torch.cat([w[:2] * 2, w[2:]]), p).ravel() for p in (0.0, 1.0, 2.0)]),
+    "pdist": lambda w: torch.pdist(torch.cat([w, w[:1]])),
     "sort of 100": lambda w: (w[:, None] * torch.linspace(-1, 1, 25)[:, None]).reshape(5, 100).sort(
         -1, descending=True)[0] * torch.arange(100),
     "places of 100": lambda w: w.sum() * (w.detach()[:, None] * torch.linspace(-1, 1, 25)[:, None]).reshape(
