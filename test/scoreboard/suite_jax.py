@@ -49,6 +49,8 @@ def run(name):
     leaves = [np.asarray(a) for a in jax.tree.leaves(arguments)]
     if any(a.dtype.kind not in "fiub" or a.dtype == np.float64 for a in leaves):
         return {"status": "na", "message": "another type"}
+    if name.startswith("custom_linear_solve_symmetric"):
+        return {"status": "na", "message": "it promises symmetric matrices, which those of the samples are not"}
     floats, whole = (sum(a.dtype.kind in kinds for a in leaves) for kinds in ("f", "iub"))
     forms = [form for form, fits in (("data", True), ("shared", floats > 1 or whole), ("table", floats and whole),
                                      ("constant", whole), ("once", True)) if fits]
@@ -90,8 +92,10 @@ def one(harness, arguments, form):
                 values[i] = params[f"p{i}"] * (1 + row[f"x{i}"]) if i in own else params[f"p{i}"]
             for i in whole if rowed else ():
                 values[i] = row[f"i{i}"]
-            return [o.astype(jnp.float32) for o in jax.tree.leaves(
-                harness.dyn_fun(*jax.tree.unflatten(tree, values)))]
+            made = jax.tree.leaves(harness.dyn_fun(*jax.tree.unflatten(tree, values)))
+            if harness.group_name == "cholesky":  # what is above the diagonal is not said; gradients have it 0
+                made = [jnp.tril(o) for o in made]
+            return [o.astype(jnp.float32) for o in made]
 
         if form == "once":
             return [o[None] for o in of_sample({k: v.mean(0) for k, v in batch.items() if k[0] == "x"})]
@@ -131,7 +135,7 @@ def compare(loss_fn, predict, params, batch, wanted_loss, wanted, wanted_out):
                 found, (tuple, list)) else [found]
             problems += [f"prediction {k} differs" for k, (a, b) in enumerate(zip(found, wanted_out))
                          if not close(a, b, 1e-4, 2e-5)]
-        loss = step.train_on_batch(batch)["loss"]
+        loss = step.train_on_batch(batch, allow_nan=True)["loss"]
         if not np.isclose(loss, float(wanted_loss), rtol=1e-4, atol=1e-10, equal_nan=True):
             problems.append(f"loss: found {loss:.8g}, expected {float(wanted_loss):.8g}")
         variables = step.session.variables

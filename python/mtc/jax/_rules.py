@@ -175,6 +175,12 @@ def _reduce_precision(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return value if bits == (8, 23) else rounded(value, f"{bits[0]} and {bits[1]} bits")
 
 
+@rule("stop_gradient")
+def _stop_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    value = r.value(inputs[0])
+    return value if r.solves else r.graph.stop_gradient(value)
+
+
 @rule("dim_as_value")
 def _dim_as_value(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
     size = r.size(equation.params["dim"])
@@ -275,6 +281,16 @@ def _argmax(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 def _top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     value, axis = r.value(inputs[0]), equation.params.get("axis", -1)
     return reductions.top_k([value, moves.indices(value, axis)], equation.params["k"], axis)
+
+
+@rule("approx_top_k")
+def _approximate_top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    """Exact, as JAX computes it on CPUs."""
+    value, p = r.value(inputs[0]), equation.params
+    if not p["aggregate_to_topk"]:
+        raise Refused("aggregate_to_topk=False")
+    axis = p["reduction_dimension"]
+    return reductions.top_k([value, moves.indices(value, axis)], p["k"], axis, smallest=not p["is_max_k"])
 
 
 @rule("sort")
