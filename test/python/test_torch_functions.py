@@ -143,6 +143,10 @@ PLACES = {
 # Of a matrix [4, 4] that is not symmetric, whose elimination exchanges rows.
 MATRICES = {
     "inverse": torch.linalg.inv, "solve": lambda w: torch.linalg.solve(w, w[:, :2] ** 2),
+    "of several": lambda w: torch.linalg.solve(w, torch.stack([w, w * 2, w ** 2, w.T])),
+    "by a factor": lambda w: torch.cholesky_solve(w ** 2, w.tril() + w.triu(1) * 0.1, upper=False) + torch.cholesky_solve(
+        w[:, 1:2], torch.stack([w + 3 * torch.eye(4)] * 4), upper=True),
+    "inverse by a factor": lambda w: torch.cholesky_inverse(w + 2 * torch.eye(4), upper=True),
     "of the left": lambda w: torch.linalg.solve(w, w ** 2, left=False), "det": lambda w: torch.linalg.det(w),
     "slogdet": lambda w: torch.linalg.slogdet(w)[1],
     "lu": lambda w: torch.cat([part.ravel() for part in torch.linalg.lu(w[:, :3])]),

@@ -91,8 +91,11 @@ def _atan2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("cholesky")
 def _cholesky(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    """The gradient to what is not symmetric is that of JAX' rule, L phi(L^-1 dA L^-T), where phi takes the lower triangle
-    and half of the diagonal; `linear.cholesky` has that of the symmetric part, the rest is added."""
+    """The gradient to what is not symmetric is that of JAX' rule, L phi(L^-1 dA L^-T).
+
+    phi takes the lower triangle and half of the diagonal. `linear.cholesky` has the gradient to the symmetric part, and
+    the rest is added.
+    """
     matrix = r.value(inputs[0])
     made = linear.cholesky(matrix)
     if not matrix.learned or _is_symmetrized(matrix):
