@@ -40,7 +40,8 @@ CASES = {
     "bucketize": lambda x, y: x * torch.bucketize(x, LIMITS),
     "bucketize right": lambda x, y: x * torch.bucketize(x, LIMITS, right=True),
     "searchsorted": lambda x, y: x * torch.searchsorted(LIMITS, x, side="right"),
-    "poles": lambda x, y: torch.lgamma(torch.where(x.abs() < 4, x.round(), 1.5)), "rrelu": lambda x, y: F.rrelu(x, 0.1, 0.3), "conjugate": lambda x, y: x.conj_physical(),
+    "poles": lambda x, y: torch.lgamma(torch.where(x.abs() < 4, x.round(), 1.5)),
+    "rrelu": lambda x, y: F.rrelu(x, 0.1, 0.3), "conjugate": lambda x, y: x.conj_physical(),
     "elu": lambda x, y: 1e4 * F.elu(x, 0.7), "celu": lambda x, y: 1e4 * F.celu(x, 1.3),
     "selu": lambda x, y: 1e4 * F.selu(x),
 }
@@ -124,8 +125,9 @@ PLACES = {
                                            for how in ("prod", "mean", "amax", "amin") for own in (True, False)]),
     "index_reduce": lambda w: w.index_reduce(1, AT, w ** 2, "prod"), "masked_scatter": lambda w: w.masked_scatter(
         torch.arange(20).reshape(5, 4) % 3 == 0, w.flip(0) * 2) ** 2,
-    "shares of ties": lambda w: torch.cat([w.round().scatter_reduce(1, AT.expand(5, 4), w.round(), how, include_self=own)
-                                           for how in ("amax", "amin") for own in (True, False)] + [
+    "shares of ties": lambda w: torch.cat([
+        *(w.round().scatter_reduce(1, AT.expand(5, 4), w.round(), how, include_self=own)
+          for how in ("amax", "amin") for own in (True, False)),
         w.round().index_reduce(1, AT, w.round().flip(0), "amax")]) * w.repeat(5, 1),
     "index_fill and copy": lambda w: w.index_fill(1, AT, 2.0) * w.index_copy(0, AT[:3], w[2:] ** 2),
     "as_strided": lambda w: (w * 2).as_strided((3, 4), (5, 2), 1) ** 2, "unfold": lambda w: w.unfold(0, 3, 2) ** 2,
@@ -133,8 +135,7 @@ PLACES = {
     "splits": lambda w: torch.cat([torch.hsplit(w, 2)[1].ravel(), torch.gradient(w, dim=1)[0].ravel()]) ** 2,
     "cumulative extremes": lambda w: torch.cat([(v * at) for v, at in (
         torch.cummax(w.round(), 1), torch.cummin(w, 0))]) * w.repeat(2, 1),
-    "cdist": lambda w: torch.cat([torch.cdist(w, torch.cat([w[:2] * 2, w[2:]]), p).ravel() for p in (0.0, 1.0, 2.0)]),
-    "pdist": lambda w: torch.pdist(torch.cat([w, w[:1]])),
+    "pdist": lambda w: torch.cat([torch.pdist(torch.cat([w, w[:1]]), p) for p in (1.0, 2.0, 3.0)]),
     "sort of 100": lambda w: (w[:, None] * torch.linspace(-1, 1, 25)[:, None]).reshape(5, 100).sort(
         -1, descending=True)[0] * torch.arange(100),
     "places of 100": lambda w: w.sum() * (w.detach()[:, None] * torch.linspace(-1, 1, 25)[:, None]).reshape(
@@ -144,7 +145,7 @@ PLACES = {
 MATRICES = {
     "inverse": torch.linalg.inv, "solve": lambda w: torch.linalg.solve(w, w[:, :2] ** 2),
     "of several": lambda w: torch.linalg.solve(w, torch.stack([w, w * 2, w ** 2, w.T])),
-    "by a factor": lambda w: torch.cholesky_solve(w ** 2, w.tril() + w.triu(1) * 0.1, upper=False) + torch.cholesky_solve(
+    "by a factor": lambda w: torch.cholesky_solve(w ** 2, w.tril() + w.triu(1) * 0.1) + torch.cholesky_solve(
         w[:, 1:2], torch.stack([w + 3 * torch.eye(4)] * 4), upper=True),
     "inverse by a factor": lambda w: torch.cholesky_inverse(w + 2 * torch.eye(4), upper=True),
     "of the left": lambda w: torch.linalg.solve(w, w ** 2, left=False), "det": lambda w: torch.linalg.det(w),

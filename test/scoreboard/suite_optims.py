@@ -63,7 +63,7 @@ def reference(name, batches, double):
 
 def run(name):
     numbers = torch.Generator().manual_seed(4)
-    batches = [(torch.randn(6, 6, generator=numbers), torch.randn(6, 3, generator=numbers)) for _ in range(STEPS + MORE)]
+    batches = [tuple(torch.randn(6, n, generator=numbers) for n in (6, 3)) for _ in range(STEPS + MORE)]
     try:
         exact, single = reference(name, batches, True), reference(name, batches, False)
     except Exception as error:  # PyTorch cannot do it

@@ -245,7 +245,7 @@ std::pair<double, double> readFactor(LayerBuilder &layer, llvm::StringRef key) {
   return value && value->is_number() ? std::pair(0.0, range.second) : range;
 }
 
-// Adds a number to the values, as numbers from 0 to 255, and inverts those from a threshold on.
+// Adds a number to the values, as numbers from 0 to 255, and inverts the values from a threshold on.
 Value buildSolarization(LayerBuilder &layer) {
   Augmentation a(layer);
   auto [leastAdded, mostAdded] = readFactor(layer, "addition_factor");

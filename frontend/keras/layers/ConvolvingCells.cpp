@@ -9,7 +9,7 @@ using mlir::mt::Expr;
 namespace mtc::keras {
 namespace {
 
-constexpr int64_t mostSteps = 64;
+constexpr int64_t maxSteps = 64;
 
 // The part of an input [?, T, ...] at one step, as images [?, H, W, C].
 template <int64_t axes> Value imagesAt(LayerBuilder &layer, Value x, int64_t step) {
@@ -24,7 +24,7 @@ template <int64_t axes> Value imagesAt(LayerBuilder &layer, Value x, int64_t ste
   return layer.reshape(part, shape);
 }
 
-// A quarter of the channels: those of a gate.
+// A quarter of the channels, which is a gate.
 Expr gate(LayerBuilder &layer, Value images, int64_t index) {
   SmallVector<int64_t> sizes(layer.shapeOf(images).drop_front()), starts(sizes.size(), 0);
   sizes.back() /= 4;
@@ -83,8 +83,8 @@ template <int64_t axes> Value buildConvLstm(LayerBuilder &layer) {
   if (layer.inputMask())
     return layer.fail("expected steps without a mask, found a mask");
   int64_t steps = layer.shapeOf(x)[1];
-  if (steps > mostSteps)
-    return layer.fail("expected at most " + std::to_string(mostSteps) + " steps, found " + std::to_string(steps));
+  if (steps > maxSteps)
+    return layer.fail("expected at most " + std::to_string(maxSteps) + " steps, found " + std::to_string(steps));
   std::optional<Cell> cell = readCell<axes>(layer, x);
   Value output, carry;
   SmallVector<Value> outputs;

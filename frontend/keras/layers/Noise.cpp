@@ -77,7 +77,7 @@ Value buildGaussianDropout(LayerBuilder &layer) {
   return make<mt::GaussianDropoutOp>(layer, x, "rate", rate);
 }
 
-// Elements that are dropped become the least value of SELU; then mean and variance are made those of the input.
+// Elements that are dropped become the least value of SELU; then mean and variance become the same as before.
 Value buildAlphaDropout(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   double rate;

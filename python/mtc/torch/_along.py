@@ -286,20 +286,15 @@ def dist(c: Converter, a: Any, b: Any, order: Any = 2) -> Value:
     return made
 
 
-@op("_cdist_forward", "_pdist_forward")
-def distances(c: Converter, a: Any, *options: Any) -> Value:
-    """Of all rows to all others; of rows among each other, those of each pair."""
-    x, order = as_result(c, a), options[0] if c.name() == "_pdist_forward" else options[1]
-    if order not in (0, 1, 2):
-        raise Refused(f"distances of order {order}; 0, 1 and 2 are supported")
-    if c.name() == "_cdist_forward":
-        other = as_result(c, options[0])
-        rows, columns = (layout.expand_dims(v, (v.rank + at,)) for v, at in ((x, -1), (other, -2)))
-    elif isinstance(x.shape[0], Batch):
+@op("_pdist_forward")
+def distances(c: Converter, value: Any, order: float = 2) -> Value:
+    """Of the rows of each pair."""
+    x = as_result(c, value)
+    if isinstance(x.shape[0], Batch):
         raise Refused("distances among the samples")
-    else:
-        rows, columns = (moves.take(x, c.graph.constant(k.astype("i4")), 0)
-                         for k in np.triu_indices(int(x.shape[0]), 1))
+    if math.isinf(order):
+        raise Refused("distances of order inf, of which PyTorch's gradient counts equal differences twice")
+    rows, columns = (moves.take(x, c.graph.constant(k.astype("i4")), 0) for k in np.triu_indices(int(x.shape[0]), 1))
     made: Value = norm(c, e.binary("sub", rows, columns), order, [-1])
     return made
 
