@@ -24,7 +24,6 @@ OF_VALUES: dict[str, Callable[..., Any]] = {
     "add": lambda p, a, b: a + b,
     "add_any": lambda p, a, b: a + b,
     "is_finite": lambda p, x: e.compare("le", e.unary("abs", x), LARGEST),
-    "stop_gradient": lambda p, x: x.graph.stop_gradient(x),
     "squeeze": lambda p, x: layout.squeeze(x, p["dimensions"]),
     "expand_dims": lambda p, x: layout.expand_dims(x, p["dimensions"]),
     "transpose": lambda p, x: layout.transpose(x, p["permutation"]),
@@ -34,7 +33,6 @@ OF_VALUES: dict[str, Callable[..., Any]] = {
     "cumsum": lambda p, x: reductions.cumsum(x, p["axis"], p["reverse"]),
     "exp2": lambda p, x: e.unary("exp", x * float(np.log(2))),
     "round": lambda p, x: e.unary(_ROUND[p["rounding_method"]], x),
-    "cholesky": lambda p, x: linear.cholesky(x),
     "triangular_solve": lambda p, a, b: linear.solve_triangular(
         a, b, left=p["left_side"], lower=p["lower"], transposed=p["transpose_a"], unit=p["unit_diagonal"]),
     "lu_pivots_to_permutation": lambda p, x: linear.places_of(x, p["permutation_size"]),

@@ -218,7 +218,8 @@ def cumulative_extremes(c: Converter, value: Any, dim: int) -> list[Value]:
 
     def earlier(v: Value) -> Value:
         head = tuple(step if i == axis else n for i, n in enumerate(v.shape))
-        return moves.concat([layout.broadcast(part(v, axis, 0, 1), head), part(v, axis, 0, size - step)], axis)
+        fill = layout.broadcast(moves.part(v, axis, 0, 1), head)
+        return moves.concat([fill, moves.part(v, axis, 0, size - step)], axis)
 
     while step < size:
         before, place_before = earlier(x), earlier(place)
