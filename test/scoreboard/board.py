@@ -38,7 +38,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "coverage.md"
 SAMPLE = HERE / "sample.json"
-SUITES = {"keras": "Keras: layers, losses, metrics, optimizers, regularizers, constraints of its tests",
+SUITES = {"keras": "Keras: layers, losses, metrics, optimizers, regularizers, constraints",
           "jax": "JAX: harnesses of primitives, float32",
           "onnx": "ONNX: node tests",
           "opinfo": "PyTorch: OpInfo, float32 with gradients",
