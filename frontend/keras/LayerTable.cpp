@@ -31,17 +31,17 @@ BuildLayer findLayer(const Layer &layer) {
   if (!isKerasLayer(layer.module))
     return nullptr;
   for (llvm::ArrayRef<LayerEntry> family :
-       {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), denseLayers(), einsumLayers(),
-        imageLayers(), mergingLayers(), noiseLayers(), normalizationLayers(), poolingLayers(), recurrentLayers(),
-        resizingLayers(), scalingLayers(), scoredAttentionLayers(), shapeLayers()})
+       {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), convolvingCellLayers(),
+        denseLayers(), einsumLayers(), imageLayers(), mergingLayers(), noiseLayers(), normalizationLayers(),
+        poolingLayers(), recurrentLayers(), resizingLayers(), scalingLayers(), scoredAttentionLayers(), shapeLayers()})
     if (BuildLayer build = findEntry(family, layer.className))
       return build;
   return nullptr;
 }
 
 std::string adviceFor(const Layer &layer) {
-  static constexpr const char *images = "convolutions inside a recurrent layer are not compiled: use Conv1D or Conv2D "
-                                        "before a recurrent layer";
+  static constexpr const char *images = "convolutions over three axes inside a recurrent layer are not compiled: use "
+                                        "Conv3D before a recurrent layer";
   static constexpr const char *text =
       "apply it to the data beforehand, save the numbers that it gives (numpy.save), and build the "
       "model without it, on an input of these numbers";
@@ -49,8 +49,6 @@ std::string adviceFor(const Layer &layer) {
       "it holds Python code, which a file does not have: mtc.fit and mtc.compile trace the model where it is made "
       "(docs/keras-traces.md); or write it with the layers of Keras and the functions of keras.ops";
   static constexpr std::pair<const char *, const char *> advice[] = {
-      {"ConvLSTM1D", images},
-      {"ConvLSTM2D", images},
       {"ConvLSTM3D", images},
       {"TextVectorization", text},
       {"StringLookup", text},

@@ -21,6 +21,7 @@ llvm::ArrayRef<LayerEntry> attentionLayers();
 llvm::ArrayRef<LayerEntry> scoredAttentionLayers();
 llvm::ArrayRef<LayerEntry> augmentationLayers();
 llvm::ArrayRef<LayerEntry> convolutionLayers();
+llvm::ArrayRef<LayerEntry> convolvingCellLayers();
 llvm::ArrayRef<LayerEntry> denseLayers();
 llvm::ArrayRef<LayerEntry> einsumLayers();
 llvm::ArrayRef<LayerEntry> imageLayers();

@@ -51,6 +51,10 @@ std::optional<TransposedSizes> transposedSizes(LayerBuilder &layer, const Geomet
 // not fit.
 std::optional<llvm::SmallVector<int64_t>> paddingOf(LayerBuilder &layer, mlir::Value images, const Geometry &geometry);
 
+// Convolution of images with this geometry; the kernel is [KH, KW, C / groups, F]. Null after an error.
+mlir::Value convolve(LayerBuilder &layer, mlir::Value images, mlir::Value kernel, const Geometry &geometry,
+                     int64_t groups);
+
 } // namespace mtc::keras
 
 #endif

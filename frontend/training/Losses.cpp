@@ -72,7 +72,9 @@ Value buildGeneralized(Criterion &c) {
   double q = c.config.real("q", 0.5);
   Expr p = c.prediction();
   Value hot = mt::OneHotOp::create(c.builder, c.location, p.type(), c.targets);
-  return ((1.0 - pow(squeezeLast(sumLast(p * p.make(hot))), q)) / q).value();
+  // A product with `hot` would make the gradients of the other classes NaN where that of a power of 0 is infinite.
+  Expr chance = squeezeLast(sumLast(select(p.make(hot) > 0.0, p, 0.0)));
+  return ((1.0 - pow(chance, q)) / q).value();
 }
 
 Value buildDice(Criterion &c) {

@@ -50,6 +50,7 @@ INDICES = {
     "each its own": lambda b: b["x"][jnp.arange(b["x"].shape[0]), b["below"][:, 0]],
     "each by two": lambda b: b["x"].reshape(-1, 2, 3)[jnp.arange(b["x"].shape[0]), b["ids"] % 2, -b["ids"] % 3],
     "entropy of computed labels": lambda b: -jnp.take_along_axis(jax.nn.log_softmax(b["x"]), b["below"] * 2, 1),
+    "slices of its own": lambda b: jax.vmap(lambda t, i: t[:, i])(b["x"].reshape(-1, 2, 3, 1), b["below"] % 3),
     "segments": lambda b: b["x"] * jax.ops.segment_sum(b["x"], b["table"], 4)[:1, :1],
     "a table": lambda b: b["x"][:, :1] * jnp.zeros((4, 6)).at[b["table"] - 1].add(b["x"])[3:],
     "counts": lambda b: b["x"] + jnp.zeros(6, "int32").at[b["table"]].add(1),
@@ -130,8 +131,16 @@ WINDOWS = {
         rows(b), 0.0, jax.lax.add, (2, 2), (1, 1), "VALID").sum(),
     "cholesky": lambda b: jax.scipy.linalg.solve_triangular(
         jnp.linalg.cholesky(rows(b)[:3].T @ rows(b)[:3] * 0.01 + np.eye(3, dtype="f4")), b["x"][:, :3].T, lower=True).T,
+    "factor": lambda b: jax.vmap(lambda row: jnp.tril(jax.scipy.linalg.cholesky(
+        row.reshape(2, 3)[:, :2] * 0.1 + 2 * np.eye(2, dtype="f4"), lower=True)).ravel())(b["x"]),
+    "an own solver": lambda b: jax.vmap(lambda row: jax.lax.custom_linear_solve(
+        lambda x: (row[:4].reshape(2, 2) * 0.1 + 2 * np.eye(2, dtype="f4")) @ x, row[4:],
+        lambda multiply, y: jax.lax.stop_gradient(jnp.linalg.solve(jax.jacobian(multiply)(y), y)),
+        lambda multiply, y: jax.lax.stop_gradient(jnp.linalg.solve(jax.jacobian(multiply)(y), y))))(b["x"]),
     "solved": lambda b: jax.vmap(lambda row: jnp.linalg.solve(
         row[:4].reshape(2, 2)[::-1] + np.array([[0, 3], [2, 1]], "f4"), row[4:]))(b["x"]),
+    "solved together": lambda b: jax.vmap(lambda row: jnp.linalg.solve(
+        row[:4].reshape(2, 2)[::-1] + np.array([[0, 3], [2, 1]], "f4"), row.reshape(2, 3)))(b["x"]),
     "inverse": lambda b: b["x"][:, :1] * jnp.linalg.inv(rows(b)[:3] + np.diag([9.0, -7, 1]).astype("f4")[::-1]).ravel(),
     "qr": lambda b: b["x"][:, :1] * jnp.linalg.qr(rows(b) + 20 * np.eye(4, 3, dtype="f4"))[0].ravel(),
     "sorted": lambda b: jnp.sort((b["x"][:, :, None] * np.linspace(-1, 1, 21, dtype="f4")).reshape(-1, 126)),
@@ -217,6 +226,41 @@ def test_gradients_at_singular_points():
             slot = f"sgd/{name}_momentum"  # none: nothing depends on the parameter
             found = step.session.variables[slot] if slot in step.session.variables else np.zeros_like(SINGULAR)
             np.testing.assert_allclose(found, gradient, rtol=2e-4, atol=1e-5, err_msg=name)
+
+
+FULL = np.array([[1, 2, -1, 0.5], [0.5, -3, 2, 1], [2, 1, 1.5, -1], [0, 1, 1, 2]], "f4")
+SPECIAL = {"identity": np.eye(4), "upper": np.triu(FULL), "lower": np.tril(FULL), "permuted": np.eye(4)[[1, 2, 3, 0]],
+           "zeros": np.zeros((4, 4)), "hollow": FULL * [0, 1, 1, 1], "equal rows": FULL[[0, 1, 2, 2]],
+           "equal columns": FULL[:, [0, 0, 2, 3]], "two equal pairs": FULL[:, [0, 0, 2, 2]]}
+LINEAR = {
+    "qr": jnp.linalg.qr, "qr of tall ones": lambda w: jnp.linalg.qr(w[:, :2]),
+    "qr of wide ones": lambda w: jnp.linalg.qr(w[:2]), "lu": lambda w: jax.scipy.linalg.lu(w)[1:],
+    "lu of tall ones": lambda w: jax.lax.linalg.lu(w[:, :3])[:1], "det": lambda w: [jnp.linalg.det(w)],
+    "det of 3": lambda w: [jnp.linalg.det(w[:3, :3])], "det of 1": lambda w: [jnp.linalg.det(w[:1, :1])],
+    "cholesky": lambda w: [jnp.nan_to_num(jnp.linalg.cholesky(w @ w.T), nan=7.0)],
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_special_matrices(name):
+    """Their decompositions have LAPACK's signs and zeros; a gradient is that of JAX where that is finite."""
+    decided = {n: w for n, w in SPECIAL.items() if not (  # of others rounding decides
+        "equal" in n and name.startswith(("qr", "cholesky")) or n == "hollow" and name == "cholesky")}
+    params = {n: np.asarray(w, "f4") for n, w in decided.items()}
+
+    def loss(params, batch):
+        parts = [part for w in params.values() for part in LINEAR[name](w)]
+        return jnp.mean(batch) * sum(jnp.sum(part * np.linspace(1, 2, part.size, dtype="f4").reshape(part.shape))
+                                     for part in parts)
+
+    value, wanted = jax.value_and_grad(loss)(params, np.ones(2, "f4"))
+    with mtc.jax.compile(loss, params, np.ones(2, "f4"), optimizer=mtc.jax.sgd(1.0, momentum=0.5), batch_size=2,
+                         check=False, devices="cpu:1", verbose=0) as step:
+        assert step.train_on_batch(np.ones(2, "f4"), allow_nan=True)["loss"] == pytest.approx(float(value), rel=1e-5)
+        for n, gradient in wanted.items():
+            found = step.session.variables[f"sgd/{n}_momentum"]
+            assert np.isfinite(found).all() == np.isfinite(gradient).all(), n
+            assert not np.isfinite(gradient).all() or np.allclose(found, gradient, rtol=1e-3, atol=1e-4), n
 
 
 def test_ids_of_data_are_checked():

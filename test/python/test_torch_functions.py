@@ -40,6 +40,7 @@ CASES = {
     "bucketize": lambda x, y: x * torch.bucketize(x, LIMITS),
     "bucketize right": lambda x, y: x * torch.bucketize(x, LIMITS, right=True),
     "searchsorted": lambda x, y: x * torch.searchsorted(LIMITS, x, side="right"),
+    "poles": lambda x, y: torch.lgamma(torch.where(x.abs() < 4, x.round(), 1.5)),
     "rrelu": lambda x, y: F.rrelu(x, 0.1, 0.3), "conjugate": lambda x, y: x.conj_physical(),
     "elu": lambda x, y: 1e4 * F.elu(x, 0.7), "celu": lambda x, y: 1e4 * F.celu(x, 1.3),
     "selu": lambda x, y: 1e4 * F.selu(x),
@@ -124,10 +125,17 @@ PLACES = {
                                            for how in ("prod", "mean", "amax", "amin") for own in (True, False)]),
     "index_reduce": lambda w: w.index_reduce(1, AT, w ** 2, "prod"), "masked_scatter": lambda w: w.masked_scatter(
         torch.arange(20).reshape(5, 4) % 3 == 0, w.flip(0) * 2) ** 2,
+    "shares of ties": lambda w: torch.cat([
+        *(w.round().scatter_reduce(1, AT.expand(5, 4), w.round(), how, include_self=own)
+          for how in ("amax", "amin") for own in (True, False)),
+        w.round().index_reduce(1, AT, w.round().flip(0), "amax")]) * w.repeat(5, 1),
     "index_fill and copy": lambda w: w.index_fill(1, AT, 2.0) * w.index_copy(0, AT[:3], w[2:] ** 2),
     "as_strided": lambda w: (w * 2).as_strided((3, 4), (5, 2), 1) ** 2, "unfold": lambda w: w.unfold(0, 3, 2) ** 2,
     "put and take": lambda w: torch.cat([w.put(AT[:3], w[0, :3] ** 2).flatten(), w.take(AT) ** 2]),
     "splits": lambda w: torch.cat([torch.hsplit(w, 2)[1].ravel(), torch.gradient(w, dim=1)[0].ravel()]) ** 2,
+    "cumulative extremes": lambda w: torch.cat([(v * at) for v, at in (
+        torch.cummax(w.round(), 1), torch.cummin(w, 0))]) * w.repeat(2, 1),
+    "pdist": lambda w: torch.cat([torch.pdist(torch.cat([w, w[:1]]), p) for p in (1.0, 2.0, 3.0)]),
     "sort of 100": lambda w: (w[:, None] * torch.linspace(-1, 1, 25)[:, None]).reshape(5, 100).sort(
         -1, descending=True)[0] * torch.arange(100),
     "places of 100": lambda w: w.sum() * (w.detach()[:, None] * torch.linspace(-1, 1, 25)[:, None]).reshape(
@@ -136,6 +144,10 @@ PLACES = {
 # Of a matrix [4, 4] that is not symmetric, whose elimination exchanges rows.
 MATRICES = {
     "inverse": torch.linalg.inv, "solve": lambda w: torch.linalg.solve(w, w[:, :2] ** 2),
+    "of several": lambda w: torch.linalg.solve(w, torch.stack([w, w * 2, w ** 2, w.T])),
+    "by a factor": lambda w: torch.cholesky_solve(w ** 2, w.tril() + w.triu(1) * 0.1) + torch.cholesky_solve(
+        w[:, 1:2], torch.stack([w + 3 * torch.eye(4)] * 4), upper=True),
+    "inverse by a factor": lambda w: torch.cholesky_inverse(w + 2 * torch.eye(4), upper=True),
     "of the left": lambda w: torch.linalg.solve(w, w ** 2, left=False), "det": lambda w: torch.linalg.det(w),
     "slogdet": lambda w: torch.linalg.slogdet(w)[1],
     "lu": lambda w: torch.cat([part.ravel() for part in torch.linalg.lu(w[:, :3])]),
@@ -172,6 +184,56 @@ def test_functions_of_a_matrix(name):
     step.close()
     found = optimizer.state[module.w]["momentum_buffer"]
     assert np.allclose(found, wanted, rtol=1e-4, atol=1e-5 * wanted.abs().max())
+
+
+# Matrices that LAPACK leaves as they are, in part, and those that have no rank.
+FULL = torch.tensor([[1.0, 2, -1], [0.5, -3, 2], [2, 1, 1.5]])
+UPPER = torch.tensor([[2.0, 1, 3], [0, -1, 0.5], [0, 0, 4]])
+SPECIAL = {"identity": torch.eye(3), "diagonal": torch.diag(torch.tensor([2.0, -3, 0.5])), "upper": UPPER,
+           "lower": UPPER.T, "permuted": torch.eye(3).roll(1, 0), "small": FULL * 2.0**-80, "large": FULL * 2.0**80}
+DEFICIENT = {"zeros": torch.zeros(3, 3), "hollow": torch.tensor([[0.0, 1, 2], [0, 4, 1], [0, 2, 0.5]]),
+             "equal columns": FULL[:, [0, 0, 2]], "one rank": torch.tensor([[1.0, 2, -1], [2, 4, -2], [-1, -2, 1]])}
+LINEAR = {
+    "qr": torch.linalg.qr, "qr of tall ones": lambda w: torch.linalg.qr(w[..., :2]),
+    "qr of wide ones": lambda w: torch.linalg.qr(w[..., :2, :]), "lu": torch.linalg.lu,
+    "lu of tall ones": lambda w: torch.linalg.lu(w[..., :2]),
+    "lu of wide ones": lambda w: torch.linalg.lu(w[..., :2, :]),
+    "det": lambda w: (torch.linalg.det(w),), "slogdet": lambda w: [f(a) for f, a in zip((torch.neg, torch.exp),
+                                                                                     torch.linalg.slogdet(w))],
+    "inverse": lambda w: (torch.linalg.inv(w),),
+}
+
+
+class OfMatrices(nn.Module):
+    def __init__(self, function, matrices):
+        super().__init__()
+        self.function, self.matrices = function, nn.ParameterDict(matrices)
+
+    def forward(self, d):
+        parts = [part for w in self.matrices.values() for part in self.function(w)]
+        return d.mean() * sum((part * torch.linspace(1, 2, part.numel()).reshape(part.shape)).sum() for part in parts)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_special_matrices(name):
+    """Their decompositions have LAPACK's signs and zeros; a gradient is PyTorch's where that is finite."""
+    cases = {n: w for n, w in {**SPECIAL, **DEFICIENT}.items() if not (
+        name.startswith("qr") and n in ("equal columns", "one rank") or name == "inverse" and n in DEFICIENT or
+        not name.startswith("qr") and n in ("small", "large"))}  # rounding decides, PyTorch raises, other ranges
+    module = OfMatrices(LINEAR[name], {n: torch.stack([w, FULL]) for n, w in cases.items()})
+    optimizer, d = torch.optim.SGD(module.parameters(), 1e-4, momentum=0.9), torch.ones(2)
+    value = module(d)
+    wanted = torch.autograd.grad(value, list(module.parameters()))
+    step = mtc.torch.compile(module, {"d": d}, optimizer=optimizer, check=False, verbose=0, devices="cpu:1")
+    found = step.train_on_batch({"d": d}, allow_nan=True)
+    step.to_module()
+    step.close()
+    assert found["loss"] == pytest.approx(value.item(), rel=1e-5)
+    for (n, w), gradient in zip(module.matrices.items(), wanted):
+        buffer = optimizer.state[w]["momentum_buffer"]
+        for a, b in zip(buffer, gradient):
+            assert torch.isfinite(b).all() == torch.isfinite(a).all(), n
+            assert not torch.isfinite(b).all() or np.allclose(a, b, rtol=1e-3, atol=1e-4 * b.abs().max()), n
 
 
 @pytest.mark.parametrize("name", list(LINES))

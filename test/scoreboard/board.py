@@ -38,11 +38,12 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "coverage.md"
 SAMPLE = HERE / "sample.json"
-SUITES = {"keras": "Keras: layers, losses, metrics, optimizers, regularizers, constraints of its tests",
+SUITES = {"keras": "Keras: layers, losses, metrics, optimizers, regularizers, constraints",
           "jax": "JAX: harnesses of primitives, float32",
           "onnx": "ONNX: node tests",
           "opinfo": "PyTorch: OpInfo, float32 with gradients",
-          "modules": "PyTorch: ModuleInfo"}
+          "modules": "PyTorch: ModuleInfo",
+          "optims": "PyTorch: OptimizerInfo"}
 if os.environ.get("MTC_BUILD"):  # as the tests of the package have it
     os.environ["PYTHONPATH"] = str(HERE.parents[1] / "python")
     os.environ.setdefault("MTC_LIBRARY_PATH", os.path.join(os.environ["MTC_BUILD"], "lib"))

@@ -13,6 +13,12 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llv
 import numpy as np
 
 ROWS, SCATTERS = 5, 60  # samples; scatters at most, of hundreds
+UNFIT = {  # texts in names
+    ("custom_linear_solve_symmetric",): "it promises symmetric matrices, which those of the samples are not",
+    ("scatter", "modes_out_of_bounds", "PROMISE_IN_BOUNDS"): "it promises places within bounds, which these are not",
+    ("digamma_shape",): "a sample stands at a pole, where the loss is no number",
+    ("top_k_sort_inf_nan",): "it orders NaNs by their sign, which MTC does not see (docs/jax.md)",
+}
 H = {}
 
 
@@ -49,6 +55,9 @@ def run(name):
     leaves = [np.asarray(a) for a in jax.tree.leaves(arguments)]
     if any(a.dtype.kind not in "fiub" or a.dtype == np.float64 for a in leaves):
         return {"status": "na", "message": "another type"}
+    for texts, reason in UNFIT.items():
+        if all(text in name for text in texts):
+            return {"status": "na", "message": reason}
     floats, whole = (sum(a.dtype.kind in kinds for a in leaves) for kinds in ("f", "iub"))
     forms = [form for form, fits in (("data", True), ("shared", floats > 1 or whole), ("table", floats and whole),
                                      ("constant", whole), ("once", True)) if fits]
@@ -90,8 +99,10 @@ def one(harness, arguments, form):
                 values[i] = params[f"p{i}"] * (1 + row[f"x{i}"]) if i in own else params[f"p{i}"]
             for i in whole if rowed else ():
                 values[i] = row[f"i{i}"]
-            return [o.astype(jnp.float32) for o in jax.tree.leaves(
-                harness.dyn_fun(*jax.tree.unflatten(tree, values)))]
+            made = jax.tree.leaves(harness.dyn_fun(*jax.tree.unflatten(tree, values)))
+            if harness.group_name == "cholesky":  # what is above the diagonal is not said; gradients have it 0
+                made = [jnp.tril(o) for o in made]
+            return [o.astype(jnp.promote_types(o.dtype, jnp.float32)) for o in made]
 
         if form == "once":
             return [o[None] for o in of_sample({k: v.mean(0) for k, v in batch.items() if k[0] == "x"})]
@@ -116,10 +127,24 @@ def one(harness, arguments, form):
         wanted_out = jax.jit(predict)(params, batch)
     except Exception as error:
         return {"status": "na", "message": f"{type(error).__name__}: {error}"[:200]}
-    return compare(loss_fn, None if form == "once" else predict, params, batch, wanted_loss, wanted, wanted_out)
+
+    def exact():
+        """Gradients in float64; None: JAX cannot compute them."""
+        try:
+            with jax.enable_x64(True):
+                return jax.grad(loss_fn)(*({k: v.astype("f8") if v.dtype == np.float32 else v for k, v in d.items()}
+                                           for d in (params, batch)))
+        except Exception:  # noqa: BLE001
+            return None
+
+    predict = None if form == "once" else predict
+    result = compare(loss_fn, predict, params, batch, wanted_loss, wanted, wanted_out, exact)
+    if result["status"] == "wrong" and not np.isclose(wanted_loss, loss_fn(params, batch), rtol=1e-4, equal_nan=True):
+        return {"status": "na", "message": "JAX computes something else when it compiles it as a whole"}
+    return result
 
 
-def compare(loss_fn, predict, params, batch, wanted_loss, wanted, wanted_out):
+def compare(loss_fn, predict, params, batch, wanted_loss, wanted, wanted_out, exact):
     import mtc.jax
 
     problems = []
@@ -131,7 +156,7 @@ def compare(loss_fn, predict, params, batch, wanted_loss, wanted, wanted_out):
                 found, (tuple, list)) else [found]
             problems += [f"prediction {k} differs" for k, (a, b) in enumerate(zip(found, wanted_out))
                          if not close(a, b, 1e-4, 2e-5)]
-        loss = step.train_on_batch(batch)["loss"]
+        loss = step.train_on_batch(batch, allow_nan=True)["loss"]
         if not np.isclose(loss, float(wanted_loss), rtol=1e-4, atol=1e-10, equal_nan=True):
             problems.append(f"loss: found {loss:.8g}, expected {float(wanted_loss):.8g}")
         variables = step.session.variables
@@ -140,8 +165,10 @@ def compare(loss_fn, predict, params, batch, wanted_loss, wanted, wanted_out):
             a = np.asarray(variables[slot] if slot in variables else np.zeros(np.shape(gradient)), "f8").ravel()
             b = np.asarray(gradient, "f8").ravel()
             good = np.isfinite(b)
-            if not np.array_equal(np.isnan(a), np.isnan(b)) or not np.linalg.norm(
-                    a[good] - b[good]) <= 1e-4 * np.linalg.norm(b[good]) + 1e-12:
+            error, slack = np.linalg.norm(a[good] - b[good]), 1e-4 * np.linalg.norm(b[good]) + 1e-12
+            if error > slack and (double := exact()) is not None:  # rounding, where JAX' own float32 is as far off
+                slack += 4 * np.linalg.norm(np.asarray(double[name]).ravel()[good] - b[good])
+            if not np.array_equal(np.isnan(a), np.isnan(b)) or not error <= slack:
                 problems.append(f"gradient of {name}: found {a[:4]}, expected {b[:4]}")
     return {"status": "wrong" if problems else "right", "message": "\n".join(problems)[:1500]}
 

@@ -19,9 +19,9 @@ Expr toInteger(const Expr &x) {
 
 class Augmentation {
 public:
-  // images() is the layer's input; null after an error.
-  explicit Augmentation(LayerBuilder &layer) : layer(layer), x(layer.toFloat(layer.input(4))), stream(layer.stream()) {
-    layer.expectChannelsLast();
+  // images() is the layer's input with the channels last; null after an error.
+  explicit Augmentation(LayerBuilder &layer)
+      : layer(layer), x(layer.channelsLast(layer.toFloat(layer.input(4)))), stream(layer.stream()) {
     layer.config.ignore({"seed"});
     layer.config.expectAbsent({"bounding_box_format"});
   }
@@ -43,11 +43,12 @@ public:
     return u * (high - low) + low;
   }
 
-  // `changed` during training, otherwise the images.
+  // `changed` during training, otherwise the images; in the layer's own order.
   Value finish(Value changed) { return finish(changed, x); }
   Value finish(Value changed, Value otherwise) {
-    return changed && otherwise ? layer.made<mt::WhileTrainingOp>({changed, otherwise}, {}, changed.getType())
-                                : Value();
+    if (!changed || !otherwise)
+      return {};
+    return layer.ownOrder(layer.made<mt::WhileTrainingOp>({changed, otherwise}, {}, changed.getType()));
   }
 
   LayerBuilder &layer;
@@ -215,7 +216,7 @@ Value buildCrop(LayerBuilder &layer) {
     return {};
   Value middle = resizeImages(layer, cropToAspect(layer, a.x, height, width), height, width, "bilinear");
   if (a.height() <= height || a.width() <= width)
-    return middle;
+    return layer.ownOrder(middle);
   auto take = [&](Value from, llvm::StringRef what, int64_t axis, int64_t size) {
     Expr first = floor(a.draw(what, 0, double(layer.shapeOf(a.x)[axis] - size + 1), 0));
     auto type = RankedTensorType::get({size}, layer.builder.getI32Type());
@@ -237,12 +238,47 @@ Value buildContrast(LayerBuilder &layer) {
   return a.finish(minimum(maximum(changed, least), most).value());
 }
 
+// The range of a factor from 0 to 1 that is one number, its upper bound, or two.
+std::pair<double, double> readFactor(LayerBuilder &layer, llvm::StringRef key) {
+  const Json *value = layer.config.find(key);
+  std::pair<double, double> range = readRange(layer, key, -1, 1);
+  return value && value->is_number() ? std::pair(0.0, range.second) : range;
+}
+
+// Adds a number to the values, as numbers from 0 to 255, and inverts the values from a threshold on.
+Value buildSolarization(LayerBuilder &layer) {
+  Augmentation a(layer);
+  auto [leastAdded, mostAdded] = readFactor(layer, "addition_factor");
+  auto [low, high] = readFactor(layer, "threshold_factor");
+  auto [least, most] = readRange(layer, "value_range", -1e30, 1e30);
+  if (!a.images() || layer.config.failed())
+    return {};
+  double scale = 255 / (most - least);
+  Expr made = (layer.expr(a.x) - least) * scale + a.draw("addition", leastAdded, mostAdded * 255, 4);
+  made = minimum(maximum(made, 0.0), 255.0);
+  made = select(made < a.draw("threshold", low, high * 255, 4), made, 255.0 - made);
+  return a.finish((made / scale + least).value());
+}
+
+// The center of the images, which are made larger first if they are smaller.
+Value buildCenterCrop(LayerBuilder &layer) {
+  Value x = layer.channelsLast(layer.toFloat(layer.input(4)));
+  int64_t height = layer.size("height", maxFactor), width = layer.size("width", maxFactor);
+  if (!x || layer.config.failed())
+    return {};
+  int64_t above = layer.shapeOf(x)[1] - height, before = layer.shapeOf(x)[2] - width;
+  if (above >= 0 && before >= 0)
+    return layer.ownOrder(cropImages(layer, x, above / 2, before / 2, height, width));
+  return layer.ownOrder(resizeImages(layer, cropToAspect(layer, x, height, width), height, width, "bilinear"));
+}
+
 } // namespace
 
 llvm::ArrayRef<LayerEntry> augmentationLayers() {
-  static constexpr LayerEntry entries[] = {{"RandomFlip", buildFlip}, {"RandomTranslation", buildTranslation},
-                                           {"RandomZoom", buildZoom}, {"RandomRotation", buildRotation},
-                                           {"RandomCrop", buildCrop}, {"RandomContrast", buildContrast}};
+  static constexpr LayerEntry entries[] = {{"RandomFlip", buildFlip},           {"RandomTranslation", buildTranslation},
+                                           {"RandomZoom", buildZoom},           {"RandomRotation", buildRotation},
+                                           {"RandomCrop", buildCrop},           {"RandomContrast", buildContrast},
+                                           {"Solarization", buildSolarization}, {"CenterCrop", buildCenterCrop}};
   return entries;
 }
 

@@ -7,9 +7,7 @@
 using namespace mlir;
 
 namespace mtc::keras {
-namespace {
 
-// Convolution of images with this geometry; the kernel is [KH, KW, C / groups, F].
 Value convolve(LayerBuilder &layer, Value x, Value kernel, const Geometry &g, int64_t groups) {
   std::optional<SmallVector<int64_t>> padding = paddingOf(layer, x, g);
   if (!padding || !kernel)
@@ -21,6 +19,8 @@ Value convolve(LayerBuilder &layer, Value x, Value kernel, const Geometry &g, in
                                             b.getNamedAttr("groups", b.getI64IntegerAttr(groups))};
   return layer.inferred<mt::Conv2DOp>({x, kernel}, attributes);
 }
+
+namespace {
 
 int64_t readGroups(LayerBuilder &layer, int64_t channels, int64_t filters) {
   int64_t groups = layer.config.find("groups") ? layer.size("groups") : 1;

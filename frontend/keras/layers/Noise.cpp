@@ -3,6 +3,8 @@
 // Layers that change values only during training. Random numbers are drawn with Philox, so they differ from Keras'.
 #include "frontend/keras/LayerTable.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mtc::keras {
@@ -75,6 +77,23 @@ Value buildGaussianDropout(LayerBuilder &layer) {
   return make<mt::GaussianDropoutOp>(layer, x, "rate", rate);
 }
 
+// Elements that are dropped become the least value of SELU; then mean and variance become the same as before.
+Value buildAlphaDropout(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  double rate;
+  SmallVector<int64_t> shared;
+  bool shares = x && readShared(layer, x, shared), rated = readRate(layer, rate);
+  if (!shares || !rated || rate == 0)
+    return x;
+  constexpr double least = -1.6732632423543772848170429916717 * 1.0507009873554804934193349852946;
+  double a = 1 / std::sqrt((1 - rate) * (1 + rate * least * least)), b = -a * least * rate;
+  Value one = mt::ConstantOp::create(layer.builder, layer.location, 1.0f);
+  Value ones = mt::BroadcastOp::create(layer.builder, layer.location, layer.typeOf(x), one);
+  mt::Expr kept = layer.expr(make<mt::DropoutOp>(layer, ones, "rate", rate, shared)) > 0.0;
+  Value changed = (select(kept, layer.expr(x), least) * a + b).value();
+  return layer.made<mt::WhileTrainingOp>({changed, x}, {}, x.getType());
+}
+
 Value buildGaussianNoise(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   double deviation = layer.config.real("stddev");
@@ -91,6 +110,7 @@ llvm::ArrayRef<LayerEntry> noiseLayers() {
                                            {"SpatialDropout1D", buildSpatialDropout<1>},
                                            {"SpatialDropout2D", buildSpatialDropout<2>},
                                            {"SpatialDropout3D", buildSpatialDropout<3>},
+                                           {"AlphaDropout", buildAlphaDropout},
                                            {"GaussianDropout", buildGaussianDropout},
                                            {"GaussianNoise", buildGaussianNoise}};
   return entries;

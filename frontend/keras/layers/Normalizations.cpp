@@ -112,10 +112,20 @@ std::optional<SmallVector<int64_t>> lastAxes(LayerBuilder &layer, Value x) {
 Value buildLayerNormalization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   layer.config.expectAbsent(unsupported);
-  layer.config.expect("rms_scaling", false);
   std::optional<SmallVector<int64_t>> dims = x ? lastAxes(layer, x) : std::nullopt;
   if (!dims)
     return {};
+  if (layer.config.boolean("rms_scaling", false)) { // x by its deviation, without a mean taken away
+    layer.config.ignore({"scale", "center", "beta_initializer", "beta_regularizer"});
+    Value gamma = layer.variable("gamma", layer.shapeOf(x).take_back(dims->size()), "gamma_initializer");
+    double count = 1;
+    for (int64_t size : layer.shapeOf(x).take_back(dims->size()))
+      count *= static_cast<double>(size);
+    mt::Expr e = layer.expr(x), apart = e - sumOver(e, *dims) / count;
+    mt::Expr variance = sumOver(square(apart), *dims) / count;
+    Value y = (e * rsqrt(variance + layer.config.real("epsilon", 1e-3))).value();
+    return gamma ? layer.binary<mt::MulOp>(y, gamma) : gamma;
+  }
   return scaled(layer, normalize(layer, x, *dims), layer.shapeOf(x).take_back(dims->size()));
 }
 

@@ -8,11 +8,12 @@ import dataclasses
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace import layout, moves, products, reductions
+from mtc._trace import gradients, layout, moves, products, reductions
 from mtc._trace.elementwise import common_shape
 from mtc._trace.values import Batch, Refused, Value
 
 MOST_ROWS = 64  # of a matrix that is taken apart
+_SMALL = 2.0**-50  # the squares of larger numbers are exact enough
 
 
 def solve_triangular(matrix: Value, rhs: Value, *, left: bool = True, lower: bool = True, transposed: bool = False,
@@ -29,9 +30,11 @@ def solve_triangular(matrix: Value, rhs: Value, *, left: bool = True, lower: boo
 
 
 def cholesky(matrix: Value, upper: bool = False) -> Value:
-    """The lower triangle L of A = L L^T; `upper`: that triangle of A is read."""
+    """The lower triangle L of A = L L^T; `upper`: that triangle of A is read. NaN where A is not positive definite."""
     text = "graph.cholesky {0}" + " upper" * upper
-    return matrix.graph.operation("cholesky", (matrix,), text, matrix.shape, "f32")
+    made = matrix.graph.operation("cholesky", (matrix,), text, matrix.shape, "f32")
+    least = reductions.reduce("min", diagonal(matrix.graph.stop_gradient(made)), [made.rank - 2])
+    return e.select(_right(_right(e.compare("gt", least, 0.0))), made, float("nan"))
 
 
 def matrix_transpose(matrix: Value) -> Value:
@@ -66,7 +69,56 @@ class Lu:
 
 
 def lu(matrix: Value) -> Lu:
-    """By Gaussian elimination, with the first of the largest elements of a column as its pivot, as LAPACK has it."""
+    """By Gaussian elimination, with the first of the largest elements of a column as its pivot, as LAPACK has it.
+
+    A matrix with a pivot of 0 has no gradient: it is not a number.
+    """
+    made = _eliminated(matrix)
+    made.packed = _without_gradient(made.packed, matrix, diagonal(made.packed))
+    return made
+
+
+def _without_gradient(made: Value, matrix: Value, pivots: Value) -> Value:
+    """A result with NaN as its gradient to the columns of the pivots, where one of these is 0."""
+    if not matrix.learned:
+        return made
+    size = reductions.reduce("min", e.unary("abs", matrix.graph.stop_gradient(pivots)), [pivots.rank - 1])
+    singular = _right(_right(e.compare("eq", size, 0.0)))
+    ends = [None] * (matrix.rank - 1) + [pivots.shape[-1]]
+    part = moves.slice_(matrix, [0] * matrix.rank, ends, [1] * matrix.rank)  # type: ignore[arg-type]
+    zero = e.select(singular, gradients.zero_without_slope(singular, part, e.as_value(part, 1.0)), 0.0)
+    return e.binary("add", made, _right(_right(reductions.reduce("sum", zero, [zero.rank - 2, zero.rank - 1]))))
+
+
+def determinant(matrix: Value, last: bool = False) -> Value:
+    """Of square matrices. It has the gradient 0 where it is 0; `last`: only where the pivot that is 0 is not the last.
+
+    The first is PyTorch's rule, the second that of JAX. Of matrices of one row both have the gradient 1.
+    """
+    made = _eliminated(matrix)
+    pivots = diagonal(made.packed)
+    found = e.binary("mul", reductions.product(pivots, [pivots.rank - 1]), made.sign)
+    count = int(pivots.shape[-1])  # type: ignore[arg-type]
+    if count == 1:
+        return found
+    zero = e.compare("eq", found, 0.0)
+    if last:
+        pivots = e.select(matrix.graph.constant(np.arange(count) < count - 1), e.unary("abs", pivots), 1.0)
+        zero = e.compare("eq", reductions.reduce("min", pivots, [pivots.rank - 1]), 0.0)
+    return e.select(zero, 0.0, found)
+
+
+def log_determinant(matrix: Value) -> tuple[Value, Value]:
+    """The sign of the determinant of square matrices and the logarithm of its size."""
+    made = _eliminated(matrix)
+    pivots = diagonal(made.packed)
+    signs = reductions.product(e.unary("sign", pivots), [pivots.rank - 1])
+    log = reductions.reduce("sum", e.unary("log", e.unary("abs", pivots)), [pivots.rank - 1])
+    return e.binary("mul", signs, made.sign), log
+
+
+def _eliminated(matrix: Value) -> Lu:
+    """`lu` with a gradient that is finite: below a pivot of 0 are zeros alone, which are not divided."""
     m, n = _sizes(matrix)
     graph, lead = matrix.graph, matrix.shape[:-2]
     rows, columns = np.arange(m), np.arange(n)
@@ -85,7 +137,9 @@ def lu(matrix: Value) -> Lu:
         places = _exchanged(places, k, hot)
         sign = e.select(e.compare("eq", pivot, k), sign, e.unary("neg", sign))
         below = graph.constant(rows > k)
-        factors = e.select(below, e.binary("div", _element(matrix, k), _right(_element(chosen, k))), 0.0)
+        divisor = _element(chosen, k)
+        divisor = e.select(e.compare("eq", divisor, 0.0), 1.0, divisor)
+        factors = e.select(below, e.binary("div", _element(matrix, k), _right(divisor)), 0.0)
         rest = e.select(graph.constant(columns > k), chosen, 0.0)
         matrix = e.binary("sub", matrix, e.binary("mul", _right(factors), _down(rest)))
         matrix = e.select(graph.constant((rows > k)[:, None] & (columns == k)), _right(factors), matrix)
@@ -145,14 +199,24 @@ def triangle(matrix: Value, lower: bool, unit: bool = False) -> Value:
 
 
 def qr(matrix: Value, complete: bool = False) -> tuple[Value, Value]:
-    """Q and R of A = Q R, by reflections with the signs of LAPACK; Q has min(m, n) columns, or all m if `complete`."""
+    """Q and R of A = Q R, by reflections with the signs of LAPACK; Q has min(m, n) columns, or all m if `complete`.
+
+    LAPACK leaves a column as it is that is 0 below its diagonal. Such a column is reflected here, which changes its
+    sign, and turned back: so the gradient is that of Q and R with these signs. A matrix with a 0 on the diagonal of R
+    has no gradient.
+    """
     m, n = _sizes(matrix)
-    graph, rows = matrix.graph, np.arange(m)
+    graph, rows, given = matrix.graph, np.arange(m), matrix
     q = layout.broadcast(graph.constant(np.eye(m, dtype="f4")), (*matrix.shape[:-2], m, m))
     for k in graph.unroll(min(m - 1, n)):
         column = e.select(graph.constant(rows >= k), _element(matrix, k), 0.0)
-        first = _element(column, k)
-        size = e.unary("sqrt", reductions.reduce("sum", e.unary("square", column), [column.rank - 1]))
+        sizes = e.unary("abs", graph.stop_gradient(column))
+        largest = reductions.reduce("max", sizes, [sizes.rank - 1])
+        zero = e.compare("eq", largest, 0.0)
+        squared = e.logical_and(e.compare("gt", largest, _SMALL), e.compare("lt", largest, 1 / _SMALL))
+        column = e.binary("div", column, _right(e.select(e.logical_or(zero, squared), 1.0, largest)))
+        first, square = _element(column, k), reductions.reduce("sum", e.unary("square", column), [column.rank - 1])
+        size = e.unary("sqrt", e.select(zero, 1.0, square))
         end = e.select(e.compare("ge", first, 0.0), e.unary("neg", size), size)
         mirror = e.binary("sub", column, e.select(graph.constant(rows == k), _right(end), 0.0))
         square = reductions.reduce("sum", e.unary("square", mirror), [mirror.rank - 1])
@@ -160,8 +224,13 @@ def qr(matrix: Value, complete: bool = False) -> tuple[Value, Value]:
         matrix = e.binary("sub", matrix, e.binary("mul", _right(mirror2), _down(_sum_down(matrix, mirror))))
         along = reductions.reduce("sum", e.binary("mul", q, _down(mirror)), [q.rank - 1])
         q = e.binary("sub", q, e.binary("mul", _right(along), _down(mirror2)))
+        below = e.select(graph.constant(rows > k), sizes, 0.0)
+        kept = _right(e.compare("eq", reductions.reduce("max", below, [below.rank - 1]), 0.0))
+        sign = e.select(e.logical_and(kept, graph.constant(rows == k)), -1.0, graph.constant(np.float32(1)))
+        matrix, q = e.binary("mul", matrix, _right(sign)), e.binary("mul", q, _down(sign))
     count = m if complete else min(m, n)
     r = triangle(matrix, lower=False)
+    r, q = (_without_gradient(made, given, diagonal(r)) for made in (r, q))
     free = [0] * q.rank
     q = moves.slice_(q, free, [None] * (q.rank - 1) + [count], [1] * q.rank)
     return q, moves.slice_(r, free, [None] * (r.rank - 2) + [count, None], [1] * r.rank)

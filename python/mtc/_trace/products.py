@@ -46,9 +46,11 @@ def dot_general(lhs: Value, rhs: Value, contract: Pair, batch: Pair = ((), ())) 
 
 
 def matmul(a: Value, b: Value) -> Value:
-    """The product of the last two axes, of [..., M, K] and [K, N], or of [..., M, K] and [..., K, N]."""
+    """The product of the last two axes, of [..., M, K] and [..., K, N], whose other axes broadcast."""
     if b.rank == 2:
         return dot_general(a, b, ((a.rank - 1,), (0,)))
+    lead = e.common_shape([a.shape[:-2], b.shape[:-2]])
+    a, b = (broadcast(v, (*lead, *v.shape[-2:])) for v in (a, b))
     common = list(range(a.rank - 2))
     return dot_general(a, b, ((a.rank - 1,), (a.rank - 2,)), (common, common))
 

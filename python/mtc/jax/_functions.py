@@ -7,7 +7,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from mtc._trace import Refused, Value, gradients, integers, linear
+from mtc._trace import Refused, Value, gradients, integers, linear, products
 from mtc._trace import elementwise as e
 from mtc.jax._reader import Reader, rule
 
@@ -89,6 +89,34 @@ def _atan2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return made
 
 
+@rule("cholesky")
+def _cholesky(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    """The gradient to what is not symmetric is that of JAX' rule, L phi(L^-1 dA L^-T).
+
+    phi takes the lower triangle and half of the diagonal. `linear.cholesky` has the gradient to the symmetric part, and
+    the rest is added.
+    """
+    matrix = r.value(inputs[0])
+    made = linear.cholesky(matrix)
+    if not matrix.learned or _is_symmetrized(matrix):
+        return made
+    change = e.binary("sub", matrix, r.graph.stop_gradient(matrix))
+    change = e.binary("mul", e.binary("sub", change, linear.matrix_transpose(change)), 0.5)
+    inner = linear.solve_triangular(made, linear.solve_triangular(made, change, left=False, transposed=True))
+    n = int(matrix.shape[-1])  # type: ignore[arg-type]
+    inner = e.binary("mul", inner, r.graph.constant((np.tri(n) - np.eye(n) / 2).astype("f4")))
+    return e.binary("add", made, products.matmul(made, inner))
+
+
+def _is_symmetrized(matrix: Value) -> bool:
+    """Whether it is (A + A^T) / 2, as jnp.linalg.cholesky makes it."""
+    if matrix.op not in ("div", "mul") or matrix.operands[0].op != "add":
+        return False
+    a, b = matrix.operands[0].operands
+    order = (*range(matrix.rank - 2), matrix.rank - 1, matrix.rank - 2)
+    return any(y.op == "transpose" and y.operands[0] is x and tuple(y.dims) == order for x, y in ((a, b), (b, a)))
+
+
 @rule("lu")
 def _lu(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     made = linear.lu(r.value(inputs[0]))
@@ -114,8 +142,15 @@ def _linear_solve(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     product_of, solve_of = inputs[:counts.matvec], inputs[first:first + counts.solve]
     right = [r.value(v) for v in inputs[sum(counts):]]
 
+    # What solves is linear in the right-hand side, and JAX' gradient to this is that, whatever it stops itself.
+    solve_of = [r.graph.stop_gradient(v) if isinstance(v, Value) else v for v in solve_of]
+
     def solved(values: Sequence[Value]) -> list[Value]:
-        return [r.value(v) for v in r.read(functions_of.solve, [*solve_of, *values])]
+        before, r.solves = r.solves, True
+        try:
+            return [r.value(v) for v in r.read(functions_of.solve, [*solve_of, *values])]
+        finally:
+            r.solves = before
 
     found = [r.graph.stop_gradient(v) for v in solved(right)]
     for _ in range(2):

@@ -114,20 +114,24 @@ def _number(columns: Sequence[Any], sizes: Sequence[int], mode: Any) -> Places:
 
 
 def _along_axis(equation: Any, operand: Value, indices: Value, sizes: Sequence[Any]) -> Value:
-    """jnp.take_along_axis: an element of each line."""
+    """jnp.take_along_axis, and whole slices of each part of a batch by its own index."""
     numbers = equation.params["dimension_numbers"]
     batching, theirs = list(numbers.operand_batching_dims), list(numbers.start_indices_batching_dims)
-    if len(numbers.start_index_map) != 1 or any(n != 1 for n in sizes) or numbers.offset_dims:
+    axes = tuple(numbers.start_index_map)
+    rest = [i for i in range(operand.rank) if i not in batching and i not in axes]
+    if len(axes) != 1 or tuple(numbers.collapsed_slice_dims) != axes or any(sizes[i] != operand.shape[i] for i in rest):
         raise Refused("a lookup along several axes")
-    (axis,) = numbers.start_index_map
     ids = layout.squeeze(indices, (indices.rank - 1,))
-    others = [i for i in range(ids.rank) if i not in theirs]
-    lines = layout.transpose(operand, [*batching, *(i for i in range(operand.rank) if i not in batching
-                                                    and i != axis), axis])
-    lines = layout.squeeze(lines, list(range(len(batching), lines.rank - 1)))
-    made = _picked(equation, lines, layout.transpose(ids, [*theirs, *others]), len(theirs))
-    order = [*theirs, *others]
-    return layout.transpose(made, [order.index(i) for i in range(len(order))])
+    order = [*theirs, *(i for i in range(ids.rank) if i not in theirs)]
+    ids, first, kept = layout.transpose(ids, order), len(theirs), len(theirs) + len(rest)
+    lines = layout.transpose(operand, [*batching, *rest, *axes])
+    if rest:
+        ids = layout.broadcast(layout.expand_dims(ids, range(first, kept)), (*lines.shape[:-1], *ids.shape[first:]))
+    made = _picked(equation, lines, ids, kept)
+    slices = iter(range(first, kept))
+    others = iter(place if place < first else place + len(rest) for place in map(order.index, range(len(order))))
+    return layout.transpose(made, [next(slices) if i in numbers.offset_dims else next(others)
+                                   for i in range(made.rank)])
 
 
 def _picked(equation: Any, lines: Value, ids: Value, kept: int) -> Value:

@@ -72,6 +72,7 @@ class Reader:
         self.randoms: dict[Any, Value] = {}
         self.columns: dict[int, list[Any]] = {}  # of indices that were put together, by id
         self.parts: dict[int, list[Value]] = {}  # the scalars of vectors that were put together, by id
+        self.solves = False  # while a function is read that solves: it is linear, whatever gradient it stops
         self.masks: set[Value] = set()  # booleans as numbers: see the rule of mul
         self._line = ""
 

@@ -24,7 +24,6 @@ OF_VALUES: dict[str, Callable[..., Any]] = {
     "add": lambda p, a, b: a + b,
     "add_any": lambda p, a, b: a + b,
     "is_finite": lambda p, x: e.compare("le", e.unary("abs", x), LARGEST),
-    "stop_gradient": lambda p, x: x.graph.stop_gradient(x),
     "squeeze": lambda p, x: layout.squeeze(x, p["dimensions"]),
     "expand_dims": lambda p, x: layout.expand_dims(x, p["dimensions"]),
     "transpose": lambda p, x: layout.transpose(x, p["permutation"]),
@@ -34,7 +33,6 @@ OF_VALUES: dict[str, Callable[..., Any]] = {
     "cumsum": lambda p, x: reductions.cumsum(x, p["axis"], p["reverse"]),
     "exp2": lambda p, x: e.unary("exp", x * float(np.log(2))),
     "round": lambda p, x: e.unary(_ROUND[p["rounding_method"]], x),
-    "cholesky": lambda p, x: linear.cholesky(x),
     "triangular_solve": lambda p, a, b: linear.solve_triangular(
         a, b, left=p["left_side"], lower=p["lower"], transposed=p["transpose_a"], unit=p["unit_diagonal"]),
     "lu_pivots_to_permutation": lambda p, x: linear.places_of(x, p["permutation_size"]),
@@ -175,6 +173,12 @@ def _reduce_precision(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return value if bits == (8, 23) else rounded(value, f"{bits[0]} and {bits[1]} bits")
 
 
+@rule("stop_gradient")
+def _stop_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    value = r.value(inputs[0])
+    return value if r.solves else r.graph.stop_gradient(value)
+
+
 @rule("dim_as_value")
 def _dim_as_value(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
     size = r.size(equation.params["dim"])
@@ -275,6 +279,16 @@ def _argmax(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 def _top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     value, axis = r.value(inputs[0]), equation.params.get("axis", -1)
     return reductions.top_k([value, moves.indices(value, axis)], equation.params["k"], axis)
+
+
+@rule("approx_top_k")
+def _approximate_top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    """Exact, as JAX computes it on CPUs."""
+    value, p = r.value(inputs[0]), equation.params
+    if not p["aggregate_to_topk"]:
+        raise Refused("aggregate_to_topk=False")
+    axis = p["reduction_dimension"]
+    return reductions.top_k([value, moves.indices(value, axis)], p["k"], axis, smallest=not p["is_max_k"])
 
 
 @rule("sort")

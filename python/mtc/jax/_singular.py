@@ -7,7 +7,7 @@ from typing import Callable
 
 import numpy as np
 
-from mtc._trace import Value, gradients
+from mtc._trace import Value, gradients, linear
 from mtc._trace import elementwise as e
 from mtc.jax._rules import extremum
 
@@ -73,5 +73,6 @@ def _x_log_x(x: Value) -> Value:
 
 SINGULAR: dict[str, Callable[..., Value]] = {
     "logaddexp": log_add_exp, "logaddexp2": _log_add_exp2, "logit": _logit, "_xlogx": _x_log_x,
+    "_det": lambda matrix: linear.determinant(matrix, last=True),
     "xlogy": lambda x, y: _x_log_y(x, y, "log", 0.0), "xlog1py": lambda x, y: _x_log_y(x, y, "log1p", -1.0),
 }

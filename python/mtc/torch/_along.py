@@ -206,6 +206,30 @@ def cumprod(c: Converter, value: Any, dim: int, *_: Any) -> Value:
     return _kept(c, integers.cumulative(operator.mul, _line(as_result(c, value)), dim, False, 1))
 
 
+@op("cummax", "cummin")
+def cumulative_extremes(c: Converter, value: Any, dim: int) -> list[Value]:
+    """With the place of the last of equal ones, which alone has the gradient; in rounds as below."""
+    x = _line(c.value(value))
+    axis, kind = dim % len(x.shape), "ge" if c.name() == "cummax" else "le"
+    size, step = x.shape[axis], 1
+    if isinstance(size, Batch) or x.dtype == "i1":
+        raise Refused("of booleans, or along the batch")
+    place = layout.broadcast(moves.indices(x, axis), x.shape)
+
+    def earlier(v: Value) -> Value:
+        head = tuple(step if i == axis else n for i, n in enumerate(v.shape))
+        fill = layout.broadcast(moves.part(v, axis, 0, 1), head)
+        return moves.concat([fill, moves.part(v, axis, 0, size - step)], axis)
+
+    while step < size:
+        before, place_before = earlier(x), earlier(place)
+        newer = e.compare(kind, x, before)
+        if x.dtype == "f32":
+            newer = e.logical_or(newer, e.compare("ne", x, x))
+        x, place, step = e.select(newer, x, before), e.select(newer, place, place_before), 2 * step
+    return [layout.reshape(v, shape) for v, shape in zip((x, place), c.shapes())]
+
+
 @op("logcumsumexp")
 def logcumsumexp(c: Converter, value: Any, dim: int) -> Value:
     return _kept(c, integers.cumulative(_log_add_exp, _line(as_result(c, value)), dim, False, -np.inf))
@@ -260,6 +284,19 @@ def norm(c: Converter, value: Any, order: Any = 2, dims: Any = None, *_: Any) ->
 @op("dist")
 def dist(c: Converter, a: Any, b: Any, order: Any = 2) -> Value:
     made: Value = norm(c, as_result(c, a) - as_result(c, b), order)
+    return made
+
+
+@op("_pdist_forward")
+def distances(c: Converter, value: Any, order: float = 2) -> Value:
+    """Of the rows of each pair."""
+    x = as_result(c, value)
+    if isinstance(x.shape[0], Batch):
+        raise Refused("distances among the samples")
+    if math.isinf(order):
+        raise Refused("distances of order inf, of which PyTorch's gradient counts equal differences twice")
+    rows, columns = (moves.take(x, c.graph.constant(k.astype("i4")), 0) for k in np.triu_indices(int(x.shape[0]), 1))
+    made: Value = norm(c, e.binary("sub", rows, columns), order, [-1])
     return made
 
 

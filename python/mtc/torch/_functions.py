@@ -95,14 +95,24 @@ def atan2(c: Converter, value: Any, other: Any) -> Value:
 @op("lgamma")
 def lgamma(c: Converter, value: Any) -> Value:
     x, fixed = _fixed(c, value)
-    return sloped(e.unary("lgamma", fixed), (x, e.unary("digamma", fixed)))
+    return gradients.with_singular_slope(e.unary("lgamma", fixed), x, _digamma(fixed))
+
+
+def _digamma(x: Value) -> Value:
+    """The derivative of lgamma, which is infinite at 0 in PyTorch, and no number at whole numbers below."""
+    return e.select(e.compare("eq", x, 0.0), -math.inf, e.unary("digamma", x))
+
+
+@op("digamma", "special_digamma")
+def digamma(c: Converter, value: Any) -> Value:
+    return _digamma(as_result(c, value))
 
 
 @op("polygamma")
 def polygamma(c: Converter, order: int, value: Any) -> Value:
     if order != 0:
         raise Refused(f"polygamma of order {order}; 0, which is digamma, is supported")
-    return e.unary("digamma", as_result(c, value))
+    return _digamma(as_result(c, value))
 
 
 @op("log_sigmoid_forward")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value, layout, linear, moves, products, reductions
+from mtc._trace import Refused, Value, layout, linear, moves, products
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
 
@@ -32,21 +32,37 @@ def old_solve_triangular(c: Converter, rhs: Any, matrix: Any, upper: bool = True
     return [linear.solve_triangular(a, c.value(rhs), lower=not upper, transposed=transpose, unit=unitriangular), a]
 
 
+def _solved_by_factor(factor: Value, rhs: Value, upper: bool) -> Value:
+    """X of L L^T X = B by the triangle of L. The gradient is that of the whole L, as in PyTorch.
+
+    The change of the product, 0, is solved for: each time gives one more derivative.
+    """
+    stop, other = factor.graph.stop_gradient, linear.matrix_transpose(factor)
+    triangle = stop(factor)
+
+    def solved(b: Value) -> Value:
+        half = linear.solve_triangular(triangle, b, lower=not upper, transposed=upper)
+        return linear.solve_triangular(triangle, half, lower=not upper, transposed=not upper)
+
+    found = first = solved(rhs)
+    if factor.learned:
+        square = products.matmul(other, factor) if upper else products.matmul(factor, other)
+        change = e.binary("sub", square, stop(square))
+        for _ in range(2):
+            found = e.binary("sub", first, solved(products.matmul(change, found)))
+    return found
+
+
 @op("cholesky_solve")
 def cholesky_solve(c: Converter, rhs: Any, factor: Any, upper: bool = False) -> Value:
-    """By both triangles."""
-    triangle, b = c.value(factor), c.value(rhs)
-    half = linear.solve_triangular(triangle, b, lower=not upper, transposed=upper)
-    return linear.solve_triangular(triangle, half, lower=not upper, transposed=not upper)
+    return _solved_by_factor(c.value(factor), c.value(rhs), upper)
 
 
 @op("cholesky_inverse")
 def cholesky_inverse(c: Converter, factor: Any, upper: bool = False) -> Value:
     triangle = c.value(factor)
     ones = c.graph.constant(np.eye(int(triangle.shape[-1]), dtype="float32"))  # type: ignore[arg-type]
-    inverse = linear.solve_triangular(triangle, ones, lower=not upper)
-    other = linear.matrix_transpose(inverse)
-    return products.matmul(inverse, other) if upper else products.matmul(other, inverse)
+    return _solved_by_factor(triangle, layout.broadcast(ones, triangle.shape), upper)
 
 
 @op("linalg_inv_ex", "linalg_inv", "inverse")
@@ -120,19 +136,13 @@ def _triangles(packed: Value, count: int) -> list[Value]:
 
 @op("_linalg_det", "linalg_det", "det")
 def determinant(c: Converter, matrix: Any) -> Any:
-    made = linear.lu(c.value(matrix))
-    diagonal = linear.diagonal(made.packed)
-    found = e.binary("mul", reductions.product(diagonal, [diagonal.rank - 1]), made.sign)
+    found = linear.determinant(c.value(matrix))
     return [found, None, None] if c.name().startswith("_") else found
 
 
 @op("_linalg_slogdet", "linalg_slogdet", "slogdet")
 def log_determinant(c: Converter, matrix: Any) -> list[Any]:
-    made = linear.lu(c.value(matrix))
-    diagonal = linear.diagonal(made.packed)
-    signs = reductions.product(e.unary("sign", diagonal), [diagonal.rank - 1])
-    log = reductions.reduce("sum", e.unary("log", e.unary("abs", diagonal)), [diagonal.rank - 1])
-    return [e.binary("mul", signs, made.sign), log, None, None]
+    return [*linear.log_determinant(c.value(matrix)), None, None]
 
 
 @op("linalg_qr", "qr")

@@ -7,15 +7,17 @@ goes to it, or a sum or another function of all of them.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, moves
+from mtc._trace import BATCH, Batch, Refused, Value, gradients, layout, moves
 from mtc._trace import elementwise as e
 from mtc.torch._convert import SAMPLES, Converter, Known, op, product
 
 MOST_TO_A_PLACE = 64  # elements, which are combined one after the other
+add = functools.partial(e.binary, "add")
 NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -np.inf, "amin": np.inf}
 COMBINE = {"sum": "add", "mean": "add", "prod": "mul", "amax": "maximum", "amin": "minimum"}
 
@@ -52,13 +54,31 @@ def put(x: Value, places: Any, source: Value, how: str = "set", with_own: bool =
     if not with_own and found.any():
         own = e.select(lines.graph.constant(found > 0), layout.broadcast(neutral, lines.shape), lines)
     padded = moves.concat([new, layout.broadcast(neutral, (*batch, 1))], len(batch))
+    parts = [own]
     for turn in range(int(turns.max()) + 1 if count else 0):
         at = np.full(size, count)
         at[sorted_places[turns == turn]] = order[turns == turn]
-        own = e.binary(COMBINE[how], own, _taken(padded, at, len(batch)))
+        parts.append(_taken(padded, at, len(batch)))
+        own = e.binary(COMBINE[how], own, parts[-1])
+    if how in ("amax", "amin"):
+        own = _shared(own, parts, lines)
     if how == "mean":
         own = own / lines.graph.constant(np.maximum(found + with_own, 1).astype("f4"))
     return layout.reshape(own, x.shape)
+
+
+def _shared(found: Value, parts: Sequence[Value], before: Value) -> Value:
+    """The largest or smallest of parts, of which equal ones have equal gradients.
+
+    What was there before counts as one of them, as in PyTorch, also where it is replaced and has no gradient.
+    """
+    if not found.learned:
+        return found
+    best = found.graph.stop_gradient(found)
+    hits = [e.compare("eq", part, best) for part in parts]
+    counted = [e.cast(hit, "f32") for hit in (e.compare("eq", before, best), *hits[1:])]
+    total = functools.reduce(add, (e.select(hit, part, 0.0) for hit, part in zip(hits, parts)))
+    return gradients.following(best, e.binary("div", total, functools.reduce(add, counted)))
 
 
 def _taken(value: Value, places: Any, axis: int) -> Value:
