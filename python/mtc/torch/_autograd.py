@@ -24,9 +24,9 @@ class Outside(Exception):
     """A derivative by what is no part of the state, the batch or what a step makes of them."""
 
 
-def run_backward(of_parameters: bool, outputs: Sequence[Any], weights: Sequence[Any], retain_graph: bool, create_graph: bool,
-                 inputs: Sequence[Any] = (), allow_unused: bool = False, accumulate_grad: bool = False,
-                 **_: Any) -> Any:
+def run_backward(of_parameters: bool, outputs: Sequence[Any], weights: Sequence[Any], retain_graph: bool,
+                 create_graph: bool, inputs: Sequence[Any] = (), allow_unused: bool = False,
+                 accumulate_grad: bool = False, **_: Any) -> Any:
     """As PyTorch's `_engine_run_backward`, in a trace."""
     del retain_graph
     nodes, begun = _reached(outputs)
