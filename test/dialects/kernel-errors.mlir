@@ -82,7 +82,7 @@ mt.program @train_step {
 // -----
 mt.program @train_step {
   %x = mt.input "x" : tensor<?x4xf32>
-  // expected-error @below {{expected sums over the rows of operands only in a kernel of kind reduce}}
+  // expected-error @below {{expected sums over the rows of operands, or of elements computed from them, only in a kernel of kind reduce}}
   %0 = mt.kernel "k" reduce (%a = %x : tensor<?x4xf32>) -> (tensor<?xf32>) {
     %1 = mt.reduce sum, %a over [1] : tensor<?x4xf32>
     mt.yield %1 : tensor<?xf32>

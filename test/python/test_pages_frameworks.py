@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_jax(folder):
     names = {}
-    assert len(list(pages.run("docs/jax.md", names))) == 6
+    assert len(list(pages.run("docs/jax.md", names))) == 7
     assert len(names["history"]["accuracy"]) == 5 and (folder / "classifier.mtp").exists() and (folder / "run").exists()
     assert names["history"]["accuracy"][-1] > 0.8
 

@@ -122,15 +122,22 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
                  succeeded(make(MT_GPU_TRANSPOSE, 1, emitTransposeTiles)));
 }
 
-// The kernels with tails.
-static llvm::DenseMap<Operation *, plan::KernelOp> findTails(ModuleOp module) {
+// The kernels with tails. `alone`: the kernels that are launched by themselves too, as the first tail is where a
+// library computes its head.
+static llvm::DenseMap<Operation *, plan::KernelOp> findTails(ModuleOp module,
+                                                             llvm::SmallPtrSetImpl<Operation *> &alone) {
   SymbolTable symbols(module);
   llvm::DenseMap<Operation *, plan::KernelOp> tails;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     plan::LaunchOp head; // of a launch that is a tail: the launch before it, which may be one too
     for (auto launch : program.getBody().front().getOps<plan::LaunchOp>()) {
-      if (head && mt::isTail(launch))
-        tails[symbols.lookup(head.getKernel())] = symbols.lookup<plan::KernelOp>(launch.getKernel());
+      auto kernel = symbols.lookup<plan::KernelOp>(launch.getKernel());
+      bool isTail = head && mt::isTail(launch);
+      auto before = isTail ? symbols.lookup<plan::KernelOp>(head.getKernel()) : plan::KernelOp();
+      if (isTail)
+        tails[before] = kernel;
+      if (!isTail || before.getLibraryCallAttr())
+        alone.insert(kernel);
       head = launch;
     }
   }
@@ -147,7 +154,10 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, 
   (*code)->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), emit.getUnitAttr());
   auto module = gpu::GPUModuleOp::create(emit, "kernels");
   emit.home = module.getBody();
-  llvm::DenseMap<Operation *, plan::KernelOp> tails = findTails(normal);
+  llvm::SmallPtrSet<Operation *, 32> alone, behindOthers;
+  llvm::DenseMap<Operation *, plan::KernelOp> tails = findTails(normal, alone);
+  for (auto &[head, tail] : tails)
+    behindOthers.insert(tail);
   for (auto op : normal.getOps<plan::KernelOp>()) {
     emit.setLoc(op.getLoc());
     GpuGrid grid = codeOf(op).gpuGrid(op, options.shardRows);
@@ -161,7 +171,9 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, 
     BlockKernel kernel({emit, op, op.getKind(), {}, options.shardRows, options.fast, {}, {}, {}, {}, form}, grid);
     kernel.precision = !reduced ? Precision::f32 : unit == MatrixUnit::fma ? Precision::reduced : Precision::tensor;
     kernel.warpgroups = unit == MatrixUnit::wgmma;
-    if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()), nullptr, behind)))
+    bool inHead = behindOthers.contains(op) && !alone.contains(op); // its code is that of the head's end alone
+    auto body = inHead ? +[](BlockKernel &) {} : nullptr;
+    if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()), body, body ? ArrayRef<Tail>() : behind)))
       return failure();
     op.setGpuGridAttr(attributeOf(op.getContext(), kernel.gpu));
   }
