@@ -94,12 +94,26 @@ class Check:
         try:
             verdict = guard.judge(self._comparable(mine), reference, self.tolerance)
         except guard.Different as different:
-            verdict = self._again(different, mine, arrays, case)
-        if reference.drops and not self.evaluation:
+            if reference.changes and all(map(_is_evaluation, different.errors)):
+                self._evaluate_by(reference)
+                verdict = guard.judge(self._comparable(mine), reference, self.tolerance)
+            else:
+                verdict = self._again(different, mine, arrays, case)
+        self._evaluate_by(reference)
+        return verdict
+
+    def _evaluate_by(self, reference: Reference) -> None:
+        """Notes why the plan's evaluation is not the module's, if the reference has found a reason."""
+        if self.evaluation:
+            return
+        if reference.drops:
             self.evaluation = (f"{self.name}: expected dropout in training mode alone, found one in evaluation mode "
                                "too: write F.dropout(x, p, training=self.training), or evaluate with "
                                "step.to_module().eval()")
-        return verdict
+        elif reference.changes:
+            self.evaluation = (f"{self.name}: expected buffers that change in training mode alone, found that "
+                               f"{', '.join(reference.changes)} changes in evaluation mode too: change it under `if "
+                               "self.training:`, or evaluate with step.to_module().eval()")
 
     def _comparable(self, mine: guard.Values) -> guard.Values:
         return {key: value for key, value in mine.items() if not self.evaluation or not _is_evaluation(key)}

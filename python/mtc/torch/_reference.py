@@ -91,11 +91,11 @@ def even() -> Iterator[_WithoutDropout]:
 
 
 @contextlib.contextmanager
-def _unchanged(module: Any) -> Iterator[None]:
-    """With its buffers as they were afterwards."""
+def _unchanged(module: Any) -> Iterator[dict[str, Any]]:
+    """With its buffers, which it gives, as they were afterwards."""
     buffers = {name: b.detach().clone() for name, b in module.named_buffers()}
     try:
-        yield
+        yield buffers
     finally:
         with torch.no_grad():
             for name, buffer in module.named_buffers():
@@ -128,6 +128,7 @@ class Reference:
 
     Attributes:
         drops: whether the code drops elements in evaluation mode too, as `F.dropout(x)` does.
+        changes: names of the buffers that the code changes in evaluation mode too.
 
     Args:
         step: a module that makes the loss first of its results.
@@ -147,6 +148,7 @@ class Reference:
         self.traced = traced
         self.products = products
         self.drops = False
+        self.changes: list[str] = []
 
     def __call__(self, double: bool = False, noise: int = 0) -> guard.Values:
         step, arrays = self.step, self.arrays
@@ -182,10 +184,13 @@ class Reference:
     def _evaluated(self, step: TracedStep, arrays: Sequence[Any]) -> guard.Values:
         """Nothing where the module or the loss cannot be evaluated so."""
         try:
-            with (_as_traced if self.traced else _evaluating)(step), _unchanged(step), torch.no_grad():
+            with (_as_traced if self.traced else _evaluating)(step), _unchanged(step) as buffers, torch.no_grad():
                 with even() as functions:
                     loss, outputs = step(*arrays)
-                self.drops |= functions.drops and not self.traced
+                if not self.traced:
+                    self.drops |= functions.drops
+                    self.changes = [name.removeprefix("module.") for name, buffer in step.named_buffers()
+                                    if not torch.equal(buffer, buffers[name])]
         except Exception:  # noqa: BLE001 - the caller's code raises any
             return {}
         return {guard.LOSS + guard.EVALUATED: _copied(loss),
