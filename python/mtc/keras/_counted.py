@@ -32,12 +32,15 @@ class Counted:
         known = [getattr(_model.keras().metrics, name, None) for name in CLASSES]
         self._metrics = [m for outer in model.metrics for m in (outer, *getattr(outer, "metrics", []))
                          if type(m) in known]
-        self._parts: dict[int, Sequence[Any]] = {}  # the numbers of a result, by its id
+        # By the id of a result of the last trace: the result, since another one could have the id of one that is gone,
+        # and the numbers of which it is made.
+        self._parts: dict[int, tuple[Any, Sequence[Any]]] = {}
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:
         """While it lasts, these metrics are calls of a name."""
         made: dict[int, Any] = {}
+        self._parts.clear()
         for metric in self._metrics:
             self._replace(metric, made)
         try:
@@ -49,7 +52,8 @@ class Counted:
 
     def parts(self, value: Any) -> Optional[Sequence[Any]]:
         """The numbers that a result is of; None: it is none of these metrics', or one number."""
-        return self._parts.get(id(value))
+        found = self._parts.get(id(value))
+        return None if found is None else found[1]
 
     def _replace(self, metric: Any, made: dict[int, Any]) -> None:
         def update(y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -62,7 +66,7 @@ class Counted:
             numbers, shape = found
             made[id(metric)] = numbers[0] if shape == () else jax.numpy.stack(numbers)
             if shape != ():
-                self._parts[id(made[id(metric)])] = numbers
+                self._parts[id(made[id(metric)])] = made[id(metric)], numbers
 
         def result() -> Any:
             return made[id(metric)] if id(metric) in made else type(metric).result(metric)
