@@ -53,9 +53,9 @@ public:
     Value columns = exchanged(reshape(ops, x, with(lead, complex({radix, m}, ofReal))), lead.size());
     Value flat = reshape(ops, columns, with(lead, {m, radix * parts}));
     Value kept = matmul(ops, flat, matrix(radix, ofReal, false, false, scale));
-    Value turned = matmul(ops, flat, matrix(radix, ofReal, false, true, scale));
+    Value transformed = matmul(ops, flat, matrix(radix, ofReal, false, true, scale));
     Value rotated = binary<mt::AddOp>(ops, binary<mt::MulOp>(ops, kept, rotations(m, radix, false)),
-                                      binary<mt::MulOp>(ops, turned, rotations(m, radix, true)));
+                                      binary<mt::MulOp>(ops, transformed, rotations(m, radix, true)));
     Value rows = exchanged(reshape(ops, rotated, with(lead, {m, radix, 2})), lead.size());
     Value made = exchanged(run(rows, false, toReal, 1), lead.size());
     return reshape(ops, made, with(lead, complex({n}, toReal)));

@@ -10,7 +10,7 @@ using namespace mlir;
 namespace mtc::logical {
 namespace {
 
-Value turned(const Value &matrix) { return moveAxis(matrix, matrix.rank() - 1, matrix.rank() - 2); }
+Value matrixTranspose(const Value &matrix) { return moveAxis(matrix, matrix.rank() - 1, matrix.rank() - 2); }
 
 // The number of rows of a square matrix.
 int64_t rowsOf(const Value &matrix) {
@@ -57,8 +57,8 @@ Value factor(Ops &ops, const Value &a) {
     return unary<mt::SqrtOp>(ops, a);
   std::pair<int64_t, int64_t> above = {0, half}, below = {half, n};
   Value top = factor(ops, block(ops, a, above, above));
-  Value side = turned(solve(ops, top, turned(block(ops, a, below, above)), true, false));
-  Value rest = binary<mt::SubOp>(ops, block(ops, a, below, below), matmul(ops, side, turned(side)));
+  Value side = matrixTranspose(solve(ops, top, matrixTranspose(block(ops, a, below, above)), true, false));
+  Value rest = binary<mt::SubOp>(ops, block(ops, a, below, below), matmul(ops, side, matrixTranspose(side)));
   Value corner = factor(ops, rest);
   SmallVector<int64_t> none(a.rank(), 0), right(a.rank(), 0);
   right.back() = n - half;
@@ -80,17 +80,17 @@ Value solveTriangular(Ops &ops, const Value &a, const Value &b, Triangle triangl
     triangle.transposed = !triangle.transposed;
     if (b.rank() < 2)
       throw Refused("expected a matrix, found " + describe(b.shape()));
-    return turned(solveTriangular(ops, a, turned(b), triangle));
+    return matrixTranspose(solveTriangular(ops, a, matrixTranspose(b), triangle));
   }
   if (b.rank() < 2 || !(b.size(b.rank() - 2) == Size(rows)) || !b.isFloat())
     throw Refused("expected matrices of " + std::to_string(rows) + " rows, found " + describe(b.shape()));
   bool lower = triangle.lower != triangle.transposed;
-  return solve(ops, triangle.transposed ? turned(a) : a, b, lower, triangle.unit);
+  return solve(ops, triangle.transposed ? matrixTranspose(a) : a, b, lower, triangle.unit);
 }
 
 Value cholesky(Ops &ops, const Value &given, bool lower) {
   int64_t rows = rowsOf(given);
-  Value a = lower ? given : turned(given), other = turned(a);
+  Value a = lower ? given : matrixTranspose(given), other = matrixTranspose(a);
   Known read = Known::zeros({rows, rows}, Known::Type::Boolean);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j <= i; ++j)

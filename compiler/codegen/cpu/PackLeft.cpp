@@ -33,27 +33,6 @@ static Value firstOf(Emitter &emit, int64_t count) {
   return arith::ConstantOp::create(emit, DenseElementsAttr::get(narrow(emit, emit.getI1Type()), ArrayRef<bool>(bits)));
 }
 
-// Transposes eight vectors of eight floats: for each power of two, exchanges the halves of pairs of vectors that are on
-// the wrong side of the diagonal.
-static void transpose(Emitter &emit, Emitter::Values &vectors) {
-  for (int64_t half = width / 2; half >= 1; half /= 2) {
-    SmallVector<int32_t> first, second;
-    for (int32_t lane = 0; lane < width; ++lane) {
-      bool low = (lane & half) == 0;
-      first.push_back(low ? lane : width + lane - half);
-      second.push_back(low ? lane + half : width + lane);
-    }
-    for (int64_t row = 0; row < width; ++row) {
-      if (row & half)
-        continue;
-      Value &low = vectors[row], &high = vectors[row + half];
-      Value top = LLVM::ShuffleVectorOp::create(emit, low, high, first);
-      high = LLVM::ShuffleVectorOp::create(emit, low, high, second);
-      low = top;
-    }
-  }
-}
-
 // The function for tiles of `rows` rows, one below the other: (a, stride, depth, to, toStride, tiles). Vectors of eight
 // floats are stored in ascending order, and what one writes after its `rows` floats is overwritten by the next one.
 static LLVM::LLVMFuncOp packFunction(Emitter &emit, Layout layout, int64_t rows) {
@@ -76,7 +55,7 @@ static LLVM::LLVMFuncOp packFunction(Emitter &emit, Layout layout, int64_t rows)
           Emitter::Values vectors(width, LLVM::PoisonOp::create(emit, narrow(emit, f32)));
           for (int64_t row = 0; row < rows; ++row)
             vectors[row] = loadSome(emit, emit.address(emit.address(a, f32, emit.mul(stride, row)), f32, k), mask);
-          transpose(emit, vectors);
+          transposeInRegisters(emit, vectors);
           Value to = target(tile, k);
           for (auto [column, vector] : llvm::enumerate(vectors))
             store(vector, emit.address(to, f32, static_cast<int64_t>(column) * rows));

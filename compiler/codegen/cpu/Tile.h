@@ -86,7 +86,7 @@ void emitPackTransposed(Emitter &emit, Panel panel, mlir::Value b, int64_t strid
 void emitExtend(Emitter &emit, mlir::Type element, mlir::Value from, int64_t stride, mlir::Value to, int64_t toStride,
                 mlir::Value rows, mlir::Value columns, Terms terms = Terms::single);
 
-// Transposes 16 vectors of 16 elements in registers.
+// Transposes a square in registers: as many vectors as each has elements, a power of two.
 void transposeInRegisters(Emitter &emit, Emitter::Values &vectors);
 
 // Calls each(index in floats) for each vector of `rows` rows of a panel.

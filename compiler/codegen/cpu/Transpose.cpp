@@ -10,14 +10,15 @@ using namespace mtc;
 
 // For each power of two, exchanges the halves of pairs of vectors that are on the wrong side of the diagonal.
 void mtc::transposeInRegisters(Emitter &emit, Emitter::Values &vectors) {
-  for (int64_t half = lanes / 2; half >= 1; half /= 2) {
+  auto side = static_cast<int64_t>(vectors.size());
+  for (int64_t half = side / 2; half >= 1; half /= 2) {
     SmallVector<int32_t> first, second;
-    for (int32_t lane = 0; lane < lanes; ++lane) {
+    for (int32_t lane = 0; lane < side; ++lane) {
       bool low = (lane & half) == 0;
-      first.push_back(low ? lane : lanes + lane - half);
-      second.push_back(low ? lane + half : lanes + lane);
+      first.push_back(low ? lane : side + lane - half);
+      second.push_back(low ? lane + half : side + lane);
     }
-    for (int64_t row = 0; row < lanes; ++row) {
+    for (int64_t row = 0; row < side; ++row) {
       if (row & half)
         continue;
       Value &low = vectors[row], &high = vectors[row + half];

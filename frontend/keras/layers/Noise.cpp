@@ -31,7 +31,7 @@ bool readRate(LayerBuilder &layer, double &rate) {
 
 // Reads the axes of size 1 in `noise_shape`, along which elements are dropped or kept as a whole: [null, 1, 1, 1] drops
 // whole samples. False after an error.
-bool readShared(LayerBuilder &layer, Value x, SmallVector<int64_t> &shared) {
+bool readShared(LayerBuilder &layer, Value x, SmallVectorImpl<int64_t> &shared) {
   const Json *noise = layer.config.find("noise_shape");
   if (!noise)
     return true;
@@ -49,12 +49,17 @@ bool readShared(LayerBuilder &layer, Value x, SmallVector<int64_t> &shared) {
   return fits;
 }
 
+// Reads the rate and the shared axes. Returns whether elements are dropped.
+bool readDropped(LayerBuilder &layer, Value x, double &rate, SmallVectorImpl<int64_t> &shared) {
+  bool shares = x && readShared(layer, x, shared), rated = readRate(layer, rate);
+  return shares && rated && rate != 0;
+}
+
 Value buildDropout(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   double rate;
   SmallVector<int64_t> shared;
-  bool shares = x && readShared(layer, x, shared), rated = readRate(layer, rate);
-  if (!shares || !rated || rate == 0)
+  if (!readDropped(layer, x, rate, shared))
     return x;
   return make<mt::DropoutOp>(layer, x, "rate", rate, shared);
 }
@@ -82,8 +87,7 @@ Value buildAlphaDropout(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   double rate;
   SmallVector<int64_t> shared;
-  bool shares = x && readShared(layer, x, shared), rated = readRate(layer, rate);
-  if (!shares || !rated || rate == 0)
+  if (!readDropped(layer, x, rate, shared))
     return x;
   constexpr double least = -1.6732632423543772848170429916717 * 1.0507009873554804934193349852946;
   double a = 1 / std::sqrt((1 - rate) * (1 + rate * least * least)), b = -a * least * rate;

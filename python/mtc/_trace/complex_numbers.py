@@ -156,14 +156,11 @@ def fourier_along(x: Any, axes: Sequence[int], lengths: Sequence[int], inverse: 
     back = [order.index(i) for i in range(rank)]
     factor = scale * (math.prod(lengths) if inverse else 1)
 
-    def turned(value: Any, axes: Sequence[int]) -> Any:
-        return value if list(axes) == list(range(rank)) else layout.transpose(value, axes)
-
     def scaled(value: Value) -> Value:
         return value if factor == 1 else e.binary("mul", value, factor)
 
-    moved = turned(x, order) if isinstance(x, Value) else each(lambda part: turned(part, order), x)
+    moved = layout.transpose(x, order) if isinstance(x, Value) else each(lambda part: layout.transpose(part, order), x)
     made = fourier(moved, lengths, inverse, real)
     if isinstance(made, Value):
-        return turned(scaled(made), back)
-    return each(lambda part: turned(scaled(part), back), made)
+        return layout.transpose(scaled(made), back)
+    return each(lambda part: layout.transpose(scaled(part), back), made)

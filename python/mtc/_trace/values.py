@@ -46,7 +46,7 @@ def _of_two(op: str) -> Callable[[Value, Operand], Value]:
     return lambda a, b: a.graph.binary(op, a, b)
 
 
-def _of_two_turned(op: str) -> Callable[[Value, Operand], Value]:
+def _of_two_reflected(op: str) -> Callable[[Value, Operand], Value]:
     return lambda b, a: b.graph.binary(op, a, b)
 
 
@@ -116,10 +116,10 @@ class Value:
         return value
 
     __array_ufunc__ = None  # NumPy's operands leave the operators to this class
-    __add__, __radd__ = _of_two("add"), _of_two_turned("add")
-    __sub__, __rsub__ = _of_two("sub"), _of_two_turned("sub")
-    __mul__, __rmul__ = _of_two("mul"), _of_two_turned("mul")
-    __truediv__, __rtruediv__ = _of_two("div"), _of_two_turned("div")
+    __add__, __radd__ = _of_two("add"), _of_two_reflected("add")
+    __sub__, __rsub__ = _of_two("sub"), _of_two_reflected("sub")
+    __mul__, __rmul__ = _of_two("mul"), _of_two_reflected("mul")
+    __truediv__, __rtruediv__ = _of_two("div"), _of_two_reflected("div")
 
     def __neg__(self) -> Value:
         return self.graph.unary("neg", self)
