@@ -264,12 +264,12 @@ def test_wrong_models():
         mtc.compile(late)
     mtc.fit(late, x, y, **QUIET)
     assert late.input_shape == (None, 2)
-    strange = keras.Sequential([keras.Input((2, 2)), L.AlphaDropout(0.1), L.Lambda(lambda v: v * 2), L.Flatten(),
+    strange = keras.Sequential([keras.Input((2, 2)), L.Lambda(lambda v: v * 2), L.Flatten(), L.Discretization([0.0]),
                                 L.Dense(3)], name="strange")
     strange.compile("sgd", "mse")
     with pytest.raises(mtc.ModelError) as error:
         mtc.fit(strange, np.zeros((4, 2, 2)), np.zeros((4, 3)), by="file", **QUIET)
-    assert "AlphaDropout" in str(error.value) and "Lambda" in str(error.value) and "/tmp" not in str(error.value)
+    assert "Discretization" in str(error.value) and "Lambda" in str(error.value) and "/tmp" not in str(error.value)
     with pytest.raises(mtc.ModelError, match="found str"):
         mtc.fit("model.keras", x, y, **QUIET)
     with pytest.raises(mtc.DataError, match="8 shards"):

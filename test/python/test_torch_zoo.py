@@ -97,7 +97,7 @@ def test_gradients_in_float64(name, tmp_path):
     variables = _step.Variables(model.stored, model.statistics)
     expected = in_double(module, example, loss, variables)
     errors = interpreter.errors(
-        tmp_path / "model.mlir", _compile._text(model, {}, OPTIMIZER), zip(work.example.names, work.example.tensors),
+        tmp_path / "model.mlir", _compile._text(model, OPTIMIZER), zip(work.example.names, work.example.tensors),
         (variables.to_plan(n, work.tensors[n]) for n in variables.names()), expected)
     worst = max(expected.gradients, key=errors.get)
     print(f"{name}: loss {errors['loss']:.1e}, {len(expected.gradients)} gradients {errors[worst]:.1e} ({worst}), "
