@@ -3,7 +3,7 @@
 // mt-join-sums: a value with several readers, such as a variable that all steps of a loop read, has a gradient that is
 // a sum of several terms. Terms of four kinds are joined into one:
 //
-//   parts of a value     mt.pads with zeros, adjacent to each other: one concatenation (of three or more);
+//   parts of a value     mt.pads with zeros along one axis, three or more without a gap: one concatenation;
 //   a matrix             products `transpose_a` of two split values: one product, summed over the batch. Its operands
 //                        are the left and the right operands of the terms, stacked as rows in each sample;
 //   a vector             sums over the batch: one sum over the stacked values;
@@ -75,12 +75,20 @@ mt::ScatterAddOp asRows(Value value) {
   return number && number.getOperand().getDefiningOp<mt::FloorOp>() ? mt::ScatterAddOp() : rows;
 }
 
-// The mt.pad that places a part of a row among zeros; null for any other value.
-mt::PadOp asPart(Value value) {
+// The one axis of a sample along which a value is placed among zeros; none for another mt.pad, or another value.
+std::optional<int64_t> axisOfPart(Value value) {
   auto pad = value.getDefiningOp<mt::PadOp>();
-  bool matches = pad && pad->hasOneUse() && pad.getLow().size() == 1 && pad.getValue().isZero() &&
-                 llvm::all_of(pad.getInterior(), [](int64_t interior) { return interior == 0; });
-  return matches ? pad : mt::PadOp();
+  if (!pad || !pad->hasOneUse() || !pad.getValue().isZero() ||
+      llvm::any_of(pad.getInterior(), [](int64_t interior) { return interior != 0; }))
+    return std::nullopt;
+  std::optional<int64_t> axis;
+  for (size_t i = 0; i < pad.getLow().size(); ++i)
+    if (pad.getLow()[i] != 0 || pad.getHigh()[i] != 0) {
+      if (axis)
+        return std::nullopt;
+      axis = i;
+    }
+  return axis;
 }
 
 class Joining {
@@ -185,6 +193,9 @@ private:
 
   // Each replaces several terms by one term.
   bool joinParts();
+  static int64_t startOf(mt::PadOp part, int64_t axis);
+  static int64_t endOf(mt::PadOp part, int64_t axis);
+  Value joinRun(ArrayRef<mt::PadOp> run, int64_t axis);
   bool joinProducts();
   bool joinSums();
   bool joinRows();
@@ -198,24 +209,52 @@ private:
 bool Joining::joinParts() {
   SmallVector<Value> left;
   SmallVector<mt::PadOp> parts;
+  std::optional<int64_t> axis; // of the first part
   for (Value term : terms)
-    if (mt::PadOp part = asPart(term))
-      parts.push_back(part);
-    else
+    if (std::optional<int64_t> found = axisOfPart(term); found && *found == axis.value_or(*found)) {
+      axis = found;
+      parts.push_back(term.getDefiningOp<mt::PadOp>());
+    } else {
       left.push_back(term);
-  llvm::stable_sort(parts, [](mt::PadOp a, mt::PadOp b) { return a.getLow()[0] < b.getLow()[0]; });
-  SmallVector<Value> values;
-  int64_t end = 0;
-  for (mt::PadOp part : parts) {
-    if (part.getLow()[0] != end)
-      return false;
-    values.push_back(part.getOperand());
-    end += tensorOf(part.getOperand()).getShape().back();
-  }
-  if (values.size() < fewestParts || end != tensorOf(sum.getResult()).getShape().back())
+    }
+  if (parts.size() < fewestParts)
     return false;
-  int64_t axis = tensorOf(values[0]).getRank() - 1;
-  return replace(left, mt::ConcatOp::create(builder, sum.getLoc(), values, axis));
+  llvm::stable_sort(parts, [&](mt::PadOp a, mt::PadOp b) { return startOf(a, *axis) < startOf(b, *axis); });
+  // Runs of parts without a gap.
+  bool joined = false;
+  for (ArrayRef<mt::PadOp> rest = parts; !rest.empty();) {
+    size_t size = 1;
+    while (size < rest.size() && startOf(rest[size], *axis) == endOf(rest[size - 1], *axis))
+      ++size;
+    ArrayRef<mt::PadOp> run = rest.take_front(size);
+    rest = rest.drop_front(size);
+    if (size < fewestParts) {
+      for (mt::PadOp part : run)
+        left.push_back(part);
+      continue;
+    }
+    left.push_back(joinRun(run, *axis));
+    joined = true;
+  }
+  if (joined)
+    terms = std::move(left);
+  return joined;
+}
+
+// Where the part starts and ends along an axis of a sample.
+int64_t Joining::startOf(mt::PadOp part, int64_t axis) { return part.getLow()[axis]; }
+int64_t Joining::endOf(mt::PadOp part, int64_t axis) {
+  return tensorOf(part.getResult()).getDimSize(axis + mt::isSplit(part.getType())) - part.getHigh()[axis];
+}
+
+Value Joining::joinRun(ArrayRef<mt::PadOp> run, int64_t axis) {
+  mt::PadOp first = run.front(), last = run.back();
+  SmallVector<Value> values = llvm::map_to_vector(run, [](mt::PadOp part) -> Value { return part.getOperand(); });
+  Value whole = mt::ConcatOp::create(builder, sum.getLoc(), values, axis + mt::isSplit(sum.getType()));
+  if (first.getLow()[axis] == 0 && last.getHigh()[axis] == 0)
+    return whole;
+  SmallVector<int64_t> low(first.getLow()), high(last.getHigh());
+  return mt::PadOp::create(builder, sum.getLoc(), whole, low, high, ArrayRef<int64_t>{}, APFloat(0.0f));
 }
 
 bool Joining::joinProducts() {

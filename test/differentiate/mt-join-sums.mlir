@@ -44,6 +44,25 @@ mt.program @steps {
 
 // -----
 
+// Parts along the first axis of a sample, from the second one on.
+mt.program @rows {
+  %a = mt.input "a" : tensor<?x1x2xf32>
+  %b = mt.input "b" : tensor<?x1x2xf32>
+  %c = mt.input "c" : tensor<?x1x2xf32>
+  %xa = mt.pad %a low = [1, 0] high = [2, 0] : tensor<?x1x2xf32>
+  %xb = mt.pad %b low = [2, 0] high = [1, 0] : tensor<?x1x2xf32>
+  %xc = mt.pad %c low = [3, 0] high = [0, 0] : tensor<?x1x2xf32>
+  %x0 = mt.add %xc, %xb : tensor<?x4x2xf32>, tensor<?x4x2xf32>
+  %x = mt.add %x0, %xa : tensor<?x4x2xf32>, tensor<?x4x2xf32>
+  mt.output "x", %x : tensor<?x4x2xf32>
+}
+// CHECK-LABEL: mt.program @rows
+// CHECK:       %[[J:.*]] = mt.concat %{{.*}}, %{{.*}}, %{{.*}} dim = 1
+// CHECK:       %[[X:.*]] = mt.pad %[[J]] low = [1, 0] high = [0, 0]
+// CHECK:       mt.output "x", %[[X]]
+
+// -----
+
 // Left alone: parts with a gap, a product that something else reads.
 mt.program @others {
   %a = mt.input "a" : tensor<?x2xf32>

@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from mtc._errors import DataError, ModelError
 from mtc._trace import places
-from mtc.torch import _autograd, _nodes, _tracing
+from mtc.torch import _autograd, _cells, _nodes, _tracing
 from mtc.torch._framework import pytree, torch
 
 
@@ -260,7 +260,7 @@ def program_of(module: Any, tensors: Sequence[Any], is_known: Callable[[str], bo
         with warnings.catch_warnings(), _tracing.without_questions(), _tracing.own_gradients() as functions:
             warnings.simplefilter("ignore")
             shapes = {"arrays": tuple({0: batch} for _ in tensors)}
-            with _autograd.taken_whole(isinstance(module, TracedStep)):
+            with _autograd.taken_whole(isinstance(module, TracedStep)), _cells.taken_whole():
                 program = torch.export.export(module, tuple(tensors), strict=False, dynamic_shapes=shapes)
             _stop_gradients(program)
             if not _is_functional(program):
