@@ -1,65 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/session/Session.h"
-
-#include "runtime/device/SharedBytes.h"
 #include "runtime/plan/Check.h"
-#include "runtime/plan/Signature.h"
-#include "runtime/session/Activities.h"
-#include "runtime/session/Bind.h"
-#include "runtime/session/ChooseDevices.h"
-#include "runtime/session/DividedVariables.h"
-#include "runtime/session/LengthChoice.h"
-#include "runtime/session/Memory.h"
 #include "runtime/session/Metric.h"
+#include "runtime/session/SessionState.h"
 #include "runtime/session/StartTimes.h"
-#include "runtime/session/StartTracer.h"
-#include "runtime/session/UnitWeights.h"
-#include "runtime/support/hash_text.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
-#include <numeric>
 
 namespace mtrun {
-
-namespace fb = ::mt::plan;
-
-struct Session::State : SessionDevices {
-  const Plan *plan = nullptr;
-  mtrun_options options = {};
-  Memory memory;
-  DividedVariables divided{memory.map, layout};
-  std::vector<Executable> executables;
-  std::unique_ptr<Tracer> tracer; // records train_step
-  UnitWeights ones;               // replace sample weights that the caller leaves out
-  int64_t seed = 0;               // seed of the last init()
-  std::vector<double> sums;       // sums of one metric of a step
-  Executable *active = nullptr;   // the program in flight
-  std::vector<size_t> launches;   // number of unfinished steps of each launch in flight
-  size_t inFlight = 0;            // number of steps in all launches in flight
-  uint64_t changes = 0;           // number of changes to variables by other calls than steps
-  uint64_t comparedChanges = 0;   // value of `changes` when processes compared their variables
-  int64_t readBytes = 0, readPictures = 0;
-  std::vector<std::string> classNames;
-  // Null: the plan has one length.
-  std::unique_ptr<LengthChoice> lengths;
-  std::function<void(const Session::Launch &)> see; // of watchLaunches(), until the next run
-  int64_t corrupted = -1;                           // of corruptLaunch(), until the next run
-
-  void log(int level, const std::string &message) const {
-    if (options.log)
-      options.log(options.log_user, level, message.c_str());
-  }
-
-  Executable *find(std::string_view program);
-  // Finds the executable of `program`. If the plan has several lengths, chooses one and cuts the step's tensors to it.
-  Status choose(std::string_view program, Executable *&executable, Step &step);
-  void report(const Executable &executable, const mtrun_results &results);
-  Status watch();
-  // Checks step `index` of a launch and converts it to arguments of the device group.
-  Status checkStep(Executable &executable, const Step &step, size_t index);
-};
 
 // A step with weight 0 has no value (its mean may be 0/0), so it adds 0 to the sums.
 void Session::State::report(const Executable &executable, const mtrun_results &results) {
@@ -283,214 +231,10 @@ std::vector<int64_t> Session::lengthSteps() const {
 
 size_t Session::inFlight() const { return state_->inFlight; }
 
-uint64_t Session::changes() const { return state_->changes; }
-
-std::span<const std::byte> Session::variable(uint32_t index) const {
-  if (state_->layout.optimizer.divides(index))
-    return state_->divided.whole(index);
-  const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
-  const std::byte *place = state_->memory.map.variables[0] + state_->memory.map.places[0].offsets[index];
-  if (state_->group->hostMemory())
-    return {place, variable.size()};
-  std::byte *copy = state_->memory.mirror.data() + variable.offset();
-  state_->group->copyOut(0, copy, place, variable.size());
-  return {copy, variable.size()};
-}
-
-size_t Session::variableSize(uint32_t index) const { return state_->plan->tables().variables()->Get(index)->size(); }
-
-Status Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {
-  const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
-  if (bytes.size() != variable.size())
-    return {MT_INVALID, "expected " + std::to_string(variable.size()) + " bytes for variable " +
-                            variable.name()->str() + ", found " + std::to_string(bytes.size())};
-  ++state_->changes;
-  const MemoryMap &map = state_->memory.map;
-  for (size_t d = 0; d < map.variables.size(); ++d) {
-    std::span<const std::byte> part = state_->divided.partOf(index, static_cast<int>(d), bytes);
-    state_->group->copyIn(static_cast<int>(d), map.variables[d] + map.places[d].offsets[index], part.data(),
-                          part.size());
-  }
-  return {};
-}
-
-bool Session::dividesOptimizer() const { return state_->transport && state_->divided.any(); }
-
-std::span<const std::byte> Session::ownPart(uint32_t index) const {
-  return state_->transport && state_->layout.optimizer.divides(index) ? state_->divided.own(index, 0) : variable(index);
-}
-
-Status Session::collect(bool everywhere) {
-  if (!dividesOptimizer() || !health().ok())
-    return health();
-  return state_->divided.collect(*state_->transport, *state_->processGroup, everywhere);
-}
-
-Status Session::findVariable(std::string_view name, uint32_t &index) const {
-  int found = state_->plan->variable(name);
-  if (found >= 0) {
-    index = static_cast<uint32_t>(found);
-    return {};
-  }
-  std::string names;
-  const auto *variables = state_->plan->tables().variables();
-  for (uint32_t i = 0; i < count(variables); ++i)
-    names += (i ? ", " : "") + variables->Get(i)->name()->str();
-  return {MT_INVALID, "expected one of the plan's variables (" + names + "), found " + std::string(name)};
-}
-
-Status Session::startTrace(const TracerOptions &options) {
-  Executable *executable = state_->find("train_step");
-  if (!executable)
-    return {MT_INVALID, "the plan has no program train_step to trace"};
-  if (state_->inFlight > 0)
-    return {MT_INVALID, "expected no step in flight, found " + std::to_string(state_->inFlight)};
-  return startTracer(options, *state_->group, *executable, state_->tracer);
-}
-
-Status Session::State::watch() {
-  Executable *executable = find("train_step");
-  if (!executable || lengths)
-    return {MT_INVALID, "expected a plan of one length with a training step, to see its launches, found another"};
-  const auto *kernels = plan->tables().kernels();
-  auto seeLaunch = [=, this, number = int64_t{0}](const BoundStep &step, const mt_kernel_params &params) mutable {
-    const fb::Kernel &kernel =
-        *kernels->Get(static_cast<uint32_t>(executable->program->steps()->Get(step.index)->kernel()));
-    Session::Launch launch = {step.index, kernel.name()->str(), {}};
-    for (uint32_t s = 0; s < step.segmentCount; ++s)
-      for (uint32_t a = 0; a < count(kernel.arguments()); ++a) {
-        const fb::KernelArgument &argument = *kernel.arguments()->Get(a);
-        const BoundSegment &segment = step.segments[s];
-        if (argument.written())
-          launch.results.emplace_back(static_cast<std::byte *>(segment.buffers[a]),
-                                      argument.fixed_bytes() +
-                                          argument.row_bytes() * static_cast<uint64_t>(params.rows) +
-                                          argument.element_bytes() * static_cast<uint64_t>(segment.count));
-      }
-    constexpr size_t middle = 2; // of a float32: a bit that counts
-    if (number++ == corrupted && !launch.results.empty() && launch.results[0].size() > middle)
-      launch.results[0][middle] ^= std::byte{0x40};
-    if (see)
-      see(launch);
-  };
-  return group->watchNextRun(executable->bound, seeLaunch);
-}
-
-Status Session::watchLaunches(std::function<void(const Launch &)> see) {
-  state_->see = std::move(see);
-  return state_->watch();
-}
-
-Status Session::tune(const std::string &path, int repeats, const std::function<void(const std::string &)> &line) {
-  Executable *executable = state_->find("train_step");
-  if (!executable)
-    return {MT_INVALID, "the plan has no program train_step to tune"};
-  return state_->group->tune(executable->bound, path, repeats, line);
-}
-
-const std::string &Session::conditions() const { return state_->conditions; }
-
-std::string Session::tuning() const { return state_->group->tuning(); }
-
-const Tracer *Session::tracer() const { return state_->tracer.get(); }
-
-int Session::tracksOfDevice() const {
-  return state_->group->hostMemory() ? state_->spec.threads
-                                     : static_cast<int>(state_->tracer->tracks().size()) / state_->group->devices();
-}
-
-bool Session::namesTracks() const { return !state_->group->hostMemory(); }
-
 int Session::groupDevices() const { return state_->devices(); }
-
-int Session::process() const { return state_->processGroup ? state_->processGroup->process() : 0; }
-
-int Session::processes() const { return state_->processGroup ? state_->processGroup->processes() : 1; }
-
-Status Session::broadcast(std::string &bytes) {
-  if (!health().ok() || !state_->processGroup)
-    return health();
-  return state_->processGroup->broadcast(bytes);
-}
-
-Status Session::gather(const std::string &own, std::vector<std::string> &all) {
-  all.assign(state_->processGroup ? 0 : 1, own);
-  if (!health().ok() || !state_->processGroup)
-    return health();
-  return state_->processGroup->gather(own, all);
-}
 
 void Session::parallel(int64_t tasks, const std::function<void(int64_t)> &task) const {
   state_->group->parallel(tasks, task);
-}
-
-bool Session::sharesBytes() const { return state_->transport != nullptr; }
-
-Status Session::shareBytes(std::vector<std::byte> &bytes, int root) {
-  return mtrun::shareBytes(*state_->transport, *state_->processGroup, bytes, root);
-}
-
-Status Session::gatherActivities(std::span<mtrun_activity> activities) {
-  mtrun_activity own = {};
-  own.shards = shards(process());
-  own.read_bytes = state_->readBytes;
-  own.pictures = state_->readPictures;
-  return mtrun::gatherActivities(*state_->group, state_->processGroup.get(), own, activities);
-}
-
-Session::Rows Session::ownRows() const {
-  auto shardRows = static_cast<int64_t>(state_->plan->shardRows());
-  const DeviceLayout &layout = state_->layout;
-  if (!state_->processGroup)
-    return {0, static_cast<int64_t>(state_->plan->batch())};
-  auto first = layout.shards.begin() + layout.first;
-  return {std::accumulate(layout.shards.begin(), first, int64_t(0)) * shardRows, *first * shardRows};
-}
-
-bool Session::sharesOutputs() const { return state_->transport || !state_->processGroup; }
-
-Status Session::agree(const std::string &lines) {
-  if (!health().ok() || !state_->processGroup)
-    return health();
-  return state_->processGroup->agree(lines);
-}
-
-Status Session::compareTensors(std::string_view program, const void *const *tensors, int64_t n) {
-  if (!state_->processGroup)
-    return {};
-  // Other processes may know a number of rows that is wrong here.
-  std::string lines = "step: " + std::string(program) + " of " + std::to_string(n) + " samples";
-  bool rows = n >= 1 && static_cast<uint64_t>(n) <= state_->plan->batch();
-  size_t i = 0;
-  for (const mtrun_tensor_info &entry : signatureOf(*state_->plan, program)) {
-    const void *tensor = tensors[i++];
-    if (entry.role == MTRUN_OUTPUT || !rows)
-      continue;
-    uint64_t bytes = mt_dtype_size(entry.dtype) * static_cast<uint64_t>(n);
-    for (int32_t d = 1; d < entry.rank; ++d)
-      bytes *= static_cast<uint64_t>(entry.shape[d]);
-    lines += std::string("\ntensor ") + entry.name + ": " + (tensor ? hashText(tensor, bytes) : "none");
-  }
-  if (state_->comparedChanges != state_->changes)
-    lines += "\nvariables: " + variablesHash();
-  state_->comparedChanges = state_->changes;
-  return agree(lines);
-}
-
-std::string Session::variablesHash() const {
-  std::string all;
-  for (uint32_t i = 0; i < count(state_->plan->tables().variables()); ++i) {
-    if (dividesOptimizer() && state_->layout.optimizer.divides(i)) // each process has another part
-      continue;
-    std::span<const std::byte> bytes = variable(i);
-    all += hashText(bytes.data(), bytes.size());
-  }
-  return hashText(all.data(), all.size());
-}
-
-void Session::lose(const Status &error) {
-  if (state_->processGroup && health().ok())
-    (void)state_->processGroup->lose(error.message(), error.code());
 }
 
 void Session::countRead(int64_t bytes, int64_t pictures) {
@@ -533,12 +277,5 @@ void Session::fillTemporaries(uint8_t byte) {
       state_->group->fill(d, state_->memory.map.sums[d], byte, bytes);
   }
 }
-
-Status Session::corruptLaunch(uint64_t launch) {
-  state_->corrupted = static_cast<int64_t>(launch);
-  return state_->watch();
-}
-
-void Session::corruptPartial(int collective, int device) { state_->group->corruptPartial(collective, device); }
 
 } // namespace mtrun
