@@ -53,14 +53,14 @@ uint16_t nearestBf16(uint32_t bits) {
 // Vectors with and without numbers that VCVTNEPS2BF16 rounds in another way, on every target.
 TEST(Cast, RoundsToBf16) {
   auto codes = compile(kernelText("round", "elementwise", R"(
-    ^bb0(%x: tensor<100xf32>, %y: tensor<100xf32>):
-    %0 = mt.cast %x : tensor<100xf32> to tensor<100xbf16>
-    %1 = mt.cast %0 : tensor<100xbf16> to tensor<100xf32>
-    %2 = mt.compare lt, %x, %y : tensor<100xf32>, tensor<100xf32>
+    ^bb0(%x: tensor<300000xf32>, %y: tensor<300000xf32>):
+    %0 = mt.cast %x : tensor<300000xf32> to tensor<300000xbf16>
+    %1 = mt.cast %0 : tensor<300000xbf16> to tensor<300000xf32>
+    %2 = mt.compare lt, %x, %y : tensor<300000xf32>, tensor<300000xf32>
     %zero = mt.constant dense<0.0> : tensor<f32>
-    %3 = mt.select %2, %1, %zero : tensor<100xi1>, tensor<100xf32>, tensor<f32>
-    %4 = mt.cast %3 : tensor<100xf32> to tensor<100xbf16>
-    mt.yield %0, %4 : tensor<100xbf16>, tensor<100xbf16>)"),
+    %3 = mt.select %2, %1, %zero : tensor<300000xi1>, tensor<300000xf32>, tensor<f32>
+    %4 = mt.cast %3 : tensor<300000xf32> to tensor<300000xbf16>
+    mt.yield %0, %4 : tensor<300000xbf16>, tensor<300000xbf16>)"),
                        {1, 8, false, /*dots=*/true});
   std::vector<uint32_t> bits;
   for (uint32_t i = 0; i < 1u << 18; ++i) // all exponents and signs, ties and their neighbours
