@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/Kernel.h"
+#include "compiler/codegen/common/Rounding.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -78,7 +79,10 @@ Value VectorBody::get(Value value) {
       SmallVector<Value> operands;
       for (Value operand : op->getOperands())
         operands.push_back(get(operand));
-      computed = elementwise.lowerElement(emit, operands);
+      // An element-wise op with a result of 16 bits is a cast of f32.
+      Type element = elementOf(value);
+      computed = Emitter::isHalf(element) ? emitRounded(emit, element, operands.front())
+                                          : elementwise.lowerElement(emit, operands);
     } else if (auto constant = dyn_cast<mt::ConstantOp>(op)) {
       auto values = cast<DenseElementsAttr>(constant.getValue());
       if (values.isSplat()) {

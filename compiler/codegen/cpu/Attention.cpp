@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/cpu/Attention.h"
+#include "compiler/codegen/common/Rounding.h"
 #include "compiler/codegen/cpu/Lines.h"
-#include "dialects/mt/VectorExpr.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -27,7 +27,7 @@ Value AttentionEmitter::lineOf(Value base, const Head &head, bool ofKeys, int64_
 
 void AttentionEmitter::storeRounded(Value number, Value address, Value mask) {
   if (Emitter::isHalf(element))
-    number = mt::roundTo(mt::VectorExpr(emit, emit.getLoc(), number), element).value();
+    number = emitRounded(emit, element, number);
   emit.storeLanes(element, number, address, mask);
 }
 

@@ -95,11 +95,6 @@ static std::map<int64_t, Readers> readersOf(ArrayRef<int64_t> rowOffsets, ArrayR
   return readers;
 }
 
-// The lower half of a vector.
-static Value lowerHalf(Emitter &emit, Value vector) {
-  return LLVM::ShuffleVectorOp::create(emit, vector, vector, llvm::to_vector(llvm::seq<int32_t>(0, lanes / 2)));
-}
-
 namespace {
 // Accesses to the vectors of a panel, the last of which may be half a vector.
 struct PanelVectors {

@@ -51,10 +51,11 @@ void mtc::storePairs(Emitter &emit, Terms terms, Value first, Value second, Valu
     emit.storeLanes(emit.extend(bf16, second), to, mask);
     return emit.storeLanes(emit.extend(bf16, first), emit.address(to, f32, step), mask);
   }
-  Type i32 = emit.vectorOf(emit.getI32Type());
-  Value upper = arith::ShLIOp::create(emit, arith::ExtUIOp::create(emit, i32, second),
-                                      emit.splatConstant(emit.getI32IntegerAttr(16)));
-  emit.storeLanes(arith::OrIOp::create(emit, arith::ExtUIOp::create(emit, i32, first), upper), to, mask);
+  SmallVector<int32_t> order;
+  for (int32_t lane = 0; lane < lanes; ++lane)
+    llvm::append_values(order, lane, int32_t(lanes) + lane);
+  Value words = LLVM::ShuffleVectorOp::create(emit, first, second, order);
+  emit.storeLanes(LLVM::BitcastOp::create(emit, emit.vectorOf(emit.getI32Type()), words), to, mask);
 }
 
 void mtc::forPairs(Emitter &emit, Terms terms, Value count, llvm::function_ref<void(Value, Value, bool)> each) {

@@ -16,14 +16,47 @@ void mtc::forPanels(Emitter &emit, int64_t columns, Value from, Value to, llvm::
     emit.when(emit.less(emit.integer(whole), to), [&] { body(emit.integer(whole), last); });
 }
 
+Value mtc::lowerHalf(Emitter &emit, Value vector) {
+  return LLVM::ShuffleVectorOp::create(emit, vector, vector, llvm::to_vector(llvm::seq<int32_t>(0, lanes / 2)));
+}
+
+namespace {
+// Accesses to the vectors of a tile: 16 floats or pairs, or the lower half of them.
+struct TileVectors {
+  Emitter &emit;
+  bool half;
+
+  Value load(Type element, Value address) const {
+    if (!half)
+      return emit.loadLanes(element, address);
+    return LLVM::LoadOp::create(emit, VectorType::get({lanes / 2}, element), address, 4);
+  }
+  void store(Value vector, Value address) const {
+    if (half)
+      LLVM::StoreOp::create(emit, vector, address, 4);
+    else
+      emit.storeLanes(vector, address);
+  }
+  Value zeros() const {
+    Type f32 = emit.getF32Type();
+    return emit.zeros(half ? Type(VectorType::get({lanes / 2}, f32)) : emit.vectorOf(f32));
+  }
+  Value splat(Value scalar) const {
+    Value all = emit.splat(scalar);
+    return half ? lowerHalf(emit, all) : all;
+  }
+};
+} // namespace
+
 Emitter::Values mtc::emitOuterProduct(Emitter &emit, Terms terms, ArrayRef<Value> a, Value b, int64_t vectors,
-                                      ValueRange sums) {
+                                      ValueRange sums, bool half) {
   Type f32 = emit.getF32Type(), unit = unitType(emit, terms);
+  TileVectors access{emit, half};
   Emitter::Values next(sums), right;
   for (int64_t vector = 0; vector < vectors; ++vector)
-    right.push_back(emit.loadLanes(unit, emit.address(b, f32, vector * lanes)));
+    right.push_back(access.load(unit, emit.address(b, f32, vector * lanes)));
   for (auto [row, address] : llvm::enumerate(a)) {
-    Value repeated = emit.splat(emit.load(unit, address));
+    Value repeated = access.splat(emit.load(unit, address));
     for (int64_t vector = 0; vector < vectors; ++vector) {
       Value &sum = next[row * vectors + vector];
       sum = addProduct(emit, terms, repeated, right[vector], sum);
@@ -32,24 +65,27 @@ Emitter::Values mtc::emitOuterProduct(Emitter &emit, Terms terms, ArrayRef<Value
   return next;
 }
 Emitter::Values mtc::emitOuterProduct(Emitter &emit, Terms terms, Value a, Value b, int64_t rows, int64_t vectors,
-                                      ValueRange sums) {
+                                      ValueRange sums, bool half) {
   SmallVector<Value> addresses;
   for (int64_t row = 0; row < rows; ++row)
     addresses.push_back(emit.address(a, emit.getF32Type(), row));
-  return emitOuterProduct(emit, terms, addresses, b, vectors, sums);
+  return emitOuterProduct(emit, terms, addresses, b, vectors, sums, half);
 }
 
 // The function for tiles of `rows` rows, one below the other: (a, stride, packed, depth, sums, tiles).
 static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Terms terms, Layout layout, int64_t rows, int64_t vectors,
-                                     Sums sums) {
+                                     bool half, Sums sums) {
   StringRef order = layout == Layout::rows ? "rows" : layout == Layout::columns ? "columns" : "tiles";
   std::string name = ("tile_" + order + "_" + Twine(rows) + "x" + Twine(vectors) + suffixOf(terms)).str();
+  if (half)
+    name += "_half";
   if (sums == Sums::fresh)
     name += "_fresh";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
   int64_t width = vectors * lanes;
+  TileVectors access{emit, half};
   return emit.function(name, {pointer, i64, pointer, i64, pointer, i64}, /*internal=*/true, [&](ValueRange arguments) {
     Value stride = arguments[1], packed = arguments[2], depth = arguments[3];
     emit.loop(emit.integer(0), arguments[5], 1, [&](Value tile) {
@@ -62,23 +98,22 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Terms terms, Layout layout, 
           rowBases.push_back(emit.address(a, f32, emit.mul(stride, row)));
         for (int64_t vector = 0; vector < vectors; ++vector) {
           addresses.push_back(emit.address(to, f32, row * width + vector * lanes));
-          starts.push_back(sums == Sums::fresh ? emit.zeros(emit.vectorOf(f32))
-                                               : emit.loadLanes(f32, addresses.back()));
+          starts.push_back(sums == Sums::fresh ? access.zeros() : access.load(f32, addresses.back()));
         }
       }
       Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
         Value b = emit.address(packed, f32, emit.mul(k, width));
         if (layout != Layout::rows) {
           Value step = layout == Layout::tiles ? emit.mul(k, rows) : emit.mul(k, stride);
-          return emitOuterProduct(emit, terms, emit.address(a, f32, step), b, rows, vectors, carried);
+          return emitOuterProduct(emit, terms, emit.address(a, f32, step), b, rows, vectors, carried, half);
         }
         Emitter::Values elements;
         for (Value base : rowBases)
           elements.push_back(emit.address(base, f32, k));
-        return emitOuterProduct(emit, terms, elements, b, vectors, carried);
+        return emitOuterProduct(emit, terms, elements, b, vectors, carried, half);
       });
       for (auto [address, end] : llvm::zip_equal(addresses, ends))
-        emit.storeLanes(end, address);
+        access.store(end, address);
     });
   });
 }
@@ -105,11 +140,19 @@ void mtc::forTiles(Emitter &emit, int64_t most, Value rows, llvm::function_ref<v
 void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth,
                       Value sums, Value rows, Sums start, Terms terms) {
   Type f32 = emit.getF32Type();
+  // A panel of few columns is half a vector wide, and its tiles have up to twice the rows; each row of a left side in
+  // rows takes an address. A packed left side has the rows of other tiles, and columns that a panel does not have are
+  // not computed, so their sums must be there.
+  bool half = !emit.vectors.isWide() && panel.vectors == 1 && panel.last <= lanes / 2 && layout != Layout::tiles &&
+              start == Sums::there;
+  int64_t most = emit.vectors.tileRows(panel.vectors);
+  if (half)
+    most = layout == Layout::rows ? most * 4 / 3 : most * 2;
   emitChains(emit, terms, [&] {
-    forTiles(emit, emit.vectors.tileRows(panel.vectors), rows, [&](Value row, Value count, int64_t height) {
+    forTiles(emit, most, rows, [&](Value row, Value count, int64_t height) {
       Value from = emit.address(a, f32, layout == Layout::columns ? row : emit.mul(row, stride));
       Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
-      emit.call(tileFunction(emit, terms, layout, height, panel.vectors, start),
+      emit.call(tileFunction(emit, terms, layout, height, panel.vectors, half, start),
                 {from, stride, packed, depth, to, count});
     });
   });

@@ -44,18 +44,21 @@ void forPanels(Emitter &emit, int64_t columns, mlir::Value from, mlir::Value to,
 void forTiles(Emitter &emit, int64_t most, mlir::Value rows,
               llvm::function_ref<void(mlir::Value row, mlir::Value count, int64_t height)> tiles);
 
+// The lower half of a vector.
+mlir::Value lowerHalf(Emitter &emit, mlir::Value vector);
+
 // One step of a tile in registers: sums + column of a * row of b. The elements of the column have addresses of their
-// own, or are contiguous.
+// own, or are contiguous. `half`: a single vector of b and of each sum is only its lower half.
 Emitter::Values emitOuterProduct(Emitter &emit, Terms terms, llvm::ArrayRef<mlir::Value> a, mlir::Value b,
-                                 int64_t vectors, mlir::ValueRange sums);
+                                 int64_t vectors, mlir::ValueRange sums, bool half = false);
 Emitter::Values emitOuterProduct(Emitter &emit, Terms terms, mlir::Value a, mlir::Value b, int64_t rows,
-                                 int64_t vectors, mlir::ValueRange sums);
+                                 int64_t vectors, mlir::ValueRange sums, bool half = false);
 
 // Whether a product is added to existing sums, or to 0.
 enum class Sums { there, fresh };
 
 // sums[rows x width] += A[rows x depth] * packed. `rows` and `depth` are i64 values; `depth` and `stride` are in floats
-// or pairs.
+// or pairs. Sums of columns that the panel does not have may stay as they were.
 void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir::Value stride, mlir::Value packed,
                  mlir::Value depth, mlir::Value sums, mlir::Value rows, Sums start = Sums::there,
                  Terms terms = Terms::single);

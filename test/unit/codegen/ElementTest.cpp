@@ -43,6 +43,48 @@ TEST(Map, WritesScalars) {
   }
 }
 
+// Nearest, ties to even; subnormal numbers stay, every NaN becomes the same one.
+uint16_t nearestBf16(uint32_t bits) {
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return 0x7fc0;
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// Vectors with and without numbers that VCVTNEPS2BF16 rounds in another way, on every target.
+TEST(Cast, RoundsToBf16) {
+  auto codes = compile(kernelText("round", "elementwise", R"(
+    ^bb0(%x: tensor<300000xf32>, %y: tensor<300000xf32>):
+    %0 = mt.cast %x : tensor<300000xf32> to tensor<300000xbf16>
+    %1 = mt.cast %0 : tensor<300000xbf16> to tensor<300000xf32>
+    %2 = mt.compare lt, %x, %y : tensor<300000xf32>, tensor<300000xf32>
+    %zero = mt.constant dense<0.0> : tensor<f32>
+    %3 = mt.select %2, %1, %zero : tensor<300000xi1>, tensor<300000xf32>, tensor<f32>
+    %4 = mt.cast %3 : tensor<300000xf32> to tensor<300000xbf16>
+    mt.yield %0, %4 : tensor<300000xbf16>, tensor<300000xbf16>)"),
+                       {1, 8, false, /*dots=*/true});
+  std::vector<uint32_t> bits;
+  for (uint32_t i = 0; i < 1u << 18; ++i) // all exponents and signs, ties and their neighbours
+    bits.push_back((i >> 3) * 0x20021u + (i % 8 < 6 ? 0x8000u * (i % 3) + i % 2 : 0));
+  for (uint32_t special : {0u, 1u, 0x8000u, 0x18000u, 0x7fffffu, 0x800000u, 0x807fffffu, 0x7f7f7fffu, 0x7f7f8000u,
+                           0x7f7fffffu, 0x7f800000u, 0xff800000u, 0x7f800001u, 0x7fc12345u, 0xffffffffu})
+    for (int i = 0; i < 17; ++i)
+      bits.push_back(i % 3 ? special : 0x3f808000u);
+  int64_t count = bits.size();
+  std::vector<float> x(bits.size()), y(bits.size(), 1);
+  std::memcpy(x.data(), bits.data(), bits.size() * 4);
+  Guarded in = guarded(x), limit = guarded(y);
+  for (auto &code : codes) {
+    Guarded rounded(bits.size() * 2), chosen(bits.size() * 2);
+    code->run("round", {0, 0, 0, count, 0, nullptr, nullptr},
+              {in.as<void>(), limit.as<void>(), rounded.as<void>(), chosen.as<void>()});
+    for (int64_t i = 0; i < count; ++i) {
+      uint16_t expected = nearestBf16(bits[i]);
+      ASSERT_EQ(rounded.as<uint16_t>()[i], expected) << code->target << " " << std::hex << bits[i];
+      ASSERT_EQ(chosen.as<uint16_t>()[i], x[i] < 1 ? expected : 0) << code->target << " " << std::hex << bits[i];
+    }
+  }
+}
+
 TEST(Sum, AddsInPlace) {
   auto codes = compile("");
   for (int64_t count : {1, 16, 100, 5000}) {
