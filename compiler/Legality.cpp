@@ -68,6 +68,16 @@ LogicalResult checkShard(ModuleOp module) {
   return success(succeeded(verifyAllReduces(module)) && succeeded(verifyBuckets(module)));
 }
 
+// Whether a variable may take the value: an elementwise kernel writes it in place, and a kernel of scalars copies it.
+static bool mayBeAssigned(Value value) {
+  auto kernel = value.getDefiningOp<mt::KernelOp>();
+  if (!kernel || kernel.getKind() == mt::KernelKind::elementwise)
+    return static_cast<bool>(kernel);
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  return kernel.getKind() == mt::KernelKind::single &&
+         isa<BlockArgument>(kernel.getBody().front().getTerminator()->getOperand(number));
+}
+
 LogicalResult checkFuse(ModuleOp module) {
   if (failed(checkBodies<mt::ProgramOp>(module, "fuse", [](Operation &op) {
         return isSignature(op) || isa<mt::KernelOp, mt::ConstantOp, shard::AllReduceOp>(op);
@@ -75,9 +85,8 @@ LogicalResult checkFuse(ModuleOp module) {
     return failure();
   for (auto program : module.getOps<mt::ProgramOp>())
     for (auto assign : program.getBody().front().getOps<mt::AssignOp>())
-      if (auto kernel = assign.getValue().getDefiningOp<mt::KernelOp>();
-          !kernel || kernel.getKind() != mt::KernelKind::elementwise)
-        return assign.emitOpError("expected an elementwise kernel's result after fuse, found another value");
+      if (!mayBeAssigned(assign.getValue()))
+        return assign.emitOpError("expected an elementwise kernel's result or a copy after fuse, found another value");
   return success();
 }
 

@@ -58,7 +58,7 @@ struct Fuse : impl::FuseBase<Fuse> {
       graph->fuseReductions(images);
       graph->fuseElementwise(images);
       graph->fuseSingle(singleBytes);
-      outlineKernels(program, *graph);
+      outlineKernels(program, *graph, /*gpus=*/!images);
       passStreams(program);
     }
   }

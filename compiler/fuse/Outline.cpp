@@ -126,7 +126,57 @@ static void addCopies(const FusionGraph &graph, Block &body) {
   }
 }
 
-void outlineKernels(mt::ProgramOp program, const FusionGraph &graph) {
+// Makes an operand of a kernel of a value, and a result of that operand, the last one.
+static mt::KernelOp yieldOperand(mt::KernelOp kernel, Value operand) {
+  OperationState state(kernel.getLoc(), mt::KernelOp::getOperationName(), kernel->getOperands(),
+                       kernel->getResultTypes(), kernel->getAttrs());
+  state.addOperands(operand);
+  state.addTypes(operand.getType());
+  state.addRegion()->takeBody(kernel.getBody());
+  OpBuilder builder(kernel);
+  auto made = cast<mt::KernelOp>(builder.create(state));
+  Block &block = made.getBody().front();
+  Operation *yield = block.getTerminator();
+  yield->insertOperands(yield->getNumOperands(), block.addArgument(operand.getType(), operand.getLoc()));
+  kernel->replaceAllUsesWith(made->getResults().drop_back());
+  kernel.erase();
+  return made;
+}
+
+// A kernel of scalars that only reports read: the kernel of the losses; or null.
+static mt::KernelOp findReportedKernel(Block &body) {
+  auto isReported = [](Value result) {
+    return cast<RankedTensorType>(result.getType()).getRank() == 0 &&
+           llvm::all_of(result.getUsers(), [](Operation *user) { return user->hasTrait<mt::Reports>(); });
+  };
+  for (auto kernel : body.getOps<mt::KernelOp>())
+    if (kernel.getKind() == KernelKind::single && !mt::turnOf(kernel) && llvm::all_of(kernel->getResults(), isReported))
+      return kernel;
+  return {};
+}
+
+// A number that a variable takes, such as the count of steps, is copied by the kernel of the losses, without a launch
+// of its own. It is not written in place, because other kernels of scalars read it.
+static void moveCopies(Block &body) {
+  mt::KernelOp losses = findReportedKernel(body);
+  for (auto assign : llvm::make_early_inc_range(body.getOps<mt::AssignOp>())) {
+    auto copy = assign.getValue().getDefiningOp<mt::KernelOp>();
+    if (!losses || !copy || copy->getNumOperands() != 1 || copy->getNumResults() != 1 ||
+        !copy->getResult(0).hasOneUse() || !isa<BlockArgument>(copy.getBody().front().getTerminator()->getOperand(0)))
+      continue;
+    Value number = copy->getOperand(0);
+    if (!isKernelResult(number, KernelKind::single) || cast<RankedTensorType>(number.getType()).getRank() != 0 ||
+        number.getDefiningOp() == losses || llvm::is_contained(losses->getOperands(), number))
+      continue;
+    if (losses->isBeforeInBlock(number.getDefiningOp()))
+      losses->moveAfter(number.getDefiningOp());
+    losses = yieldOperand(losses, number);
+    assign.getValueMutable().assign(losses->getResults().back());
+    copy.erase();
+  }
+}
+
+void outlineKernels(mt::ProgramOp program, const FusionGraph &graph, bool gpus) {
   Block &body = program.getBody().front();
   KernelNames names(program);
   auto builder = OpBuilder::atBlockEnd(&body);
@@ -139,6 +189,8 @@ void outlineKernels(mt::ProgramOp program, const FusionGraph &graph) {
     outlineGroup(builder, graph, names, *group);
   }
   addCopies(graph, body);
+  if (gpus)
+    moveCopies(body);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (op.use_empty() && isa<mt::CostOpInterface>(op))
       op.erase();

@@ -10,6 +10,7 @@
 #define difference_rows cpu_difference_rows
 #define gradient_partial cpu_gradient_partial
 #define loss_partial cpu_loss_partial
+#define loss_beyond cpu_loss_beyond
 #define finish cpu_finish
 #define update cpu_update
 #define sum_partials cpu_sum_partials
@@ -22,6 +23,7 @@
 #undef difference_rows
 #undef gradient_partial
 #undef loss_partial
+#undef loss_beyond
 #undef finish
 #undef update
 #undef sum_partials
@@ -65,6 +67,7 @@ GPU_KERNEL(predict_rows, ROWS(3))
 GPU_KERNEL(difference_rows, ROWS(3))
 GPU_KERNEL(gradient_partial, params->rows ? ((const shape *)segments->buffers[0])->features + 1 : 0)
 GPU_KERNEL(loss_partial, params->rows ? 2 : 0)
+GPU_KERNEL(loss_beyond, params->rows ? 2 : 0)
 GPU_KERNEL(finish, 1)
 GPU_KERNEL(update, ELEMENTS(5))
 GPU_KERNEL(sum_partials, ELEMENTS(4))

@@ -56,16 +56,17 @@ KERNEL difference_rows(ARGUMENTS) {
   }
 }
 
-/* Sum over rows [first, rows) of a tree of `shards` shards; `column` < 0: the plain difference, no feature. */
+/* Sum over rows [first, rows) of a tree of `shards` shards; `column` < 0: the plain difference, no feature. `beyond`:
+   rows behind the end of each shard that are added to it as well; 0 in what is right. */
 static float tree(const shape *s, const float *x, const float *difference, int64_t column, int64_t first,
-                  int64_t shards, int64_t rows) {
+                  int64_t shards, int64_t rows, int64_t beyond) {
   if (shards > 1) {
-    float left = tree(s, x, difference, column, first, shards / 2, rows);
+    float left = tree(s, x, difference, column, first, shards / 2, rows, beyond);
     int64_t middle = first + shards / 2 * s->shard_rows;
-    return middle < rows ? left + tree(s, x, difference, column, middle, shards / 2, rows) : left;
+    return middle < rows ? left + tree(s, x, difference, column, middle, shards / 2, rows, beyond) : left;
   }
   float sum = 0;
-  for (int64_t row = first; row < first + s->shard_rows && row < rows; ++row)
+  for (int64_t row = first; row < first + s->shard_rows + beyond && row < rows; ++row)
     sum += (column < 0 ? 1.0f : x[row * s->features + column]) * difference[row];
   return sum;
 }
@@ -84,14 +85,21 @@ KERNEL gradient_partial(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)
     ((float *)buffers[3])[tile] =
-        tree(s, buffers[1], buffers[2], tile < s->features ? tile : -1, 0, shards_of(s, params->rows), params->rows);
+        tree(s, buffers[1], buffers[2], tile < s->features ? tile : -1, 0, shards_of(s, params->rows), params->rows, 0);
 }
 
 /* (shape, difference, weight, partial): partial = [sum of difference, sum of weights]. Reduce, 2 tiles. */
 KERNEL loss_partial(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)
-    ((float *)buffers[3])[tile] = tree(s, 0, buffers[1 + tile], -1, 0, shards_of(s, params->rows), params->rows);
+    ((float *)buffers[3])[tile] = tree(s, 0, buffers[1 + tile], -1, 0, shards_of(s, params->rows), params->rows, 0);
+}
+
+/* As loss_partial, but each shard also adds the row behind its end: a fault that a test plants. */
+KERNEL loss_beyond(ARGUMENTS) {
+  const shape *s = buffers[0];
+  for (int64_t tile = begin; tile < end; ++tile)
+    ((float *)buffers[3])[tile] = tree(s, 0, buffers[1 + tile], -1, 0, shards_of(s, params->rows), params->rows, 1);
 }
 
 /* (sums, loss, weight, iteration): Whole, share. */
