@@ -237,8 +237,8 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     if not is_concrete(indices):
         if way == "mul":
             raise Refused("products at places that depend on the data: take part by part what is multiplied")
-        sizes = _constants.sizes_of(numbers, updates.shape, value.rank)
-        form = _lookups.Form.of(value.shape, _constants.lookup_of(numbers), _columns(r, indices), sizes)
+        changed = _constants.sizes_of(numbers, updates.shape, value.rank)
+        form = _lookups.Form.of(value.shape, _constants.lookup_of(numbers), _columns(r, indices), changed)
         mode = mode if mode == CLIP else FILL
         if way in ("minimum", "maximum"):
             return _lookups.extremum(value, form, mode, updates, way)
