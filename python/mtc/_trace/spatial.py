@@ -10,10 +10,9 @@ import numpy as np
 from mtc._trace import elementwise as e
 from mtc._trace import moves, products
 from mtc._trace.layout import broadcast, expand_dims, move_axis, reshape, squeeze, transpose
-from mtc._trace.values import BATCH, Batch, Refused, Size, Value, elements, has_batch
+from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
 Pads = Sequence[tuple[int, int]]
-DEEPEST = 1 << 15  # most taps times channels whose products a kernel adds
 LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -40,13 +39,6 @@ def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: P
         return move_axis(made, -1, 1)
     else:
         _check_images(images)
-    taps, filters = elements(kernel.shape[2:]), kernel.shape[0]
-    if not over_samples and images.learned and groups == 1 and taps <= DEEPEST < taps * elements((filters,)):
-        # The gradient to the images adds the taps of all filters: as Fourier transforms by convolutions have them.
-        count = DEEPEST // taps
-        parts = [convolution(images, moves.part(kernel, 0, i, min(i + count, int(filters))), strides,  # type: ignore
-                             padding, dilation, spread) for i in range(0, int(filters), count)]  # type: ignore
-        return moves.concat(parts, 1)
     spaced = [(int(n) - 1) * s + 1 for n, s in zip(images.shape[2:], spread)]  # type: ignore[arg-type]
     sizes = [_windows(spaced[i], kernel.shape[i + 2], strides[i], padding[i], dilation[i]) for i in range(spatial)]
     text = (f"graph.convolution {{0}}, {{1}} strides {list(strides)} padding {[n for pair in padding for n in pair]} "
