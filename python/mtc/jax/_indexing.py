@@ -192,6 +192,8 @@ def _part(r: Reader, starts: Sequence[Any], value: Value, sizes: Sequence[Any]) 
 def _dynamic_update(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, part = r.value(inputs[0]), r.value(inputs[1])
     starts = _starts(inputs[2:])
+    if 0 in part.shape:
+        return value
     if starts is not None:
         return _update(value, part, starts, "set")
     if part.shape == value.shape:
@@ -234,6 +236,8 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     numbers, mode = equation.params["dimension_numbers"], equation.params["mode"]
     indices = inputs[1]
     way = WAYS[equation.primitive.name]
+    if 0 in updates.shape:
+        return value
     if not is_concrete(indices):
         if way == "mul":
             raise Refused("products at places that depend on the data: take part by part what is multiplied")

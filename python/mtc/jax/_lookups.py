@@ -150,6 +150,8 @@ def _numbered(shape: Sequence[Any], form: Form, mode: Any, checked: bool) -> _Nu
         raise Refused("a lookup of parts of the slices")
     graph, rank = form.columns[0].graph, form.columns[0].rank
     windows = [i for i in form.axes if i in form.inner]
+    if 0 in form.sizes or 0 in form.columns[0].shape or 0 in shape:
+        raise Refused("a value without elements")
     whole = (*form.columns[0].shape, *(int(form.sizes[i]) for i in windows))
     labels: list[Label] = [*(("index", i) for i in range(rank)), *(("slice", i) for i in windows)]
     if not own and has_batch(whole) and has_batch([shape[i] for i in rest]):
