@@ -132,6 +132,26 @@ OrderedWindows orderedWindows(Call &call, size_t rank) {
   return result;
 }
 
+OrderedWindows windowsOverAll(Call &call, size_t rank) {
+  OrderedWindows result;
+  logical::Windows &windows = result.windows;
+  windows.taps = call.integers("window_dimensions", rank);
+  windows.strides = call.integers("window_strides", rank, 1);
+  windows.dilation = call.integers("window_dilations", rank, 1);
+  windows.spread = call.integers("base_dilations", rank, 1);
+  SmallVector<int64_t> pads = call.integers("padding", 2 * rank, 0);
+  constexpr int64_t most = int64_t{1} << 20;
+  for (size_t i = 0; i < rank; ++i) {
+    windows.low.push_back(pads[2 * i]);
+    windows.high.push_back(pads[2 * i + 1]);
+    if (std::min({windows.taps[i], windows.strides[i], windows.dilation[i], windows.spread[i]}) < 1 ||
+        std::max({windows.taps[i], windows.strides[i], windows.dilation[i], windows.spread[i], std::abs(pads[2 * i]),
+                  std::abs(pads[2 * i + 1])}) > most)
+      throw Refused("windows of sizes above 2^20");
+  }
+  return result;
+}
+
 SmallVector<int64_t> inverseOf(ArrayRef<int64_t> order) {
   SmallVector<int64_t> back(order.size());
   for (auto [to, from] : llvm::enumerate(order))
@@ -201,20 +221,27 @@ void buildReduceWindow(Call &call) {
   if (const Known *known = call.known(0); known && !known->hasBatch())
     return call.give(reducedWindows(call, *known, kind));
   Value value = call.value(0);
-  if (kind == mt::Reduction::min)
-    throw Refused("minima of windows");
-  auto [order, windows] = orderedWindows(call, value.rank());
-  Value images = logical::transpose(value, order);
+  const bool least = kind == mt::Reduction::min; // the largest of the negatives
+  if (least) {
+    value = logical::unary<mt::NegOp>(call.ops, value);
+    kind = mt::Reduction::max;
+  }
+  bool shared = llvm::none_of(value.shape(), [](const Size &size) { return size.batch; });
+  auto [order, windows] = shared ? windowsOverAll(call, value.rank()) : orderedWindows(call, value.rank());
+  // What all samples share has windows along any of its axes.
+  Value images = shared ? logical::expandDims(value, {0, 1}) : logical::transpose(value, order);
   if (windows.spreads()) {
     if (kind != mt::Reduction::sum)
       throw Refused("maxima of windows with dilations");
-    SmallVector<int64_t> none(value.rank(), 0), interior = {0, 0};
+    SmallVector<int64_t> none(images.rank(), 0), interior = {0, 0};
     for (int64_t n : windows.spread)
       interior.push_back(n - 1);
     images = logical::pad(call.ops, images, 0, none, none, interior);
     windows.spread.clear();
   }
-  call.give(logical::transpose(logical::pool(call.ops, kind, images, windows), inverseOf(order)));
+  Value made = logical::pool(call.ops, kind, images, windows);
+  made = shared ? logical::squeeze(made, {0, 1}) : logical::transpose(made, inverseOf(order));
+  call.give(least ? logical::unary<mt::NegOp>(call.ops, made) : made);
 }
 
 // The name of the only op of a region of two scalars, which it returns.
