@@ -3,6 +3,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import export
 from jax.extend.mlir import ir
 
@@ -137,9 +138,10 @@ def words(params, x):
     bits = ((known ^ 21) + (known & 12) + (known | 3) + (known << 2) + (known >> 1) + ~known
             + jax.lax.shift_right_logical(known, 28) + jax.lax.population_count(known))
     h = x @ params["w"]
-    rest = jax.lax.rem(h, 0.5 + jnp.tanh(params["v"])) + jnp.where((h > 0) ^ (h > 0.5), h, 0)
+    rest = jax.lax.rem(h, jnp.broadcast_to(2 + params["v"], h.shape)) + jnp.where((h > 0) ^ (h > 0.5), h, 0)
     least = jax.lax.reduce_window(params["w"], jnp.inf, jax.lax.min, (2, 2), (2, 1), ((1, 1), (0, 1)))
-    return rest + 0.01 * (x * bits.astype("float32")) @ params["w"] + least.sum(0)
+    some = jax.lax.reduce(params["w"], np.float32(0.25), jax.lax.max, (0,))
+    return rest + 0.01 * (x * bits.astype("float32")) @ params["w"] + least.sum(0) + some
 
 
 def halves(params, x):

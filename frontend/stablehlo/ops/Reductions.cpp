@@ -44,9 +44,23 @@ mt::Reduction kindOf(Call &call) {
   else
     throw Refused("a reduction by " + (name.empty() ? "a computation" : name.str()) +
                   "; sums, maxima and minima are supported");
-  if (call.operands.size() != 2 || !isNeutral(call.expectKnown(1, "a start"), kind, boolean))
-    throw Refused("a reduction of one value that starts with what changes it, or of several");
+  const Known &start = call.expectKnown(1, "a start");
+  bool isAdded = !boolean && !call.known(0) && start.count() == 1 && !start.hasBatch(); // by `started`
+  if (!isAdded && !isNeutral(start, kind, boolean))
+    throw Refused("a reduction that starts with what changes it");
   return kind;
+}
+
+// The result with what the reduction starts with.
+Value started(Call &call, mt::Reduction kind, const Value &made) {
+  const Known &start = *call.known(1);
+  if (made.isBoolean() || isNeutral(start, kind, false))
+    return made;
+  Value number = start.lift(call.ops);
+  if (kind == mt::Reduction::sum)
+    return logical::binary<mt::AddOp>(call.ops, made, number);
+  return kind == mt::Reduction::max ? logical::binary<mt::MaximumOp>(call.ops, made, number)
+                                    : logical::binary<mt::MinimumOp>(call.ops, made, number);
 }
 
 // A product along axes that are not the batch, of a value that is not known.
@@ -77,7 +91,7 @@ void buildReduce(Call &call) {
     if (axis < 0 || axis >= std::ssize(value.axes))
       throw Refused("expected axes of the operand as dimensions");
   if (!value.isBoolean())
-    return call.give(logical::reduce(call.ops, kind, value, axes));
+    return call.give(started(call, kind, logical::reduce(call.ops, kind, value, axes)));
   if (llvm::all_of(axes, [&](int64_t axis) { return value.size(axis).isOne(); }))
     return call.give(logical::squeeze(value, axes));
   constexpr double half = 0.5;
@@ -221,6 +235,7 @@ void buildReduceWindow(Call &call) {
   if (const Known *known = call.known(0); known && !known->hasBatch())
     return call.give(reducedWindows(call, *known, kind));
   Value value = call.value(0);
+  const mt::Reduction asked = kind;
   const bool least = kind == mt::Reduction::min; // the largest of the negatives
   if (least) {
     value = logical::unary<mt::NegOp>(call.ops, value);
@@ -241,7 +256,7 @@ void buildReduceWindow(Call &call) {
   }
   Value made = logical::pool(call.ops, kind, images, windows);
   made = shared ? logical::squeeze(made, {0, 1}) : logical::transpose(made, inverseOf(order));
-  call.give(least ? logical::unary<mt::NegOp>(call.ops, made) : made);
+  call.give(started(call, asked, least ? logical::unary<mt::NegOp>(call.ops, made) : made));
 }
 
 // The name of the only op of a region of two scalars, which it returns.
