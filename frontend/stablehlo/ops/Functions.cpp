@@ -26,7 +26,6 @@ llvm::ArrayRef<OpEntry> functionOps() {
                                         {"acosh", build, 1},
                                         {"atanh", build, 1},
                                         {"cbrt", build, 1},
-                                        {"lgamma", build, 1},
                                         {"digamma", build, 1},
                                         {"atan2", build, 2},
                                         {"round_nearest_even", build, 1},
