@@ -319,6 +319,51 @@ const Function *findFunction(StringRef name) {
   return found == std::end(functions) ? nullptr : found;
 }
 
+static void expectIntegers(const Known &a, const Known &b) {
+  if (a.type != Known::Type::Integer || b.type != Known::Type::Integer)
+    throw Refused("expected integers, found others");
+}
+static uint64_t maskOf(int width) { return std::abs(width) < 64 ? (uint64_t{1} << std::abs(width)) - 1 : ~uint64_t{0}; }
+
+Known bitwise(const Known &a, const Known &b, uint64_t (*formula)(uint64_t, uint64_t)) {
+  expectIntegers(a, b);
+  constexpr double exact = 9007199254740992.0; // 2^53: numbers beyond are not kept exactly
+  auto wordOf = [](double number) {
+    if (std::abs(number) > exact)
+      throw Refused("bits of an integer beyond 2^53");
+    return static_cast<uint64_t>(static_cast<int64_t>(number));
+  };
+  const uint64_t mask = maskOf(a.width);
+  Known made = computed({&a, &b}, Known::Type::Integer, [&](ArrayRef<double> values) {
+    uint64_t word = formula(wordOf(values[0]) & mask, wordOf(values[1]) & mask) & mask;
+    if (a.width > 0 && (word & ((mask >> 1) + 1)) != 0) // of integers with a sign
+      word |= ~mask;
+    if (a.width < 0 && word > static_cast<uint64_t>(exact))
+      throw Refused("bits of an integer beyond 2^53");
+    return a.width < 0 ? static_cast<double>(word) : static_cast<double>(static_cast<int64_t>(word));
+  });
+  made.width = a.width;
+  return made;
+}
+
+Known shifted(const Known &a, const Known &by, Shift shift) {
+  expectIntegers(a, by);
+  const double bits = std::abs(a.width);
+  const auto range = static_cast<double>(maskOf(a.width)) + 1;
+  Known made = computed({&a, &by}, Known::Type::Integer, [&](ArrayRef<double> values) {
+    double number = values[0], places = values[1];
+    bool out = places < 0 || places >= bits;
+    if (shift == Shift::logical && number < 0 && !out && places != 0)
+      number += range;
+    if (shift == Shift::left)
+      return out ? 0 : wrapped(std::ldexp(number, static_cast<int>(places)), a.width);
+    return out ? (number < 0 && shift == Shift::arithmetic ? -1 : 0)
+               : std::floor(std::ldexp(number, -static_cast<int>(places)));
+  });
+  made.width = a.width;
+  return made;
+}
+
 Value productAlong(Ops &ops, Value value, size_t axis) {
   if (value.size(axis).batch)
     throw Refused("a product over the batch");

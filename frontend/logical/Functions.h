@@ -47,6 +47,13 @@ template <typename Call> void buildFunction(Call &call, llvm::StringRef name) {
   call.give(function.build(call.ops, operands));
 }
 
+// A function of the bits of integers, as words of two's complement, which both operands have as many of.
+Known bitwise(const Known &a, const Known &b, uint64_t (*formula)(uint64_t, uint64_t));
+// The bits moved. To the right, integers with a sign keep it, but where zeros come in (`logical`). Beyond the bits, and
+// by numbers below 0, all bits are shifted out.
+enum class Shift { left, arithmetic, logical };
+Known shifted(const Known &a, const Known &by, Shift shift);
+
 // Multiplies the elements along an axis that is not the batch. Halves are multiplied by halves, so the gradient to an
 // element is the product of the others.
 Value productAlong(Ops &ops, Value value, size_t axis);

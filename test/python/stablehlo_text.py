@@ -3,6 +3,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import export
 from jax.extend.mlir import ir
 
@@ -131,6 +132,18 @@ def linear(params, x):
 linear.platforms = ["tpu"]
 
 
+def words(params, x):
+    """Bits of known integers, remainders of data, one of two booleans, minima of windows of a parameter."""
+    known = jnp.arange(6) * 37 - 50
+    bits = ((known ^ 21) + (known & 12) + (known | 3) + (known << 2) + (known >> 1) + ~known
+            + jax.lax.shift_right_logical(known, 28) + jax.lax.population_count(known))
+    h = x @ params["w"]
+    rest = jax.lax.rem(h, jnp.broadcast_to(2 + params["v"], h.shape)) + jnp.where((h > 0) ^ (h > 0.5), h, 0)
+    least = jax.lax.reduce_window(params["w"], jnp.inf, jax.lax.min, (2, 2), (2, 1), ((1, 1), (0, 1)))
+    some = jax.lax.reduce(params["w"], np.float32(0.25), jax.lax.max, (0,))
+    return rest + 0.01 * (x * bits.astype("float32")) @ params["w"] + least.sum(0) + some
+
+
 def halves(params, x):
     """Rounded to 16 bits on the way."""
     x = jnp.asarray(x)
@@ -152,6 +165,7 @@ FORWARD = {
     "linear": (linear, {"w": shaped(6, 6)}, shaped(BATCH, 6)),
     "functions": (functions, {"w": shaped(6, 4), "v": shaped(4, 4)}, shaped(BATCH, 6)),
     "erf": (erf, {"w": shaped(6, 4), "v": shaped(4, 3)}, shaped(BATCH, 6)),
+    "words": (words, {"w": shaped(6, 4), "v": shaped(4)}, shaped(BATCH, 6)),
     "halves": (halves, {"w": shaped(6, 3), "v": shaped(6, 3)}, shaped(BATCH, 6)),
     "bytes": (bytes_of, {"w": shaped(6, 3)}, shaped(BATCH, 6)),
     "mlp": (mlp, {"a": {"w": shaped(6, 8), "b": shaped(8)}, "c": {"w": shaped(8, 3), "b": shaped(3)}},

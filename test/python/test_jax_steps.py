@@ -235,8 +235,35 @@ def distilled():
         "x": numbers(8, 4), "y": _random.integers(0, 3, 8).astype("i4")}
 
 
+def clipped():
+    """A gradient that its author clips, maxima of the edges of each sample's graph, and a count in uint32."""
+    @jax.custom_vjp
+    def limited(x):
+        return x
+
+    limited.defvjp(lambda x: (x, None), lambda _, g: (jnp.clip(g, -0.01, 0.01),))
+
+    def of_graph(p, nodes, ends):
+        messages = jnp.tanh(nodes[ends] @ p["w1"])
+        return limited(jnp.maximum(jax.ops.segment_max(messages, ends, 6), -2.0).sum(0) @ p["w2"])
+
+    def train_step(state, batch):
+        p, count, key = state
+        noise = jax.random.normal(jax.random.fold_in(key, count), batch["y"].shape)
+
+        def loss_fn(p):
+            return jnp.mean((jax.vmap(of_graph, (None, 0, 0))(p, batch["x"], batch["ends"]) - batch["y"] - noise) ** 2)
+
+        loss, gradient = jax.value_and_grad(loss_fn)(p)
+        return (jax.tree.map(lambda a, g: a - 0.1 * g, p, gradient), count + 1, key), {"loss": loss}
+
+    ends = np.random.default_rng(2).integers(0, 5, (8, 9)).astype("i4")  # no edge ends at node 5
+    state = ({"w1": numbers(4, 5), "w2": numbers(5, 2)}, np.zeros((), np.uint32), jax.random.key(4))
+    return train_step, state, {"x": numbers(8, 6, 4), "ends": ends, "y": numbers(8, 2)}
+
+
 CASES = {f.__name__: f for f in (averaged, gan, q_learning, meta, muon, written_out, recurrent, proximal, actor_critic,
-                                 distilled)}
+                                 distilled, clipped)}
 
 
 def part(batch, rows):

@@ -59,6 +59,30 @@ INDICES = {
     "add": lambda b: b["x"].at[:, jnp.array([0, 9, 2, 2])].add(b["x"][:, :4]),
     "max": lambda b: b["x"].at[:, jnp.array([1, 0, 9])].max(0.1),
 }
+PLACES = {  # of each sample: a picture of 2 x 3, its row and its column
+    "several": lambda x, i, j: x[i, j], "many": lambda x, i, j: x[jnp.stack([i, 1 - i]), j + jnp.array([[0], [1]])],
+    "around an axis": lambda x, i, j: jnp.stack([x, -x], -1)[i, :, -i],
+    "labels of each row": lambda x, i, j: jax.nn.log_softmax(x)[jnp.arange(2), jnp.stack([j % 3, i])],
+    "below 0": lambda x, i, j: x[-i, j], "out of range": lambda x, i, j: x.at[i, j].get(mode="fill", fill_value=7.0),
+    "clipped": lambda x, i, j: x.at[2 * i, j].get(mode="clip"),
+    "a part": lambda x, i, j: jax.lax.dynamic_slice(x, (i, j), (1, 2)),
+    "a part along all": lambda x, i, j: jax.lax.dynamic_slice_in_dim(x, j - 1, 2, 1),
+    "a part replaced": lambda x, i, j: jax.lax.dynamic_update_slice(x, 2 * x[:1, :2], (i, j)),
+    "set": lambda x, i, j: x.at[i, j].set(3.0), "set a row": lambda x, i, j: x.at[i].set(x[0] * 2),
+    "add": lambda x, i, j: x.at[jnp.stack([i, i]), j].add(x[0, :2]),
+    "add a column": lambda x, i, j: x.at[:, j].add(x[:, 0]),
+    "segments": lambda x, i, j: jax.ops.segment_sum(x, jnp.stack([i, j % 2]), 2),
+    "maximum": lambda x, i, j: jax.ops.segment_max(x, jnp.stack([i, j]), 3),
+    "minimum of parts": lambda x, i, j: x.at[:, jnp.stack([j, j])].min(x[:, :2] - 0.5),
+    "of a table": lambda x, i, j: x[:, 0] * jnp.arange(8.0).reshape(2, 2, 2)[i, :, j % 2],
+}
+
+
+def at_places(of_sample):
+    """The function of each sample."""
+    return lambda b: jax.vmap(of_sample)(b["x"].reshape(-1, 2, 3), b["ids"] % 2, b["below"][:, 0] % 4)
+
+
 INTEGERS = {
     "sum": lambda b: jnp.sum(b["big"], 1), "max": lambda b: jnp.max(b["big"], 1) - 2**30,
     "min": lambda b: jnp.min(b["big"], 1) + 2**24, "of all": lambda b: jnp.sum(b["big"]) + b["ids"],
@@ -150,8 +174,11 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("table", [INDICES, INTEGERS, NUMBERS, WINDOWS],
-                         ids=["indices", "integers", "numbers", "windows"])
+OF_SAMPLES = {name: at_places(function) for name, function in PLACES.items()}
+
+
+@pytest.mark.parametrize("table", [INDICES, INTEGERS, NUMBERS, WINDOWS, OF_SAMPLES],
+                         ids=["indices", "integers", "numbers", "windows", "places"])
 def test_as_in_jax(table):
     params = {name: np.float32(1) for name in table}
 

@@ -51,7 +51,8 @@ FAMILIES = {
         Case("Add", (3, 5), f(5)), Case("Sub", f(3, 1), (3, 5)), Case("Mul", (3, 1), f(1, 5)),
         Case("Div", (3, 5), f(3, 5) + 5), Case("Pow", (3, 5), np.float32(3)), Case("Pow", (3, 5), np.float32(-2)),
         Case("Pow", (3, 5), np.float32(0.5), positive=True), Case("Pow", (3, 5), np.float32(1.3), positive=True),
-        Case("Sum", (3, 5), (3, 5), f(5)), Case("Mean", (3, 5), (3, 5), (3, 5)), Case("Max", (3, 5), (3, 5), f(5))],
+        Case("Sum", (3, 5), (3, 5), f(5)), Case("Mean", (3, 5), (3, 5), (3, 5)), Case("Max", (3, 5), (3, 5), f(5)),
+        Case("Mod", (3, 5), f(5), fmod=1), Case("Mod", (3, 5), f(3, 1)), Case("Mod", (3, 5), (3, 5), fmod=1)],
     "products": [
         Case("MatMul", (3, 5), f(5, 4)), Case("MatMul", (2, 3, 5), (2, 5, 4)), Case("MatMul", (2, 3, 5), f(2, 5, 4)),
         Case("MatMul", f(6, 3), (3, 5)), Case("Gemm", (5,), f(5, 4), f(4)),

@@ -521,7 +521,7 @@ def fixed_key(h, x):
     return h + jax.random.normal(jax.random.key(0), h.shape)  # HERE
 
 
-@case(by_jax, "an update at places that depend on the data")
+@case(by_jax, "products at places that depend on the data")
 def scattered(h, x):
     place = jnp.argmax(x, -1)
     return h.at[jnp.arange(h.shape[0]), place].multiply(2.0)  # HERE

@@ -101,11 +101,16 @@ def inputs_of(record):
 
 def of_layer(record):
     import keras
+    from keras.src.layers.preprocessing.image_preprocessing.base_image_preprocessing_layer import (
+        BaseImagePreprocessingLayer,
+    )
 
     layer, x = made(record), inputs_of(record)
     leaves = keras.tree.flatten(x)
     if any(not isinstance(a, np.ndarray) or a.dtype.kind not in "fiub" or a.ndim == 0 for a in leaves):
         raise Unfit("inputs that are no arrays of numbers")
+    if isinstance(layer, BaseImagePreprocessingLayer) and leaves[0].ndim == 3:
+        raise Unfit("one picture: its first axis, which a model has as the batch, is its height")
     rows = leaves[0].shape[0]
     if rows == 0 or any(a.shape[0] != rows for a in leaves):
         raise Unfit("inputs of different batches")

@@ -100,6 +100,17 @@ double remainder(double a, double b) {
 // ONNX: the sign of the divisor, with fmod that of the dividend.
 void buildMod(Call &call) {
   bool fmod = call.integer("fmod", 0) != 0;
+  if ((!call.known(0) || !call.known(1)) && call.value(0).isFloat()) {
+    Value rest = logical::findFunction("fmod")->build(call.ops, {call.floats(0), call.floats(1)});
+    if (fmod)
+      return call.give(rest);
+    Value divisor = call.floats(1);
+    Value signs = logical::binary<mt::MulOp>(call.ops, logical::unary<mt::SignOp>(call.ops, rest),
+                                             logical::unary<mt::SignOp>(call.ops, divisor));
+    Value other = logical::compare(call.ops, mt::Compare::lt, signs, call.ops.number(0, call.ops.f32()));
+    Value moved = logical::binary<mt::AddOp>(call.ops, rest, divisor);
+    return call.give(logical::select(call.ops, other, moved, rest));
+  }
   const char *operand = "an operand of a remainder";
   const Known &a = call.expectKnown(0, operand), &b = call.expectKnown(1, operand);
   bool whole = a.type == Known::Type::Integer;

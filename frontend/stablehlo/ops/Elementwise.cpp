@@ -4,6 +4,8 @@
 #include "frontend/logical/Functions.h"
 #include "frontend/stablehlo/Call.h"
 
+#include "llvm/ADT/bit.h"
+
 #include <cmath>
 #include <limits>
 
@@ -182,10 +184,12 @@ void buildDivide(Call &call) {
   buildBinary<mt::DivOp>(call);
 }
 
-// Of constants, such as a loop's counter: with the sign of the first one.
+// With the sign of the first one.
 void buildRemainder(Call &call) {
+  if (!isKnown(call, 2) && call.value(0).isInteger())
+    throw Refused("a remainder of integers that are computed from the data");
   if (!isKnown(call, 2))
-    throw Refused("a remainder of numbers that are computed from the data");
+    return logical::buildFunction(call, "fmod");
   bool integers = call.known(0)->type == Known::Type::Integer;
   call.give(logical::computed({call.known(0), call.known(1)}, call.known(0)->type, [&](ArrayRef<double> values) {
     return integers && values[1] == 0 ? values[0] : std::fmod(values[0], values[1]);
@@ -200,13 +204,22 @@ void buildPower(Call &call) {
   buildBinary<mt::PowOp>(call);
 }
 
-// Of booleans; of integers nothing.
-template <Value (*logic)(logical::Ops &, const Value &, const Value &), bool (*formula)(bool, bool)>
+Known withWidth(Call &call, const Known &known) {
+  Known result = known;
+  result.width = widthOf(call.resultType().getElementType());
+  return result;
+}
+
+// Of booleans, and of integers that the file says.
+template <Value (*logic)(logical::Ops &, const Value &, const Value &), uint64_t (*formula)(uint64_t, uint64_t)>
 void buildLogic(Call &call) {
   if (isKnown(call, 2) && call.known(0)->type == Known::Type::Boolean)
     return call.give(
-        logical::computed({call.known(0), call.known(1)}, Known::Type::Boolean,
-                          [](ArrayRef<double> values) { return formula(values[0] != 0, values[1] != 0); }));
+        logical::computed({call.known(0), call.known(1)}, Known::Type::Boolean, [](ArrayRef<double> values) {
+          return static_cast<double>(formula(values[0] != 0, values[1] != 0));
+        }));
+  if (isKnown(call, 2) && call.known(0)->type == Known::Type::Integer)
+    return call.give(logical::bitwise(withWidth(call, *call.known(0)), withWidth(call, *call.known(1)), formula));
   Value a = call.value(0), b = call.value(1);
   if (call.op.getName().stripDialect() == "and" && isSignBit(call)) // the other bits are not there
     return call.give(call.known(0) || !call.op.getOperand(0).getDefiningOp() ||
@@ -217,10 +230,31 @@ void buildLogic(Call &call) {
     throw Refused("bits of integers");
   call.give(logic(call.ops, a, b));
 }
-bool both(bool a, bool b) { return a && b; }
-bool either(bool a, bool b) { return a || b; }
+uint64_t both(uint64_t a, uint64_t b) { return a & b; }
+uint64_t either(uint64_t a, uint64_t b) { return a | b; }
+uint64_t oneOf(uint64_t a, uint64_t b) { return a ^ b; }
+Value exclusive(logical::Ops &ops, const Value &a, const Value &b) {
+  return logical::logicalOr(ops, logical::logicalAnd(ops, a, logical::logicalNot(ops, b)),
+                            logical::logicalAnd(ops, logical::logicalNot(ops, a), b));
+}
+
+template <logical::Shift shift> void buildShift(Call &call) {
+  if (!isKnown(call, 2))
+    throw Refused("bits of integers");
+  call.give(logical::shifted(withWidth(call, *call.known(0)), *call.known(1), shift));
+}
+
+void buildPopulation(Call &call) {
+  const Known known = withWidth(call, call.expectKnown(0, "bits that are counted"));
+  call.give(logical::bitwise(known, known,
+                             [](uint64_t word, uint64_t) { return static_cast<uint64_t>(llvm::popcount(word)); }));
+}
 
 void buildNot(Call &call) {
+  if (const Known *known = call.known(0); known && known->type == Known::Type::Integer) {
+    Known word = withWidth(call, *known);
+    return call.give(logical::bitwise(word, word, [](uint64_t bits, uint64_t) { return ~bits; }));
+  }
   if (const Known *known = call.known(0); known && known->type == Known::Type::Boolean)
     return call.give(logical::computed({known}, known->type, [](ArrayRef<double> values) { return values[0] == 0; }));
   Value value = call.value(0);
@@ -347,6 +381,11 @@ llvm::ArrayRef<OpEntry> elementwiseOps() {
                                         {"remainder", buildRemainder, 2},
                                         {"and", buildLogic<logical::logicalAnd, both>, 2},
                                         {"or", buildLogic<logical::logicalOr, either>, 2},
+                                        {"xor", buildLogic<exclusive, oneOf>, 2},
+                                        {"shift_left", buildShift<logical::Shift::left>, 2},
+                                        {"shift_right_arithmetic", buildShift<logical::Shift::arithmetic>, 2},
+                                        {"shift_right_logical", buildShift<logical::Shift::logical>, 2},
+                                        {"popcnt", buildPopulation, 1},
                                         {"not", buildNot, 1},
                                         {"compare", buildCompare, 2},
                                         {"select", buildSelect, 3},

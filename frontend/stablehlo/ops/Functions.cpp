@@ -26,6 +26,7 @@ llvm::ArrayRef<OpEntry> functionOps() {
                                         {"acosh", build, 1},
                                         {"atanh", build, 1},
                                         {"cbrt", build, 1},
+                                        {"digamma", build, 1},
                                         {"atan2", build, 2},
                                         {"round_nearest_even", build, 1},
                                         {"round_nearest_afz", build, 1}};

@@ -44,9 +44,23 @@ mt::Reduction kindOf(Call &call) {
   else
     throw Refused("a reduction by " + (name.empty() ? "a computation" : name.str()) +
                   "; sums, maxima and minima are supported");
-  if (call.operands.size() != 2 || !isNeutral(call.expectKnown(1, "a start"), kind, boolean))
-    throw Refused("a reduction of one value that starts with what changes it, or of several");
+  const Known &start = call.expectKnown(1, "a start");
+  bool isAdded = !boolean && !call.known(0) && start.count() == 1 && !start.hasBatch(); // by `started`
+  if (!isAdded && !isNeutral(start, kind, boolean))
+    throw Refused("a reduction that starts with what changes it");
   return kind;
+}
+
+// The result with what the reduction starts with.
+Value started(Call &call, mt::Reduction kind, const Value &made) {
+  const Known &start = *call.known(1);
+  if (made.isBoolean() || isNeutral(start, kind, false))
+    return made;
+  Value number = start.lift(call.ops);
+  if (kind == mt::Reduction::sum)
+    return logical::binary<mt::AddOp>(call.ops, made, number);
+  return kind == mt::Reduction::max ? logical::binary<mt::MaximumOp>(call.ops, made, number)
+                                    : logical::binary<mt::MinimumOp>(call.ops, made, number);
 }
 
 // A product along axes that are not the batch, of a value that is not known.
@@ -77,7 +91,7 @@ void buildReduce(Call &call) {
     if (axis < 0 || axis >= std::ssize(value.axes))
       throw Refused("expected axes of the operand as dimensions");
   if (!value.isBoolean())
-    return call.give(logical::reduce(call.ops, kind, value, axes));
+    return call.give(started(call, kind, logical::reduce(call.ops, kind, value, axes)));
   if (llvm::all_of(axes, [&](int64_t axis) { return value.size(axis).isOne(); }))
     return call.give(logical::squeeze(value, axes));
   constexpr double half = 0.5;
@@ -129,6 +143,26 @@ OrderedWindows orderedWindows(Call &call, size_t rank) {
       result.windows.low.push_back(pads[2 * i]);
       result.windows.high.push_back(pads[2 * i + 1]);
     }
+  return result;
+}
+
+OrderedWindows windowsOverAll(Call &call, size_t rank) {
+  OrderedWindows result;
+  logical::Windows &windows = result.windows;
+  windows.taps = call.integers("window_dimensions", rank);
+  windows.strides = call.integers("window_strides", rank, 1);
+  windows.dilation = call.integers("window_dilations", rank, 1);
+  windows.spread = call.integers("base_dilations", rank, 1);
+  SmallVector<int64_t> pads = call.integers("padding", 2 * rank, 0);
+  constexpr int64_t most = int64_t{1} << 20;
+  for (size_t i = 0; i < rank; ++i) {
+    windows.low.push_back(pads[2 * i]);
+    windows.high.push_back(pads[2 * i + 1]);
+    if (std::min({windows.taps[i], windows.strides[i], windows.dilation[i], windows.spread[i]}) < 1 ||
+        std::max({windows.taps[i], windows.strides[i], windows.dilation[i], windows.spread[i], std::abs(pads[2 * i]),
+                  std::abs(pads[2 * i + 1])}) > most)
+      throw Refused("windows of sizes above 2^20");
+  }
   return result;
 }
 
@@ -201,20 +235,28 @@ void buildReduceWindow(Call &call) {
   if (const Known *known = call.known(0); known && !known->hasBatch())
     return call.give(reducedWindows(call, *known, kind));
   Value value = call.value(0);
-  if (kind == mt::Reduction::min)
-    throw Refused("minima of windows");
-  auto [order, windows] = orderedWindows(call, value.rank());
-  Value images = logical::transpose(value, order);
+  const mt::Reduction asked = kind;
+  const bool least = kind == mt::Reduction::min; // the largest of the negatives
+  if (least) {
+    value = logical::unary<mt::NegOp>(call.ops, value);
+    kind = mt::Reduction::max;
+  }
+  bool shared = llvm::none_of(value.shape(), [](const Size &size) { return size.batch; });
+  auto [order, windows] = shared ? windowsOverAll(call, value.rank()) : orderedWindows(call, value.rank());
+  // What all samples share has windows along any of its axes.
+  Value images = shared ? logical::expandDims(value, {0, 1}) : logical::transpose(value, order);
   if (windows.spreads()) {
     if (kind != mt::Reduction::sum)
       throw Refused("maxima of windows with dilations");
-    SmallVector<int64_t> none(value.rank(), 0), interior = {0, 0};
+    SmallVector<int64_t> none(images.rank(), 0), interior = {0, 0};
     for (int64_t n : windows.spread)
       interior.push_back(n - 1);
     images = logical::pad(call.ops, images, 0, none, none, interior);
     windows.spread.clear();
   }
-  call.give(logical::transpose(logical::pool(call.ops, kind, images, windows), inverseOf(order)));
+  Value made = logical::pool(call.ops, kind, images, windows);
+  made = shared ? logical::squeeze(made, {0, 1}) : logical::transpose(made, inverseOf(order));
+  call.give(started(call, asked, least ? logical::unary<mt::NegOp>(call.ops, made) : made));
 }
 
 // The name of the only op of a region of two scalars, which it returns.

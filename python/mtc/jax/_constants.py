@@ -89,15 +89,24 @@ def gather(r: Reader, equation: Any, operand: Value, indices: Any, sizes: Sequen
     return layout.transpose(made, [order.index(i) for i in range(rank)])
 
 
+def lookup_of(given: Any) -> Any:
+    """The numbers of the lookup that has the axes of an update."""
+    return jax.lax.GatherDimensionNumbers(
+        given.update_window_dims, given.inserted_window_dims, given.scatter_dims_to_operand_dims,
+        given.operand_batching_dims, given.scatter_indices_batching_dims)
+
+
+def sizes_of(given: Any, shape: Sequence[Any], rank: int) -> list[Any]:
+    """The sizes along the axes of the array of the parts that an update of this shape changes."""
+    windows = iter(given.update_window_dims)
+    return [1 if i in given.inserted_window_dims or i in given.operand_batching_dims else shape[next(windows)]
+            for i in range(rank)]
+
+
 def scatter(equation: Any, operand: Value, indices: Any, updates: Value, way: str) -> Value:
     """An update at constant places. Of several at one place the last is what "set" leaves."""
     given = equation.params["dimension_numbers"]
-    numbers = jax.lax.GatherDimensionNumbers(
-        given.update_window_dims, given.inserted_window_dims, given.scatter_dims_to_operand_dims,
-        given.operand_batching_dims, given.scatter_indices_batching_dims)
-    windows = iter(given.update_window_dims)
-    sizes = [1 if i in given.inserted_window_dims or i in given.operand_batching_dims else updates.shape[next(windows)]
-             for i in range(operand.rank)]
+    numbers, sizes = lookup_of(given), sizes_of(given, updates.shape, operand.rank)
     mode = CLIP if equation.params["mode"] == CLIP else FILL
     found = _numbers(operand.shape, indices, numbers, sizes, mode)
     lines = found.lines(operand)

@@ -136,7 +136,7 @@ def _custom_vjp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
         return _with_own_gradient(r, equation, inputs)
     except (NotImplementedError, AssertionError, RuntimeError):  # what JAX's transposition raises
         raise Refused("a gradient of the user's own (jax.custom_vjp) that is not linear in the gradient of the "
-                      "result, such as a clipped one") from None
+                      "result, such as a clipped one: call jax.grad yourself, in a step of mtc.jax.step") from None
 
 
 def _with_own_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:

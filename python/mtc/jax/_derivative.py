@@ -83,6 +83,38 @@ def _is_not_twice(jaxpr: Any) -> bool:
                for equation in _inner(jaxpr))
 
 
+def _is_linear(equation: Any) -> bool:
+    """Whether the rule of a function of `jax.custom_vjp` is linear in the gradient of the result, as MTC's derivative
+    needs it. A clipped gradient is not."""
+    bound = equation.primitive.get_bind_params(equation.params)
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)
+    avals = [variable.aval for variable in equation.invars]
+    floats = [i for i, aval in enumerate(avals) if jax.numpy.issubdtype(aval.dtype, jax.numpy.floating)]
+
+    def transposed(*xs: Any) -> Any:
+        def function(*some: Any) -> Any:
+            given = {**dict(enumerate(xs)), **dict(zip(floats, some))}
+            made = equation.primitive.bind(*functions, *given.values(), **params)
+            return [m for m, v in zip(made, equation.outvars)
+                    if jax.numpy.issubdtype(v.aval.dtype, jax.numpy.floating)]
+
+        zeros = tuple(xs[i] for i in floats)
+        results, gradients_of = jax.vjp(function, *zeros)
+        return jax.linear_transpose(gradients_of, results)(zeros)
+
+    try:
+        jax.make_jaxpr(transposed)(*avals)
+    except (NotImplementedError, AssertionError, RuntimeError):  # what JAX's transposition raises
+        return False
+    return True
+
+
+def _has_own_rule(jaxpr: Any) -> bool:
+    """Whether it has a gradient of the user's own that only JAX can take."""
+    return any(equation.primitive.name.startswith("custom_vjp_call") and not _is_linear(equation)
+               for equation in _inner(jaxpr))
+
+
 def value_and_grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False,
                    allow_int: bool = False, **others: Any) -> Callable[..., Any]:
     """As `jax.value_and_grad`."""
@@ -112,7 +144,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fa
             raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: "
                             f"{closed.out_avals[0].shape}.")
         operands, jaxpr = _with_constants_as_operands(closed, len(leaves))
-        if any(_is_of_samples(operand) for operand in operands) or _is_not_twice(closed.jaxpr):
+        if any(_is_of_samples(operand) for operand in operands) or _is_not_twice(closed.jaxpr) or _has_own_rule(
+                closed.jaxpr):
             return whole(*args, **kwargs)
         made = derivative_p.bind(*leaves, *operands, jaxpr=jaxpr, count=len(leaves))
         loss, rest, found = made[0], made[1:-len(leaves)], made[-len(leaves):]

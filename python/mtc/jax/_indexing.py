@@ -7,10 +7,10 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
+from mtc._trace import Batch, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
-from mtc.jax import _constants, _scatters
-from mtc.jax._places import CLIP, FILL, PROMISED, Places, fill_of, filled, is_sample, joined, places
+from mtc.jax import _constants, _lookups
+from mtc.jax._places import CLIP, FILL, PROMISED, fill_of, filled, places
 from mtc.jax._reader import ACROSS, Reader, is_concrete, rule
 
 
@@ -24,16 +24,12 @@ def _gather(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         if int(np.prod(indices.shape[:-1])) == 1 and not numbers.operand_batching_dims:
             return _one_window(r, equation, operand, indices.reshape(-1), sizes)
         return _constants.gather(r, equation, operand, indices, sizes)
-    if numbers.operand_batching_dims:
-        return _along_axis(equation, operand, r.value(indices), sizes)
     columns = _columns(r, indices)
-    if columns is not None and operand.shape[0] == BATCH and is_sample(columns[0]):
-        return _each_own(equation, operand, columns[1:], sizes)
-    if len(numbers.start_index_map) == 1:
-        return _lookup(equation, operand, r.value(indices), sizes)
-    if columns is not None:
-        return _lookup_of_several(equation, operand, columns, sizes)
-    raise Refused("a lookup by several indices that depend on the data")
+    form = _lookups.Form.of(operand.shape, numbers, columns, sizes)
+    picked = _along_axis(equation, operand, form)
+    if picked is not None:
+        return picked
+    return _lookups.gather(operand, form, equation.params["mode"], _fill(equation))
 
 
 def _fill(equation: Any) -> Any:
@@ -63,65 +59,13 @@ def _one_window(r: Reader, equation: Any, operand: Value, start: Any, sizes: Seq
     return layout.reshape(layout.squeeze(part, numbers.collapsed_slice_dims), r.out_shape(equation))
 
 
-def _lookup(equation: Any, operand: Value, indices: Value, sizes: Sequence[Any]) -> Value:
-    """Whole slices by one index."""
-    numbers = equation.params["dimension_numbers"]
-    (axis,) = numbers.start_index_map
-    whole = all(n == m for i, (n, m) in enumerate(zip(sizes, operand.shape)) if i != axis)
-    if tuple(numbers.collapsed_slice_dims) != (axis,) or not whole:
-        raise Refused("a lookup of parts of slices")
-    ids = layout.squeeze(indices, (indices.rank - 1,))
-    size = operand.shape[axis]
-    if isinstance(size, Batch):
-        raise Refused(f"a lookup of samples: {ACROSS}")
-    found = places(ids, size, equation.params["mode"], checked=operand.constant is None)
-    made = moves.take(operand, found.ids, axis)
-    return _placed(filled(made, found, _fill(equation), operand.rank - axis - 1), axis, ids.rank,
-                   numbers.offset_dims)
-
-
-def _placed(made: Value, axis: int, count: int, offset_dims: Sequence[int]) -> Value:
-    """With the axes of the slices, which stand around those of the ids, at their places."""
-    slices = [i for i in range(made.rank) if not axis <= i < axis + count]
-    ids_axes = iter(range(axis, axis + count))
-    rest = iter(slices)
-    return layout.transpose(made, [next(rest) if i in offset_dims else next(ids_axes) for i in range(made.rank)])
-
-
-def _lookup_of_several(equation: Any, operand: Value, columns: Sequence[Any], sizes: Sequence[Any]) -> Value:
-    """Whole slices of a table by several indices: by the number that they are in row major order."""
-    numbers = equation.params["dimension_numbers"]
-    axes = list(numbers.start_index_map)
-    shape = operand.shape
-    if any(isinstance(n, Batch) for n in shape) or tuple(numbers.collapsed_slice_dims) != tuple(sorted(axes)) or any(
-            n != m for i, (n, m) in enumerate(zip(sizes, shape)) if i not in axes):
-        raise Refused("a lookup by several indices that depend on the data")
-    rest = [i for i in range(len(shape)) if i not in axes]
-    lines = layout.transpose(operand, [*axes, *rest])
-    lines = layout.reshape(lines, (int(np.prod([shape[i] for i in axes])), *(shape[i] for i in rest)))
-    found = _number(columns, [int(shape[i]) for i in axes], equation.params["mode"])
-    made = filled(moves.take(lines, found.ids, 0), found, _fill(equation), len(rest))
-    return _placed(made, 0, found.ids.rank, numbers.offset_dims)
-
-
-def _number(columns: Sequence[Any], sizes: Sequence[int], mode: Any) -> Places:
-    """Places by several indices as one, their row major number."""
-    found = [places(layout.squeeze(c, (c.rank - 1,)), n, mode, checked=False) for c, n in zip(columns, sizes)]
-    number = found[0].ids
-    for place, size in zip(found[1:], sizes[1:]):
-        number = number * size + place.ids
-    return joined(number, found)
-
-
-def _along_axis(equation: Any, operand: Value, indices: Value, sizes: Sequence[Any]) -> Value:
-    """jnp.take_along_axis, and whole slices of each part of a batch by its own index."""
-    numbers = equation.params["dimension_numbers"]
-    batching, theirs = list(numbers.operand_batching_dims), list(numbers.start_indices_batching_dims)
-    axes = tuple(numbers.start_index_map)
+def _along_axis(equation: Any, operand: Value, form: _lookups.Form) -> Optional[Value]:
+    """An element of each line: jnp.take_along_axis, labels. None: it is another lookup."""
+    batching, theirs, axes = form.batching, form.theirs, form.axes
     rest = [i for i in range(operand.rank) if i not in batching and i not in axes]
-    if len(axes) != 1 or tuple(numbers.collapsed_slice_dims) != axes or any(sizes[i] != operand.shape[i] for i in rest):
-        raise Refused("a lookup along several axes")
-    ids = layout.squeeze(indices, (indices.rank - 1,))
+    if not batching or len(axes) != 1 or axes[0] in form.inner or any(form.sizes[i] != operand.shape[i] for i in rest):
+        return None
+    ids = form.columns[0]
     order = [*theirs, *(i for i in range(ids.rank) if i not in theirs)]
     ids, first, kept = layout.transpose(ids, order), len(theirs), len(theirs) + len(rest)
     lines = layout.transpose(operand, [*batching, *rest, *axes])
@@ -130,8 +74,7 @@ def _along_axis(equation: Any, operand: Value, indices: Value, sizes: Sequence[A
     made = _picked(equation, lines, ids, kept)
     slices = iter(range(first, kept))
     others = iter(place if place < first else place + len(rest) for place in map(order.index, range(len(order))))
-    return layout.transpose(made, [next(slices) if i in numbers.offset_dims else next(others)
-                                   for i in range(made.rank)])
+    return layout.transpose(made, [next(slices) if i in form.outer else next(others) for i in range(made.rank)])
 
 
 def _picked(equation: Any, lines: Value, ids: Value, kept: int) -> Value:
@@ -159,24 +102,14 @@ def _pick(lines: Value, ids: Value, kept: int) -> Value:
     return reductions.pick(layout.broadcast(wide, (*shape, lines.shape[-1])), ids)
 
 
-def _columns(r: Reader, indices: Any) -> Optional[list[Any]]:
-    """The single indices that were put together along the last axis."""
-    return r.columns.get(id(indices)) if isinstance(indices, Value) else None
-
-
-def _each_own(equation: Any, operand: Value, columns: Sequence[Any], sizes: Sequence[Any]) -> Value:
-    """x[arange(b), ids]: an element of each sample, by one index or several."""
-    numbers = equation.params["dimension_numbers"]
-    rank = operand.rank
-    if len(columns) != rank - 1 or tuple(numbers.start_index_map) != tuple(range(rank)) or any(n != 1 for n in sizes):
-        raise Refused("a lookup in each sample by several indices")
-    if len(columns) == 1:
-        ids = columns[0]
-        return _picked(equation, operand, layout.squeeze(ids, (ids.rank - 1,)), 1)
-    shape = [int(n) for n in operand.shape[1:]]  # type: ignore[arg-type]
-    found = _number(columns, shape, equation.params["mode"])
-    lines = layout.reshape(operand, (operand.shape[0], int(np.prod(shape))))
-    return filled(_pick(lines, found.ids, 1), found, _fill(equation))
+def _columns(r: Reader, indices: Any) -> list[Value]:
+    """The index along each axis: those that were put together along the last axis, or its parts."""
+    value = r.value(indices)
+    last = value.rank - 1
+    known = r.columns.get(id(indices)) if isinstance(indices, Value) else None
+    if known is not None and all(c.shape[last] == 1 for c in known):
+        return [layout.squeeze(c, (last,)) for c in known]
+    return _lookups.columns_of(value)
 
 
 @rule("concatenate")
@@ -224,29 +157,48 @@ def _tile(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 @rule("dynamic_slice")
 def _dynamic_slice(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value = r.value(inputs[0])
-    starts = _starts(inputs[1:])
     sizes = [r.size(n) for n in equation.params["slice_sizes"]]
     if any(isinstance(n, Batch) and m != n for n, m in zip(value.shape, sizes)):
         raise Refused("a part of the samples of a batch")
+    starts = _starts(inputs[1:])
+    if starts is None:
+        form = _part(r, inputs[1:], value, sizes)
+        return _lookups.gather(value, form, CLIP, None)
     starts = [0 if isinstance(n, Batch) else min(max(s, 0), int(n) - int(m))  # type: ignore[arg-type]
               for s, n, m in zip(starts, value.shape, sizes)]
     limits = [None if isinstance(n, Batch) else s + n for s, n in zip(starts, sizes)]
     return moves.slice_(value, starts, limits, [1] * len(sizes))
 
 
-def _starts(given: Sequence[Any]) -> list[int]:
+def _starts(given: Sequence[Any]) -> Optional[list[int]]:
+    """Where a part starts; None: the data says it."""
     starts = []
     for g in given:
         number = g.scalar if isinstance(g, Value) else int(g) if is_concrete(g) else None
         if number is None:
-            raise Refused("a part whose place depends on the data")
+            return None
         starts.append(int(number))
     return starts
 
 
+def _part(r: Reader, starts: Sequence[Any], value: Value, sizes: Sequence[Any]) -> _lookups.Form:
+    """A part of these sizes, whose place the data says."""
+    axes = [i for i, (n, m) in enumerate(zip(value.shape, sizes)) if n != m]
+    everywhere = list(range(value.rank))
+    return _lookups.Form([], [], axes, [r.value(starts[i]) for i in axes], sizes, everywhere, everywhere)
+
+
 @rule("dynamic_update_slice")
 def _dynamic_update(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return _update(r.value(inputs[0]), r.value(inputs[1]), _starts(inputs[2:]), "set")
+    value, part = r.value(inputs[0]), r.value(inputs[1])
+    starts = _starts(inputs[2:])
+    if 0 in part.shape:
+        return value
+    if starts is not None:
+        return _update(value, part, starts, "set")
+    if part.shape == value.shape:
+        return part
+    return _lookups.replace(value, _part(r, inputs[2:], value, part.shape), CLIP, part)
 
 
 def _update(value: Value, part: Value, starts: Sequence[int], way: str) -> Value:
@@ -284,10 +236,17 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     numbers, mode = equation.params["dimension_numbers"], equation.params["mode"]
     indices = inputs[1]
     way = WAYS[equation.primitive.name]
+    if 0 in updates.shape:
+        return value
     if not is_concrete(indices):
-        if way != "add":
-            raise Refused("an update at places that depend on the data")
-        return _scatters.add(value, r.value(indices), updates, numbers, mode, _columns(r, indices))
+        if way == "mul":
+            raise Refused("products at places that depend on the data: take part by part what is multiplied")
+        changed = _constants.sizes_of(numbers, updates.shape, value.rank)
+        form = _lookups.Form.of(value.shape, _constants.lookup_of(numbers), _columns(r, indices), changed)
+        mode = mode if mode == CLIP else FILL
+        if way in ("minimum", "maximum"):
+            return _lookups.extremum(value, form, mode, updates, way)
+        return (_lookups.add if way == "add" else _lookups.replace)(value, form, mode, updates)
     if int(np.prod(indices.shape[:-1])) != 1 or numbers.operand_batching_dims or way in ("minimum", "maximum"):
         return _constants.scatter(equation, value, indices, updates, way)
     starts = [0] * value.rank

@@ -8,7 +8,7 @@ of its elements in memory ("partitionable", JAX' default), so that each element 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 import jax
 import numpy as np
@@ -28,11 +28,12 @@ class Words:
     """Keys, or what is on its way to a key: `value` has the words in i32, two along the last axis for each key."""
 
     value: Value
+    refusal = "uint32 that is neither a key nor a count: cast it to int32 first"
 
 
 def is_words(array: Any) -> bool:
-    """Whether an array has keys: in the type for keys, or as two numbers of uint32 each."""
-    return is_key(array) or getattr(array, "dtype", None) == np.uint32 and array.shape[-1:] == (2,)
+    """Whether an array has keys, in the type for keys or as uint32, or counts in uint32, as Flax' nnx does."""
+    return is_key(array) or getattr(array, "dtype", None) == np.uint32
 
 
 def to_host(array: Any) -> Array:
@@ -147,10 +148,13 @@ def seed(r: Reader, number: Any) -> Words:
     return _keys_of(layout.broadcast(r.graph.constant(np.asarray(0, np.int32)), value.shape), value)
 
 
-def move(r: Reader, equation: Any, inputs: Sequence[Any]) -> Optional[Words]:
+def move(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
     """Keys that are moved, and arithmetic of their words. None of other operations."""
     if _to_word(equation, inputs):
         return Words(inputs[0])
+    if equation.primitive.name == "convert_element_type" and isinstance(inputs[0], Words) and (
+            equation.params["new_dtype"] == np.int32):
+        return inputs[0].value  # the same 32 bits
     if equation.primitive.name not in MOVES or not any(isinstance(i, Words) for i in inputs):
         return None
     name, p, variable = equation.primitive.name, equation.params, equation.outvars[0]
