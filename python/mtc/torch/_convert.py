@@ -358,7 +358,7 @@ class Converter:
         if tensor.dtype not in (torch.float32, torch.float64):
             raise Refused(f"{name}: expected a parameter of float32, found one of {tensor.dtype}")
         order = self._stored.setdefault(name, tuple(range(tensor.ndim)))
-        made = self.graph.variable(name, tuple(tensor.shape[i] for i in order), frozen=not tensor.requires_grad,
+        made = self._slots.get(name) or self.graph.variable(name, tuple(tensor.shape[i] for i in order), frozen=not tensor.requires_grad,
                                    no_weight_decay=name in self._undecayed)
         self._slots[name] = made
         return layout.transpose(made, [order.index(i) for i in range(len(order))])

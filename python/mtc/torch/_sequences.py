@@ -37,6 +37,11 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
         sums = torch.where(step < input_lengths[:, None], chosen[:, step] + ways.logsumexp(0), sums)
     ends = (places == 2 * target_lengths[:, None]) | (places == 2 * target_lengths[:, None] - 1)
     loss = -torch.where(ends, sums, _NEVER).logsumexp(1)
+    # PyTorch's gradient is that behind a log_softmax, for any log_probs: the probabilities themselves are added to it.
+    # Above 80 they would overflow, and the loss would be no number.
+    inside = torch.arange(steps, device=log_probs.device)[:, None] < input_lengths.reshape(1, -1)
+    total = torch.where(inside, log_probs.clamp(max=80).exp().sum(2), 0.0).sum(0)
+    loss = loss + (total - total.detach())
     loss = torch.where(loss > -_NEVER / 2, 0.0 if zero_infinity else float("inf"), loss)
     if reduction == "mean":
         return (loss / target_lengths.clamp(min=1)).mean()
