@@ -167,7 +167,7 @@ def judge(module, example=None):
         exact = single
     work = _compile._Work(module, example, None, False)
     rows = len(given.tensors[0])
-    model = work.convert(rows, set(), random=False)
+    model = work.convert(rows, set())
     _check.keep_gradients(model.graph)
     plan = work.compile(_compile._text(model), {"batch": rows, "cpu": "native"})
     variables = Variables(model.stored, model.statistics)

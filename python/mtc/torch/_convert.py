@@ -189,7 +189,8 @@ class Converter:
         """
         for name in self.graph.without_gradient([loss]):
             value = self.graph.variables[name]
-            total = reductions.reduce("sum", value * 0.0, range(len(value.shape)))
+            finite = e.select(e.compare("lt", e.unary("abs", value), np.inf), value, e.as_value(value, 0.0))
+            total = reductions.reduce("sum", finite * 0.0, range(len(value.shape)))
             loss = loss + total
         return loss
 
@@ -209,12 +210,13 @@ class Converter:
         return last == "num_batches_tracked" and mean in self.exported.changed and self._is_statistic(mean)
 
     def _is_statistic(self, name: str) -> bool:
-        """Whether one batch normalisation alone reads and changes a buffer."""
+        """Whether one batch normalisation of the samples alone reads and changes a buffer."""
         new = self.exported.changed[name]
         readers = [user for node in self.exported.nodes if self.exported.state.get(node.name) == name
                    for user in node.users]
         return (new.target is operator.getitem and readers == [new.args[0]] and len(new.users) == 1
-                and "batch_norm" in _nodes.name_of(new.args[0].target))
+                and "batch_norm" in _nodes.name_of(new.args[0].target)
+                and isinstance(shape_of(new.args[0].args[0].meta["val"])[0], Batch))
 
     def _changed_nodes(self) -> dict[Any, list[str]]:
         """Nodes of the new values of buffers, with the buffers, but for statistics and numbers of batches."""
@@ -310,6 +312,10 @@ class Converter:
         """Whether its result, or the first of several, has complex numbers."""
         result = self._result()
         return isinstance(result, torch.Tensor) and result.is_complex()
+
+    def is_half(self) -> bool:
+        """Whether its result has complex numbers of 16 bits."""
+        return getattr(self._result(), "dtype", None) == torch.complex32
 
     def _result(self) -> Any:
         traced = self._node.meta["val"]

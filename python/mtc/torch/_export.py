@@ -214,6 +214,11 @@ def _is_of_tensors(result: Any) -> bool:
     return isinstance(result, torch.Tensor) or (isinstance(result, (tuple, list)) and any(map(_is_of_tensors, result)))
 
 
+def _has_statistics(node: Any) -> bool:
+    """Whether it is an instance normalisation that changes running statistics, of which its schema says nothing."""
+    return _nodes.name_of(node.target) == "instance_norm" and node.args[3] is not None
+
+
 def _decompositions(program: Any, is_known: Callable[[str], bool]) -> dict[Any, Any]:
     """PyTorch's decompositions of the operations on arrays and parameters that MTC has nothing for."""
     computed: set[Any] = set()  # what PyTorch computes of sizes alone is a constant
@@ -223,7 +228,7 @@ def _decompositions(program: Any, is_known: Callable[[str], bool]) -> dict[Any, 
                                         and not computed.isdisjoint(node.all_input_nodes)):
             computed.add(node)
             packet = getattr(node.target, "overloadpacket", None)
-            if packet is not None and not is_known(packet.__name__):
+            if packet is not None and (_has_statistics(node) or not is_known(packet.__name__)):
                 unknown.add(node.target)
     if not unknown:
         return {}
