@@ -12,12 +12,12 @@ from mtc.torch._convert import Converter, op
 
 UNARY = {
     "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "exp": "exp", "log": "log", "log1p": "log1p",
-    "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt", "abs": "abs", "neg": "neg", "sign": "sign", "sgn": "sign", "sin": "sin",
-    "cos": "cos", "floor": "floor", "erf": "erf", "erfinv": "erf_inv", "special_erfinv": "erf_inv", "silu": "silu",
-    "log_sigmoid": "log_sigmoid", "hardsigmoid": "hard_sigmoid", "hardswish": "hard_silu", "mish": "mish",
-    "selu": "selu", "relu6": "relu6", "square": "square", "special_expm1": "expm1", "special_erf": "erf",
-    "softsign": "softsign", "tan": "tan", "atanh": "atanh", "arctanh": "atanh",
-    "ceil": "ceil", "trunc": "trunc", "fix": "trunc"}
+    "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt", "abs": "abs", "neg": "neg", "sign": "sign", "sin": "sin",
+    "sgn": "sign", "cos": "cos", "floor": "floor", "erf": "erf", "erfinv": "erf_inv", "special_erfinv": "erf_inv",
+    "silu": "silu", "log_sigmoid": "log_sigmoid", "hardsigmoid": "hard_sigmoid", "hardswish": "hard_silu",
+    "mish": "mish", "selu": "selu", "relu6": "relu6", "square": "square", "special_expm1": "expm1",
+    "special_erf": "erf", "softsign": "softsign", "tan": "tan", "atanh": "atanh", "arctanh": "atanh", "ceil": "ceil",
+    "trunc": "trunc", "fix": "trunc"}
 MOST_FACTORS = 64  # of a power that is made of products
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 

@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from mtc._errors import DataError, ModelError
 from mtc._trace import places
-from mtc.torch import _autograd, _cells, _detached, _nodes, _tracing
+from mtc.torch import _autograd, _cells, _custom, _detached, _nodes, _tracing
 from mtc.torch._framework import pytree, torch
 
 
@@ -32,7 +32,7 @@ class Exported:
         loss: node of the loss.
         outputs: name -> node, of the module's outputs beside the loss.
         program: of torch.export, which PyTorch can run.
-        functions: classes of the caller's with a backward that is not in the graph.
+        functions: classes of the caller's with a backward of their own.
     """
 
     nodes: tuple[Any, ...]
@@ -278,7 +278,7 @@ def program_of(module: Any, tensors: Sequence[Any], is_known: Callable[[str], bo
     backward is not in it."""
     batch = torch.export.Dim("batch", min=2)
     try:
-        with warnings.catch_warnings(), _tracing.without_questions(), _tracing.own_gradients() as functions:
+        with warnings.catch_warnings(), _tracing.without_questions(), _custom.own_gradients() as functions:
             warnings.simplefilter("ignore")
             shapes = {"arrays": tuple({0: batch} for _ in tensors)}
             with _autograd.taken_whole(isinstance(module, TracedStep)), _cells.taken_whole():

@@ -130,7 +130,7 @@ def _zeta(power: int, x: Value) -> Value:
     pole = e.compare("eq", near, 0.0)
     near = e.select(small & e.logical_not(pole), near, e.as_value(x, 1.0))
     above = _zeta_above(power, e.select(small, 1.0 - x, x))
-    every = e.integer_power(near, -power) + _zeta_above(power, near + 1.0)
+    every = e.integer_power(1.0 / near, power) + _zeta_above(power, near + 1.0)
     every = every + _zeta_above(power, 1.0 - e.select(small, near, 0.0)) * sign
     made = e.select(small, every - above * sign, above)
     return e.select(small & pole, e.as_value(x, math.inf), made)
@@ -138,14 +138,14 @@ def _zeta(power: int, x: Value) -> Value:
 
 def _zeta_above(power: int, x: Value) -> Value:
     """For x from 1/2 on: some terms, and the formula of Euler and Maclaurin for the rest."""
-    total = e.integer_power(x, -power)
+    total = e.integer_power(1.0 / x, power)  # powers of quotients do not overflow where x is large
     for k in range(1, _TERMS):
-        total = total + e.integer_power(x + float(k), -power)
-    end = x + float(_TERMS)
-    total = total + e.integer_power(end, 1 - power) / float(power - 1) + e.integer_power(end, -power) * 0.5
+        total = total + e.integer_power(1.0 / (x + float(k)), power)
+    end = 1.0 / (x + float(_TERMS))
+    total = total + e.integer_power(end, power - 1) / float(power - 1) + e.integer_power(end, power) * 0.5
     factor = float(power)
     for j, bernoulli in enumerate(_BERNOULLI, 1):
-        total = total + e.integer_power(end, 1 - power - 2 * j) * (bernoulli / math.factorial(2 * j) * factor)
+        total = total + e.integer_power(end, power - 1 + 2 * j) * (bernoulli / math.factorial(2 * j) * factor)
         factor *= (power + 2 * j - 1) * (power + 2 * j)
     return total
 

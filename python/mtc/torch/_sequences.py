@@ -15,8 +15,8 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     """As `torch.nn.functional.ctc_loss` (Graves et al. 2006): the probabilities of all alignments are added step by
     step. Of [T, N, C] and targets [N, S] or one after the other, or of one sample, [T, C] and [S]."""
     if log_probs.ndim == 2:
-        lengths = [torch.as_tensor(n, device=log_probs.device).reshape(1) for n in (input_lengths, target_lengths)]
-        made = ctc_loss(log_probs[:, None], targets[None], *lengths, blank, reduction, zero_infinity)
+        input_length, length = (torch.as_tensor(n).reshape(1) for n in (input_lengths, target_lengths))
+        made = ctc_loss(log_probs[:, None], targets[None], input_length, length, blank, reduction, zero_infinity)
         return made[0] if reduction == "none" else made
     if targets.ndim == 1:
         targets = _in_rows(targets, target_lengths)

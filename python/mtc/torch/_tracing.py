@@ -96,7 +96,8 @@ def without_questions() -> Iterator[None]:
     """With functions of PyTorch's that ask the data in Python, or the number of samples, without the question: a trace
     has neither. What PyTorch logs about such questions is not shown: the error says it."""
     norm = torch.nn.modules.batchnorm._BatchNorm
-    replaced = [(norm, "forward", functools.partialmethod(_normalized, norm.forward)), (torch.nn.functional, "gaussian_nll_loss", _gaussian_nll), (torch, "cdist", _distances),
+    replaced = [(norm, "forward", functools.partialmethod(_normalized, norm.forward)),
+                (torch.nn.functional, "gaussian_nll_loss", _gaussian_nll), (torch, "cdist", _distances),
                 (torch.nn.functional, "ctc_loss", _sequences.ctc_loss),
                 (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_said_to_be_causal)]
     before = [vars(owner)[name] for owner, name, _ in replaced]
@@ -142,24 +143,6 @@ def _correlation(given: Any) -> Any:
 
 _OF_ROWS = {torch.cov: _covariance, torch.Tensor.cov: _covariance, torch.corrcoef: _correlation,
             torch.Tensor.corrcoef: _correlation}
-
-
-@contextlib.contextmanager
-def own_gradients() -> Iterator[list[str]]:
-    """Collects the caller's subclasses of torch.autograd.Function, whose backward torch.export omits."""
-    function = torch.autograd.Function
-    before, found = function.__dict__["apply"], []
-
-    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if cls.__module__.partition(".")[0] != "torch" and cls.__qualname__ not in found:
-            found.append(cls.__qualname__)
-        return before.__get__(None, cls)(*args, **kwargs)
-
-    function.apply = classmethod(apply)
-    try:
-        yield found
-    finally:
-        function.apply = before
 
 
 class _WithoutGraphs(io.TextIOBase):
