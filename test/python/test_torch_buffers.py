@@ -183,8 +183,13 @@ def test_an_encoder_and_a_decoder():
 
 
 def test_what_looks_at_the_data_is_one_line(capfd):
-    module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3, momentum=None))
-    with pytest.raises(mtc.ModelError, match="momentum=None of batch normalisation"):
+    class Asking(nn.Linear):
+        def forward(self, x):
+            made = super().forward(x)
+            return made / float(made.abs().max())
+
+    module = Asking(3, 3)
+    with pytest.raises(mtc.ModelError, match="its code looks at the data"):
         mtc.torch.compile(module, (torch.randn(4, 3), torch.randn(4, 3)), loss=F.mse_loss,
                           optimizer=torch.optim.SGD(module.parameters(), 0.1), verbose=0)
     assert "def forward" not in capfd.readouterr().err

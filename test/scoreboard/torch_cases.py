@@ -56,7 +56,7 @@ class OpModule(torch.nn.Module):
         for i, o in enumerate(outputs):
             self.register_buffer(f"w{i}", torch.randn(o.shape, generator=numbers) + 0.1)
 
-    def _apply(self, leaves):
+    def _outputs_of(self, leaves):
         first, args, kwargs = pytree.tree_unflatten(leaves, self.tree)
         out = self.function(first, *args, **kwargs)
         out = self.process(out) if self.process is not None else out
@@ -64,7 +64,7 @@ class OpModule(torch.nn.Module):
         return tuple(o for o in (torch.view_as_real(o) if o.is_complex() else o for o in outs) if o.is_floating_point())
 
     def _call(self, first):
-        return self._apply([first if n == self.first else getattr(self, n) if t else n for t, n in self.kinds])
+        return self._outputs_of([first if n == self.first else getattr(self, n) if t else n for t, n in self.kinds])
 
     def _rows(self, d):
         lead, leaves = getattr(self, self.first).shape[0], []
@@ -75,7 +75,7 @@ class OpModule(torch.nn.Module):
                 if name == self.first:
                     value = d.reshape(-1, *[1] * (value.ndim - 1)) * value
             leaves.append(value)
-        return self._apply(leaves)
+        return self._outputs_of(leaves)
 
     def works_by_rows(self):
         """Whether it does; then the weights are those of a row."""
@@ -144,9 +144,9 @@ def _differences(found, exact, single):
     return wrong
 
 
-def judge(module):
-    """The result of a case."""
-    example = {"d": ROWS.clone()}
+def judge(module, example=None):
+    """The result of a case. `example`: the keyword arguments of the module, whose loss is a number."""
+    example = {"d": ROWS.clone()} if example is None else example
     module.train()
     try:
         given = Example(example, module, None)
@@ -166,33 +166,34 @@ def judge(module):
     except Exception:  # noqa: BLE001 - not in float64
         exact = single
     work = _compile._Work(module, example, None, False)
-    model = work.convert(len(ROWS), set(), random=False)
+    rows = len(given.tensors[0])
+    model = work.convert(rows, set())
     _check.keep_gradients(model.graph)
-    plan = work.compile(_compile._text(model), {"batch": len(ROWS), "cpu": "native"})
+    plan = work.compile(_compile._text(model), {"batch": rows, "cpu": "native"})
     variables = Variables(model.stored, model.statistics)
 
-    def run(devices, rows):
+    def run(devices, first):
         with Session(plan, devices) as session:
             for name in variables.names():
                 variable, array = variables.to_plan(name, work.tensors[name])
                 session.variables[variable] = array
-            logs = session.train_step({k: t[:rows] for k, t in zip(work.example.names, work.example.tensors)})
+            logs = session.train_step({k: t[:first] for k, t in zip(work.example.names, work.example.tensors)})
             made = {n: variables.from_plan(n, session.variables[f"gradient/{n}"])
                     for n in model.stored if n in work.parameters and f"gradient/{n}" in session.variables}
         return {"loss": logs["loss"], **{n: np.asarray(made.get(n, np.zeros_like(single[n]))) for n in names}}
 
-    mine = run("cpu:1", len(ROWS))
+    mine = run("cpu:1", rows)
     if draws:
         return {"status": "right", "message": "draws random numbers"}
     problems = _differences(mine, exact, single)
     if problems and not all(np.isfinite(v).all() for v in exact.values()):
         problems = _differences(mine, single, single)  # what is not finite follows float32
-    two = run("cpu:2", len(ROWS))
+    two = run("cpu:2", rows)
     problems += [f"{k}: other bits on two devices" for k in mine
                  if np.asarray(mine[k]).tobytes() != np.asarray(two[k]).tobytes()]
     if not problems:
         part = [t[:-1] for t in given.tensors]
         problems = [f"short batch: {p}" for p in _differences(
-            run("cpu:1", len(ROWS) - 1), _reference(step, part, names, True) if exact is not single else
+            run("cpu:1", rows - 1), _reference(step, part, names, True) if exact is not single else
             _reference(step, part, names, False), _reference(step, part, names, False))]
     return {"status": "wrong" if problems else "right", "message": "\n".join(problems)[:1500]}

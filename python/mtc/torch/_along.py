@@ -102,19 +102,22 @@ def _ordered(c: Converter, value: Any, count: Any, dim: int, largest: bool) -> l
     return found if c.value(value).shape else [layout.reshape(v, ()) for v in found]
 
 
-@op("kthvalue", "median")
+@op("kthvalue", "median", "nanmedian")
 def of_rank(c: Converter, value: Any, first: Any = None, second: Any = None, keepdim: bool = False) -> Any:
     """The element of a rank and its place: of equal ones the first, but of all elements they share the gradient."""
     x = c.value(value)
-    whole = c.name() == "median" and first is None
-    dim = -1 if whole else (first if c.name() == "median" else second)
+    whole = c.name() != "kthvalue" and first is None
+    dim = -1 if whole else (second if c.name() == "kthvalue" else first)
     line = _line(layout.reshape(x, (_count(x),)) if whole else x)
     size = line.shape[dim % len(line.shape)]
     if isinstance(size, Batch):
         raise Refused("the order of the samples")
     rank = int(first) if c.name() == "kthvalue" else (size + 1) // 2
-    ordered = reductions.top_k([line, moves.indices(line, dim)], rank, dim, smallest=True)
-    found, place = (moves.part(v, dim % len(line.shape), rank - 1, rank) for v in ordered)
+    if c.name() == "nanmedian":
+        found, place = _of_numbers(line, dim % len(line.shape))
+    else:
+        ordered = reductions.top_k([line, moves.indices(line, dim)], rank, dim, smallest=True)
+        found, place = (moves.part(v, dim % len(line.shape), rank - 1, rank) for v in ordered)
     if c.name() == "median" and line.dtype == "f32":  # a NaN is the median
         none = reductions.reduce_logic(False, e.compare("ne", line, line), [dim % len(line.shape)])
         found = e.select(layout.expand_dims(none, (dim % len(line.shape),)), e.as_value(found, math.nan), found)
@@ -127,6 +130,19 @@ def of_rank(c: Converter, value: Any, first: Any = None, second: Any = None, kee
     share = hot / reductions.reduce("sum", hot, [0])
     slope = reductions.reduce("sum", (line - fixed) * share, [0])
     return _kept(c, c.graph.stop_gradient(found)) + slope
+
+
+def _of_numbers(line: Value, axis: int) -> tuple[Value, Value]:
+    """The median of what is no NaN, and its place; NaN where nothing is a number."""
+    number = e.compare("eq", line, line)
+    count = layout.expand_dims(reductions.reduce("sum", e.cast(number, "f32"), [axis]), (axis,))
+    last = e.select(number, line, e.as_value(line, math.inf))
+    values, places = reductions.top_k([last, moves.indices(line, axis)], None, axis, smallest=True)
+    middle = e.unary("floor", e.binary("maximum", count - 1.0, 0.0) * 0.5)
+    hot = e.compare("eq", e.cast(moves.indices(line, axis), "f32"), middle)
+    found, place = (layout.expand_dims(reductions.reduce("sum", e.select(hot, v, e.as_value(v, 0)), [axis]), (axis,))
+                    for v in (values, places))
+    return e.select(e.compare("eq", count, 0.0), e.as_value(found, math.nan), found), place
 
 
 def _count(x: Value) -> int:

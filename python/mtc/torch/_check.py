@@ -46,15 +46,15 @@ def keep_gradients(graph: Graph) -> None:
 
 
 def refuse_functions(name: str, functions: Sequence[str]) -> None:
-    """An error for functions whose backward only the check can compare with MTC's derivative of their forward."""
+    """An error for functions whose backward only the check can compare with what MTC takes it for."""
     if functions:
-        raise ModelError(f"{name}: {_without_backward(functions)}, and check=False does not find out whether that is "
-                         "the same: compile with the check, or write the function with operations of PyTorch's")
+        raise ModelError(f"{name}: {_with_backward(functions)}, and check=False does not find out whether it is one: "
+                         "compile with the check, or write the function with operations of PyTorch's")
 
 
-def _without_backward(functions: Sequence[str]) -> str:
-    return (f"the backward of {', '.join(functions)} (torch.autograd.Function) is not in what torch.export records: "
-            "MTC takes the derivative of the forward")
+def _with_backward(functions: Sequence[str]) -> str:
+    return (f"the backward of {', '.join(functions)} (torch.autograd.Function) is taken as linear in the gradient that "
+            "it is given, of a function that changes no input")
 
 
 def _has_few(exported: Exported) -> bool:
@@ -146,7 +146,7 @@ class Check:
             f"{self.name}: expected what PyTorch computes for {case} within {self.tolerance:.0e}, found "
             f"{len(different.errors)} of {len(mine)} arrays that differ by more:\n{guard.listing(different.errors)}"
             + (f"\n{blame}" if blame else "")
-            + (f"\n{_without_backward(self.exported.functions)}" if self.exported.functions else ""))
+            + (f"\n{_with_backward(self.exported.functions)}" if self.exported.functions else ""))
 
     def run(self, plan: Plan, variables: Variables, arrays: Mapping[str, Any], full: bool) -> str:
         """Compares the example and batches that are made of it. Gives the line that says how good a step is."""

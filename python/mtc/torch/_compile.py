@@ -97,7 +97,7 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
         return f"{line}; {work.check_updates(Updates(optimizer, chosen.names, clip_norm, clip_value), gradients)}"
 
     plan = _compile.while_checking(make, compare, verbose) if check else make()
-    variables = Variables(model.stored, model.statistics)
+    variables = Variables(model.stored, model.statistics, model.counters)
     watched = Tensors(work.step, work.tensors, variables.names(), model.constants)
     step = Step(module, work.tensors, work.example, chosen, variables, watched, StepPlan(plan._data),
                 lambda weights: _compile.plan_of_text(text, work.name, settings, 0, weights), devices, seed)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable
 
-from mtc._trace import Refused, Value
+from mtc._trace import Refused, Value, layout
 from mtc._trace import complex_numbers as cn
 from mtc._trace import elementwise as e
 from mtc._trace.complex_numbers import Complex
@@ -15,18 +15,20 @@ from mtc.torch._convert import HANDLERS, Converter, Known, on_complex, op
 # They move numbers, or add them, so they do the same to both parts.
 _OF_PARTS = {
     "_unsafe_view", "alias", "as_strided", "cat", "chunk", "clone", "constant_pad_nd", "contiguous", "copy",
-    "cumsum", "detach", "diagonal", "expand", "expand_as", "fill", "flatten", "flip", "full_like", "hstack",
+    "cumsum", "detach", "diagonal", "expand", "expand_as", "fill", "flatten", "flip", "full_like",
     "index", "index_put", "index_select", "lift_fresh_copy", "mean", "movedim", "narrow", "new_zeros", "pad",
     "permute", "repeat", "reshape", "roll", "select", "select_scatter", "slice", "slice_scatter", "split",
     "split_with_sizes", "squeeze", "stack", "sum", "swapaxes", "t", "transpose", "tril", "triu", "unbind",
-    "unflatten", "unsafe_view", "unsqueeze", "view", "vstack", "where", "zeros_like"}
-_PRODUCTS = {"bmm", "dot", "matmul", "mm", "mv", "outer"}
+    "unflatten", "unsafe_view", "unsqueeze", "view", "where", "zeros_like"}
+_PRODUCTS = {"bmm", "dot", "matmul", "mm", "mv"}
 
 
 @on_complex
 def apply(c: Converter, arguments: list[Any]) -> Any:
     """The result of an operation that takes or gives complex numbers."""
     name = c.name()
+    if c.is_half():
+        raise Refused("complex numbers of 16 bits, which MTC would not round: leave them in torch.complex64")
     if name in _RULES:
         return _RULES[name](c, *arguments)
     if name in _PRODUCTS:
@@ -149,7 +151,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "resolve_neg": as_complex, "real": _real, "imag": _imaginary, "view_as_real": _one(cn.paired),
     "einsum": _einsum, "view_as_complex": lambda c, x: cn.unpaired(c.value(x)), "to": _cast, "_to_copy": _cast,
     "type_as": _cast,
-    "complex": lambda c, re, im: Complex(e.cast(c.value(re), "f32"), e.cast(c.value(im), "f32")),
+    "complex": lambda c, *parts: Complex(*(layout.broadcast(e.cast(c.value(p), "f32"), c.shape()) for p in parts)),
     "polar": lambda c, size, angle: Complex(e.binary("mul", c.value(size), e.unary("cos", c.value(angle))), e.binary(
         "mul", c.value(size), e.unary("sin", c.value(angle)))),
 }

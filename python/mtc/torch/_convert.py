@@ -25,6 +25,9 @@ SAMPLES = 3  # of the batch with which PyTorch computes what depends on no array
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
+# What adds elements up, or looks at all of them.
+OF_LINES = {"sum", "mean", "prod", "any", "all", "max", "min", "amax", "amin", "norm", "linalg_vector_norm", "var",
+            "std", "logsumexp", "count_nonzero", "dot", "mm", "mv", "matmul", "bmm"}
 # What computes with a size that is an operand, where other operations have sizes as shapes and places.
 OF_NUMBERS = {"eq", "ne", "lt", "le", "gt", "ge", "add", "sub", "mul", "div", "rsub"}
 FILLS = {"full", "scalar_tensor"}
@@ -96,6 +99,7 @@ class Model:
         stored: parameter -> for each axis of its variable the axis of the parameter.
         statistics: buffer that the step changes -> its variable, and the variable's share of the buffer.
         constants: names of the buffers that became constants.
+        counters: buffers that count the steps.
     """
 
     graph: Graph
@@ -104,6 +108,7 @@ class Model:
     stored: dict[str, tuple[int, ...]]
     statistics: dict[str, tuple[str, float]]
     constants: set[str]
+    counters: Sequence[str] = ()
 
 
 class Converter:
@@ -157,7 +162,7 @@ class Converter:
         outputs = {name: self._values[node] for name, node in exported.outputs.items()}
         return Model(self.graph, self._with_all(self.value(self._values[exported.loss])),
                      {name: v for name, v in outputs.items() if isinstance(v, Value) and v.shape[0] == BATCH},
-                     self._stored, self.statistics, self.constants)
+                     self._stored, self.statistics, self.constants, [n for n in exported.changed if self._counts(n)])
 
     def _convert_nodes(self, wanted: set[Any], inputs: set[Any]) -> None:
         """Converts the nodes that are wanted; placeholders that are not among `inputs` are targets."""
@@ -189,7 +194,8 @@ class Converter:
         """
         for name in self.graph.without_gradient([loss]):
             value = self.graph.variables[name]
-            total = reductions.reduce("sum", value * 0.0, range(len(value.shape)))
+            finite = e.select(e.compare("lt", e.unary("abs", value), np.inf), value, e.as_value(value, 0.0))
+            total = reductions.reduce("sum", finite * 0.0, range(len(value.shape)))
             loss = loss + total
         return loss
 
@@ -209,12 +215,13 @@ class Converter:
         return last == "num_batches_tracked" and mean in self.exported.changed and self._is_statistic(mean)
 
     def _is_statistic(self, name: str) -> bool:
-        """Whether one batch normalisation alone reads and changes a buffer."""
+        """Whether one batch normalisation of the samples alone reads and changes a buffer."""
         new = self.exported.changed[name]
         readers = [user for node in self.exported.nodes if self.exported.state.get(node.name) == name
                    for user in node.users]
         return (new.target is operator.getitem and readers == [new.args[0]] and len(new.users) == 1
-                and "batch_norm" in _nodes.name_of(new.args[0].target))
+                and "batch_norm" in _nodes.name_of(new.args[0].target)
+                and isinstance(shape_of(new.args[0].args[0].meta["val"])[0], Batch))
 
     def _changed_nodes(self) -> dict[Any, list[str]]:
         """Nodes of the new values of buffers, with the buffers, but for statistics and numbers of batches."""
@@ -311,6 +318,10 @@ class Converter:
         result = self._result()
         return isinstance(result, torch.Tensor) and result.is_complex()
 
+    def is_half(self) -> bool:
+        """Whether its result has complex numbers of 16 bits."""
+        return bool(getattr(self._result(), "dtype", None) == torch.complex32)
+
     def _result(self) -> Any:
         traced = self._node.meta["val"]
         return traced[0] if isinstance(traced, (tuple, list)) else traced
@@ -358,9 +369,11 @@ class Converter:
         if tensor.dtype not in (torch.float32, torch.float64):
             raise Refused(f"{name}: expected a parameter of float32, found one of {tensor.dtype}")
         order = self._stored.setdefault(name, tuple(range(tensor.ndim)))
-        made = self.graph.variable(name, tuple(tensor.shape[i] for i in order), frozen=not tensor.requires_grad,
-                                   no_weight_decay=name in self._undecayed)
-        self._slots[name] = made
+        if name not in self._slots:
+            self._slots[name] = self.graph.variable(name, tuple(tensor.shape[i] for i in order),
+                                                    frozen=not tensor.requires_grad,
+                                                    no_weight_decay=name in self._undecayed)
+        made = self._slots[name]
         return layout.transpose(made, [order.index(i) for i in range(len(order))])
 
     def _convert_node(self, node: Any) -> Any:
@@ -386,6 +399,7 @@ class Converter:
         if name in FILLS and isinstance(positional[-1], Batch):
             return layout.broadcast(e.cast(self.graph.count(positional[-1]), self.dtype()), self.shape())
         counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
+        counts |= name in OF_LINES and _is_over_samples(flat, node.meta.get("val"))
         random = _nodes.is_random(node.target)
         known = not (random or counts or name == POINT or any(isinstance(a, (Value, Complex, State)) for a in flat))
         if known or name in OF_SHAPE:
@@ -455,6 +469,13 @@ def _plain(given: Any) -> Any:
     if isinstance(given, Complex):
         return torch.empty([_plain(n) for n in given.shape], dtype=torch.complex64)
     return given.tensor if isinstance(given, Known) else given
+
+
+def _is_over_samples(given: Sequence[Any], traced: Any) -> bool:
+    """Whether a tensor that PyTorch knows has the samples, and the result has not: their number would be in it."""
+    results = [t for t in (traced if isinstance(traced, (tuple, list)) else [traced]) if isinstance(t, torch.Tensor)]
+    has = any(isinstance(a, Known) and any(isinstance(n, Batch) for n in a.shape) for a in given)
+    return has and not any(isinstance(n, Batch) for t in results for n in shape_of(t))
 
 
 def _computed(node: Any, positional: Any, keywords: Any) -> Any:

@@ -67,7 +67,8 @@ def is_differentiated(x: Any) -> bool:
 _samples: list[Any] = []  # of each `vmap` around, a tensor of one of its elements
 
 
-def _points_of(tensors: Sequence[Any]) -> list[Any]:
+def points_of(tensors: Sequence[Any]) -> list[Any]:
+    """A point by which a derivative is taken for each of them."""
     return [argument_op(x, _samples) for x in tensors]
 
 
@@ -101,7 +102,7 @@ def _grad_and_value(function: Callable[..., Any], argnums: Any, has_aux: bool, a
     values, structure = pytree.tree_flatten([args[n] for n in at])
     if not values or not all(map(is_differentiated, values)):
         return _own[0](function, argnums, has_aux, args, kwargs)
-    points = _points_of(values)
+    points = points_of(values)
     given = dict(zip(at, pytree.tree_unflatten(points, structure)))
     result = function(*(given.get(i, a) for i, a in enumerate(args)), **kwargs)
     loss, aux = result if has_aux else (result, None)
@@ -125,7 +126,7 @@ class _Linear:
         values, self._structure = pytree.tree_flatten(chosen)
         if not all(map(is_differentiated, values)):
             raise RuntimeError("expected derivatives by tensors of float32")
-        self._points = _points_of(values)
+        self._points = points_of(values)
         given = pytree.tree_unflatten(self._points, self._structure)
         if argnums is not None:
             given = _transforms._replace_args(args, given if isinstance(argnums, tuple) else (given,), argnums)
@@ -163,7 +164,7 @@ def _jvp(function: Callable[..., Any], primals: Any, tangents: Any, argnums: Any
         return _own[2](function, primals, tangents, argnums, strict=strict, has_aux=has_aux)
     linear = _Linear(function, primals, argnums, has_aux)
     results, structure = pytree.tree_flatten(linear.out)
-    weights = _points_of([torch.zeros_like(result) for result in results])
+    weights = points_of([torch.zeros_like(result) for result in results])
     pulled = linear.pull(weights)
     along = sum((a * b).sum() for a, b in zip(pulled, pytree.tree_leaves(tangents)))
     made = pytree.tree_unflatten(list(derivative_op(along, weights)), structure)

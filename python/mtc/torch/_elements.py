@@ -13,11 +13,11 @@ from mtc.torch._convert import Converter, op
 UNARY = {
     "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "exp": "exp", "log": "log", "log1p": "log1p",
     "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt", "abs": "abs", "neg": "neg", "sign": "sign", "sin": "sin",
-    "cos": "cos", "floor": "floor", "erf": "erf", "erfinv": "erf_inv", "special_erfinv": "erf_inv", "silu": "silu",
-    "log_sigmoid": "log_sigmoid", "hardsigmoid": "hard_sigmoid", "hardswish": "hard_silu", "mish": "mish",
-    "selu": "selu", "relu6": "relu6", "square": "square", "special_expm1": "expm1", "special_erf": "erf",
-    "softsign": "softsign", "tan": "tan", "atanh": "atanh", "arctanh": "atanh",
-    "ceil": "ceil", "trunc": "trunc", "fix": "trunc"}
+    "sgn": "sign", "cos": "cos", "floor": "floor", "erf": "erf", "erfinv": "erf_inv", "special_erfinv": "erf_inv",
+    "silu": "silu", "log_sigmoid": "log_sigmoid", "hardsigmoid": "hard_sigmoid", "hardswish": "hard_silu",
+    "mish": "mish", "selu": "selu", "relu6": "relu6", "square": "square", "special_expm1": "expm1",
+    "special_erf": "erf", "softsign": "softsign", "tan": "tan", "atanh": "atanh", "arctanh": "atanh", "ceil": "ceil",
+    "trunc": "trunc", "fix": "trunc"}
 MOST_FACTORS = 64  # of a power that is made of products
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
@@ -26,7 +26,7 @@ COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 def unary(c: Converter, value: Any, *_: Any) -> Value:
     x = as_result(c, value)
     made = e.unary(UNARY[c.name()], x)
-    if c.name() == "sign" and x.dtype == "f32":  # PyTorch's is 0 of a NaN, which goes through mt.sign
+    if UNARY[c.name()] == "sign" and x.dtype == "f32":  # PyTorch's is 0 of a NaN, which goes through mt.sign
         return e.select(e.compare("eq", x, x), made, e.as_value(x, 0.0))
     return made
 

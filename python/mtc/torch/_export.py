@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from mtc._errors import DataError, ModelError
 from mtc._trace import places
-from mtc.torch import _autograd, _cells, _nodes, _tracing
+from mtc.torch import _autograd, _cells, _custom, _detached, _nodes, _tracing
 from mtc.torch._framework import pytree, torch
 
 
@@ -32,7 +32,7 @@ class Exported:
         loss: node of the loss.
         outputs: name -> node, of the module's outputs beside the loss.
         program: of torch.export, which PyTorch can run.
-        functions: classes of the caller's with a backward that is not in the graph.
+        functions: classes of the caller's with a backward of their own.
     """
 
     nodes: tuple[Any, ...]
@@ -214,6 +214,11 @@ def _is_of_tensors(result: Any) -> bool:
     return isinstance(result, torch.Tensor) or (isinstance(result, (tuple, list)) and any(map(_is_of_tensors, result)))
 
 
+def _has_statistics(node: Any) -> bool:
+    """Whether it is an instance normalisation that changes running statistics, of which its schema says nothing."""
+    return _nodes.name_of(node.target) == "instance_norm" and node.args[3] is not None
+
+
 def _decompositions(program: Any, is_known: Callable[[str], bool]) -> dict[Any, Any]:
     """PyTorch's decompositions of the operations on arrays and parameters that MTC has nothing for."""
     computed: set[Any] = set()  # what PyTorch computes of sizes alone is a constant
@@ -223,7 +228,7 @@ def _decompositions(program: Any, is_known: Callable[[str], bool]) -> dict[Any, 
                                         and not computed.isdisjoint(node.all_input_nodes)):
             computed.add(node)
             packet = getattr(node.target, "overloadpacket", None)
-            if packet is not None and not is_known(packet.__name__):
+            if packet is not None and (_has_statistics(node) or not is_known(packet.__name__)):
                 unknown.add(node.target)
     if not unknown:
         return {}
@@ -248,7 +253,23 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
         program, functions = program_of(step, example.tensors, is_known, type(step.module).__name__)
     firsts = {id(t): n for n, t in reversed(list(step.tensors().items()))}
     exported = _read(program, example, {n: firsts[id(t)] for n, t in step.tensors().items()})
-    return dataclasses.replace(exported, functions=tuple(functions))
+    return dataclasses.replace(_with_listed(exported, step), functions=tuple(functions))
+
+
+def _with_listed(exported: Exported, step: TracedStep) -> Exported:
+    """With the parameters and buffers that the module reads from a list or dict of its own, which are constants to
+    torch.export, under their names."""
+    def place(tensor: Any) -> tuple[Any, ...]:
+        return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
+
+    names = {place(t): n for n, t in reversed(list(step.tensors().items())) if t.numel()}
+    found = {key: names[place(t)] for key, t in exported.constants.items() if t.numel() and place(t) in names}
+    learned, changed = step.parameters_by_name(), exported.changed
+    return dataclasses.replace(
+        exported, constants={key: t for key, t in exported.constants.items() if key not in found},
+        parameters={**exported.parameters, **{key: n for key, n in found.items() if n in learned}},
+        state={**exported.state, **{key: n for key, n in found.items() if n in changed}},
+        buffers={**exported.buffers, **{key: n for key, n in found.items() if n not in learned and n not in changed}})
 
 
 def program_of(module: Any, tensors: Sequence[Any], is_known: Callable[[str], bool],
@@ -257,12 +278,13 @@ def program_of(module: Any, tensors: Sequence[Any], is_known: Callable[[str], bo
     backward is not in it."""
     batch = torch.export.Dim("batch", min=2)
     try:
-        with warnings.catch_warnings(), _tracing.without_questions(), _tracing.own_gradients() as functions:
+        with warnings.catch_warnings(), _tracing.without_questions(), _custom.own_gradients() as functions:
             warnings.simplefilter("ignore")
             shapes = {"arrays": tuple({0: batch} for _ in tensors)}
             with _autograd.taken_whole(isinstance(module, TracedStep)), _cells.taken_whole():
                 program = torch.export.export(module, tuple(tensors), strict=False, dynamic_shapes=shapes)
-            _stop_gradients(program)
+            _detached.stop_gradients(program)
+            _detached.separate(program)
             if not _is_functional(program):
                 program = program.run_decompositions({})
             for _ in range(_DECOMPOSED):
@@ -295,26 +317,6 @@ def training(module: Any) -> Iterator[None]:
         if not module.module.training:
             module.train()
         yield
-
-
-def _stop_gradients(program: Any) -> None:
-    """Detaches what comes out of torch.no_grad(), of which a graph at the functional level says nothing.
-
-    torch.export has a function of the graph for such a region, whose results are picked out of a tuple.
-    """
-    graph = program.graph
-    for node in list(graph.nodes):
-        if "set_grad_enabled" not in str(node.target) or not node.args or node.args[0] is not False:
-            continue
-        for result in list(node.users):
-            tensor = result.meta.get("val")
-            if not isinstance(tensor, torch.Tensor) or not tensor.dtype.is_floating_point:
-                continue
-            with graph.inserting_after(result):
-                stopped = graph.call_function(torch.ops.aten.detach.default, (result,))
-            stopped.meta = dict(result.meta)
-            result.replace_all_uses_with(stopped, delete_user_cb=lambda user, own=stopped: user is not own)
-    program.graph_module.recompile()
 
 
 def _read(program: Any, example: Example, firsts: Mapping[str, str]) -> Exported:

@@ -108,11 +108,46 @@ def digamma(c: Converter, value: Any) -> Value:
     return _digamma(as_result(c, value))
 
 
+_ORDERS, _TERMS = 8, 9
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30)
+
+
 @op("polygamma")
 def polygamma(c: Converter, order: int, value: Any) -> Value:
-    if order != 0:
-        raise Refused(f"polygamma of order {order}; 0, which is digamma, is supported")
-    return _digamma(as_result(c, value))
+    x = as_result(c, value)
+    if order == 0:
+        return _digamma(x)
+    if order > _ORDERS:
+        raise Refused(f"polygamma of order {order}: at most {_ORDERS}")
+    return _zeta(order + 1, x) * float((-1) ** (order + 1) * math.factorial(order))
+
+
+def _zeta(power: int, x: Value) -> Value:
+    """The sum of (x + k)^-power for k from 0 on. Below 1/2 it is the sum for all whole k, without those below 0."""
+    small = e.compare("lt", x, 0.5)
+    shift = x.graph.stop_gradient(e.unary("round_nearest_even", x))
+    near, sign = x - shift, float((-1) ** power)
+    pole = e.compare("eq", near, 0.0)
+    near = e.select(small & e.logical_not(pole), near, e.as_value(x, 1.0))
+    above = _zeta_above(power, e.select(small, 1.0 - x, x))
+    every = e.integer_power(1.0 / near, power) + _zeta_above(power, near + 1.0)
+    every = every + _zeta_above(power, 1.0 - e.select(small, near, 0.0)) * sign
+    made = e.select(small, every - above * sign, above)
+    return e.select(small & pole, e.as_value(x, math.inf), made)
+
+
+def _zeta_above(power: int, x: Value) -> Value:
+    """For x from 1/2 on: some terms, and the formula of Euler and Maclaurin for the rest."""
+    total = e.integer_power(1.0 / x, power)  # powers of quotients do not overflow where x is large
+    for k in range(1, _TERMS):
+        total = total + e.integer_power(1.0 / (x + float(k)), power)
+    end = 1.0 / (x + float(_TERMS))
+    total = total + e.integer_power(end, power - 1) / float(power - 1) + e.integer_power(end, power) * 0.5
+    factor = float(power)
+    for j, bernoulli in enumerate(_BERNOULLI, 1):
+        total = total + e.integer_power(end, power - 1 + 2 * j) * (bernoulli / math.factorial(2 * j) * factor)
+        factor *= (power + 2 * j - 1) * (power + 2 * j)
+    return total
 
 
 @op("log_sigmoid_forward")

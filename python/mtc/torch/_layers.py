@@ -22,6 +22,15 @@ def linear(c: Converter, value: Any, weight: Any, bias: Any = None) -> Value:
     return made if bias is None else made + c.value(bias)
 
 
+@op("bilinear")
+def bilinear(c: Converter, first: Any, second: Any, weight: Any, bias: Any = None) -> Value:
+    x, y, w = c.value(first), c.value(second), c.value(weight)
+    made = products.dot_general(x, w, ((len(x.shape) - 1,), (1,)))  # [..., out, in2]
+    made = made * layout.expand_dims(y, (len(y.shape) - 1,))
+    made = reductions.reduce("sum", made, (len(made.shape) - 1,))
+    return made if bias is None else made + c.value(bias)
+
+
 @op("matmul", "mm", "bmm", "mv", "dot")
 def matmul(c: Converter, a: Any, b: Any, *_: Any) -> Value:
     left, right = c.value(a), c.value(b)
@@ -40,9 +49,8 @@ def matmul(c: Converter, a: Any, b: Any, *_: Any) -> Value:
 
 @op("addmm", "baddbmm", "addbmm", "addmv")
 def addmm(c: Converter, start: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Value:
-    if c.name() == "addbmm":
-        raise Refused("a sum of products over samples")
-    made: Value = matmul(c, a, b)
+    made: Value = products.matmul(c.value(a), c.value(b)) if c.name() == "addbmm" else matmul(c, a, b)
+    made = reductions.reduce("sum", made, [0]) if c.name() == "addbmm" else made
     made = made if alpha == 1 else made * alpha
     first = c.value(start)
     return made + (first if beta == 1 else first * beta) if beta else made
@@ -355,10 +363,8 @@ def group_norm(c: Converter, value: Any, *rest: Any) -> Value:
     if c.name() == "group_norm":
         groups, weight, bias, epsilon = rest[:4]
     else:
-        weight, bias, mean, _, _, _, epsilon = rest[:7]
+        weight, bias, _, _, _, _, epsilon = rest[:7]
         groups = channels
-        if mean is not None:
-            raise Refused("instance normalisation with running statistics")
     moved = layout.move_axis(x, 1, -1)
     parts = layout.reshape(moved, (*moved.shape[:-1], groups, channels // groups))
     made = reductions.normalize(parts, [*range(1, rank - 1), rank], epsilon)
@@ -382,14 +388,27 @@ def drop(c: Converter, x: Value, rate: float) -> Value:
 
 @op("native_dropout", "dropout", "feature_dropout", "alpha_dropout")
 def dropout(c: Converter, value: Any, rate: float, training: Any = True) -> Any:
-    if c.name() == "alpha_dropout":
-        raise Refused("alpha dropout")
     x = c.value(value)
+    if c.name() == "alpha_dropout":
+        return _alpha_dropout(c, x, rate) if training else x
     if c.name() == "feature_dropout":
         shape = (*x.shape[:2], *[1] * (len(x.shape) - 2))
         return x * kept(c, shape, rate) if training else x
     made = drop(c, x, rate) if training is not False else x
     return [made, None] if c.name().startswith("native") else made
+
+
+def _alpha_dropout(c: Converter, x: Value, rate: float) -> Value:
+    """Has the value of selu far below 0 in the place of an element, and keeps the mean and the variance."""
+    if not c.random or rate == 0:
+        return x
+    if rate >= 1:
+        return losses.while_training(x * 0.0, x)
+    low = -1.7580993408473766
+    stays = kept(c, x.shape, rate) * (1 - rate)
+    scale = (1 / ((1 - rate) * (1 + rate * low * low))) ** 0.5
+    made = (x * stays + low * (1.0 - stays)) * scale - low * rate * scale
+    return losses.while_training(made, x)
 
 
 def kept(c: Converter, shape: Any, rate: float) -> Value:

@@ -152,6 +152,17 @@ def index_add(c: Converter, value: Any, dim: int, ids: Any, source: Any, alpha: 
     return x + moves.scatter_rows(x.shape[0], places, new)
 
 
+def _last_of_each(at: Value, given: Value) -> Value:
+    """Elements without those whose place a later one has too. PyTorch's gradient goes to them all."""
+    rank, count = at.rank, int(at.shape[-1])  # type: ignore[arg-type]
+    same = e.compare("eq", layout.expand_dims(at, (rank - 1,)), layout.expand_dims(at, (rank,)))
+    later = at.graph.constant(np.triu(np.ones((count, count), bool), 1))
+    lost = layout.expand_dims(reductions.reduce_logic(False, same & later, [rank]), (rank,))
+    nothing = e.as_value(given, 0)
+    slope = e.binary("sub", given, at.graph.stop_gradient(given)) if given.learned else nothing
+    return e.select(lost, slope, given)
+
+
 @op("scatter", "scatter_add")
 def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction: Any = None, *_: Any) -> Value:
     """Elements of each line are replaced, or added to, at their places in it."""
@@ -167,8 +178,8 @@ def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction
         raise Refused(f"a {c.name()} among the samples")
     if any(a != b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis):
         raise Refused(f"a {c.name()} to some of the lines")
-    if reduction is not None or not (add or number or places.shape[axis] == 1):
-        raise Refused("a scatter of several elements to each line, which may have the same place: see scatter_add")
+    if reduction is not None:
+        raise Refused("a scatter with reduce= to places that the data say: see scatter_add and scatter_reduce")
     lines, at = (layout.move_axis(v, axis, -1) for v in (x, places))
     line = c.graph.constant(np.arange(product([x.shape[axis]])), "i32")
     hot = e.compare("eq", layout.expand_dims(at, (rank,)), line)  # [..., places, elements]
@@ -180,7 +191,9 @@ def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction
             ends = [n if isinstance(n, int) else None for n in places.shape]
             given = moves.slice_(given, [0] * rank, ends, [1] * rank)
         given = layout.expand_dims(layout.move_axis(e.cast(given, x.dtype), axis, -1), (rank,))
-        new = reductions.reduce("sum", e.select(hot, given, e.as_value(given, 0)), [rank - 1])
+        one = add or places.shape[axis] == 1
+        elements = given if one else _last_of_each(at, given)
+        new = reductions.reduce("sum", e.select(hot, elements, e.as_value(elements, 0)), [rank - 1])
         there = reductions.reduce_logic(False, hot, [rank - 1])
         made = lines + new if add else e.select(there, new, lines)
     return layout.move_axis(made, -1, axis)

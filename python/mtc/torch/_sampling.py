@@ -3,46 +3,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+import math
+from typing import Any, Sequence
 
-from mtc._trace import Refused, Value, layout, moves
+import numpy as np
+
+from mtc._trace import Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
 
-_MODES = {0: "bilinear", 1: "nearest"}
+_MODES = {0: "bilinear", 1: "nearest", 2: "bicubic"}
 _PADDING = {0: "zeros", 1: "border", 2: "reflection"}
 
 
-@op("grid_sampler", "grid_sampler_2d")
+@op("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(c: Converter, images: Any, grid: Any, mode: int, padding: int, align: bool) -> Value:
-    """[n, C, H, W] at the places [n, h, w, 2] from -1 to 1, x first."""
+    """[n, C, *sizes] at the places [n, *shape, axes] from -1 to 1, the last axis first."""
     x, places = c.value(images), c.value(grid)
-    if mode not in _MODES or x.rank != 4:
-        raise Refused("grid_sample of three axes, or mode=\"bicubic\": use \"bilinear\" or \"nearest\" of images")
+    rank = x.rank - 2
     sizes = [int(n) for n in x.shape[2:]]  # type: ignore[arg-type]
-    axes = [_place(_part(places, 1 - i), size, _PADDING[padding], bool(align)) for i, size in enumerate(sizes)]
-    lines = layout.reshape(layout.transpose(x, (0, 2, 3, 1)), (x.shape[0], sizes[0] * sizes[1], x.shape[1]))
+    if math.prod(sizes) > 1 << 24:
+        raise Refused("grid_sample of images of more than 2^24 pixels")
+    rule, cubic = _PADDING[padding], _MODES[mode] == "bicubic"
+    axes = [_elements(_part(places, rank - 1 - i), size, bool(align)) for i, size in enumerate(sizes)]
+    if not cubic:
+        axes = [_inside(place, size, rule, bool(align)) for place, size in zip(axes, sizes)]
+    ways = [_neighbours(place, _MODES[mode]) for place in axes]
+    if cubic:  # whose places are moved one by one
+        ways = [[(_inside(place, size, rule, bool(align)), weight) for place, weight in way]
+                for way, size in zip(ways, sizes)]
+    lines = layout.reshape(layout.move_axis(x, 1, -1), (x.shape[0], math.prod(sizes), x.shape[1]))
     made = None
-    for row, by_row in _neighbours(axes[0], _MODES[mode]):
-        for column, by_column in _neighbours(axes[1], _MODES[mode]):
-            weight = e.binary("mul", by_row, by_column)
-            if padding == 0:
-                weight = e.select(e.logical_and(_within(row, sizes[0]), _within(column, sizes[1])), weight, 0.0)
-            term = e.binary("mul", _taken(lines, row, column, sizes), layout.expand_dims(weight, (3,)))
-            made = term if made is None else e.binary("add", made, term)
+    for chosen in itertools.product(*ways):
+        at = [place for place, _ in chosen]
+        weight = chosen[0][1]
+        for _, other in chosen[1:]:
+            weight = e.binary("mul", weight, other)
+        if padding == 0:
+            for place, size in zip(at, sizes):
+                weight = e.select(_within(place, size), weight, 0.0)
+        term = e.binary("mul", _taken(lines, at, sizes), layout.expand_dims(weight, (weight.rank,)))
+        made = term if made is None else e.binary("add", made, term)
     assert made is not None
-    return layout.transpose(made, (0, 3, 1, 2))
+    return layout.move_axis(made, -1, 1)
 
 
 def _part(places: Value, index: int) -> Value:
-    made = moves.slice_(places, [0, 0, 0, index], [None, None, None, index + 1], [1] * 4)
-    return layout.reshape(made, places.shape[:-1])
+    last = places.rank - 1
+    return layout.reshape(moves.part(places, last, index, index + 1), places.shape[:-1])
 
 
-def _place(x: Value, size: int, padding: str, align: bool) -> Value:
+def _elements(x: Value, size: int, align: bool) -> Value:
     """A place from -1 to 1 in elements of an axis."""
     scale, shift = ((size - 1) / 2, (size - 1) / 2) if align else (size / 2, (size - 1) / 2)
-    made = e.binary("add", e.binary("mul", x, scale), shift)
+    return e.binary("add", e.binary("mul", x, scale), shift)
+
+
+def _inside(made: Value, size: int, padding: str, align: bool) -> Value:
+    """A place that is moved into the image, as the padding says."""
     if padding == "reflection":
         made = _reflected(made, 0.0, size - 1.0) if align else _reflected(made, -0.5, size - 0.5)
     return made if padding == "zeros" else _clipped(made, size - 1.0)
@@ -72,22 +91,34 @@ def _neighbours(x: Value, mode: str) -> list[tuple[Value, Value]]:
         return [(e.unary("round_nearest_even", x), e.as_value(x, 1.0))]
     first = x.graph.stop_gradient(e.unary("floor", x))
     rest = e.binary("sub", x, first)
+    if mode == "bicubic":
+        return [(e.binary("add", first, float(k)), _cubic(rest, k)) for k in range(-1, 3)]
     return [(first, e.binary("sub", 1.0, rest)), (e.binary("add", first, 1.0), rest)]
+
+
+def _cubic(rest: Value, k: int) -> Value:
+    """The weight of the k-th neighbour by Keys' kernel with the slope -3/4."""
+    distance = rest - float(k) if k <= 0 else float(k) - rest
+    if k in (0, 1):
+        return (distance * 1.25 - 2.25) * distance * distance + 1.0
+    return ((distance * -0.75 + 3.75) * distance - 6.0) * distance + 3.0
 
 
 def _within(place: Value, size: int) -> Value:
     return e.logical_and(e.compare("ge", place, 0.0), e.compare("le", place, size - 1.0))
 
 
-def _taken(lines: Value, row: Value, column: Value, sizes: list[int]) -> Value:
-    """The pixels at places, [n, h, w, C]; places that are outside are moved to a border."""
-    def inside(place: Value, size: int) -> Value:
+def _taken(lines: Value, at: Sequence[Value], sizes: Sequence[int]) -> Value:
+    """The pixels at places, [n, *shape, C]; places that are outside are moved to a border."""
+    flat: Any = None
+    for place, size in zip(at, sizes):
         most = size - 1.0
-        return e.select(e.compare("ge", place, 0.0), e.select(e.compare("le", place, most), place, most), 0.0)
-
-    flat = e.binary("add", e.binary("mul", inside(row, sizes[0]), float(sizes[1])), inside(column, sizes[1]))
-    if sizes[0] * sizes[1] > 1 << 24:
-        raise Refused("grid_sample of images of more than 2^24 pixels")
-    ids = layout.reshape(e.cast(flat, "i32"), (flat.shape[0], int(flat.shape[1]) * int(flat.shape[2])))  # type: ignore
-    made = moves.take(lines, ids, 1)
-    return layout.reshape(made, (*flat.shape, lines.shape[-1]))
+        inside = e.select(e.compare("ge", place, 0.0), e.select(e.compare("le", place, most), place, most), 0.0)
+        flat = inside if flat is None else e.binary("add", e.binary("mul", flat, float(size)), inside)
+    ids = layout.reshape(e.cast(flat, "i32"), (flat.shape[0], math.prod(int(n) for n in flat.shape[1:])))
+    if isinstance(lines.shape[0], Batch):
+        return layout.reshape(moves.take(lines, ids, 1), (*flat.shape, lines.shape[-1]))
+    count, pixels = (int(n) for n in lines.shape[:2])  # type: ignore[arg-type]
+    firsts = lines.graph.constant((np.arange(count) * pixels).astype("i4")[:, None])
+    table = layout.reshape(lines, (count * pixels, lines.shape[-1]))
+    return layout.reshape(moves.take(table, e.binary("add", ids, firsts)), (*flat.shape, lines.shape[-1]))

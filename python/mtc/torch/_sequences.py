@@ -12,11 +12,14 @@ _NEVER = -1e30  # the logarithm of a probability of 0
 
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Any:
-    """As `torch.nn.functional.ctc_loss`, of [T, N, C] and targets [N, S] (Graves et al. 2006): the probabilities of all
-    alignments are added step by step."""
-    if log_probs.ndim != 3 or targets.ndim != 2:
-        raise RuntimeError("expected log probabilities [T, N, C] and targets [N, S] of ctc_loss, found "
-                           f"{list(log_probs.shape)} and {list(targets.shape)}")
+    """As `torch.nn.functional.ctc_loss` (Graves et al. 2006): the probabilities of all alignments are added step by
+    step. Of [T, N, C] and targets [N, S] or one after the other, or of one sample, [T, C] and [S]."""
+    if log_probs.ndim == 2:
+        input_length, length = (torch.as_tensor(n).reshape(1) for n in (input_lengths, target_lengths))
+        made = ctc_loss(log_probs[:, None], targets[None], input_length, length, blank, reduction, zero_infinity)
+        return made[0] if reduction == "none" else made
+    if targets.ndim == 1:
+        targets = _in_rows(targets, target_lengths)
     steps, rows, classes = log_probs.shape
     size = targets.shape[1]
     lengths = (input_lengths, target_lengths)
@@ -37,7 +40,21 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
         sums = torch.where(step < input_lengths[:, None], chosen[:, step] + ways.logsumexp(0), sums)
     ends = (places == 2 * target_lengths[:, None]) | (places == 2 * target_lengths[:, None] - 1)
     loss = -torch.where(ends, sums, _NEVER).logsumexp(1)
+    # PyTorch's gradient is that behind a log_softmax, for any log_probs: the probabilities themselves are added to it.
+    # Above 80 they would overflow, and the loss would be no number.
+    inside = torch.arange(steps, device=log_probs.device)[:, None] < input_lengths.reshape(1, -1)
+    total = torch.where(inside, log_probs.clamp(max=80).exp().sum(2), 0.0).sum(0)
+    loss = loss + (total - total.detach())
     loss = torch.where(loss > -_NEVER / 2, 0.0 if zero_infinity else float("inf"), loss)
     if reduction == "mean":
         return (loss / target_lengths.clamp(min=1)).mean()
     return loss.sum() if reduction == "sum" else loss
+
+
+def _in_rows(targets: Any, lengths: Any) -> Any:
+    """[N, S] of the targets of all samples one after the other, with any labels behind those of a sample."""
+    known = not isinstance(lengths, torch.Tensor)
+    most = max(lengths, default=0) if known else targets.shape[0]
+    lengths = torch.as_tensor(lengths, device=targets.device)
+    places = (lengths.cumsum(0) - lengths)[:, None] + torch.arange(most, device=targets.device)
+    return targets[places.clamp(max=targets.shape[0] - 1)]

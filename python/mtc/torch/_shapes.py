@@ -215,9 +215,12 @@ def repeat(c: Converter, value: Any, times: Sequence[Any]) -> Value:
 @op("repeat_interleave")
 def repeat_interleave(c: Converter, value: Any, times: Any, dim: Any = None, *_: Any) -> Value:
     x = c.value(value)
-    if not isinstance(times, int) or dim is None:
-        raise Refused("repeats of different lengths")
-    axis = dim % len(x.shape)
+    if not isinstance(times, int) and isinstance(times, Known) and dim is not None:
+        places = np.repeat(np.arange(len(times.tensor)), times.tensor.numpy())
+        return moves.take(x, x.graph.constant(places.astype("i4")), dim)
+    if not isinstance(times, int):
+        raise Refused("repeats of different lengths that the data say, or of all elements: give dim= and known repeats")
+    axis = x.rank - 1 if dim is None else dim % x.rank  # None: of all elements, one after the other
     spread = layout.expand_dims(x, (axis + 1,))
     return layout.reshape(layout.broadcast(spread, (*x.shape[:axis + 1], times, *x.shape[axis + 1:])), c.shape())
 

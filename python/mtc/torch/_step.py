@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from typing import Any, Callable, Iterable, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -32,11 +32,14 @@ class Variables:
     Attributes:
         stored: parameter -> for each axis of the variable the axis of the parameter.
         statistics: buffer -> its variable, and the variable's share of the buffer.
+        counters: buffers that count the steps, without a variable.
     """
 
-    def __init__(self, stored: Mapping[str, tuple[int, ...]], statistics: Mapping[str, tuple[str, float]]) -> None:
+    def __init__(self, stored: Mapping[str, tuple[int, ...]], statistics: Mapping[str, tuple[str, float]],
+                 counters: Sequence[str] = ()) -> None:
         self.stored = stored
         self.statistics = statistics
+        self.counters = counters
 
     def names(self) -> list[str]:
         """Of the parameters and buffers that the plan has."""
@@ -297,11 +300,8 @@ class Step:
         with torch.no_grad():
             for name in self._variables.names():
                 self._tensors[name].copy_(self._variables.read(self.session, name))
-            for name in self._variables.statistics:
-                counter = (name.rpartition(".")[0] + ".num_batches_tracked").lstrip(".")
-                found = None if counter in self._variables.statistics else self._tensors.get(counter)
-                if found is not None and name.endswith("running_mean"):
-                    found += steps - self._counted
+            for name in self._variables.counters:
+                self._tensors[name].add_(steps - self._counted)
         self._counted = steps
 
         self._optimizer.give_back(lambda name: np.asarray(self.session.variables[name]), steps)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import math
@@ -18,8 +19,8 @@ from mtc.torch._framework import torch
 ACROSS = "for what compares samples see docs/pytorch.md#losses-of-all-pairs-of-samples"
 _DERIVATIVES = ("a derivative inside of the module that torch.export does not trace: take it by torch.func.grad, or by "
                 "torch.autograd.grad(..., create_graph=True) (docs/pytorch.md#derivatives-inside-of-a-module)")
-_OF_DATA = ("its code looks at the data (an if, float(x), x.item(), a boolean index, momentum=None of batch "
-            "normalisation): use torch.where, a mask, or a number")
+_OF_DATA = ("its code looks at the data (an if, float(x), x.item(), a boolean index): "
+            "use torch.where, a mask, or a number")
 # Reasons that operations across samples are refused with.
 _OF_SAMPLES = ("every sample with every other", "imum over the batch", "along the batch", "samples beside",
                "mixes samples", "samples of a batch", "sample of a batch", "over the batch", "order of the samples",
@@ -94,17 +95,19 @@ def whole_experts(module: Any) -> Iterator[None]:
 def without_questions() -> Iterator[None]:
     """With functions of PyTorch's that ask the data in Python, or the number of samples, without the question: a trace
     has neither. What PyTorch logs about such questions is not shown: the error says it."""
-    replaced = [(torch.nn.functional, "gaussian_nll_loss", _gaussian_nll), (torch, "cdist", _distances),
+    norm = torch.nn.modules.batchnorm._BatchNorm
+    replaced = [(norm, "forward", functools.partialmethod(_normalized, norm.forward)),
+                (torch.nn.functional, "gaussian_nll_loss", _gaussian_nll), (torch, "cdist", _distances),
                 (torch.nn.functional, "ctc_loss", _sequences.ctc_loss),
                 (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_said_to_be_causal)]
-    before = [getattr(owner, name) for owner, name, _ in replaced]
+    before = [vars(owner)[name] for owner, name, _ in replaced]
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
     level = logger.level
     logger.setLevel(logging.ERROR)
     for owner, name, function in replaced:
         setattr(owner, name, function)
     try:
-        with contextlib.redirect_stderr(_WithoutGraphs(sys.stderr)):
+        with contextlib.redirect_stderr(_WithoutGraphs(sys.stderr)), _WithoutQuestions():
             yield
     finally:
         logger.setLevel(level)
@@ -112,22 +115,34 @@ def without_questions() -> Iterator[None]:
             setattr(owner, name, function)
 
 
-@contextlib.contextmanager
-def own_gradients() -> Iterator[list[str]]:
-    """Collects the caller's subclasses of torch.autograd.Function, whose backward torch.export omits."""
-    function = torch.autograd.Function
-    before, found = function.__dict__["apply"], []
+class _WithoutQuestions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+    """The same for functions of C++."""
 
-    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if cls.__module__.partition(".")[0] != "torch" and cls.__qualname__ not in found:
-            found.append(cls.__qualname__)
-        return before.__get__(None, cls)(*args, **kwargs)
+    def __torch_function__(self, function: Any, _types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        return _OF_ROWS.get(function, function)(*arguments, **(keywords or {}))
 
-    function.apply = classmethod(apply)
-    try:
-        yield found
-    finally:
-        function.apply = before
+
+def _covariance(given: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """As torch.cov, which looks whether the weights are good ones."""
+    x = given.reshape(1, -1) if given.ndim < 2 else given
+    weights = [w for w in (fweights, aweights) if w is not None]
+    each = math.prod(weights) if weights else torch.ones(x.shape[1])
+    total = each.sum()
+    x = x - ((x * each).sum(1) / total)[:, None]
+    lost = correction if aweights is None else correction * (each * aweights).sum() / total
+    return ((x * each) @ x.mT.conj() / (total - lost).clamp(min=0)).squeeze()
+
+
+def _correlation(given: Any) -> Any:
+    found = _covariance(given)
+    if found.ndim == 0:
+        return found / found
+    size = found.diagonal().sqrt()
+    return found / size[:, None] / size[None, :]
+
+
+_OF_ROWS = {torch.cov: _covariance, torch.Tensor.cov: _covariance, torch.corrcoef: _correlation,
+            torch.Tensor.corrcoef: _correlation}
 
 
 class _WithoutGraphs(io.TextIOBase):
@@ -146,6 +161,21 @@ class _WithoutGraphs(io.TextIOBase):
 def _distances(x1: Any, x2: Any, p: float = 2.0, compute_mode: Optional[str] = None) -> Any:
     """torch.cdist, which multiplies matrices for more than 25 points."""
     return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+
+
+def _normalized(layer: Any, own: Any, images: Any) -> Any:
+    """The forward of a batch normalisation. With momentum=None its running statistics are means of all batches, of
+    whose number PyTorch makes a number of Python."""
+    if layer.momentum is not None or not layer.training or layer.running_mean is None:
+        return own(layer, images)
+    layer._check_input_dim(images)
+    mean, variance = layer.running_mean.clone(), layer.running_var.clone()
+    made = torch.nn.functional.batch_norm(images, mean, variance, layer.weight, layer.bias, True, 1.0, layer.eps)
+    layer.num_batches_tracked.add_(1)
+    share = 1 / layer.num_batches_tracked.float()
+    for running, new in ((layer.running_mean, mean), (layer.running_var, variance)):
+        running.copy_(running + (new - running) * share)
+    return made
 
 
 def _is_said_to_be_causal(mask: Any, is_causal: Optional[bool] = None, size: Optional[int] = None) -> bool:

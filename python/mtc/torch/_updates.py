@@ -59,7 +59,7 @@ class Updates:
         self._shapes = {name: tuple(p.shape) for p, name in chosen_of(optimizer, names).items()}
         generator = np.random.default_rng(3)
         shapes = {name: tuple(min(n, MOST) for n in shape) for name, shape in self._shapes.items()}
-        self._weights = {name: (generator.uniform(0.5, 1, n) * generator.choice([-1, 1], n)).astype("f4")
+        self._weights = {name: np.asarray(generator.uniform(0.5, 1, n) * generator.choice([-1, 1], n), "f4")
                          for name, n in shapes.items()}
         self.theirs, self._tensors = self._twin(optimizer, names)
         self._read, read = self._twin(optimizer, names)
