@@ -13,7 +13,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERAS = {"README.md", "docs/from-keras.md", "docs/inspect.md", "docs/keras.md", "docs/keras-traces.md",
          "docs/python.md"}  # of test_pages.py
-FRAMEWORKS = {"docs/guides/fine-tune.md", "docs/import.md", "docs/jax.md",
+FRAMEWORKS = {"docs/guides/fine-tune.md", "docs/guides/science.md", "docs/import.md", "docs/jax.md",
               "docs/pytorch.md"}  # of test_pages_frameworks.py, and test_torch_guide.py
 DOES = (ast.Import, ast.ImportFrom, ast.Assign, ast.Call, ast.FunctionDef, ast.ClassDef)
 

@@ -25,6 +25,17 @@ def test_jax(folder):
     assert names["history"]["accuracy"][-1] > 0.8
 
 
+def test_science(folder, capsys):
+    names = {}
+    assert len(list(pages.run("docs/guides/science.md", names))) == 5
+    for losses, share in (("losses", 0.6), ("forces", 0.95), ("pendulum", 0.6), ("integrals", 0.6)):
+        assert names[losses][-1] < share * names[losses][0], losses
+    for found in ("equation", "molecule", "swing", "transforms"):
+        assert len(names[found]) == 4 and len(set(names[found])) == 1, found
+    assert names["field"].shape == (4, 2)
+    assert capsys.readouterr().out.count(" on cpu:8: ") == 4
+
+
 def small_gpt(transformers):
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(
         vocab_size=40, n_positions=16, n_embd=16, n_layer=1, n_head=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0))
