@@ -42,7 +42,7 @@ def _derivative(reader: Reader, equation: Any, inputs: Sequence[Any]) -> list[An
     loss = made[0]
     if not isinstance(loss, Value):
         raise Refused("a derivative of what depends on no argument")
-    return [*made, *(graph.derivative(loss, argument) for argument in arguments)]
+    return [*made, *graph.derivatives(loss, arguments)]
 
 
 _taken: list[bool] = []  # whether a step is being taken whole
