@@ -2,8 +2,9 @@
 """`python -m mtc.jax SCRIPT`: functions under `jax.jit` whose arguments are sharded over the batch run as plans.
 
 A function is called by JAX the first time. If an argument is then an array that is sharded along its first axis, over
-one or several axes of a mesh, the second call makes a plan of it (`mtc.jax.step`): these arguments, and others with as many rows,
-are split between devices; what comes back in the form of another argument is the state; other results are metrics.
+one or several axes of a mesh, the second call makes a plan of it (`mtc.jax.step`): these arguments, and others with as
+many rows, are split between devices; what comes back in the form of another argument is the state; other results are
+metrics.
 What cannot be a plan stays on JAX. The last lines say which calls ran where, and why.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shard_map` over a mesh of one device, whose function is that of all samples: sums over its axes are what they sum."""
+"""`shard_map` over a mesh of one device, whose function is that of all samples: a sum over its axes has one term."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Sequence
 from mtc._trace import Refused, Value
 from mtc.jax._reader import Reader, rule
 
-OF_SEVERAL = ("shard_map over {count} devices: its function is one of a part of the batch. MTC divides the batch itself: "
-              "leave shard_map, psum and pmean out, or give it a mesh of one device")
+OF_SEVERAL = ("shard_map over {count} devices: its function is one of a part of the batch. MTC divides the batch "
+              "itself: leave shard_map, psum and pmean out, or give it a mesh of one device")
 
 
 @rule("shard_map")
