@@ -30,3 +30,13 @@ def keras_tensorflow() -> Any:
 def keras_jax(module: str) -> Any:
     """A module of Keras' JAX back end, whose functions its ops call."""
     return importlib.import_module(f"keras.src.backend.jax.{module}")
+
+
+def keras_random() -> Any:
+    """The module of Keras' TensorFlow back end whose functions draw random numbers."""
+    return importlib.import_module("keras.src.backend.tensorflow.random")
+
+
+def keras_generator() -> Any:
+    """What Keras draws from where a caller gives no seed."""
+    return importlib.import_module("keras.src.random.seed_generator").global_seed_generator()

@@ -212,7 +212,8 @@ def predictions(model, x):
     return tf.reduce_mean(made ** 2), made
 
 
-REFUSED = {dropout: "it draws random numbers, as dropout does", reverse: "op stablehlo.reverse: a part of the samples",
+REFUSED = {dropout: "it draws random numbers that MTC cannot ask TensorFlow for",
+           reverse: "op stablehlo.reverse: a part of the samples",
            best: "op stablehlo.sort", part: "op stablehlo.slice: a part of the samples of a batch",
            samples: "each sample with every other|a product of every sample with every other",
            predictions: r"a result with the batch as an axis, \[b, 2\]"}

@@ -119,10 +119,17 @@ class Graph:
                      location=self._location, origin=self._origin, learned=True)
         return made
 
-    def derivative(self, value: Value, argument: Value, learned: bool = False) -> Value:
-        """The derivative of a scalar by an argument. `learned`: a loss of the model depends on it."""
-        made = self.tensor("derivative", (value, argument), "mt.derivative {0} by {1} : {t}", argument.shape, "f32")
-        made.learned = learned
+    def derivatives(self, value: Value, arguments: Sequence[Value], shared: Sequence[Value] = ()) -> list[Value]:
+        """The derivatives of a scalar by arguments. They are learned if they depend on something else that is.
+
+        `shared`: those of the arguments by which other derivatives are taken, too.
+        """
+        bound = [a for a in arguments if all(a is not other for other in shared)]
+        learned = _is_learned_beside(value, bound)
+        made = [self.tensor("derivative", (value, a), "mt.derivative {0} by {1} : {t}", a.shape, "f32")
+                for a in arguments]
+        for derivative in made:
+            derivative.learned, derivative.info = learned, tuple(bound)
         return made
 
     def assign(self, name: str, value: Value) -> None:
@@ -276,6 +283,24 @@ class Graph:
             raise ModelError(self.report([
                 (self.origins[number] if 0 <= number < len(self.origins) else unknown, reason, layer)
                 for number, reason, layer in error.problems])) from None
+
+
+def _is_learned_beside(value: Value, arguments: Sequence[Value]) -> bool:
+    """Whether a value depends on a trainable variable, or on a point of another derivative, beside these arguments."""
+    bound = {id(a) for a in arguments}
+    found: set[int] = set()
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in found or not value.learned:
+            continue
+        found.add(id(value))
+        if value.op == "derivative":  # a point of it is bound there; what the point is may be learned
+            bound.update(id(a) for a in value.info)
+        elif value.op == "variable" or value.op == "argument" and id(value) not in bound:
+            return True
+        waiting += value.operands
+    return False
 
 
 def _all_of(values: Sequence[Value]) -> list[Value]:

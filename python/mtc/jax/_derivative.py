@@ -42,7 +42,7 @@ def _derivative(reader: Reader, equation: Any, inputs: Sequence[Any]) -> list[An
     loss = made[0]
     if not isinstance(loss, Value):
         raise Refused("a derivative of what depends on no argument")
-    return [*made, *(graph.derivative(loss, argument) for argument in arguments)]
+    return [*made, *graph.derivatives(loss, arguments)]
 
 
 _taken: list[bool] = []  # whether a step is being taken whole
@@ -57,6 +57,11 @@ def _is_plain(array: Any) -> bool:
 def _is_of_samples(array: Any) -> bool:
     """Whether it is an array of one sample, within `vmap`."""
     return type(array).__name__ == "BatchTracer"
+
+
+def _varies(array: Any) -> bool:
+    """Whether it is an array of one device, within `shard_map`."""
+    return bool(getattr(getattr(array, "aval", None), "vma", None))
 
 
 _WINDOWS = ("reduce_window_max", "reduce_window")  # MTC differentiates maxima of windows once
@@ -127,7 +132,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fa
             return whole(*args, **kwargs)
         at = [n % len(args) for n in numbers]
         leaves, structure = jax.tree.flatten([args[n] for n in at])
-        if not leaves or not all(map(_is_plain, leaves)):
+        if not leaves or not all(map(_is_plain, leaves)) or any(map(_varies, leaves)):
             return whole(*args, **kwargs)
         out: list[Any] = []
 
@@ -144,8 +149,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fa
             raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: "
                             f"{closed.out_avals[0].shape}.")
         operands, jaxpr = _with_constants_as_operands(closed, len(leaves))
-        if any(_is_of_samples(operand) for operand in operands) or _is_not_twice(closed.jaxpr) or _has_own_rule(
-                closed.jaxpr):
+        if any(_is_of_samples(operand) or _varies(operand) for operand in operands) or _is_not_twice(
+                closed.jaxpr) or _has_own_rule(closed.jaxpr):
             return whole(*args, **kwargs)
         made = derivative_p.bind(*leaves, *operands, jaxpr=jaxpr, count=len(leaves))
         loss, rest, found = made[0], made[1:-len(leaves)], made[-len(leaves):]

@@ -16,7 +16,7 @@ from mtc._trace import BATCH, Graph, Refused, Value, losses, places, whole
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc._trace.values import Shape, has_batch
-from mtc.jax import _complex, _control, _cumulative, _functions, _indexing, _rules, _state  # noqa: F401 - rules
+from mtc.jax import _complex, _control, _cumulative, _functions, _indexing, _rules, _shards, _state  # noqa: F401
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._reader import ACROSS, UNKNOWN, Keys, Reader, with_way_out
 from mtc.jax._tree import Tree
@@ -219,7 +219,7 @@ def _jaxpr(program: Program, batch: list[Any], training: bool) -> tuple[Any, int
     except ModelError:
         raise
     except Exception as error:  # what JAX cannot trace: branches on values, functions of NumPy
-        raise ModelError(f"{places.refusal(error)}{_hint(error)}") from error
+        raise ModelError(f"{places.refusal(error)}{hint(error)}") from error
     return closed, count, names
 
 
@@ -228,13 +228,14 @@ _HINTS = {
         ": the number of samples is a symbol: write x.shape[0] in place of len(x) or int(x.shape[0])",
     "used in a context that requires a constant":
         ": the number of samples is a symbol: use x.shape[0] as it is, without int() and range()",
+    "shard_map applied to the function": f": {_shards.OF_SEVERAL.format(count='several')}",
     "Cannot mutate": ": give what the module changes to compile as state=: see docs/jax.md#flax",
     "InconclusiveDimensionOperation":
         f": the number of samples is a symbol, which no other size compares with; {ACROSS}",
 }
 
 
-def _hint(error: Exception) -> str:
+def hint(error: Exception) -> str:
     """What to do where JAX's or Flax's own words do not say it."""
     text = "".join(f"{type(cause).__name__}: {cause}" for cause in places.causes(error))
     return next((hint for part, hint in _HINTS.items() if part in text), "")

@@ -254,7 +254,8 @@ def _other_keys(name: str, keys: Keys, number: Any) -> Keys:
 
 
 NOT_FOLDED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "scan", "while", "cond", "remat",
-              "checkpoint", "remat2", "core_call", "pure_callback", "io_callback", "debug_callback", "debug_print"}
+              "checkpoint", "remat2", "core_call", "pure_callback", "io_callback", "debug_callback", "debug_print",
+              "shard_map", "pvary", "psum", "psum_invariant", "pmax", "pmin", "axis_index"}
 
 
 def _has_symbols(params: Any) -> bool:

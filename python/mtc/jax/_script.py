@@ -2,8 +2,9 @@
 """`python -m mtc.jax SCRIPT`: functions under `jax.jit` whose arguments are sharded over the batch run as plans.
 
 A function is called by JAX the first time. If an argument is then an array that is sharded along its first axis, over
-one axis of a mesh, the second call makes a plan of it (`mtc.jax.step`): these arguments, and others with as many rows,
-are split between devices; what comes back in the form of another argument is the state; other results are metrics.
+one or several axes of a mesh, the second call makes a plan of it (`mtc.jax.step`): these arguments, and others with as
+many rows, are split between devices; what comes back in the form of another argument is the state; other results are
+metrics.
 What cannot be a plan stays on JAX. The last lines say which calls ran where, and why.
 """
 
@@ -135,14 +136,14 @@ class Function:
 
 
 def _sharded(args: Sequence[Any]) -> list[int]:
-    """Numbers of the arguments that are sharded along their first axis, over one axis of a mesh."""
+    """Numbers of the arguments that are sharded along their first axis alone."""
     return [i for i, argument in enumerate(args) if any(map(_is_sharded, jax.tree.leaves(argument)))]
 
 
 def _is_sharded(array: Any) -> bool:
     sharding = getattr(array, "sharding", None)
     spec = getattr(sharding, "spec", None)
-    if not isinstance(sharding, jax.sharding.NamedSharding) or not spec or not isinstance(spec[0], str):
+    if not isinstance(sharding, jax.sharding.NamedSharding) or not spec or not spec[0]:
         return False
     return all(axis is None for axis in spec[1:])
 

@@ -20,7 +20,7 @@ from mtc._trace.graph import dtype_of
 from mtc.jax import _derivative
 from mtc.jax import _threefry as threefry
 from mtc.jax._control import move_keys
-from mtc.jax._program import specs_of, symbolic
+from mtc.jax._program import hint, specs_of, symbolic
 from mtc.jax._reader import Reader, is_key, with_way_out
 from mtc.jax._tree import Tree
 from mtc.jax._update import arrays_of
@@ -212,7 +212,7 @@ def _jaxpr(function: Callable[..., Any], state: Tree, batch: Tree, specs: Sequen
     except ModelError:
         raise
     except Exception as error:  # what JAX cannot trace
-        raise ModelError(places.refusal(error)) from error
+        raise ModelError(f"{places.refusal(error)}{hint(error)}") from error
     return closed, found[0]
 
 

@@ -18,6 +18,8 @@ import jax
 from mtc._errors import ModelError
 from mtc.keras import _model
 
+_grad, _value_and_grad = jax.grad, jax.value_and_grad
+
 
 class OwnStep:
     """One call of a `train_step`."""
@@ -27,6 +29,7 @@ class OwnStep:
         self.loss: Any = None
         self.placeholders: Optional[list[Any]] = None
         self.applied = False
+        self._within_loss = False
 
     def run(self, params: Sequence[Any], others: Sequence[Any], metrics: Sequence[Any], x: Any, y: Any,
             weight: Any) -> tuple[Any, Any, Any]:
@@ -49,12 +52,18 @@ class OwnStep:
     @contextlib.contextmanager
     def _replaced(self, params: Sequence[Any]) -> Iterator[None]:
         def value_and_grad(function: Callable[..., Any], argnums: Any = 0, has_aux: bool = False,
-                           **_options: Any) -> Callable[..., Any]:
-            return lambda *given, **named: self._call(params, function, argnums, has_aux, given, named)
+                           **options: Any) -> Callable[..., Any]:
+            own = _value_and_grad(function, argnums, has_aux, **options)
+            return lambda *given, **named: own(*given, **named) if self._within_loss else \
+                self._call(params, function, argnums, has_aux, given, named)
 
         def grad(function: Callable[..., Any], argnums: Any = 0, has_aux: bool = False,
                  **options: Any) -> Callable[..., Any]:
+            own = _grad(function, argnums, has_aux, **options)
+
             def call(*given: Any, **named: Any) -> Any:
+                if self._within_loss:
+                    return own(*given, **named)
                 value, placeholders = value_and_grad(function, argnums, has_aux, **options)(*given, **named)
                 return (placeholders, value[1]) if has_aux else placeholders
 
@@ -75,7 +84,11 @@ class OwnStep:
         if argnums != 0 or not given or not _same(given[0], params):
             raise self._error("expected gradients of the trainable variables of its state, the first argument of the "
                               "loss, found gradients of others")
-        value = function(*given, **named)
+        self._within_loss = True  # a derivative in the loss is a part of it
+        try:
+            value = function(*given, **named)
+        finally:
+            self._within_loss = False
         self.loss = value[0] if has_aux else value
         self.placeholders = [jax.numpy.zeros_like(p) for p in params]
         return value, list(self.placeholders)

@@ -105,7 +105,8 @@ def save(model: Any, path: str) -> None:
 
 
 def _not_saved(model: Any, error: Exception) -> ModelError:
-    return ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: {error}")
+    return ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: "
+                      f"{' '.join(str(error).split()) or type(error).__name__}")
 
 
 def describe(model: Any) -> str:

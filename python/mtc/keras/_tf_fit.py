@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras' `fit` on TensorFlow, of a model whose class has a `train_step` of its own: Keras has the loop, and the step is
-a function that may become a plan, as those that a script writes."""
+"""Keras' `fit` on TensorFlow, of a model whose class has code of its own and that is no plan as a whole: Keras has the
+loop, and the step is a function that may become a plan, as those that a script writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from mtc.keras._tf_function import tf
 
 def has_own_step(model: Any) -> bool:
     """Whether it is such a model, whose steps Keras would compile one by one."""
-    return bool(_model.keras().backend.backend() == "tensorflow" and _model.own_methods(model, ("train_step",))
+    return bool(_model.keras().backend.backend() == "tensorflow"
+                and _model.own_methods(model, ("train_step", "compute_loss", "call"))
                 and not _model.own_methods(model, ("make_train_function",)) and not model.run_eagerly
                 and model.steps_per_execution == 1 and model.distribute_strategy.num_replicas_in_sync == 1)
 

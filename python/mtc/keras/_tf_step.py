@@ -21,6 +21,7 @@ from mtc._errors import DataError, Error, ModelError
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._tensors import Array
+from mtc.keras._tf_random import Draws
 
 tf: Any = importlib.import_module("tensorflow")
 
@@ -91,20 +92,32 @@ class TensorFlowStep:
         Raises:
             ModelError: MTC cannot compile the step, or TensorFlow cannot without its own kernels.
         """
-        compiled = tf.function(function, jit_compile=True, autograph=True)
+        self.draws = Draws()
+
+        def with_draws(*given: Any) -> Any:
+            with self.draws.given(given[len(tensors):]):
+                return function(*given[:len(tensors)])
+
+        compiled = tf.function(with_draws, jit_compile=True, autograph=True)
         try:
-            concrete = compiled.get_concrete_function(*tensors)
-            text = compiled.experimental_get_compiler_ir(*tensors)(stage="stablehlo")
+            self.draws.find(function, tensors)
+            with self.draws.kept():
+                drawn = self.draws.draw()
+            concrete = compiled.get_concrete_function(*tensors, *drawn)
+            text = compiled.experimental_get_compiler_ir(*tensors, *drawn)(stage="stablehlo")
+        except ModelError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever TensorFlow says of it
             raise ModelError(f"XLA cannot compile it: {_first_line(error)}") from None
         self.structure = concrete.structured_outputs
         name = re.sub(r"\W", "_", name)
         self._text = Text.of(text if isinstance(text, str) else text.decode(), name)
         if _RANDOM.search(self._text.text):
-            raise ModelError("it draws random numbers, as dropout does, whose bits TensorFlow decides")
-        self._tensors = len(tensors)
+            raise ModelError("it draws random numbers that MTC cannot ask TensorFlow for before the step: draw them by "
+                             "keras.random, of a shape that is known")
+        self._tensors = len(tensors) + len(drawn)
         self._find_state(concrete)
-        self._bind(tensors, name, devices)
+        self._bind([*tensors, *drawn], name, devices)
 
     def _find_state(self, concrete: Any) -> None:
         """Whether the function's arguments are the tensors and the variables that it captures."""
@@ -136,12 +149,12 @@ class TensorFlowStep:
             if variable.dtype.name not in _STATE:
                 raise ModelError(f"{variable.name}: expected variables of {', '.join(_STATE)}, found "
                                  f"{variable.dtype.name}")
-        rows = {t.shape[0] for t in tensors if t.shape.rank}
+        rows = {t.shape[0] for t in tensors[:len(tensors) - len(self.draws)] if t.shape.rank}
         if len(rows) != 1:
             raise ModelError(f"expected tensors of one number of samples, found the sizes {sorted(rows)}")
         (self.rows,) = rows
-        self._split = [i for i, t in enumerate(tensors) if t.shape.rank]
-        self._scalars = [i for i, t in enumerate(tensors) if not t.shape.rank]
+        self._split = [i for i, t in enumerate(tensors) if t.shape.rank and t.shape[0] == self.rows]
+        self._whole = [i for i in range(len(tensors)) if i not in self._split]  # the same on all devices
         # Results that replace no variable, which are those of the function.
         self._given = [r for r in range(len(text.results)) if r not in text.replaced.values()]
         flat = tf.nest.flatten(self.structure)
@@ -158,7 +171,7 @@ class TensorFlowStep:
         for number, index in self._numbers.items():
             result = self._text.replaced.get(number)
             state.append(f"{number}{'' if result is None else f':{result}'}={names[index]}")
-        state += [f"{number}=argument{number}" for number in self._scalars]
+        state += [f"{number}=argument{number}" for number in self._whole]
         state += [f"{number}=constant{number}" for number, _ in self._constants]
         split = ",".join(f"{number}=input{number}" for number in self._split)
         if not any(number in self._text.replaced for number in self._numbers):
@@ -185,7 +198,12 @@ class TensorFlowStep:
             self.session.variables[name] = _stored(array)
 
     def __call__(self, tensors: Sequence[Any]) -> Outcome:
-        """One step from the values of the variables now; they stay as they are until `write`."""
+        """One step from the values of the variables now; they stay as they are until `write`.
+
+        What it draws is drawn, so that the generators are those after the step.
+        """
+        generators = self.draws.states()
+        tensors = [*tensors, *self.draws.draw()]
         for i, variable in enumerate(self.variables):
             tensor, held, now = _read(variable), self._written[i], self._now[i]
             if now is not None and held is not None and _address(tensor) == _address(held):
@@ -194,13 +212,14 @@ class TensorFlowStep:
             if now is None or not _same_bits(array, now):
                 self._set(self._names[i], array)
             self._now[i] = array
-        for number in self._scalars:
+        for number in self._whole:
             self._set(f"argument{number}", tensors[number].numpy())
         known = {entry.name for entry in self.plan.signature("train_step")}
         try:
             logs = self.session.train_step({f"input{n}": tensors[n].numpy() for n in self._split
                                             if f"input{n}" in known})
         except Error:
+            self.draws.restore(generators)
             self._now = [None] * len(self.variables)  # what the session has is not known now
             raise
         for number, index in self._numbers.items():
@@ -256,23 +275,34 @@ def values(variables: Sequence[Any]) -> list[Array]:
 
 
 def differences(names: Sequence[str], before: Sequence[Optional[Array]], mine: Sequence[Any], theirs: Sequence[Any],
-                again: Sequence[Any]) -> dict[str, float]:
+                again: Sequence[Sequence[Any]]) -> dict[str, float]:
     """By how many times what rounding allows values differ.
 
-    `again`: TensorFlow's values with the samples in another order, which shows what rounding does in this step.
+    `again`: TensorFlow's values with the samples in another order, and others of what only rounding tells apart, which
+    show what rounding does in this step.
     """
     found = {}
-    for name, old, a, b, c in zip(names, before, mine, theirs, again):
-        a, b, c = (np.asarray(array, "f8") for array in (a, b, c))
+    for name, old, a, b, *others in zip(names, before, mine, theirs, *again):
+        a, b = (np.asarray(array, "f8") for array in (a, b))
         if not b.size:
             continue
         change = float(np.abs(b - np.asarray(old, "f8")).max()) if old is not None else 0.0
         size = max(float(np.abs(b).max()), 1e-30)
-        noise = float(np.abs(b - c).max())
-        allowed = max(TOLERANCE * max(change, 1e-2 * size), 1e-6 * size, 16 * noise)
+        noise = max(float(np.abs(b - np.asarray(c, "f8")).max()) for c in others)
+        # Of a result, as a loss, nobody knows how far it has changed.
+        allowed = max(TOLERANCE * (max(change, 1e-2 * size) if old is not None else 0.1 * size), 16 * noise)
         same = (a == b) | np.isnan(a) & np.isnan(b)
         found[name] = float(np.where(same, 0, np.abs(a - b)).max()) / allowed
     return found
+
+
+def nudged(values: Sequence[Array]) -> list[Array]:
+    """The values with other last digits: every other float by 2^-23 of itself."""
+    def of(value: Array) -> Array:
+        odd = (np.arange(value.size) % 2).reshape(value.shape)
+        return np.asarray(value * (1 + 2.0**-23 * odd), value.dtype)
+
+    return [of(value) if value.dtype == np.float32 else value for value in values]
 
 
 def _names(names: Sequence[str]) -> list[str]:

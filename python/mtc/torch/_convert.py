@@ -293,9 +293,10 @@ class Converter:
         """The operand of the operation that is converted as another point."""
         return self.point(self._node.args[0], given)
 
-    def derivative(self, loss: Value, point: Value) -> Value:
-        """The derivative of a number by a point."""
-        return self.graph.derivative(loss, point, learned=True)
+    def are_shared_points(self) -> list[bool]:
+        """Of each point of the derivative that is converted, whether another derivative is by it."""
+        return [sum(_nodes.name_of(user.target) == "derivative" and place in user.args[1] for user in place.users) > 1
+                for place in self._node.args[1]]
 
     def name(self) -> str:
         """The name of the operation that is converted."""

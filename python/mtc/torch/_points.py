@@ -19,8 +19,7 @@ def argument(c: Converter, x: Any, _: Any) -> Value:
 def derivative(c: Converter, loss: Any, at: Any) -> list[Value]:
     if not isinstance(loss, Value):
         raise Refused("a derivative of what depends on no argument")
-    made = []
-    for place in at:
-        point, axes = c.points[id(place)]
-        made.append(layout.transpose(c.derivative(loss, point), axes))
-    return made
+    points = [c.points[id(place)] for place in at]
+    shared = [point for (point, _), is_shared in zip(points, c.are_shared_points()) if is_shared]
+    found = c.graph.derivatives(loss, [point for point, _ in points], shared)
+    return [layout.transpose(made, axes) for made, (_, axes) in zip(found, points)]

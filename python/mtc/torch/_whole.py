@@ -311,6 +311,3 @@ class _StepConverter(Converter):
         self._slots[name] = slot
         made = layout.transpose(slot, [order.index(i) for i in range(len(order))])
         return e.compare("ne", made, 0) if tensor.dtype == torch.bool else made
-
-    def derivative(self, loss: Value, point: Value) -> Value:
-        return self.graph.derivative(loss, point)
