@@ -13,7 +13,7 @@ import mtc
 import mtc.torch
 from mtc._trace import Graph, guard, layout
 from mtc._trace import elementwise as e
-from mtc.torch import _convert
+from mtc.torch import _handlers
 
 torch.set_num_threads(1)
 
@@ -40,8 +40,8 @@ def squared(output, labels):
 
 def planted(monkeypatch, name, change):
     """Changes what the operation `name` becomes."""
-    right = _convert.HANDLERS[name]
-    monkeypatch.setitem(_convert.HANDLERS, name, lambda c, *given: change(c, right, *given))
+    right = _handlers.HANDLERS[name]
+    monkeypatch.setitem(_handlers.HANDLERS, name, lambda c, *given: change(c, right, *given))
 
 
 class Words(nn.Module):

@@ -446,6 +446,6 @@ def test_an_error_that_nobody_has_foreseen_is_a_refusal(monkeypatch):
     def fails(*_):
         raise IndexError("out of range")
 
-    monkeypatch.setitem(mtc.torch._convert.HANDLERS, "cos", fails)
+    monkeypatch.setitem(mtc.torch._handlers.HANDLERS, "cos", fails)
     with pytest.raises(mtc.ModelError, match=r"_ops.py:\d+: .*cos: an error in MTC.*IndexError: out of range"):
         step_of(Refused(lambda x, p: x.cos()), {"d": torch.ones(3)})

@@ -11,8 +11,10 @@ import numpy as np
 
 from mtc._trace import Batch, Refused, Value, gradients, integers, layout, moves, reductions
 from mtc._trace import elementwise as e
-from mtc.torch._convert import Converter, Known, op, product
+from mtc.torch._convert import Converter
 from mtc.torch._elements import as_result, promoted
+from mtc.torch._handlers import op
+from mtc.torch._known import Known, product
 
 
 def _axes(value: Value, dims: Any) -> list[int]:

@@ -11,7 +11,8 @@ import numpy as np
 from mtc._trace import BATCH, Batch, Refused, Value, layout, products, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.text import quoted
-from mtc.torch._convert import Converter, op
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
 from mtc.torch._layers import drop
 
 HIDDEN = -1e4  # a float mask with nothing between this and 0 hides where it is below

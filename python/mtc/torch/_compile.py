@@ -12,8 +12,10 @@ from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._trace import guard, losses
 from mtc.torch import _check, _optimizers, _update
-from mtc.torch._convert import Converter, Model, is_known
-from mtc.torch._export import Example, Exported, TracedStep, export
+from mtc.torch._convert import Converter, Model
+from mtc.torch._example import Example
+from mtc.torch._export import Exported, TracedStep, export
+from mtc.torch._handlers import is_known
 from mtc.torch._optimizers import Optimizer
 from mtc.torch._plan import StepPlan
 from mtc.torch._step import Step, Variables

@@ -10,7 +10,9 @@ from mtc._trace import Refused, Value, layout
 from mtc._trace import complex_numbers as cn
 from mtc._trace import elementwise as e
 from mtc._trace.complex_numbers import Complex
-from mtc.torch._convert import HANDLERS, Converter, Known, on_complex, op
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import HANDLERS, on_complex, op
+from mtc.torch._known import Known
 
 # They move numbers, or add them, so they do the same to both parts.
 _OF_PARTS = {

@@ -1,76 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an exported graph to a graph of `mt`: a function for each ATen operation, and a list of what has none."""
+"""From an exported graph to a graph of `mt`: each ATen operation by its function of `_handlers`."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import operator
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 
 from mtc._errors import DataError, ModelError
-from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, losses, moves, reductions
+from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, losses, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.complex_numbers import Complex
 from mtc._trace.graph import Problem
 from mtc._trace.values import Shape
-from mtc.torch import _nodes, _tracing, _types
+from mtc.torch import _known, _nodes, _tracing, _types
 from mtc.torch._export import Exported
 from mtc.torch._framework import torch
+from mtc.torch._handlers import COMPLEX, FILLS, HANDLERS, IGNORED, OF_LINES, OF_NUMBERS, OF_SHAPE
+from mtc.torch._known import Known
 from mtc.torch._nodes import dtype_of, shape_of, size_of
 
-SAMPLES = 3  # of the batch with which PyTorch computes what depends on no array and no parameter
-
-Handler = Callable[..., Any]
-HANDLERS: dict[str, Handler] = {}
-# What adds elements up, or looks at all of them.
-OF_LINES = {"sum", "mean", "prod", "any", "all", "max", "min", "amax", "amin", "norm", "linalg_vector_norm", "var",
-            "std", "logsumexp", "count_nonzero", "dot", "mm", "mv", "matmul", "bmm"}
-# What computes with a size that is an operand, where other operations have sizes as shapes and places.
-OF_NUMBERS = {"eq", "ne", "lt", "le", "gt", "ge", "add", "sub", "mul", "div", "rsub"}
-FILLS = {"full", "scalar_tensor"}
-IGNORED = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
-           "sym_constrain_range_for_size"}
 POINT = "argument"  # of a derivative, in whole steps
 _CHANGED = "the step changes it: update it in Python between steps, or take it out of the module"
-# They read the shape and the type of a tensor, and not its elements.
-OF_SHAPE = {"new_empty", "new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like", "empty_like"}
-
-
-def op(*names: str) -> Callable[[Handler], Handler]:
-    """Registers the function for ATen operations of these names, whatever their overload.
-
-    It is called with the converter and the operation's arguments, in the order of its schema.
-    """
-
-    def register(function: Handler) -> Handler:
-        for name in names:
-            HANDLERS[name] = function
-        return function
-
-    return register
-
-
-_COMPLEX: list[Handler] = []  # what converts an operation of complex numbers
-
-
-def on_complex(function: Handler) -> Handler:
-    """Registers the function for operations that take or give complex numbers.
-
-    It is called with the converter and a list of the operation's arguments.
-    """
-    _COMPLEX.append(function)
-    return function
-
-
-@dataclasses.dataclass(frozen=True)
-class Known:
-    """What PyTorch computed, since it depends on no array and no parameter. Its batch is one of SAMPLES."""
-
-    tensor: Any
-    shape: Shape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,7 +217,7 @@ class Converter:
         if isinstance(given, Value):
             return given
         if isinstance(given, Known):
-            return self._lift(given)
+            return _known.lift(self.graph, given)
         if isinstance(given, Batch):
             return self.graph.count(given)
         if isinstance(given, (bool, int, float)):
@@ -380,7 +333,7 @@ class Converter:
     def _convert_node(self, node: Any) -> Any:
         name = _nodes.name_of(node.target)
         positional, keywords = torch.fx.node.map_arg((list(node.args), dict(node.kwargs)), self._values.__getitem__)
-        flat = _flatten([positional, list(keywords.values())])
+        flat = _known.flatten([positional, list(keywords.values())])
         if name in IGNORED:
             return None
         if any(isinstance(a, _Failed) for a in flat):
@@ -396,48 +349,23 @@ class Converter:
             return size_of(node.meta["val"])
         if isinstance(node.meta.get("val"), torch.Tensor) and _nodes.is_empty(node.meta["val"]):
             shape = shape_of(node.meta["val"])  # no elements, as the rest behind a rotary embedding of all
-            return Known(torch.empty([_plain(n) for n in shape]), shape)
+            return Known(torch.empty([_known.plain(n) for n in shape]), shape)
         if name in FILLS and isinstance(positional[-1], Batch):
             return layout.broadcast(e.cast(self.graph.count(positional[-1]), self.dtype()), self.shape())
         counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
-        counts |= name in OF_LINES and _is_over_samples(flat, node.meta.get("val"))
+        counts |= name in OF_LINES and _known.is_over_samples(flat, node.meta.get("val"))
         random = _nodes.is_random(node.target)
         known = not (random or counts or name == POINT or any(isinstance(a, (Value, Complex, State)) for a in flat))
         if known or name in OF_SHAPE:
-            return _computed(node, positional, keywords)
+            return _known.computed(node, positional, keywords)
         if name not in HANDLERS:
             raise Refused("MTC has nothing for it")
         with self.graph.at(self.layer(), _nodes.where(node), name):
             arguments = _nodes.bound(node.target, positional, keywords)
             if self.is_complex() or any(isinstance(a, Complex) for a in flat):
-                return _COMPLEX[0](self, list(arguments))
+                return COMPLEX[0](self, list(arguments))
             made = HANDLERS[name](self, *arguments)
         return _types.in_type(made, name, node.meta.get("val"))
-
-    def _lift(self, known: Known) -> Value:
-        """A tensor that PyTorch computed, as a value. Along the batch its elements must be equal."""
-        array = known.tensor.numpy() if known.tensor.dtype != torch.bfloat16 else known.tensor.float().numpy()
-        if known.shape.count(BATCH) == 1 and array.size == SAMPLES and np.array_equal(array.ravel(), range(SAMPLES)):
-            return layout.reshape(moves.iota(self.graph, (BATCH,), 0, dtype_of(known.tensor.dtype)), known.shape)
-        split: list[Any] = []  # the shape with the batch as an axis of its own
-        for size in known.shape:
-            if not isinstance(size, Batch):
-                split.append(size)
-                continue
-            at = len(split)
-            lead = array.shape[:at]
-            for sizes in ([SAMPLES, size.times], [size.times, SAMPLES]):
-                divided = array.reshape(*lead, *sizes, *array.shape[at + 1:])
-                place = at + sizes.index(SAMPLES) if size.times != SAMPLES else at
-                first = divided.take([0], axis=place)
-                if np.array_equal(np.broadcast_to(first, divided.shape), divided):
-                    array = first
-                    split += [BATCH if i == place else n for i, n in enumerate(sizes, at)]
-                    break
-            else:
-                raise Refused("a constant that is another one for each sample of a batch")
-        value = layout.broadcast(self.graph.constant(array), tuple(split))
-        return layout.reshape(value, known.shape)
 
     def _refused(self, problems: Sequence[Problem]) -> str:
         """The report of what the compiler refuses."""
@@ -453,54 +381,3 @@ class Converter:
         listed = [f"  {wheres[0]}: {name}: {reason}" + (f" ({len(wheres)} times)" if len(wheres) > 1 else "")
                   for (name, reason), wheres in lines.items()]
         return "\n".join([f"{self.graph.name}: {len(self._problems)} operations cannot be taken:", *listed])
-
-
-def is_known(name: str) -> bool:
-    """Whether an operation has a handler, or needs none."""
-    return name in HANDLERS or name in IGNORED or name in OF_SHAPE
-
-
-def _plain(given: Any) -> Any:
-    """An operand with a batch of SAMPLES."""
-    if isinstance(given, Batch):
-        return SAMPLES * given.times
-    if isinstance(given, Value):  # of which only the shape counts
-        kind = {"f32": torch.float32, "i32": torch.int64, "i1": torch.bool}[given.dtype]
-        return torch.empty([_plain(n) for n in given.shape], dtype=kind)
-    if isinstance(given, Complex):
-        return torch.empty([_plain(n) for n in given.shape], dtype=torch.complex64)
-    return given.tensor if isinstance(given, Known) else given
-
-
-def _is_over_samples(given: Sequence[Any], traced: Any) -> bool:
-    """Whether a tensor that PyTorch knows has the samples, and the result has not: their number would be in it."""
-    results = [t for t in (traced if isinstance(traced, (tuple, list)) else [traced]) if isinstance(t, torch.Tensor)]
-    has = any(isinstance(a, Known) and any(isinstance(n, Batch) for n in a.shape) for a in given)
-    return has and not any(isinstance(n, Batch) for t in results for n in shape_of(t))
-
-
-def _computed(node: Any, positional: Any, keywords: Any) -> Any:
-    """What PyTorch makes of it, with a batch of SAMPLES."""
-    with torch.no_grad():
-        results = node.target(*_mapped(_plain, positional), **_mapped(_plain, keywords))
-    traced = node.meta["val"]
-    if isinstance(results, (tuple, list)):
-        return [Known(r, shape_of(t)) for r, t in zip(results, traced)]
-    return Known(results, shape_of(traced))
-
-
-def _mapped(function: Callable[[Any], Any], given: Any) -> Any:
-    if isinstance(given, (list, tuple)):
-        return type(given)(_mapped(function, g) for g in given)
-    if isinstance(given, dict):
-        return {key: _mapped(function, value) for key, value in given.items()}
-    return function(given)
-
-
-def _flatten(given: Any) -> list[Any]:
-    return [a for g in given for a in _flatten(g)] if isinstance(given, (list, tuple)) else [given]
-
-
-def product(sizes: Sequence[Any]) -> int:
-    """Of static sizes."""
-    return math.prod(int(n) for n in sizes)

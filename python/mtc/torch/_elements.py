@@ -8,7 +8,8 @@ from typing import Any, Optional
 
 from mtc._trace import Refused, Value, gradients, integers, layout
 from mtc._trace import elementwise as e
-from mtc.torch._convert import Converter, op
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
 
 UNARY = {
     "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "exp": "exp", "log": "log", "log1p": "log1p",

@@ -13,8 +13,9 @@ import numpy as np
 
 from mtc._trace import Refused, Value, gradients, integers, layout, reductions
 from mtc._trace import elementwise as e
-from mtc.torch._convert import Converter, op
+from mtc.torch._convert import Converter
 from mtc.torch._elements import as_result, numbers, of_divisor, promoted, rounded_quotient
+from mtc.torch._handlers import op
 
 LARGEST = float(np.finfo(np.float32).max)
 # Numerical Recipes' erfc, of t = 1 / (1 + x / 2), with a relative error of 1.2e-7.

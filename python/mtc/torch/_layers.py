@@ -10,7 +10,9 @@ import numpy as np
 from mtc._trace import Batch, Refused, Value, layout, losses, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
 from mtc._trace.text import quoted
-from mtc.torch._convert import Converter, State, op, product
+from mtc.torch._convert import Converter, State
+from mtc.torch._handlers import op
+from mtc.torch._known import product
 
 # Products
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from mtc._trace import Refused, Value, layout, linear, moves, products
 from mtc._trace import elementwise as e
-from mtc.torch._convert import Converter, op
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
 
 
 @op("linalg_cholesky_ex", "linalg_cholesky", "cholesky")

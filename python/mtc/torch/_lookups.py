@@ -10,7 +10,9 @@ import numpy as np
 from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.values import Operand
-from mtc.torch._convert import SAMPLES, Converter, Known, op, product
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
+from mtc.torch._known import SAMPLES, Known, product
 from mtc.torch._places import known, scattered
 
 

@@ -8,7 +8,8 @@ from typing import Any, Optional
 from mtc._trace import BATCH, Refused, Value, gradients, layout, moves, patterns, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.values import Batch
-from mtc.torch._convert import Converter, op
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
 
 NONE, MEAN, SUM = range(3)
 MOVES = {"reshape", "broadcast", "transpose", "slice", "cast"}

@@ -14,7 +14,9 @@ import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, gradients, layout, moves
 from mtc._trace import elementwise as e
-from mtc.torch._convert import SAMPLES, Converter, Known, op, product
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
+from mtc.torch._known import SAMPLES, Known, product
 
 MOST_TO_A_PLACE = 64  # elements, which are combined one after the other
 add = functools.partial(e.binary, "add")

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from mtc._trace import Refused, Value, layout
-from mtc.torch._convert import Converter, op
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
 
 
 @op("argument")

@@ -10,7 +10,8 @@ import numpy as np
 
 from mtc._trace import Refused, Value, layout, losses
 from mtc._trace import elementwise as e
-from mtc.torch._convert import Converter, op
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
 from mtc.torch._layers import kept
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from mtc._trace import Batch, Refused, Value, layout, moves, products
 from mtc._trace import elementwise as e
-from mtc.torch._convert import Converter, op
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
 
 Cell = Callable[[Value, Value, Optional[Value], Value], tuple[Value, Optional[Value]]]
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from mtc._trace import Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
-from mtc.torch._convert import Converter, op
+from mtc.torch._convert import Converter
+from mtc.torch._handlers import op
 
 _MODES = {0: "bilinear", 1: "nearest", 2: "bicubic"}
 _PADDING = {0: "zeros", 1: "border", 2: "reflection"}

@@ -9,8 +9,10 @@ import numpy as np
 
 from mtc._trace import Batch, Refused, Value, layout, linear, moves, products, reductions
 from mtc._trace import elementwise as e
-from mtc.torch._convert import Converter, Known, op
+from mtc.torch._convert import Converter
 from mtc.torch._framework import torch
+from mtc.torch._handlers import op
+from mtc.torch._known import Known
 
 
 @op("view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as",

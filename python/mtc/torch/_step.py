@@ -17,7 +17,7 @@ from mtc._plan import Path
 from mtc._process import own_verbosity, process
 from mtc._session import Logs, Session
 from mtc._tensors import Array
-from mtc.torch._export import Example
+from mtc.torch._example import Example
 from mtc.torch._framework import torch
 from mtc.torch._optimizers import Optimizer
 from mtc.torch._plan import StepPlan

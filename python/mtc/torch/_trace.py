@@ -20,9 +20,9 @@ import numpy as np
 from mtc._errors import ModelError
 from mtc._trace import Refused
 from mtc.torch import _scalars
-from mtc.torch._convert import is_known
 from mtc.torch._entries import PRESENT, Entry, Memory, is_setting, kind_of
 from mtc.torch._framework import torch
+from mtc.torch._handlers import is_known
 from mtc.torch._holders import Holders, Key, Whole, attributes_of, found_at, is_container, rebuilt
 from mtc.torch._nodes import name_of
 from mtc.torch._trial import HOW, NAMES, is_separable, same, take_step

@@ -16,9 +16,10 @@ from mtc._trace import Graph, Refused, Value, layout
 from mtc._trace import elementwise as e
 from mtc._trace import whole as shared
 from mtc.torch import _nodes
-from mtc.torch._convert import Converter, is_known
+from mtc.torch._convert import Converter
 from mtc.torch._export import Exported, program_of
 from mtc.torch._framework import pytree, torch
+from mtc.torch._handlers import is_known
 from mtc.torch._whole_check import compare
 
 _NUMBERS = {int: torch.int64, float: torch.float32}
