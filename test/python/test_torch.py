@@ -242,6 +242,31 @@ def test_recurrent_layers(kind, options, steps):
         assert step.train_on_batch((x, y))["loss"] == pytest.approx(wanted, rel=1e-5)
 
 
+def test_a_packed_sequence():
+    """It is refused with the way out, which has the same loss."""
+    class Last(nn.Module):
+        def __init__(self, packed):
+            super().__init__()
+            self.cell, self.packed = nn.GRU(3, 4, batch_first=True), packed
+
+        def forward(self, x, lengths):
+            if self.packed:
+                x = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+                return self.cell(x)[1][0]
+            return self.cell(x)[0].gather(1, (lengths - 1)[:, None, None].expand(-1, 1, 4))[:, 0]
+
+    lengths = torch.tensor([5, 3, 2, 5, 1, 4])
+    example = ((torch.randn(6, 5, 3), lengths), torch.randn(6, 4))
+    packed, padded = Last(True), Last(False)
+    padded.load_state_dict(packed.state_dict())
+    options = {"loss": functional.mse_loss, "optimizer": "sgd", "verbose": 0}
+    with pytest.raises(mtc.ModelError, match="pack_padded_sequence.*last step by torch.gather"):
+        mtc.torch.compile(packed, example, **options)
+    step = mtc.torch.compile(padded, example, **options)
+    wanted = float(functional.mse_loss(packed(*example[0]), example[1]))
+    assert step.train_on_batch(example)["loss"] == pytest.approx(wanted, rel=1e-5)
+
+
 class Lines(nn.Module):
     """A function of a linear layer's results."""
 

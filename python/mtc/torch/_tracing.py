@@ -35,6 +35,9 @@ _MEANINGS = {
         f"{ACROSS}"),
     "Could not guard on data-dependent": _OF_DATA,
     "from data-dependent expression": _OF_DATA,
+    "argument 'size' failed to unpack": (
+        "the data say a size here, as in a packed sequence (pack_padded_sequence): run the layer over the padded "
+        "sequence, and take each sample's last step by torch.gather"),
     "is mutated in the forward method": (
         "it changes a tensor that is no part of its state, such as the running statistics of a module: register it as "
         "a buffer of the module, or, in a whole step, give it to torch.func.functional_call and back as a state"),
