@@ -168,8 +168,13 @@ static void moveCopies(Block &body) {
     if (!isKernelResult(number, KernelKind::single) || cast<RankedTensorType>(number.getType()).getRank() != 0 ||
         number.getDefiningOp() == losses || llvm::is_contained(losses->getOperands(), number))
       continue;
-    if (losses->isBeforeInBlock(number.getDefiningOp()))
+    // What reports the losses stays where it is.
+    auto standsBefore = [&](Operation *user) { return user->isBeforeInBlock(number.getDefiningOp()); };
+    if (losses->isBeforeInBlock(number.getDefiningOp())) {
+      if (llvm::any_of(losses->getUsers(), standsBefore))
+        continue;
       losses->moveAfter(number.getDefiningOp());
+    }
     losses = yieldOperand(losses, number);
     assign.getValueMutable().assign(losses->getResults().back());
     copy.erase();
