@@ -168,7 +168,7 @@ static void moveCopies(Block &body) {
     if (!isKernelResult(number, KernelKind::single) || cast<RankedTensorType>(number.getType()).getRank() != 0 ||
         number.getDefiningOp() == losses || llvm::is_contained(losses->getOperands(), number))
       continue;
-    // What reports the losses stays where it is.
+    // The ops that report the losses stay where they are.
     auto standsBefore = [&](Operation *user) { return user->isBeforeInBlock(number.getDefiningOp()); };
     if (losses->isBeforeInBlock(number.getDefiningOp())) {
       if (llvm::any_of(losses->getUsers(), standsBefore))
