@@ -45,6 +45,7 @@ Value select(Ops &ops, const Value &condition, const Value &a, const Value &b);
 Value logicalAnd(Ops &ops, const Value &a, const Value &b);
 Value logicalOr(Ops &ops, const Value &a, const Value &b);
 Value logicalNot(Ops &ops, const Value &a);
+Value logicalXor(Ops &ops, const Value &a, const Value &b);
 // Elements of another type; of i1 whether they are not 0.
 Value cast(Ops &ops, const Value &value, mlir::Type element);
 // Floats as those of 16 bits have them: f16 or bf16.

@@ -77,6 +77,9 @@ Value logicalNot(Ops &ops, const Value &a) {
 Value logicalOr(Ops &ops, const Value &a, const Value &b) {
   return logicalNot(ops, logicalAnd(ops, logicalNot(ops, a), logicalNot(ops, b)));
 }
+Value logicalXor(Ops &ops, const Value &a, const Value &b) {
+  return logicalAnd(ops, logicalOr(ops, a, b), logicalNot(ops, logicalAnd(ops, a, b)));
+}
 
 Value cast(Ops &ops, const Value &value, Type element) {
   if (value.element() == element)

@@ -25,15 +25,17 @@ def sgd(params, gradients, rate):
     return {name: p - rate * gradients[name] for name, p in params.items()}
 
 
+def squared_by(tanh):
+    """The loss of a perceptron, by a framework's function."""
+    return staticmethod(lambda p, batch: ((tanh(batch[0] @ p["w"]) @ p["v"] - batch[1]) ** 2).mean())
+
+
 class WithJax:
     """The functions that a loss needs, by JAX."""
 
     stop = staticmethod(jax.lax.stop_gradient)
     abs, maximum = staticmethod(jnp.abs), staticmethod(jnp.maximum)
-
-    @staticmethod
-    def squared(p, batch):
-        return ((jnp.tanh(batch[0] @ p["w"]) @ p["v"] - batch[1]) ** 2).mean()
+    squared = squared_by(jnp.tanh)
 
     @staticmethod
     def both(loss, p, batch):
@@ -45,10 +47,7 @@ class WithTorch:
 
     stop = staticmethod(lambda x: x.detach())
     abs, maximum = staticmethod(torch.abs), staticmethod(torch.maximum)
-
-    @staticmethod
-    def squared(p, batch):
-        return ((torch.tanh(batch[0] @ p["w"]) @ p["v"] - batch[1]) ** 2).mean()
+    squared = squared_by(torch.tanh)
 
     @staticmethod
     def both(loss, p, batch):

@@ -51,10 +51,6 @@ template <mt::Compare kind> void buildCompare(Call &call) {
 }
 
 using Logic = Value (*)(logical::Ops &, const Value &, const Value &);
-Value exclusiveOr(logical::Ops &ops, const Value &a, const Value &b) {
-  return logical::logicalAnd(ops, logical::logicalOr(ops, a, b),
-                             logical::logicalNot(ops, logical::logicalAnd(ops, a, b)));
-}
 template <Logic logic, bool (*formula)(bool, bool)> void buildLogic(Call &call) {
   if (call.known(0) && call.known(1))
     return call.give(computed({call.known(0), call.known(1)}, Known::Type::Boolean,
@@ -136,7 +132,7 @@ llvm::ArrayRef<OpEntry> comparisonOps() {
                                         {"GreaterOrEqual", buildCompare<mt::Compare::ge>},
                                         {"And", buildLogic<logical::logicalAnd, both>},
                                         {"Or", buildLogic<logical::logicalOr, either>},
-                                        {"Xor", buildLogic<exclusiveOr, differ>},
+                                        {"Xor", buildLogic<logical::logicalXor, differ>},
                                         {"Not", buildNot},
                                         {"IsNaN", buildIsNan},
                                         {"IsInf", buildIsInf},

@@ -233,10 +233,6 @@ void buildLogic(Call &call) {
 uint64_t both(uint64_t a, uint64_t b) { return a & b; }
 uint64_t either(uint64_t a, uint64_t b) { return a | b; }
 uint64_t oneOf(uint64_t a, uint64_t b) { return a ^ b; }
-Value exclusive(logical::Ops &ops, const Value &a, const Value &b) {
-  return logical::logicalOr(ops, logical::logicalAnd(ops, a, logical::logicalNot(ops, b)),
-                            logical::logicalAnd(ops, logical::logicalNot(ops, a), b));
-}
 
 template <logical::Shift shift> void buildShift(Call &call) {
   if (!isKnown(call, 2))
@@ -381,7 +377,7 @@ llvm::ArrayRef<OpEntry> elementwiseOps() {
                                         {"remainder", buildRemainder, 2},
                                         {"and", buildLogic<logical::logicalAnd, both>, 2},
                                         {"or", buildLogic<logical::logicalOr, either>, 2},
-                                        {"xor", buildLogic<exclusive, oneOf>, 2},
+                                        {"xor", buildLogic<logical::logicalXor, oneOf>, 2},
                                         {"shift_left", buildShift<logical::Shift::left>, 2},
                                         {"shift_right_arithmetic", buildShift<logical::Shift::arithmetic>, 2},
                                         {"shift_right_logical", buildShift<logical::Shift::logical>, 2},

@@ -99,56 +99,9 @@ void buildReduce(Call &call) {
   call.give(logical::compare(call.ops, mt::Compare::gt, reduced, call.ops.number(half, call.ops.f32())));
 }
 
-// Windows over two axes of four, or one of three; the channels are the axis that is left.
-struct OrderedWindows {
-  SmallVector<int64_t> order = {0}; // the samples, the channels, the axes with windows
+// The windows that the op has along each axis.
+logical::Windows readWindows(Call &call, size_t rank) {
   logical::Windows windows;
-};
-
-OrderedWindows orderedWindows(Call &call, size_t rank) {
-  SmallVector<int64_t> taps = call.integers("window_dimensions", rank),
-                       strides = call.integers("window_strides", rank, 1),
-                       spread = call.integers("window_dilations", rank, 1),
-                       base = call.integers("base_dilations", rank, 1), pads = call.integers("padding", 2 * rank, 0);
-  if (rank != 3 && rank != 4)
-    throw Refused("windows of a value of " + std::to_string(rank) + " axes");
-  OrderedWindows result;
-  SmallVector<int64_t> rest;
-  constexpr int64_t most = int64_t{1} << 20;
-  for (size_t i = 0; i < rank; ++i) {
-    if (spread[i] != 1 || taps[i] < 1 || taps[i] > most || strides[i] < 1 || strides[i] > most || base[i] < 1 ||
-        base[i] > most || std::abs(pads[2 * i]) > most || std::abs(pads[2 * i + 1]) > most)
-      throw Refused("windows with dilations, or of sizes above 2^20");
-    bool moves = taps[i] != 1 || strides[i] != 1 || base[i] != 1 || pads[2 * i] != 0 || pads[2 * i + 1] != 0;
-    if (i == 0 && moves)
-      throw Refused("windows over the samples");
-    if (i > 0)
-      rest.push_back(static_cast<int64_t>(i));
-  }
-  // The last axis without a window has the channels.
-  auto still = llvm::find_if(llvm::reverse(rest), [&](int64_t i) {
-    return taps[i] == 1 && strides[i] == 1 && base[i] == 1 && pads[2 * i] == 0 && pads[2 * i + 1] == 0;
-  });
-  if (still == rest.rend())
-    throw Refused("windows over all axes of a sample");
-  int64_t channels = *still;
-  result.order.push_back(channels);
-  for (int64_t i : rest)
-    if (i != channels) {
-      result.order.push_back(i);
-      result.windows.taps.push_back(taps[i]);
-      result.windows.strides.push_back(strides[i]);
-      result.windows.dilation.push_back(1);
-      result.windows.spread.push_back(base[i]);
-      result.windows.low.push_back(pads[2 * i]);
-      result.windows.high.push_back(pads[2 * i + 1]);
-    }
-  return result;
-}
-
-OrderedWindows windowsOverAll(Call &call, size_t rank) {
-  OrderedWindows result;
-  logical::Windows &windows = result.windows;
   windows.taps = call.integers("window_dimensions", rank);
   windows.strides = call.integers("window_strides", rank, 1);
   windows.dilation = call.integers("window_dilations", rank, 1);
@@ -156,13 +109,51 @@ OrderedWindows windowsOverAll(Call &call, size_t rank) {
   SmallVector<int64_t> pads = call.integers("padding", 2 * rank, 0);
   constexpr int64_t most = int64_t{1} << 20;
   for (size_t i = 0; i < rank; ++i) {
+    auto [least, largest] = std::minmax({windows.taps[i], windows.strides[i], windows.dilation[i], windows.spread[i]});
+    if (least < 1 || largest > most || std::abs(pads[2 * i]) > most || std::abs(pads[2 * i + 1]) > most)
+      throw Refused("windows of sizes above 2^20");
     windows.low.push_back(pads[2 * i]);
     windows.high.push_back(pads[2 * i + 1]);
-    if (std::min({windows.taps[i], windows.strides[i], windows.dilation[i], windows.spread[i]}) < 1 ||
-        std::max({windows.taps[i], windows.strides[i], windows.dilation[i], windows.spread[i], std::abs(pads[2 * i]),
-                  std::abs(pads[2 * i + 1])}) > most)
-      throw Refused("windows of sizes above 2^20");
   }
+  return windows;
+}
+
+// Windows over two axes of four, or one of three; the channels are the axis that is left.
+struct OrderedWindows {
+  SmallVector<int64_t> order = {0}; // the samples, the channels, the axes with windows
+  logical::Windows windows;
+};
+
+OrderedWindows orderedWindows(Call &call, size_t rank) {
+  if (rank != 3 && rank != 4)
+    throw Refused("windows of a value of " + std::to_string(rank) + " axes");
+  const logical::Windows given = readWindows(call, rank);
+  if (llvm::any_of(given.dilation, [](int64_t dilation) { return dilation != 1; }))
+    throw Refused("windows with dilations");
+  auto isStill = [&](size_t i) {
+    return given.taps[i] == 1 && given.strides[i] == 1 && given.spread[i] == 1 && given.low[i] == 0 &&
+           given.high[i] == 0;
+  };
+  if (!isStill(0))
+    throw Refused("windows over the samples");
+  // The last axis without a window has the channels.
+  size_t channels = rank - 1;
+  while (channels > 0 && !isStill(channels))
+    --channels;
+  if (channels == 0)
+    throw Refused("windows over all axes of a sample");
+  OrderedWindows result;
+  result.order.push_back(static_cast<int64_t>(channels));
+  for (size_t i = 1; i < rank; ++i)
+    if (i != channels) {
+      result.order.push_back(static_cast<int64_t>(i));
+      result.windows.taps.push_back(given.taps[i]);
+      result.windows.strides.push_back(given.strides[i]);
+      result.windows.dilation.push_back(1);
+      result.windows.spread.push_back(given.spread[i]);
+      result.windows.low.push_back(given.low[i]);
+      result.windows.high.push_back(given.high[i]);
+    }
   return result;
 }
 
@@ -242,7 +233,8 @@ void buildReduceWindow(Call &call) {
     kind = mt::Reduction::max;
   }
   bool shared = llvm::none_of(value.shape(), [](const Size &size) { return size.batch; });
-  auto [order, windows] = shared ? windowsOverAll(call, value.rank()) : orderedWindows(call, value.rank());
+  auto [order, windows] =
+      shared ? OrderedWindows{{}, readWindows(call, value.rank())} : orderedWindows(call, value.rank());
   // What all samples share has windows along any of its axes.
   Value images = shared ? logical::expandDims(value, {0, 1}) : logical::transpose(value, order);
   if (windows.spreads()) {

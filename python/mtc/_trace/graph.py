@@ -125,7 +125,7 @@ class Graph:
         `shared`: those of the arguments by which other derivatives are taken, too.
         """
         bound = [a for a in arguments if all(a is not other for other in shared)]
-        learned = _is_learned_beside(value, bound)
+        learned = _is_learned_without(value, bound)
         made = [self.tensor("derivative", (value, a), "mt.derivative {0} by {1} : {t}", a.shape, "f32")
                 for a in arguments]
         for derivative in made:
@@ -285,8 +285,8 @@ class Graph:
                 for number, reason, layer in error.problems])) from None
 
 
-def _is_learned_beside(value: Value, arguments: Sequence[Value]) -> bool:
-    """Whether a value depends on a trainable variable, or on a point of another derivative, beside these arguments."""
+def _is_learned_without(value: Value, arguments: Sequence[Value]) -> bool:
+    """Whether a value depends on a trainable variable, or on a point of another derivative, that is none of these."""
     bound = {id(a) for a in arguments}
     found: set[int] = set()
     waiting = [value]
