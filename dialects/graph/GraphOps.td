@@ -282,6 +282,29 @@ def TakeOp : Graph_TypedOp<"take", (ins Graph_Value:$operand, Graph_Value:$ids, 
     ids, whose first axis is the batch.
   }];
 }
+def TakeAlongOp : Graph_TypedOp<"take_along", (ins Graph_Value:$operand, Graph_Value:$ids, I64Attr:$dim),
+                                "$operand `,` $ids `dim` `=` $dim"> {
+  let summary = "elements by ids along an axis; every line of the operand has ids of its own";
+  let description = [{
+    `graph.take_along %x, %ids dim = 2 : (!graph.value<[b, 4, 10], f32>, !graph.value<[b, 4, 3], i32>) ->
+    !graph.value<[b, 4, 3], f32>` has x[i, j, ids[i, j, k]] at i, j, k. Ids out of range are clamped.
+
+    Errors: the batch as the axis; other axes of different sizes.
+  }];
+}
+def SortOp : Graph_TypedOp<"sort", (ins Variadic<Graph_Value>:$keys, I64Attr:$dim, UnitAttr:$descending),
+                           "$keys `dim` `=` $dim (`descending` $descending^)?"> {
+  let summary = "places of elements along an axis in the order of keys, as i32";
+  let description = [{
+    `graph.sort %x dim = 1 descending : (!graph.value<[b, 10], f32>) -> !graph.value<[b, 3], i32>` has the places of the
+    three largest elements. Later keys decide between elements whose earlier keys are equal; the place decides last. NaN
+    is the largest element. Up to 64 elements are compared in pairs. Of more, up to 32 floats are found one after the
+    other, and else they are sorted by Batcher's odd-even merge sort (K. E. Batcher, "Sorting networks and their
+    applications", 1968).
+
+    Errors: the batch as the axis; more than 2^15 elements to sort.
+  }];
+}
 def ScatterRowsOp : Graph_TypedOp<"scatter_rows", (ins Graph_Value:$ids, Graph_Value:$updates), "$ids `,` $updates"> {
   let summary = "sums of updates by id over the batch: [rows, D...] of ids [I...] and updates [I..., D...]";
   let description = "Row v is the sum of the updates whose id is v; ids out of range are clamped. The batch is in I.";

@@ -2,6 +2,7 @@
 //
 // Shapes, and parts of values.
 #include "frontend/graph/Lower.h"
+#include "frontend/logical/Sorting.h"
 
 #include <cmath>
 
@@ -91,6 +92,19 @@ Value lowerTake(Call &call, graph::TakeOp op) {
                        logical::checkAxis(op.getDim(), call.operands[0].rank()));
 }
 
+Value lowerTakeAlong(Call &call, graph::TakeAlongOp op) {
+  return logical::takeAlong(call.ops, call.operands[0], call.operands[1],
+                            logical::checkAxis(op.getDim(), call.operands[0].rank()));
+}
+
+Value lowerSort(Call &call, graph::SortOp op) {
+  if (call.operands.empty())
+    throw Refused("expected keys, found none");
+  size_t axis = logical::checkAxis(op.getDim(), call.operands[0].rank());
+  logical::checkCount(call.shape().size(), call.operands[0].rank());
+  return logical::sortedPlaces(call.ops, call.operands, call.shape()[axis].times, axis, op.getDescending());
+}
+
 Value lowerScatterRows(Call &call, graph::ScatterRowsOp) {
   expectIds(call.operands[0]);
   if (!call.operands[1].isFloat())
@@ -119,6 +133,8 @@ llvm::ArrayRef<Entry> partOps() {
                                       entry<graph::ConcatOp, lowerConcat>(),
                                       entry<graph::ReverseOp, lowerReverse>(),
                                       entry<graph::TakeOp, lowerTake>(),
+                                      entry<graph::TakeAlongOp, lowerTakeAlong>(),
+                                      entry<graph::SortOp, lowerSort>(),
                                       entry<graph::ScatterRowsOp, lowerScatterRows>(),
                                       entry<graph::OneHotOp, lowerOneHot>()};
   return entries;

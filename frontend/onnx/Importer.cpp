@@ -48,6 +48,14 @@ static ElementType typeOf(const Call &call) {
   return call.has(index) ? call.inputs[index].type : ElementType::None;
 }
 
+// Whether a result is of floats, of integers or of booleans as the type is. Results of TopK have types of their own.
+static bool agrees(const Operand &result, ElementType type, Builder &builder) {
+  if (type == ElementType::None || (!result.known && !result.value))
+    return true;
+  Known::Type kind = knownTypeOf(type);
+  return result.known ? result.known->type == kind : result.value.element() == logical::elementOf(builder, kind);
+}
+
 // What a node computes with integers of few bits wraps around.
 static void wrapAround(Call &call) {
   static constexpr llvm::StringLiteral computing[] = {"Add",
@@ -72,7 +80,7 @@ static void wrapAround(Call &call) {
                                                       "Einsum"};
   ElementType type = typeOf(call);
   for (Operand &result : call.results)
-    if (result.type == ElementType::None) {
+    if (result.type == ElementType::None && agrees(result, type, call.ops.builder)) {
       result.type = type;
       if (int bits = fewBits(type); bits && result.value && !result.known && result.value.isInteger() &&
                                     llvm::is_contained(computing, call.node.op))

@@ -114,6 +114,7 @@ llvm::ArrayRef<OpEntry> productOps();
 llvm::ArrayRef<OpEntry> normalizationOps();
 llvm::ArrayRef<OpEntry> scatterOps();
 llvm::ArrayRef<OpEntry> linearOps();
+llvm::ArrayRef<OpEntry> sortingOps();
 llvm::ArrayRef<OpEntry> bitOps();
 // The elements of each value's own last axis by ids: [b, i..., n] and [b, i..., k...] give [b, i..., k...].
 logical::Value takeOwn(logical::Ops &ops, const logical::Value &value, const logical::Value &ids);

@@ -18,6 +18,7 @@ class Model(Windows):
         ops = [self.unary, self.binary, self.binary, self.select, self.transpose, self.transpose, self.reshape,
                self.reshape, self.reshape, self.broadcast, self.reduce, self.reduce, self.along, self.product,
                self.product, self.product, self.slice, self.pad, self.concat, self.reverse, self.take, self.rows,
+               self.sort, self.take_along,
                self.hot, self.entropy, self.convolution, self.kernel_gradient, self.pool, self.pool_gradient,
                self.sum_gradient]
         for _ in range(40):
@@ -241,6 +242,32 @@ class Model(Windows):
             made = np.take(v.array, places, axis)
         sizes = [*v.sizes[:axis], *ids.sizes[bool(own):], *v.sizes[axis + 1:]]
         self.op(f"take {{0}}, {{1}} dim = {axis}", [v, ids], sizes, made)
+
+    def sort(self):
+        v = self.pick(self.random.choice(["f32", "i32"]), lambda v: any(not s.batch for s in v.sizes))
+        if v is None:
+            return
+        axis = self.random.choice([i for i, s in enumerate(v.sizes) if not s.batch])
+        gaps = np.diff(np.sort(v.array, axis), axis=axis)
+        if np.any((gaps > 0) & (gaps < 1e-5)):  # functions have roundings of their own
+            return
+        count, falling = self.random.randint(1, v.sizes[axis].times), self.random.random() < 0.5
+        places = np.argsort(-v.array if falling else v.array, axis, kind="stable")
+        sizes = [*v.sizes[:axis], Size(count), *v.sizes[axis + 1:]]
+        self.op(f"sort {{0}} dim = {axis}{' descending' * falling}", [v], sizes, places.take(range(count), axis), "i32")
+
+    def take_along(self):
+        v = self.pick(accept=lambda v: any(not s.batch for s in v.sizes))
+        axis = self.random.choice([i for i, s in enumerate(v.sizes) if not s.batch])
+
+        def fits(ids):
+            pairs = enumerate(zip(v.sizes, ids.sizes))
+            return ids.rank == v.rank and all(not b.batch if i == axis else a.same(b) for i, (a, b) in pairs)
+        ids = self.pick("i32", fits)
+        if ids is None:
+            return
+        made = np.take_along_axis(v.array, np.clip(ids.array, 0, v.sizes[axis].times - 1), axis)
+        self.op(f"take_along {{0}}, {{1}} dim = {axis}", [v, ids], ids.sizes, made)
 
     def rows(self):
         ids = self.pick("i32", lambda v: v.batches())

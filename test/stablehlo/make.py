@@ -50,7 +50,7 @@ def doubled(times):
 
 files = {
     "doubled": doubled(60),
-    "unsupported": module(op("stablehlo.sort") + f'\n    %z = "stablehlo.fft"(%x) : ({T}) -> {T}'),
+    "unsupported": module(op("stablehlo.rng") + f'\n    %z = "stablehlo.fft"(%x) : ({T}) -> {T}'),
     "custom": module(op("stablehlo.custom_call", '<{call_target_name = "my_kernel"}>')),
     "recursive": module(ABS + f"    %y = {CALL}", AGAIN),
     "private": module(op("stablehlo.abs"), visibility="private"),
@@ -88,7 +88,7 @@ files = {
                        '    %v = "stablehlo.subtract"(%u, %u) : (tensor<?x4xui32>, tensor<?x4xui32>) -> '
                        f'tensor<?x4xui32>\n    %y = "stablehlo.convert"(%v) : (tensor<?x4xui32>) -> {T}'),
     "decomposed": module('    %y = "stablehlo.composite"(%x) <{name = "my.f", decomposition = @again}> : '
-                         f'({T}) -> {T}', AGAIN.replace('"func.call"(%x) <{callee = @again}>', '"stablehlo.sort"(%x)')),
+                         f'({T}) -> {T}', AGAIN.replace('"func.call"(%x) <{callee = @again}>', '"stablehlo.rng"(%x)')),
 }
 files["places"] = "\n".join([
     module(f'    %y = "stablehlo.abs"(%x) : ({T}) -> {T} loc(#loc39)'), '#loc0 = loc("a.py":1:1)',

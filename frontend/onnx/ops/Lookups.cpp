@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Parts of values by index.
+#include "frontend/logical/Functions.h"
+#include "frontend/logical/Sorting.h"
 #include "frontend/onnx/ForBatches.h"
 
-#include "llvm/ADT/SetVector.h"
+#include <limits>
+#include <numeric>
 
 using namespace mlir;
 
@@ -27,36 +30,12 @@ Known inRange(Known ids, int64_t size) {
   return ids;
 }
 
-// The inputs from which moves and casts alone bring a value here; none: it is computed. Such ids are checked when the
-// data is read: one that is not from 0 to below the size is an error that names the sample.
-SmallVector<mt::InputOp> dataOf(mlir::Value value) {
-  llvm::SetVector<mlir::Value> seen;
-  SmallVector<mt::InputOp> inputs;
-  seen.insert(value);
-  for (size_t i = 0; i < seen.size(); ++i) {
-    Operation *op = seen[i].getDefiningOp();
-    if (auto input = dyn_cast_or_null<mt::InputOp>(op))
-      inputs.push_back(input);
-    else if (op && op->getNumOperands() &&
-             ((op->hasTrait<mt::Moves>() && !isa<mt::SliceOp>(op)) || isa<mt::CastOp>(op)))
-      seen.insert(op->operand_begin(), op->operand_end());
-    else
-      return {};
-  }
-  return inputs;
-}
-
-// Ids that the model computes, or the data has; negative ones of the former count from the end.
+// Ids that the model computes, or the data has; negative ones of the former count from the end. Those of the data are
+// checked when the data is read: one that is not from 0 to below the size is an error that names the sample.
 Value placesOf(Call &call, const Value &ids, int64_t size) {
   if (!ids.isInteger())
     throw Refused("expected indices of integers");
-  return dataOf(ids.stored).empty() ? logical::fromEnd(call.ops, ids, size) : ids;
-}
-
-// The same of ids that no op of `mt` looks up: the input itself says their limit.
-void limitData(mlir::Value value, int64_t size) {
-  for (mt::InputOp input : dataOf(value))
-    input.setLimit(std::min<uint64_t>(static_cast<uint64_t>(size), input.getLimit().value_or(size)));
+  return logical::dataOf(ids.stored).empty() ? logical::fromEnd(call.ops, ids, size) : ids;
 }
 
 Known gatherKnown(const Known &data, const Known &ids, size_t axis) {
@@ -148,29 +127,97 @@ Known gatherElementsKnown(const Known &data, const Known &ids, size_t axis) {
   });
 }
 
-// One element of each line, by an index of its own.
+// Elements of each line, by indices of its own.
 void buildGatherElements(Call &call) {
   size_t axis = Call::axisOf(call.integer("axis", 0), call.rank(0));
   if (const Known *data = call.known(0), *places = call.known(1); data && places)
     return call.give(gatherElementsKnown(*data, *places, axis));
   Value value = call.value(0), ids = call.value(1);
+  Shape shape = value.shape(), ofIds = ids.shape();
+  logical::checkCount(ofIds.size(), shape.size());
+  if (shape[axis].batch)
+    throw Refused("a lookup among the samples");
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (i != axis && shape[i] != ofIds[i]) { // indices for the first lines alone
+      if (shape[i].batch || ofIds[i].batch || ofIds[i].times > shape[i].times)
+        throw Refused("expected indices for lines of " + logical::describe(shape) + ", found " +
+                      logical::describe(ofIds));
+      value = logical::sliceAxis(call.ops, value, i, 0, ofIds[i].times);
+    }
+  call.give(logical::takeAlong(call.ops, value, placesOf(call, ids, shape[axis].times), axis));
+}
+
+// Of values of the type that an element of ScatterElements has: what no maximum, or minimum, changes.
+double neutral(const Value &value, bool maximum) {
+  double most = value.isFloat() ? std::numeric_limits<double>::infinity()
+                                : static_cast<double>(std::numeric_limits<int32_t>::max());
+  return maximum ? (value.isFloat() ? -most : -most - 1) : most;
+}
+
+// Elements of each line are replaced by updates, or joined with them. Of updates to one place the last one stays.
+Value scatterElements(Call &call, const Value &lines, const Value &ids, const Value &updates, StringRef reduction) {
+  logical::Ops &ops = call.ops;
+  auto rank = static_cast<int64_t>(lines.rank());
+  Known numbers = Known::zeros({lines.size(lines.rank() - 1).times}, Known::Type::Integer);
+  std::iota(numbers.numbers.begin(), numbers.numbers.end(), 0);
+  Value isPlace = logical::compare(ops, mt::Compare::eq, logical::expandDims(ids, {rank}), numbers.lift(ops));
+  auto spread = [&](const Value &of, double otherwise) {
+    return logical::select(ops, isPlace, logical::expandDims(of, {rank}), ops.number(otherwise, of.element()));
+  };
+  if (reduction == "none") {
+    Known order = Known::zeros({ids.size(ids.rank() - 1).times}, Known::Type::Float);
+    std::iota(order.numbers.begin(), order.numbers.end(), 0);
+    Value numbered =
+        logical::select(ops, isPlace, logical::expandDims(order.lift(ops), {1}), ops.number(-1, ops.f32()));
+    Value last = logical::reduce(ops, mt::Reduction::max, numbered, {rank - 1});
+    Value number = logical::cast(ops, logical::binary<mt::MaximumOp>(ops, last, 0), ops.i32());
+    Value taken = logical::takeAlong(ops, updates, number, lines.rank() - 1);
+    return logical::select(ops, logical::compare(ops, mt::Compare::ge, last, ops.number(0, ops.f32())), taken, lines);
+  }
+  if (reduction == "add")
+    return logical::binary<mt::AddOp>(ops, lines,
+                                      logical::reduce(ops, mt::Reduction::sum, spread(updates, 0), {rank - 1}));
+  if (reduction == "mul")
+    return logical::binary<mt::MulOp>(ops, lines, logical::productAlong(ops, spread(updates, 1), lines.rank() - 1));
+  bool maximum = reduction == "max";
+  if (!maximum && reduction != "min")
+    throw Refused("expected a reduction of none, add, mul, max or min, found " + reduction.str());
+  Value found = logical::reduce(ops, maximum ? mt::Reduction::max : mt::Reduction::min,
+                                spread(updates, neutral(updates, maximum)), {rank - 1});
+  return maximum ? logical::binary<mt::MaximumOp>(ops, lines, found)
+                 : logical::binary<mt::MinimumOp>(ops, lines, found);
+}
+
+void buildScatterElements(Call &call) {
+  size_t axis = Call::axisOf(call.integer("axis", 0), call.rank(0)), last = call.rank(0) - 1;
+  std::string reduction = call.text("reduction", "none");
+  Value value = call.value(0), ids = call.value(1), updates = call.value(2);
   Shape shape = value.shape(), wanted = shape;
-  wanted[axis] = Size();
-  if (ids.shape() != wanted || shape[axis].batch || !ids.isInteger())
-    throw Refused("a lookup of more than one element of each line, or in parts of the lines");
-  int64_t size = shape[axis].times;
-  limitData(ids.stored, size);
-  // Where an element is the one of the index, it is added to zeros: others may be infinite.
-  Known line = Known::zeros({size}, Known::Type::Integer);
-  for (int64_t i = 0; i < size; ++i)
-    line.numbers[i] = static_cast<double>(i);
-  Indices along(shape.size(), 1);
-  along[axis] = size;
-  Value isPlace =
-      logical::compare(call.ops, mt::Compare::eq, placesOf(call, ids, size), line.reshaped(along).lift(call.ops));
-  SmallVector<int64_t> axes = {static_cast<int64_t>(axis)};
-  Value chosen = logical::select(call.ops, isPlace, value, call.ops.number(0, value.element()));
-  call.give(logical::keepDims(logical::reduce(call.ops, mt::Reduction::sum, chosen, axes), axes));
+  logical::checkCount(ids.rank(), shape.size());
+  wanted[axis] = ids.size(axis);
+  if (shape[axis].batch || wanted[axis].batch)
+    throw Refused("updates of other samples");
+  if (ids.shape() != wanted || updates.shape() != wanted || !ids.isInteger())
+    throw Refused("expected indices and updates for all lines of " + logical::describe(shape) + ", found " +
+                  logical::describe(ids.shape()) + " and " + logical::describe(updates.shape()));
+  if (value.isBoolean() || value.element() != updates.element())
+    throw Refused("expected numbers of one type");
+  ids = logical::fromEnd(call.ops, ids, shape[axis].times);
+  Value made = scatterElements(call, logical::moveAxis(value, axis, last), logical::moveAxis(ids, axis, last),
+                               logical::moveAxis(updates, axis, last), reduction);
+  call.give(logical::moveAxis(made, last, axis));
+}
+
+// The largest or smallest elements of each line, and their places.
+void buildTopK(Call &call) {
+  size_t axis = Call::axisOf(call.integer("axis", -1), call.rank(0));
+  bool largest = call.integer("largest", 1) != 0;
+  call.ignore("sorted"); // they always are
+  int64_t count = call.hasAttribute("k") ? call.integer("k", 1) : call.expectInteger(1, "the number of elements");
+  Value value = call.value(0);
+  Value places = logical::sortedPlaces(call.ops, {value}, count, axis, largest);
+  call.give(logical::takeAlong(call.ops, value, places, axis));
+  call.give(places);
 }
 
 // Lists of `depth` indices along the last axis, which name a part of `data` behind its first axes.
@@ -213,7 +260,43 @@ Known gatherNdKnown(const Known &data, const Known &ids, size_t batchAxes) {
   });
 }
 
-// Rows of a table, or anything of constants.
+// Slices by lists of `depth` indices, each of an axis behind the first ones, which both operands have.
+Value gatherNd(Call &call, const Value &data, const Value &ids, size_t batchAxes) {
+  logical::Ops &ops = call.ops;
+  Shape shape = data.shape();
+  size_t last = ids.rank() - 1;
+  int64_t depth = ids.size(last).times, total = 1;
+  if (ids.size(last).batch || batchAxes + static_cast<size_t>(depth) > shape.size() || batchAxes > last)
+    throw Refused("expected lists of 1 to " + std::to_string(shape.size() - batchAxes) + " indices, found some of " +
+                  std::to_string(depth));
+  if (batchAxes > 1 || (batchAxes == 1 && !(shape[0].isBatch() && ids.size(0).isBatch())))
+    throw Refused("a lookup with batch_dims other than 0, and 1 for the batch");
+  std::optional<Value> place;
+  for (int64_t i = 0; i < depth; ++i) {
+    Size size = shape[batchAxes + static_cast<size_t>(i)];
+    if (size.batch)
+      throw Refused("a lookup among the samples");
+    Value index = logical::squeeze(logical::sliceAxis(ops, ids, last, i, 1), {static_cast<int64_t>(last)});
+    if (depth == 1) {
+      place = placesOf(call, index, size.times);
+    } else {
+      index = logical::fromEnd(ops, index, size.times);
+      index = logical::binary<mt::MinimumOp>(ops, logical::binary<mt::MaximumOp>(ops, index, 0),
+                                             static_cast<double>(size.times - 1));
+      place = place ? logical::binary<mt::AddOp>(
+                          ops, logical::binary<mt::MulOp>(ops, *place, static_cast<double>(size.times)), index)
+                    : index;
+    }
+    total = logical::multiply(total, size.times);
+  }
+  if (total > std::numeric_limits<int32_t>::max())
+    throw Refused("a lookup in more than 2^31 slices");
+  Shape flat(shape.begin(), shape.begin() + static_cast<int64_t>(batchAxes));
+  flat.push_back(total);
+  flat.append(shape.begin() + static_cast<int64_t>(batchAxes) + depth, shape.end());
+  return logical::take(ops, logical::reshape(ops, data, flat), *place, batchAxes);
+}
+
 void buildGatherNd(Call &call) {
   int64_t batchAxes = call.integer("batch_dims", 0);
   const Known *data = call.known(0), *ids = call.known(1);
@@ -222,24 +305,15 @@ void buildGatherNd(Call &call) {
                   std::to_string(batchAxes));
   if (data && ids)
     return call.give(gatherNdKnown(*data, *ids, static_cast<size_t>(batchAxes)));
-  Shape shape = call.shape(1);
-  if (call.rank(0) == 0)
-    throw Refused("expected data of one axis or more, found a number");
-  if (batchAxes != 0 || shape.empty() || !shape.back().isOne())
-    throw Refused("a lookup by several indices in what the model computes");
-  Value places = ids ? inRange(*ids, call.shape(0)[0].times).lift(call.ops)
-                     : placesOf(call, call.value(1), call.shape(0)[0].times);
-  places = logical::squeeze(places, {static_cast<int64_t>(shape.size()) - 1});
-  call.give(logical::take(call.ops, call.value(0), places, 0));
+  if (call.rank(0) == 0 || call.rank(1) == 0)
+    throw Refused("expected data and indices of one axis or more, found a number");
+  Value places = call.value(1);
+  if (!places.isInteger())
+    throw Refused("expected indices of integers");
+  call.give(gatherNd(call, call.value(0), places, static_cast<size_t>(batchAxes)));
 }
 
-// Of constants: parts of the first operand are replaced.
-void buildScatterNd(Call &call) {
-  std::string reduction = call.text("reduction", "none");
-  if (reduction != "none")
-    throw Refused("a ScatterND with the reduction " + reduction);
-  Known result = call.expectKnown(0, "data to replace parts of");
-  const Known &ids = call.expectKnown(1, "indices"), &parts = call.expectKnown(2, "parts");
+Known scatterNdKnown(Known result, const Known &ids, const Known &parts) {
   Lists lists(result, ids, 0);
   Indices shape(lists.outer);
   llvm::append_range(shape, lists.inner);
@@ -257,7 +331,35 @@ void buildScatterNd(Call &call) {
     }
     result.numbers[result.place(from)] = parts.numbers[i];
   }
-  call.give(std::move(result));
+  return result;
+}
+
+// Parts of the first operand, by lists of indices, are replaced or joined with updates.
+void buildScatterNd(Call &call) {
+  std::string reduction = call.text("reduction", "none");
+  if (reduction == "none" && call.known(0) && call.known(1) && call.known(2))
+    return call.give(scatterNdKnown(*call.known(0), *call.known(1), *call.known(2)));
+  const Known &ids = call.expectKnown(1, "indices");
+  Value data = call.value(0), updates = call.value(2);
+  Known places = Known::zeros(Known::shapeOf(data.shape()).integers(), Known::Type::Integer);
+  std::iota(places.numbers.begin(), places.numbers.end(), 0);
+  Lists lists(places, ids, 0);
+  int64_t slices = 1, inner = 1, count = static_cast<int64_t>(lists.places.size()) / lists.depth;
+  for (auto [i, size] : llvm::enumerate(places.shape))
+    (static_cast<int64_t>(i) < lists.depth ? slices : inner) *= size;
+  if (data.isBoolean() || data.element() != updates.element() || updates.rank() < lists.outer.size())
+    throw Refused("expected numbers of one type, a slice for each list of indices");
+  call.ops.charge(logical::multiply(logical::multiply(slices, inner), count));
+  Known chosen = Known::zeros({1, count}, Known::Type::Integer);
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t axis = 0; axis < lists.depth; ++axis)
+      chosen.numbers[i] = chosen.numbers[i] * static_cast<double>(places.shape[axis]) +
+                          static_cast<double>(lists.list(static_cast<size_t>(i))[axis]);
+  logical::Ops &ops = call.ops;
+  Value lines = logical::moveAxis(logical::reshape(ops, data, {slices, inner}), 0, 1);
+  Value parts = logical::moveAxis(logical::reshape(ops, updates, {count, inner}), 0, 1);
+  Value made = scatterElements(call, lines, logical::broadcast(chosen.lift(ops), parts.shape()), parts, reduction);
+  call.give(logical::reshape(ops, logical::moveAxis(made, 1, 0), data.shape()));
 }
 
 } // namespace
@@ -266,7 +368,10 @@ llvm::ArrayRef<OpEntry> lookupOps() {
   static constexpr OpEntry entries[] = {{"Gather", buildGather},
                                         {"GatherElements", buildGatherElements},
                                         {"GatherND", buildGatherNd},
-                                        {"ScatterND", buildScatterNd}};
+                                        {"Scatter", buildScatterElements}, // its name before opset 11
+                                        {"ScatterElements", buildScatterElements},
+                                        {"ScatterND", buildScatterNd},
+                                        {"TopK", buildTopK}};
   return entries;
 }
 

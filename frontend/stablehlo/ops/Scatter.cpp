@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sums at places: what the gradient of a lookup is.
+#include "frontend/logical/Sorting.h"
 #include "frontend/stablehlo/Call.h"
 
 using namespace mlir;
@@ -137,6 +138,16 @@ void buildScatter(Call &call) {
 
 logical::Value takeOwn(logical::Ops &ops, const logical::Value &value, const logical::Value &ids) {
   auto last = static_cast<int64_t>(value.rank()) - 1;
+  Shape shape = ids.shape();
+  ArrayRef<Size> wanted = ArrayRef<Size>(shape).drop_front(last);
+  if (!wanted.empty() && llvm::none_of(wanted, [](const Size &size) { return size.batch; })) {
+    int64_t count = 1;
+    for (const Size &size : wanted)
+      count = logical::multiply(count, size.times);
+    Shape lines(shape.begin(), shape.begin() + last);
+    lines.push_back(count);
+    return logical::reshape(ops, logical::takeAlong(ops, value, logical::reshape(ops, ids, lines), last), shape);
+  }
   Value wide = value; // with the axes of the ids before the last one
   SmallVector<int64_t> added = llvm::to_vector(llvm::seq<int64_t>(last, static_cast<int64_t>(ids.rank())));
   wide = logical::expandDims(wide, added);

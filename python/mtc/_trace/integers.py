@@ -30,7 +30,7 @@ def bounds(node: Value, depth: int = 0) -> Range:
     return node.bounds
 
 
-_SAME = {"reshape", "transpose", "broadcast", "slice", "reverse", "take"}
+_SAME = {"reshape", "transpose", "broadcast", "slice", "reverse", "take", "take_along"}
 
 
 def _bounds(node: Value, depth: int) -> Range:
@@ -40,6 +40,8 @@ def _bounds(node: Value, depth: int) -> Range:
         return (int(node.constant.min()), int(node.constant.max())) if node.constant.size else (0, 0)
     if node.op == "argmax":
         return 0, int(node.operands[0].shape[node.dims[0]]) - 1  # type: ignore[arg-type]
+    if node.op == "sort":
+        return 0, node.dims[1] - 1
     if node.op == "iota" or node.count:
         return 0, ANY[1]
     if node.op in _SAME or node.op == "cast" and node.operands[0].dtype != "f32":

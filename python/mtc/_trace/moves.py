@@ -198,6 +198,18 @@ def take(value: Value, ids: Value, axis: int = 0) -> Value:
     return value.graph.operation("take", (value, ids), f"graph.take {{0}}, {{1}} dim = {axis}", shape, value.dtype)
 
 
+def take_along(value: Value, ids: Value, axis: int) -> Value:
+    """Elements by ids along an axis, where every line of the value has ids of its own; ids out of range are clamped."""
+    axis %= value.rank
+    _static(value, axis)
+    if value.array is not None and ids.array is not None:
+        places = np.clip(ids.array, 0, value.array.shape[axis] - 1)
+        return value.graph.constant(np.take_along_axis(value.array, places, axis), value.dtype)
+    shape = (*value.shape[:axis], ids.shape[axis], *value.shape[axis + 1:])
+    return value.graph.operation("take_along", (value, ids), f"graph.take_along {{0}}, {{1}} dim = {axis}", shape,
+                                 value.dtype)
+
+
 def scatter_rows(rows: int, ids: Value, updates: Value) -> Value:
     """Sums of samples by id, over the batch: [rows, D...] of ids [I...] and updates [I..., D...], with the batch in I.
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace import integers, layout, moves, patterns
+from mtc._trace import integers, layout, patterns
 from mtc._trace.layout import broadcast, expand_dims, transpose
 from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
-MOST_MAXIMA = 32  # that top_k and sort find one after the other
-MOST_SORTED = 1 << 15  # elements of a line
 _NUMPY: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
 
 
@@ -148,125 +146,30 @@ def argmax(value: Value, axis: int) -> Value:
     return value.graph.operation("argmax", (value,), f'graph.along "argmax"({{0}}) dim = {axis}', rest, "i32", (axis,))
 
 
-def top_k(values: Sequence[Value], count: Optional[int], axis: int, smallest: bool = False,
-          keys: int = 1) -> list[Value]:
-    """The elements along an axis where those of the first value are largest, or smallest, from the outermost on.
+def sort(keys: Sequence[Value], count: Optional[int], axis: int, largest: bool = False) -> Value:
+    """The places along an axis of the first `count` elements (None: all) in rising order, or from the largest one on.
 
-    Of equal ones the first comes first, or by the second value and so on with several `keys`. A NaN is the largest.
-    `count`: None: all.
+    Later keys decide between elements whose earlier keys are equal; the place decides last. A NaN is the largest.
     """
-    axis %= values[0].rank
-    size = values[0].shape[axis]
+    axis %= keys[0].rank
+    size = keys[0].shape[axis]
     if isinstance(size, Batch):
         raise Refused("the order of the samples")
     count = size if count is None else count
-    lines = [layout.move_axis(v, axis, -1) for v in values]
-    if count > MOST_MAXIMA or (size > 2 * MOST_MAXIMA and not integers.exact_in_f32(lines[0])):
-        if size > MOST_SORTED:
-            raise Refused(f"the {count} largest of {size} elements along an axis: expected at most {MOST_SORTED}")
-        made = _by_network(lines, keys, smallest)
-        return [layout.move_axis(moves.part(v, -1, 0, count), -1, axis) for v in made]
-    if size <= 2 * MOST_MAXIMA:
-        chosen = _by_rank(lines[:keys], count, smallest)
-    else:
-        chosen = _one_by_one(lines[0], count, smallest)
-    return [moves.concat([expand_dims(_only(line, hot), (axis,)) for hot in chosen], axis) for line in lines]
+    if not 0 < count <= size:
+        raise Refused(f"expected 1 to {size} elements of a line, found {count}")
+    if len(keys) == 1 and keys[0].array is not None:
+        return keys[0].graph.constant(_sorted(keys[0].array, count, axis, largest), "i32")
+    template = f"graph.sort {', '.join(f'{{{i}}}' for i in range(len(keys)))} dim = {axis}"
+    return keys[0].graph.operation("sort", keys, template + (" descending" if largest else ""),
+                                   (*keys[0].shape[:axis], count, *keys[0].shape[axis + 1:]), "i32", (axis, size))
 
 
-def _only(line: Value, hot: Value) -> Value:
-    """The element of each line where `hot` is."""
-    if line.dtype == "i1":
-        return e.cast(_only(e.cast(line, "i32"), hot), "i1")
-    return reduce("sum", e.select(hot, line, e.as_value(line, 0)), (-1,))
-
-
-def _by_rank(keys: Sequence[Value], count: int, smallest: bool) -> list[Value]:
-    """Where the first, second ... element of each line is: each is compared with each other one."""
-    rank = keys[0].rank
-    size = int(keys[0].shape[-1])  # type: ignore[arg-type]
-    graph = keys[0].graph
-    number = np.arange(size)
-    # before[i, j]: whether element j comes before element i, of equal ones that which stands before it.
-    before = graph.constant(number[None, :] < number[:, None])
-    for key in reversed(keys):
-        before = _before(expand_dims(key, (rank - 1,)), expand_dims(key, (rank,)), smallest, before)
-    place = reduce("sum", e.cast(before, "f32"), (-1,))
-    return [e.compare("eq", place, float(i)) for i in range(count)]
-
-
-def _before(a: Value, b: Value, smallest: bool, where_equal: Value) -> Value:
-    """Whether a comes before b in an order, in which a NaN is the largest."""
-    if a.dtype == "i1":
-        a, b = e.cast(a, "i32"), e.cast(b, "i32")
-    first, second = (a, b) if smallest else (b, a)
-    less, same = e.compare("lt", first, second), e.compare("eq", first, second)
-    if a.dtype == "f32":
-        c, d = (e.compare("ne", v, v) for v in (first, second))
-        less = less | d & ~c
-        same = same | c & d
-    return less | same & where_equal
-
-
-def _by_network(lines: Sequence[Value], keys: int, smallest: bool) -> list[Value]:
-    """Lines in order, by the odd-even merge sort of Batcher (1968): stages of pairs at constant places.
-
-    The place before sorting decides between equal elements. Of a length that is no power of 2, the pairs that would
-    reach behind the end are left out, as if the largest elements stood there.
-    """
-    graph, size = lines[0].graph, int(lines[0].shape[-1])  # type: ignore[arg-type]
-    number = broadcast(graph.constant(np.arange(size, dtype="i4")), lines[0].shape)
-    now = [*lines, number]
-    for partner in _stages(size):
-        high = graph.constant(partner < np.arange(size))
-        ids = graph.constant(partner.astype("i4"))
-        other = [moves.take(v, ids, v.rank - 1) for v in now]
-        before = e.compare("lt", other[-1], now[-1])
-        for i in reversed(range(keys)):
-            before = _before(other[i], now[i], smallest, before)
-        paired = graph.constant(partner != np.arange(size))
-        swap = e.select(high, ~before, before)
-        swap = swap & paired
-        now = [_select(swap, b, a) for a, b in zip(now, other)]
-    return now[:-1]
-
-
-def _select(condition: Value, a: Value, b: Value) -> Value:
-    if a.dtype == "i1":
-        return e.cast(e.select(condition, e.cast(a, "i32"), e.cast(b, "i32")), "i1")
-    return e.select(condition, a, b)
-
-
-def _stages(size: int) -> Iterator[Any]:
-    """For each stage the place with which each place is compared; its own where there is none."""
-    span = 1
-    while span < size:
-        distance = span
-        while distance:
-            partner = np.arange(size)
-            for start in range(distance % span, size - distance, 2 * distance):
-                for i in range(start, min(start + distance, size - distance)):
-                    if i // (2 * span) == (i + distance) // (2 * span):
-                        partner[i], partner[i + distance] = i + distance, i
-            yield partner
-            distance //= 2
-        span *= 2
-
-
-def _one_by_one(key: Value, count: int, smallest: bool) -> list[Value]:
-    """The same for long lines: each is the maximum of what the ones before it leave."""
-    if not integers.exact_in_f32(key):
-        raise Refused("an order of integers above 2^24 along more than 64: cast them to float32")
-    key = e.cast(key, "f32")
-    if smallest:
-        key = -key
-        key = e.select(e.compare("ne", key, key), float(np.finfo(np.float32).min), key)  # NaNs come last
-    left = e.binary("maximum", key, float(np.finfo(np.float32).min))
-    found = []
-    for _ in range(count):
-        hot = e.cast(moves.one_hot(argmax(left, -1), int(key.shape[-1])), "i1")  # type: ignore[arg-type]
-        left = e.select(hot, e.as_value(left, -np.inf), left)  # below all that is left
-        found.append(hot)
-    return found
+def _sorted(array: Any, count: int, axis: int, largest: bool) -> Any:
+    if not largest:
+        return np.argsort(array, axis, kind="stable").take(range(count), axis)
+    turned = np.flip(np.argsort(np.flip(array, axis), axis, kind="stable"), axis)
+    return (array.shape[axis] - 1 - turned).take(range(count), axis)
 
 
 def softmax(value: Value, axis: int = -1, log: bool = False) -> Value:

@@ -98,6 +98,11 @@ def _pick(lines: Value, ids: Value, kept: int) -> Value:
     if all(n == 1 for n in shape[kept:]):
         made = reductions.pick(lines, layout.squeeze(ids, range(kept, len(shape))))
         return layout.expand_dims(made, range(kept, len(shape)))
+    count: Any = 1
+    for size in shape[kept:]:
+        count = count * size
+    if isinstance(count, int):
+        return layout.reshape(moves.take_along(lines, layout.reshape(ids, (*shape[:kept], count)), kept), shape)
     wide = layout.expand_dims(lines, range(kept, len(shape)))
     return reductions.pick(layout.broadcast(wide, (*shape, lines.shape[-1])), ids)
 

@@ -278,7 +278,8 @@ def _argmax(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 @rule("top_k")
 def _top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     value, axis = r.value(inputs[0]), equation.params.get("axis", -1)
-    return reductions.top_k([value, moves.indices(value, axis)], equation.params["k"], axis)
+    places = reductions.sort([value], equation.params["k"], axis, largest=True)
+    return [moves.take_along(value, places, axis), places]
 
 
 @rule("approx_top_k")
@@ -288,13 +289,15 @@ def _approximate_top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[
     if not p["aggregate_to_topk"]:
         raise Refused("aggregate_to_topk=False")
     axis = p["reduction_dimension"]
-    return reductions.top_k([value, moves.indices(value, axis)], p["k"], axis, smallest=not p["is_max_k"])
+    places = reductions.sort([value], p["k"], axis, largest=p["is_max_k"])
+    return [moves.take_along(value, places, axis), places]
 
 
 @rule("sort")
 def _sort(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
-    return reductions.top_k([r.value(i) for i in inputs], None, equation.params["dimension"], smallest=True,
-                            keys=equation.params["num_keys"])
+    values, axis = [r.value(i) for i in inputs], equation.params["dimension"]
+    places = reductions.sort(values[:equation.params["num_keys"]], None, axis)
+    return [moves.take_along(value, places, axis) for value in values]
 
 
 @rule("dot_general")

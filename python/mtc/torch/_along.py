@@ -100,7 +100,8 @@ def sort(c: Converter, value: Any, *options: Any) -> Any:
 
 def _ordered(c: Converter, value: Any, count: Any, dim: int, largest: bool) -> list[Value]:
     x = _line(c.value(value))
-    found = reductions.top_k([x, moves.indices(x, dim)], count, dim, smallest=not largest)
+    places = reductions.sort([x], count, dim, largest)
+    found = [moves.take_along(x, places, dim), places]
     return found if c.value(value).shape else [layout.reshape(v, ()) for v in found]
 
 
@@ -118,8 +119,8 @@ def of_rank(c: Converter, value: Any, first: Any = None, second: Any = None, kee
     if c.name() == "nanmedian":
         found, place = _of_numbers(line, dim % len(line.shape))
     else:
-        ordered = reductions.top_k([line, moves.indices(line, dim)], rank, dim, smallest=True)
-        found, place = (moves.part(v, dim % len(line.shape), rank - 1, rank) for v in ordered)
+        place = moves.part(reductions.sort([line], rank, dim), dim % len(line.shape), rank - 1, rank)
+        found = moves.take_along(line, place, dim)
     if c.name() == "median" and line.dtype == "f32":  # a NaN is the median
         none = reductions.reduce_logic(False, e.compare("ne", line, line), [dim % len(line.shape)])
         found = e.select(layout.expand_dims(none, (dim % len(line.shape),)), e.as_value(found, math.nan), found)
@@ -139,11 +140,9 @@ def _of_numbers(line: Value, axis: int) -> tuple[Value, Value]:
     number = e.compare("eq", line, line)
     count = layout.expand_dims(reductions.reduce("sum", e.cast(number, "f32"), [axis]), (axis,))
     last = e.select(number, line, e.as_value(line, math.inf))
-    values, places = reductions.top_k([last, moves.indices(line, axis)], None, axis, smallest=True)
     middle = e.unary("floor", e.binary("maximum", count - 1.0, 0.0) * 0.5)
-    hot = e.compare("eq", e.cast(moves.indices(line, axis), "f32"), middle)
-    found, place = (layout.expand_dims(reductions.reduce("sum", e.select(hot, v, e.as_value(v, 0)), [axis]), (axis,))
-                    for v in (values, places))
+    place = moves.take_along(reductions.sort([last], None, axis), e.cast(middle, "i32"), axis)
+    found = moves.take_along(last, place, axis)
     return e.select(e.compare("eq", count, 0.0), e.as_value(found, math.nan), found), place
 
 

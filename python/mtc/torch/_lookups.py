@@ -133,10 +133,9 @@ def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
     same = all(a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis)
     if not same or isinstance(size, Batch):
         raise Refused("a gather of some of the lines, or of samples")
-    lines = layout.move_axis(e.cast(x, "f32"), axis, -1)
     if places.shape[axis] != 1:
-        wide = layout.broadcast(layout.expand_dims(lines, (axis,)), (*places.shape, size))
-        return e.cast(reductions.pick(wide, places), x.dtype)
+        return moves.take_along(x, places, axis)
+    lines = layout.move_axis(e.cast(x, "f32"), axis, -1)
     found = reductions.pick(lines, layout.squeeze(places, (axis,)))
     return e.cast(layout.expand_dims(found, (axis,)), x.dtype)
 
