@@ -124,38 +124,50 @@ Value placesByNetwork(Ops &ops, ArrayRef<Value> keys, bool descending) {
   return now.back();
 }
 
-// The stored parts of all axes but the last as [batch, rest], without a change of the tensor, and the last axis.
+// A value each of whose parts is an axis, without a change of the tensor: the batch first, then the other parts of the
+// leading axes, then the last axis.
 struct Apart {
   Value value;
   SmallVector<SmallVector<size_t>> axes; // for each leading axis the numbers of its parts
-  Shape sizes;                           // of the parts, the batch first
   bool split = false;
 
-  explicit Apart(const Value &aligned) {
-    SmallVector<Parts, 4> lead(aligned.axes.begin(), aligned.axes.end() - 1);
-    Parts batch, rest;
-    SmallVector<Axis> order;
+  explicit Apart(const Value &aligned) : value{aligned.stored, {}} {
+    ArrayRef<Parts> lead = ArrayRef<Parts>(aligned.axes).drop_back();
     for (const Parts &parts : lead)
       for (const Axis &part : parts)
-        (part.size.batch ? batch : rest).push_back(part);
-    split = !batch.empty();
-    size_t number = split;
+        if (part.size.batch)
+          value.axes.push_back({part});
+    split = !value.axes.empty();
     for (const Parts &parts : lead) {
       axes.emplace_back();
-      for (const Axis &part : parts)
-        axes.back().push_back(part.size.batch ? 0 : number++);
+      for (const Axis &part : parts) {
+        axes.back().push_back(part.size.batch ? 0 : value.axes.size());
+        if (!part.size.batch)
+          value.axes.push_back({part});
+      }
     }
-    value.stored = aligned.stored;
-    if (split)
-      value.axes.push_back(batch);
-    value.axes.push_back(rest);
     value.axes.push_back(aligned.axes.back());
-    for (const Axis &part : batch)
-      sizes.push_back(part.size);
-    for (const Axis &part : rest)
-      sizes.push_back(part.size);
+  }
+  // The number of lines of a sample.
+  int64_t lines() const {
+    int64_t number = 1;
+    for (size_t i = split; i + 1 < value.rank(); ++i)
+      number = multiply(number, value.size(i).times);
+    return number;
   }
 };
+
+// Where each line starts if the lines stand one behind the other.
+Value startsOf(Ops &ops, const Apart &lines, int64_t size) {
+  Indices shape;
+  for (size_t i = lines.split; i + 1 < lines.value.rank(); ++i)
+    shape.push_back(lines.value.size(i).times);
+  shape.push_back(1);
+  Known starts = Known::zeros(shape, Known::Type::Integer);
+  for (auto [i, start] : llvm::enumerate(starts.numbers))
+    start = static_cast<double>(i) * static_cast<double>(size);
+  return starts.lift(ops);
+}
 
 } // namespace
 
@@ -206,6 +218,11 @@ SmallVector<mt::InputOp> dataOf(mlir::Value value) {
   return inputs;
 }
 
+void limitData(mlir::Value ids, int64_t size) {
+  for (mt::InputOp data : dataOf(ids))
+    data.setLimit(std::min<uint64_t>(static_cast<uint64_t>(size), data.getLimit().value_or(size)));
+}
+
 Value takeAlong(Ops &ops, const Value &input, const Value &places, size_t axis) {
   checkAxis(static_cast<int64_t>(axis), input.rank());
   checkCount(places.rank(), input.rank());
@@ -223,33 +240,28 @@ Value takeAlong(Ops &ops, const Value &input, const Value &places, size_t axis) 
   lead.pop_back(), ofIds.pop_back();
   if (lead != ofIds)
     throw Refused("expected ids for all lines of " + describe(input.shape()) + ", found " + describe(places.shape()));
-  for (mt::InputOp data : dataOf(ids.stored))
-    data.setLimit(std::min<uint64_t>(static_cast<uint64_t>(size), data.getLimit().value_or(size)));
+  limitData(ids.stored, size);
   auto leadOf = [&](const Value &of) { return Value{of.stored, {of.axes.begin(), of.axes.end() - 1}}; };
   SmallVector<Value> both = align({leadOf(value), leadOf(ids)});
   both[0].axes.push_back(value.axes.back()), both[1].axes.push_back(ids.axes.back());
   Apart lines(both[0]), wanted(both[1]);
-  size_t first = lines.split;
-  int64_t number = lines.value.size(first).times;
+  int64_t number = lines.lines();
   Value flatIds = wanted.value;
   if (number > 1) {
     if (multiply(number, size) > std::numeric_limits<int32_t>::max())
       throw Refused("a lookup in more than 2^31 elements of a sample");
     Value inside = binary<mt::MinimumOp>(ops, binary<mt::MaximumOp>(ops, flatIds, 0), static_cast<double>(size - 1));
-    Value starts = binary<mt::MulOp>(ops, line(ops, number), static_cast<double>(size));
-    flatIds = binary<mt::AddOp>(ops, inside, expandDims(starts, {1}));
+    flatIds = binary<mt::AddOp>(ops, inside, startsOf(ops, lines, size));
   }
-  auto flat = [&](int64_t elements) {
+  auto flat = [&](const Value &value, int64_t elements) {
     Shape shape;
     if (lines.split)
       shape.push_back(batchSize());
     shape.push_back(multiply(number, elements));
-    return shape;
+    return reshape(ops, value, shape);
   };
-  Value taken = take(ops, reshape(ops, lines.value, flat(size)), reshape(ops, flatIds, flat(count)), first);
-  Shape parts = lines.sizes;
-  parts.push_back(count);
-  taken = reshape(ops, taken, parts);
+  Shape parts = wanted.value.shape();
+  Value taken = reshape(ops, take(ops, flat(lines.value, size), flat(flatIds, count), lines.split), parts);
   Value result{taken.stored, {}};
   for (ArrayRef<size_t> numbers : lines.axes) {
     result.axes.emplace_back();

@@ -19,6 +19,8 @@ Value takeAlong(Ops &ops, const Value &value, const Value &ids, size_t axis);
 
 // The inputs from which moves and casts alone bring a value here; none: the value is computed.
 llvm::SmallVector<mlir::mt::InputOp> dataOf(mlir::Value value);
+// If ids are data, the data is checked when it is read: each id is from 0 to below this size.
+void limitData(mlir::Value ids, int64_t size);
 
 } // namespace mtc::logical
 

@@ -86,6 +86,8 @@ static std::string kindName(Kind kind) {
     return "a text";
   case Kind::Tensor:
     return "a tensor";
+  case Kind::Graph:
+    return "a graph";
   case Kind::Floats:
     return "numbers";
   case Kind::Integers:

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,10 @@ struct Tensor {
 // Elements of a shape that was checked.
 int64_t countOf(const std::vector<int64_t> &shape);
 
+struct Graph;
+
 struct Attribute {
-  enum class Kind { Float, Integer, Text, Tensor, Floats, Integers, Texts, Other } kind = Kind::Other;
+  enum class Kind { Float, Integer, Text, Tensor, Graph, Floats, Integers, Texts, Other } kind = Kind::Other;
   double number = 0;
   int64_t integer = 0;
   std::string text;
@@ -55,6 +58,7 @@ struct Attribute {
   std::vector<int64_t> integers;
   std::vector<std::string> texts;
   Tensor tensor = {};
+  std::shared_ptr<const Graph> graph = nullptr; // the body of a branch or of a loop
 };
 
 struct Node {
@@ -75,13 +79,16 @@ struct Port { // an input or an output
   std::vector<Dimension> shape;
 };
 
-struct Model {
+struct Graph {
   std::string name;
-  int64_t opset = 0;                // of ONNX' own ops; 0: there are none
-  std::vector<std::string> domains; // of other ops
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
   std::vector<Port> inputs, outputs;
+};
+
+struct Model : Graph {
+  int64_t opset = 0;                // of ONNX' own ops; 0: there are none
+  std::vector<std::string> domains; // of other ops
 };
 
 // By how a file begins: a small version, then a text, an opset or the graph.

@@ -14,8 +14,7 @@ namespace mtc::onnx {
 
 static constexpr int64_t maxKnownElements = int64_t{1} << 26;
 
-// Of exporters' names, "/features/features.0/Conv" is the layer "features/features.0".
-static std::string layerOf(const Node &node) {
+std::string layerOf(const Node &node) {
   llvm::StringRef name = node.name;
   name.consume_front("/");
   auto [path, last] = name.rsplit('/');
@@ -26,8 +25,7 @@ static std::string layerOf(const Node &node) {
 
 Location Importer::locationOf(const Node &node) const { return NameLoc::get(builder.getStringAttr(layerOf(node))); }
 
-// A node as errors name it: by its own name, or by the first value that it makes.
-static std::string described(const Node &node) {
+std::string described(const Node &node) {
   const auto *made = llvm::find_if(llvm::ArrayRef(node.outputs), [](const std::string &name) { return !name.empty(); });
   return "op " + (node.domain.empty() ? "" : node.domain + ".") + node.op +
          (!node.name.empty()                               ? " '" + node.name + "'"
@@ -88,6 +86,15 @@ static void wrapAround(Call &call) {
     }
 }
 
+// Calls use(node) for a node and the nodes of its graphs.
+static void forEachNode(const Node &node, llvm::function_ref<void(const Node &)> use) {
+  use(node);
+  for (const auto &[name, attribute] : node.attributes)
+    if (attribute.graph)
+      for (const Node &inner : attribute.graph->nodes)
+        forEachNode(inner, use);
+}
+
 // The nodes that an output depends on, from the last one to the first: a node may read what stands before it alone.
 void Importer::findNeeded() {
   std::set<std::string> wanted;
@@ -97,19 +104,28 @@ void Importer::findNeeded() {
     if (llvm::none_of(node.outputs, [&](const std::string &name) { return !name.empty() && wanted.count(name); }))
       continue;
     needed.push_back(&node);
-    wanted.insert(node.inputs.begin(), node.inputs.end());
+    forEachNode(node, [&](const Node &each) {
+      wanted.insert(each.inputs.begin(), each.inputs.end());
+      for (const auto &[name, attribute] : each.attributes)
+        for (const Port &output : attribute.graph ? ArrayRef(attribute.graph->outputs) : ArrayRef<Port>())
+          wanted.insert(output.name); // which may be a value from outside
+    });
   }
   std::reverse(needed.begin(), needed.end());
   for (const Node *node : needed)
-    for (auto [index, name] : llvm::enumerate(node->inputs))
-      uses[name].push_back({node, index});
+    forEachNode(*node, [&](const Node &each) {
+      for (auto [index, name] : llvm::enumerate(each.inputs))
+        uses[name].push_back({&each, index});
+    });
 }
 
 LogicalResult Importer::checkOps() {
   std::map<std::string, std::vector<const Node *>> unknown;
   for (const Node *node : needed)
-    if (!findOp(*node))
-      unknown[(node->domain.empty() ? "" : node->domain + ".") + node->op].push_back(node);
+    forEachNode(*node, [&](const Node &each) {
+      if (!findOp(each) && !isControl(each))
+        unknown[(each.domain.empty() ? "" : each.domain + ".") + each.op].push_back(&each);
+    });
   if (unknown.empty())
     return success();
   InFlightDiagnostic error = emitError(builder.getUnknownLoc())
@@ -294,8 +310,10 @@ LogicalResult Importer::evaluate(const Node &node) {
     inputs.push_back(name.empty() ? Operand() : found->second);
     refused |= !name.empty() && !inputs.back().isThere();
   }
+  if (isControl(node) && !refused)
+    return evaluateControl(node);
   logical::Ops ops{builder, locationOf(node), &budget};
-  Call call(ops, node, std::move(inputs), layerOf(node) + "/" + (node.outputs.empty() ? "" : node.outputs[0]),
+  Call call(ops, node, std::move(inputs), scope + layerOf(node) + "/" + (node.outputs.empty() ? "" : node.outputs[0]),
             fixedBatch, model.opset);
   std::string problem;
   if (!refused) {

@@ -11,6 +11,11 @@
 
 namespace mtc::onnx {
 
+// Of exporters' names, "/features/features.0/Conv" is the layer "features/features.0".
+std::string layerOf(const Node &node);
+// A node as errors name it: by its own name, or by the first value that it makes.
+std::string described(const Node &node);
+
 class Importer {
 public:
   using Shapes = std::map<std::string, std::vector<int64_t>>;
@@ -34,6 +39,13 @@ private:
   llvm::LogicalResult makeInitializers(std::vector<NamedTensor> &weights);
   Operand makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights);
   llvm::LogicalResult evaluate(const Node &node);
+  // Of If, Loop and Scan, whose graphs are evaluated in their place (Control.cpp).
+  llvm::LogicalResult evaluateControl(const Node &node);
+  std::vector<Operand> evaluateIf(const Node &node);
+  std::vector<Operand> evaluateLoop(const Node &node);
+  std::vector<Operand> evaluateScan(const Node &node);
+  std::vector<Operand> evaluateBody(const Graph &body, llvm::ArrayRef<Operand> inputs, const std::string &name);
+  const Operand &operandOf(const Node &node, size_t index);
   llvm::LogicalResult makeOutputs(std::vector<training::Output> &outputs);
   mlir::Location locationOf(const Node &node) const;
 
@@ -47,6 +59,8 @@ private:
     int64_t count = 0, numbers = 0;
     std::vector<std::string> others; // that no layer has, with what reads them
   } trained;
+  std::string scope;         // of nodes in a body: which step of which loop
+  int64_t bodyNodes = 0;     // that were evaluated in bodies, of all steps
   int64_t knownElements = 0; // that were computed here, of all nodes
   int64_t budget = logical::Ops::maxBudget;
   std::vector<const Node *> needed;             // in the order of the file

@@ -98,7 +98,7 @@ namespace node {
 enum : uint32_t { input = 1, output = 2, name = 3, opType = 4, attribute = 5, domain = 7 };
 }
 namespace attribute {
-enum : uint32_t { name = 1, f = 2, i = 3, s = 4, t = 5, floats = 7, ints = 8, strings = 9, type = 20 };
+enum : uint32_t { name = 1, f = 2, i = 3, s = 4, t = 5, g = 6, floats = 7, ints = 8, strings = 9, type = 20 };
 }
 namespace tensor {
 enum : uint32_t {

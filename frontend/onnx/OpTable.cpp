@@ -8,6 +8,10 @@ static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {
     functionOps,   lookupOps,     lossOps,      normalizationOps, partOps,       productOps,
     recurrentOps,  reductionOps,  resizingOps,  sequenceOps,      shapeOps,      windowOps};
 
+bool isControl(const Node &node) {
+  return node.domain.empty() && (node.op == "If" || node.op == "Loop" || node.op == "Scan");
+}
+
 BuildOp findOp(const Node &node) {
   if (!node.domain.empty())
     return nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An ONNX file is a message of Protocol Buffers (onnx.proto of github.com/onnx/onnx). What is used of it is checked and
-// copied here, field by field; graphs inside of attributes, functions and texts for people are skipped.
+// copied here, field by field; functions and texts for people are skipped.
 #include "frontend/onnx/File.h"
 #include "frontend/onnx/Message.h"
 #include "frontend/onnx/Tensors.h"
@@ -12,6 +12,7 @@
 namespace mtc::onnx {
 namespace {
 
+constexpr int maxDepth = 16; // of graphs in attributes of nodes
 constexpr size_t maxNodes = 200000, maxTensors = 200000, maxPorts = 10000, maxMembers = 100000;
 // Before 7 operands broadcast by an attribute; after 28 ops may mean something else.
 constexpr int64_t oldestOpset = 7, newestOpset = 28;
@@ -20,7 +21,7 @@ constexpr int64_t oldestOpset = 7, newestOpset = 28;
 Attribute::Kind kindOf(int64_t type) {
   using Kind = Attribute::Kind;
   constexpr Kind kinds[] = {Kind::Other, Kind::Float,  Kind::Integer,  Kind::Text, Kind::Tensor,
-                            Kind::Other, Kind::Floats, Kind::Integers, Kind::Texts};
+                            Kind::Graph, Kind::Floats, Kind::Integers, Kind::Texts};
   return type >= 0 && type < std::ssize(kinds) ? kinds[type] : Kind::Other;
 }
 
@@ -72,14 +73,15 @@ private:
     }
   }
 
-  void readGraph(std::string_view message, Model &model) {
+  // The numbers of nodes and tensors are limited for the graph and all graphs in it together.
+  void readGraph(std::string_view message, Graph &model) {
     forFields(message, [&](Field &field) {
       switch (field.tag()) {
       case graph::name:
         model.name = nameOf(field, "the graph");
         break;
       case graph::initializer:
-        limit(model.initializers.size() + 1, maxTensors, "initializers");
+        limit(++tensorCount, maxTensors, "initializers");
         model.initializers.push_back(tensors.read(bytesOf(field)));
         break;
       case graph::input:
@@ -91,7 +93,7 @@ private:
         model.outputs.push_back(readPort(bytesOf(field)));
         break;
       case graph::node:
-        limit(model.nodes.size() + 1, maxNodes, "nodes");
+        limit(++nodeCount, maxNodes, "nodes");
         model.nodes.push_back(readNode(bytesOf(field)));
         break;
       case graph::sparseInitializer:
@@ -199,7 +201,7 @@ private:
   std::pair<std::string, Attribute> readAttribute(std::string_view message) {
     std::pair<std::string, Attribute> made;
     Attribute &attribute = made.second;
-    std::string_view tensor;
+    std::string_view tensor, graph;
     forFields(message, [&](Field &field) {
       switch (field.tag()) {
       case attribute::name:
@@ -220,6 +222,9 @@ private:
       case attribute::t:
         tensor = bytesOf(field);
         break;
+      case attribute::g:
+        graph = bytesOf(field);
+        break;
       case attribute::floats:
         forFloats(field, [&](float value) { attribute.numbers.push_back(value); });
         break;
@@ -235,10 +240,23 @@ private:
     });
     if (attribute.kind == Attribute::Kind::Tensor)
       attribute.tensor = tensors.read(tensor);
+    if (attribute.kind == Attribute::Kind::Graph)
+      attribute.graph = readBody(graph);
     return made;
   }
 
+  std::shared_ptr<const Graph> readBody(std::string_view message) {
+    if (++depth > maxDepth)
+      throw Problem("expected graphs inside of graphs to a depth of " + std::to_string(maxDepth) + ", found more");
+    auto body = std::make_shared<Graph>();
+    readGraph(message, *body);
+    --depth;
+    return body;
+  }
+
   TensorReader tensors;
+  size_t nodeCount = 0, tensorCount = 0;
+  int depth = 0;
 };
 
 } // namespace

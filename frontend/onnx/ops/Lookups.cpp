@@ -144,7 +144,21 @@ void buildGatherElements(Call &call) {
                       logical::describe(ofIds));
       value = logical::sliceAxis(call.ops, value, i, 0, ofIds[i].times);
     }
-  call.give(logical::takeAlong(call.ops, value, placesOf(call, ids, shape[axis].times), axis));
+  int64_t size = shape[axis].times;
+  if (!ids.isInteger() || !ids.shape()[axis].isOne())
+    return call.give(logical::takeAlong(call.ops, value, placesOf(call, ids, size), axis));
+  // One element of each line, as of labels: where it is the one of the index, it is added to zeros, as others may be
+  // infinite.
+  logical::limitData(ids.stored, size);
+  Known line = Known::zeros({size}, Known::Type::Integer);
+  std::iota(line.numbers.begin(), line.numbers.end(), 0);
+  Indices along(shape.size(), 1);
+  along[axis] = size;
+  Value isPlace =
+      logical::compare(call.ops, mt::Compare::eq, placesOf(call, ids, size), line.reshaped(along).lift(call.ops));
+  SmallVector<int64_t> axes = {static_cast<int64_t>(axis)};
+  Value chosen = logical::select(call.ops, isPlace, value, call.ops.number(0, value.element()));
+  call.give(logical::keepDims(logical::reduce(call.ops, mt::Reduction::sum, chosen, axes), axes));
 }
 
 // Of values of the type that an element of ScatterElements has: what no maximum, or minimum, changes.
