@@ -12,7 +12,7 @@ namespace {
 
 using logical::Shape;
 
-constexpr int64_t maxBodyNodes = 500000;
+constexpr int64_t maxBodyNodes = 500000; // steps count as nodes
 
 // An error was reported at a node of a body.
 struct Reported {};
@@ -85,6 +85,8 @@ Operand stacked(logical::Ops &ops, ArrayRef<Operand> steps, int64_t axis) {
     throw Refused("expected an axis of the results of all steps, found " + std::to_string(axis));
   if (known && axis == 0) {
     Known all = *steps[0].known;
+    if (logical::multiply(all.count(), std::ssize(steps)) > maxKnownElements)
+      throw Refused("expected at most 2^26 elements of constants, found more");
     all.shape.insert(all.shape.begin(), std::ssize(steps));
     for (const Operand &step : steps.drop_front())
       all.numbers.insert(all.numbers.end(), step.known->numbers.begin(), step.known->numbers.end());
@@ -129,11 +131,15 @@ std::vector<Operand> Importer::evaluateBody(const Graph &body, ArrayRef<Operand>
                     "': expected the parameters of the model among its own initializers");
     define(tensor.name, {std::make_shared<const Known>(knownOf(tensor)), {}, nullptr, nullptr, tensor.type});
   }
+  auto count = [&] {
+    if (++bodyNodes > maxBodyNodes)
+      throw Refused("expected at most 500000 nodes in all steps of loops, found more");
+  };
+  count();
   std::string outer = scope;
   scope += name + "/";
   for (const Node &node : body.nodes) {
-    if (++bodyNodes > maxBodyNodes)
-      throw Refused("expected at most 500000 nodes in all steps of loops, found more");
+    count();
     if (failed(evaluate(node)))
       throw Reported();
     names.insert(names.end(), node.outputs.begin(), node.outputs.end());

@@ -12,8 +12,6 @@ using namespace mlir;
 
 namespace mtc::onnx {
 
-static constexpr int64_t maxKnownElements = int64_t{1} << 26;
-
 std::string layerOf(const Node &node) {
   llvm::StringRef name = node.name;
   name.consume_front("/");

@@ -36,6 +36,8 @@ llvm::ArrayRef<OpEntry> sequenceOps();
 llvm::ArrayRef<OpEntry> shapeOps();
 llvm::ArrayRef<OpEntry> windowOps();
 
+// Of constants that the nodes of a file make, all together.
+constexpr int64_t maxKnownElements = int64_t{1} << 26;
 // Whether a node has graphs of its own: If, Loop, Scan. The importer evaluates them itself.
 bool isControl(const Node &node);
 // Null where the op is not known.
