@@ -52,6 +52,7 @@ class Graph:
         self.assigned: list[tuple[str, Value]] = []  # by the update: a variable and its new value
         self.reported: list[tuple[str, Value, str]] = []  # by the update: names, scalars, words
         self.origins: list[Origin] = []
+        self.loops: dict[Any, Any] = {}  # of `loops`: what was made of equal loops
         self._made: dict[Any, Value] = {}
         self._location = ""
         self._origin = -1
@@ -77,6 +78,11 @@ class Graph:
     def location(self) -> str:
         """The layer whose operations are made now."""
         return self._location
+
+    @property
+    def size(self) -> int:
+        """How many operations were made."""
+        return len(self._made)
 
     # Values
 
@@ -247,10 +253,10 @@ class Graph:
 
         Without `steps` the caller ends the loop.
         """
-        before = len(self._made)
+        before = self.size
         for i in itertools.count() if steps is None else range(steps):
             yield i
-            made = len(self._made) - before
+            made = self.size - before
             more = 1 if steps is None else steps / (i + 1)
             if made * more > MOST_UNROLLED or i > MOST_UNROLLED:
                 found = "too many steps" if steps is None else f"{steps} steps of {made / (i + 1):.0f} operations"
