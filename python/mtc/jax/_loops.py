@@ -109,7 +109,7 @@ def _after(jaxpr: Any, variable: Any, out: Any, value: Any, length: int) -> Any:
 
 def _row(r: Reader, value: Any, index: int) -> Any:
     if is_concrete(value):
-        return value[index]
+        return value[index] if is_key(value) else np.asarray(value[index])
     if isinstance(value, Keys):
         return value.at(index)
     if isinstance(value, threefry.Words):

@@ -11,12 +11,13 @@ from typing import Any, Callable, Optional, Sequence, Union
 import jax
 import numpy as np
 
+import mtc.jax._loops  # noqa: F401
 from mtc._errors import ModelError
 from mtc._trace import BATCH, Graph, Refused, Value, losses, places, whole
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc._trace.values import Shape, has_batch
-from mtc.jax import _complex, _control, _cumulative, _functions, _indexing, _loops, _rules, _shards, _state  # noqa: F401
+from mtc.jax import _complex, _control, _cumulative, _functions, _indexing, _rules, _shards, _state  # noqa: F401
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._reader import ACROSS, UNKNOWN, Keys, Reader, with_way_out
 from mtc.jax._tree import Tree
