@@ -54,6 +54,7 @@ class Graph:
         self.origins: list[Origin] = []
         self.loops: dict[Any, Any] = {}  # of `loops`: what was made of equal loops
         self._made: dict[Any, Value] = {}
+        self._forgotten: list[Value] = []  # they are not freed: notes about values are by their `id`
         self._location = ""
         self._origin = -1
         self._streams: dict[str, int] = {}
@@ -83,6 +84,10 @@ class Graph:
     def size(self) -> int:
         """How many operations were made."""
         return len(self._made)
+
+    def forget(self, size: int) -> None:
+        """Makes operations anew that were made when there were this many, or later."""
+        self._forgotten += [self._made.pop(key) for key in list(self._made)[size:]]
 
     # Values
 

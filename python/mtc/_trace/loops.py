@@ -65,6 +65,15 @@ def scan(graph: Graph, steps: int, before: Sequence[Value], inputs: Sequence[Val
     """
     if steps < 2 or any(sum(isinstance(n, Batch) for n in v.shape) > 1 for v in (*before, *inputs)):
         return None
+    size = graph.size
+    made = _traced(graph, steps, before, inputs, body, reverse)
+    if made is None:
+        graph.forget(size)
+    return made
+
+
+def _traced(graph: Graph, steps: int, before: Sequence[Value], inputs: Sequence[Value], body: Body,
+            reverse: bool) -> Optional[list[Value]]:
     learned = tuple(value.learned for value in before)
     state = _state(graph)
     while True:
