@@ -162,9 +162,12 @@ LogicalResult ScanOp::verifyRegions() {
   if (failed(verifyArguments(*this)))
     return failure();
   Block &body = getBody().front();
-  for (Operation &op : body.without_terminator())
+  for (Operation &op : body.without_terminator()) {
+    if (op.getName().getDialectNamespace() == "graph") // until `graph-layout`
+      continue;
     if (!isa<InterpretOpInterface, ScanOp, IterationOp>(op))
       return op.emitOpError("expected a computation inside mt.scan, found this");
+  }
   Operation *yield = body.getTerminator();
   if (yield->getNumOperands() < getCarries().size() || yield->getNumOperands() == 0)
     return yield->emitOpError("expected the ") << getCarries().size() << " carries and the outputs of a step, found "

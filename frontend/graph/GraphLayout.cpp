@@ -74,30 +74,28 @@ public:
   LogicalResult run() {
     Block &body = model.getBody().front();
     SmallVector<Operation *> ops;
-    for (Operation &op : body) {
-      collect(op, ops);
-      if (auto update = dyn_cast<mt::UpdateOp>(op)) // its body may read values of graph that the model's body makes
-        for (Operation &inner : update.getBody().front())
-          collect(inner, ops);
-    }
+    collect(body, ops);
     for (Operation *op : ops)
       lowerOp(*op);
     if (failed)
       return failure();
     for (Operation *op : llvm::reverse(ops))
       op->erase();
-    if (mt::UpdateOp update = model.findUpdate())
-      clean(update.getBody().front());
     clean(body);
     return success();
   }
 
 private:
-  void collect(Operation &op, SmallVectorImpl<Operation *> &ops) {
-    if (isOfGraph(op))
-      ops.push_back(&op);
-    else
-      given.insert(&op);
+  // In the order of the text. The body of an mt.update and of an mt.scan may read values of graph that are made before.
+  void collect(Block &body, SmallVectorImpl<Operation *> &ops) {
+    for (Operation &op : body) {
+      if (isOfGraph(op))
+        ops.push_back(&op);
+      else
+        given.insert(&op);
+      if (isa<mt::UpdateOp, mt::ScanOp>(op))
+        collect(op.getRegion(0).front(), ops);
+    }
   }
 
   void lowerOp(Operation &op) {
@@ -176,7 +174,22 @@ private:
     }
   }
 
+  // Moves what no step of the loop changes in front of it: the layout of a weight is changed once, not in each step.
+  void hoist(mt::ScanOp scan) const {
+    auto isOutside = [&](mlir::Value value) { return !scan.getBody().isAncestor(value.getParentRegion()); };
+    for (Operation &op : llvm::make_early_inc_range(scan.getBody().front()))
+      if (mayGo(op) && !op.hasAttr("stream") && llvm::all_of(op.getOperands(), isOutside))
+        op.moveBefore(scan);
+  }
+
+  // The bodies of the ops in the block come first: they read what the block makes.
   void clean(Block &body) const {
+    for (Operation &op : body) {
+      if (isa<mt::UpdateOp, mt::ScanOp>(op))
+        clean(op.getRegion(0).front());
+      if (auto scan = dyn_cast<mt::ScanOp>(op))
+        hoist(scan);
+    }
     removeDead(body);
     removeEqual(body);
   }
@@ -234,8 +247,8 @@ LogicalResult lowerGraph(ModuleOp module) {
     return failure();
   module->removeAttr("graph.version");
   WalkResult left = module.walk([](Operation *op) {
-    return isOfGraph(*op) ? op->emitError("expected ops of graph in the body of an mt.model or of its mt.update, found "
-                                          "one elsewhere")
+    return isOfGraph(*op) ? op->emitError("expected ops of graph in the body of an mt.model, of its mt.update or of "
+                                          "an mt.scan, found one elsewhere")
                           : WalkResult(WalkResult::advance());
   });
   return failure(left.wasInterrupted());

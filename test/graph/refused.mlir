@@ -195,11 +195,12 @@ module attributes {graph.version = 2 : i32} {
 // -----
 
 module attributes {graph.version = 1 : i32} {
-  mt.model @elsewhere {
+  mt.model @of_a_step {
     %x = mt.input "x" : tensor<?x3x4xf32>
     %s = mt.scan over(%step = %x : tensor<?x3x4xf32>) from() {
-      // expected-error @+1 {{expected a computation inside mt.scan, found this}}
       %1 = graph.logical %step : tensor<?x4xf32> -> !graph.value<[b, 4], f32>
+      // expected-error @+1 {{expected the size 5 or 1, found 4}}
+      %2 = graph.broadcast %1 dims [0, 1] : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 5], f32>
       mt.yield %step : tensor<?x4xf32>
     }
     mt.loss "loss", %x : tensor<?x3x4xf32>

@@ -13,6 +13,7 @@ from plans import kernels
 
 import mtc
 import mtc.jax
+from mtc._trace import Graph
 
 
 @pytest.mark.parametrize("model", jax_models.ALL, ids=lambda m: m.__name__)
@@ -166,6 +167,55 @@ def test_a_long_loop():
     params, batch = np.float32([[0.9, 0.4], [-0.4, 0.9]]), np.float32([[1, 0], [0, 1], [1, 1]])
     step = mtc.jax.compile(loss, params, batch, optimizer=mtc.jax.sgd(0.1), devices="cpu:1", verbose=0)
     assert step.train_on_batch(batch)["loss"] == pytest.approx(float(loss(params, batch)), rel=1e-5)
+
+
+def _sequence(params, batch, step, **options):
+    return jax.lax.scan(step, batch["x"][:, 0], jnp.swapaxes(batch["x"], 0, 1), **options)
+
+
+def _unread_counter(params, batch):
+    return jax.lax.fori_loop(0, 6, lambda _, h: jnp.tanh(h @ params), batch["x"][:, 0]).mean()
+
+
+def _read_counter(params, batch):
+    return jax.lax.fori_loop(0, 5, lambda i, h: jnp.tanh(h @ params + batch["x"][:, i]), batch["x"][:, 0]).mean()
+
+
+def _nested(params, batch):
+    def step(h, x):
+        return jax.lax.fori_loop(0, 3, lambda _, v: jnp.tanh(v @ params + x), h), h
+
+    return _sequence(params, batch, step)[1].mean()
+
+
+def _lookups(params, batch):
+    """The first carry gets its gradient by the second step."""
+    def step(carry, part):
+        return (params[part[1]], jnp.tanh(carry[0] + part[0])), jax.nn.relu(carry[1])
+
+    inputs = jnp.swapaxes(batch["x"], 0, 1), jnp.swapaxes(batch["ids"], 0, 1)
+    return jax.lax.scan(step, (batch["x"][:, 0], batch["x"][:, 1]), inputs, reverse=True)[1].mean()
+
+
+def _sum_of_samples(params, batch):
+    start = batch["x"][:, 0], 0.0
+    return jax.lax.scan(lambda c, x: ((jnp.tanh(c[0] @ params + x), c[1] + jnp.mean(c[0] ** 2)), None), start,
+                        jnp.swapaxes(batch["x"], 0, 1))[0][1]
+
+
+@pytest.mark.parametrize("loss, loops", [(_unread_counter, 1), (_nested, 2), (_lookups, 1), (_read_counter, 0),
+                                         (_sum_of_samples, 0)], ids=lambda v: getattr(v, "__name__", None))
+def test_a_loop_whose_steps_are_alike_is_one(loss, loops, monkeypatch):
+    """Others are unrolled. The check compares the gradients with those of JAX."""
+    texts, text = [], Graph.text
+    monkeypatch.setattr(Graph, "text", lambda *given: texts.append(text(*given)) or texts[-1])
+    rng = np.random.default_rng(0)
+    params, batch = rng.standard_normal((4, 4)).astype("float32"), {
+        "x": rng.standard_normal((6, 5, 4)).astype("float32"), "ids": rng.integers(0, 4, (6, 5)).astype("int32")}
+    step = mtc.jax.compile(loss, params, batch, optimizer=mtc.jax.sgd(0.1), devices="cpu:1", verbose=0)
+    wanted = float(loss(jnp.asarray(params), jax.tree.map(jnp.asarray, batch)))
+    assert step.train_on_batch(batch)["loss"] == pytest.approx(wanted, rel=1e-5)
+    assert texts[0].count("mt.scan") == loops
 
 
 def refused(loss, params=np.eye(4, dtype="float32"), batch=np.ones((3, 4), "float32"), **options):

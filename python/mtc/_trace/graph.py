@@ -52,7 +52,9 @@ class Graph:
         self.assigned: list[tuple[str, Value]] = []  # by the update: a variable and its new value
         self.reported: list[tuple[str, Value, str]] = []  # by the update: names, scalars, words
         self.origins: list[Origin] = []
+        self.loops: dict[Any, Any] = {}  # of `loops`: what was made of equal loops
         self._made: dict[Any, Value] = {}
+        self._forgotten: list[Value] = []  # they are not freed: notes about values are by their `id`
         self._location = ""
         self._origin = -1
         self._streams: dict[str, int] = {}
@@ -77,6 +79,15 @@ class Graph:
     def location(self) -> str:
         """The layer whose operations are made now."""
         return self._location
+
+    @property
+    def size(self) -> int:
+        """How many operations were made."""
+        return len(self._made)
+
+    def forget(self, size: int) -> None:
+        """Makes operations anew that were made when there were this many, or later."""
+        self._forgotten += [self._made.pop(key) for key in list(self._made)[size:]]
 
     # Values
 
@@ -247,10 +258,10 @@ class Graph:
 
         Without `steps` the caller ends the loop.
         """
-        before = len(self._made)
+        before = self.size
         for i in itertools.count() if steps is None else range(steps):
             yield i
-            made = len(self._made) - before
+            made = self.size - before
             more = 1 if steps is None else steps / (i + 1)
             if made * more > MOST_UNROLLED or i > MOST_UNROLLED:
                 found = "too many steps" if steps is None else f"{steps} steps of {made / (i + 1):.0f} operations"

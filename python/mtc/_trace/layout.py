@@ -133,8 +133,11 @@ def without_repeats(value: Value) -> Value:
 
 
 def from_stored(value: Value, shape: Shape) -> Value:
-    """A value whose batch is first, as of `values.stored`, in the shape that has the batch elsewhere or folded."""
-    at = next((i for i, n in enumerate(shape) if isinstance(n, Batch)), 0)
+    """A value whose batch is first, if there is one, as of `values.stored`, in the shape that has it elsewhere or
+    folded."""
+    if not has_batch(shape):
+        return value
+    at = next(i for i, n in enumerate(shape) if isinstance(n, Batch))
     order = [*range(1, at + 1), 0, *range(at + 1, value.rank)]
     return reshape(transpose(value, order), shape)
 

@@ -13,6 +13,7 @@ import numpy as np
 from mtc import _library, _structs
 from mtc._errors import ModelError
 from mtc._plan import take_result
+from mtc._trace.loops import Loop, reads
 from mtc._trace.values import BATCH, Shape, Value, stored
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class _Writer:
         self._graph = graph
         self._skipped = skipped
         self._lines: list[str] = []
-        self._numbers: dict[Any, int] = {}  # by id and whether it is the tensor
+        self._numbers: dict[Any, str] = {}  # by id and whether it is the tensor
         self._count = 0
 
     def text(self, optimizer: str) -> str:
@@ -103,7 +104,7 @@ class _Writer:
             if (id(top), top.tensor) in self._numbers:
                 waiting.pop()
                 continue
-            missing = [o for o in top.operands if (id(o), o.tensor) not in self._numbers]
+            missing = [o for o in reads(top) if (id(o), o.tensor) not in self._numbers]
             if missing:
                 waiting += reversed(missing)
                 continue
@@ -115,6 +116,8 @@ class _Writer:
             self._numbers[id(value), False] = self._number(value.operands[0], False)
         elif value.constant is not None:
             self._write_constant(value)
+        elif value.op == "scan":
+            self._write_loop(value.info[0], value)
         elif value.tensor:
             names = [f"%{self._number(o, True)}" for o in value.operands]
             types = {"t": _tensor(value), **{f"t{i}": _tensor(o) for i, o in enumerate(value.operands)}}
@@ -124,6 +127,32 @@ class _Writer:
             operand_types = ", ".join(_value(o.shape, o.dtype) for o in value.operands)
             made = _value(value.shape, value.dtype)
             self._add(value, False, f"{value.text.format(*names)} : ({operand_types}) -> {made}")
+
+    def _write_loop(self, loop: Loop, value: Value) -> None:
+        """Writes the loop that has the value as a result. What its body makes, conversions too, is named there
+        alone."""
+        words = ["mt.scan"]
+        given = {"over": (loop.inputs, loop.parts), "from": (loop.before, loop.carried)}
+        names = [[self._number(o, True) for o in operands] for operands, _ in given.values()]
+        outside, self._numbers = self._numbers, dict(self._numbers)
+        for (word, (operands, arguments)), numbers in zip(given.items(), names):
+            bound = []
+            for operand, argument, number in zip(operands, arguments, numbers):
+                own = self._numbers[id(argument), True] = self._next()
+                bound.append(f"%{own} = %{number} : {_tensor(operand)}")
+            words += [f"{word}({', '.join(bound)})"] if bound else []
+        words += [] if loop.inputs else [f"steps = {loop.steps}"]
+        words += ["reverse"] if loop.reverse else []
+        made = self._next()
+        self._lines.append(f"%{made}:{len(loop.results)} = {' '.join(words)} {{")
+        for result in loop.results:
+            self._write(result)
+        yielded = [f"%{self._number(r, True)}" for r in loop.results]
+        self._lines.append(f"mt.yield {', '.join(yielded)} : {', '.join(map(_tensor, loop.results))}")
+        self._numbers = outside
+        self._lines.append("}" + self._place(value))
+        for other in loop.made:
+            self._numbers[id(other), True] = f"{made}#{other.info[1]}"
 
     def _write_constant(self, value: Value) -> None:
         assert value.constant is not None
@@ -142,7 +171,7 @@ class _Writer:
             number = self._line(f"graph.broadcast %{number} dims {dims} : ({made}) -> {wanted}", value)
         self._numbers[id(value), False] = number
 
-    def _number(self, value: Value, tensor: bool) -> int:
+    def _number(self, value: Value, tensor: bool) -> str:
         """The number of a value that is written, as a tensor of `mt` or as a value of `graph`."""
         found = self._numbers.get((id(value), tensor))
         if found is None:
@@ -156,15 +185,23 @@ class _Writer:
     def _add(self, value: Value, tensor: bool, text: str) -> None:
         self._numbers[id(value), tensor] = self._line(text, value)
 
-    def _line(self, text: str, value: Value) -> int:
+    def _next(self) -> str:
+        self._count += 1
+        return str(self._count - 1)
+
+    def _line(self, text: str, value: Value) -> str:
+        made = self._next()
+        self._lines.append(f"%{made} = {text}{self._place(value)}")
+        return made
+
+    def _place(self, value: Value) -> str:
+        """Its location as MLIR writes it, if any."""
         place = f'"origin":{value.origin}:1' if value.origin >= 0 else ""
         location = quoted(value.location) if value.location else ""
         if location and place:
             location = f"{location}({place})"
         location = location or place
-        self._lines.append(f"%{self._count} = {text}" + (f" loc({location})" if location else ""))
-        self._count += 1
-        return self._count - 1
+        return f" loc({location})" if location else ""
 
 
 def _tensor(value: Value) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Optional, Sequence, Union
 import jax
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, linear, losses, moves
+from mtc._trace import BATCH, Batch, Refused, Value, layout, linear, losses
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
 from mtc.jax import _named
@@ -155,87 +155,6 @@ def _with_own_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[
 @rule("pure_callback", "io_callback", "debug_callback", "debug_print")
 def _callback(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     raise Refused("a call of Python during the step: a plan runs without Python")
-
-
-@rule("scan")
-def _scan(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
-    p = equation.params
-    length, consts, carries = p["length"], p["num_consts"], p["num_carry"]
-    if not isinstance(length, int):
-        raise Refused("a loop along the samples")
-    fixed, carry, sliced = inputs[:consts], list(inputs[consts:consts + carries]), inputs[consts + carries:]
-    rows: list[list[Any]] = []
-    for i in r.graph.unroll(length):
-        at = length - 1 - i if p["reverse"] else i
-        made = r.read(p["jaxpr"], [*fixed, *carry, *(_row(r, x, at) for x in sliced)])
-        carry = made[:carries]
-        rows.append(made[carries:])
-    if p["reverse"]:
-        rows.reverse()
-    return [*carry, *(_stack(r, column) for column in zip(*rows))]
-
-
-def _row(r: Reader, value: Any, index: int) -> Any:
-    if is_concrete(value):
-        return value[index]
-    if isinstance(value, Keys):
-        return value.at(index)
-    if isinstance(value, threefry.Words):
-        return threefry.Words(_row(r, value.value, index))
-    return moves.at(r.value(value), 0, index)
-
-
-def _stack(r: Reader, column: Sequence[Any]) -> Any:
-    if all(is_concrete(c) and not is_key(c) for c in column):
-        return np.stack(column)
-    if any(isinstance(c, threefry.Words) for c in column):
-        return threefry.Words(_stack(r, [threefry.words_of(r, c).value for c in column]))
-    return moves.concat([layout.expand_dims(r.value(c), (0,)) for c in column], 0)
-
-
-@rule("while")
-def _while(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
-    """Its steps one after the other. Where the data end the loop, the steps behind that change nothing, and a counter
-    that the condition bounds ends them. Under `vmap` the condition is one of each sample."""
-    p = equation.params
-    tests, bodies = p["cond_nconsts"], p["body_nconsts"]
-    cond, body = inputs[:tests], inputs[tests:tests + bodies]
-    carry = list(inputs[tests + bodies:])
-    results, active = carry, None  # what the loop gives, and whether it still runs; None: it does
-    for _ in r.graph.unroll():
-        (goes_on,) = r.read(p["cond_jaxpr"], [*cond, *carry])
-        if goes_on is UNKNOWN:
-            return [UNKNOWN] * len(carry)
-        known = _elements(goes_on)
-        if known is not None and not known.any():
-            break
-        if known is None or not known.all():
-            active = goes_on if active is None else e.logical_and(active, r.value(goes_on))
-        after = r.read(p["body_jaxpr"], [*body, *carry])
-        if active is None:
-            carry = results = after
-            continue
-        counters = [_elements(a) is not None and _elements(b) is not None for a, b in zip(carry, after)]
-        if all(np.array_equal(_elements(a), _elements(b)) for a, b, counts in zip(carry, after, counters) if counts):
-            raise Refused("a loop whose number of steps depends on the data: bound it by a counter in its condition, "
-                          "such as (i < 20) & (error > 1e-3)")
-        results = [_frozen(r, r.value(active), a, b) for a, b in zip(after, results)]
-        # Where the loop runs, a counter is what it is without an end.
-        carry = [a if counts else b for a, b, counts in zip(after, results, counters)]
-    return results
-
-
-def _elements(value: Any) -> Any:
-    """The elements, where they are known, with those that are equal once; else None."""
-    return value if is_concrete(value) and not is_key(value) else value.constant if isinstance(value, Value) else None
-
-
-def _frozen(r: Reader, active: Value, after: Any, before: Any) -> Any:
-    """What a step has made where the loop runs, else what was before."""
-    if after is before or UNKNOWN in (after, before):
-        return after
-    value = r.value(after)
-    return e.select(layout.expand_dims(active, range(active.rank, value.rank)), value, r.value(before))
 
 
 @rule("cond")

@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 import jax
 import numpy as np
 
+import mtc.jax._loops  # noqa: F401
 from mtc._errors import ModelError
 from mtc._trace import BATCH, Graph, Refused, Value, losses, places, whole
 from mtc._trace import elementwise as e

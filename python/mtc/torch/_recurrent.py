@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent layers, a step of the sequence after the other."""
+"""Recurrent layers: a loop over the steps of the sequence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import Batch, Refused, Value, layout, moves, products
+from mtc._trace import Batch, Refused, Value, layout, loops, moves, products
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
@@ -58,18 +58,26 @@ def recurrent(c: Converter, kind: str, given: Any, first: Sequence[Any], paramet
               backwards: bool) -> list[Value]:
     """A layer in one direction: its results [batch, steps, hidden], and the last states."""
     into, own, *biases = [c.value(p) for p in parameters]
-    x, state = c.value(given), [c.value(s) for s in first]
+    x, state = c.value(given), [c.value(s) for s in first]  # [batch, steps, inputs], [batch, hidden]
     if isinstance(x.shape[1], Batch):
         raise Refused("a recurrent layer along the samples")
     given = _affine(x, into, biases[0] if biases else None)  # of all steps at once
-    hidden, memory = state[0], state[1] if len(state) > 1 else None
-    results: list[Value] = []
-    steps = int(x.shape[1])
-    for i in x.graph.unroll(steps):
-        t = steps - 1 - i if backwards else i
-        now = moves.at(given, 1, t)
+
+    def step(before: Sequence[Value], now: Value) -> list[Value]:
+        hidden, memory = before[0], before[1] if len(before) > 1 else None
         hidden, memory = CELLS[kind](now, hidden, memory, _affine(hidden, own, biases[1] if biases else None))
-        results.append(layout.expand_dims(hidden, (1,)))
+        return [hidden] if memory is None else [hidden, memory]
+
+    steps = int(x.shape[1])
+    before = [layout.broadcast(s, (*x.shape[:1], s.shape[-1])) for s in state]
+    made = loops.scan(x.graph, steps, before, [layout.move_axis(given, 1, 0)],
+                      lambda carried, parts: [*(after := step(carried, parts[0])), after[0]], backwards)
+    if made is not None:
+        return [layout.move_axis(made[-1], 0, 1), *made[:-1]]
+    results: list[Value] = []
+    for i in x.graph.unroll(steps):
+        state = step(state, moves.at(given, 1, steps - 1 - i if backwards else i))
+        results.append(layout.expand_dims(state[0], (1,)))
     if backwards:
         results.reverse()
-    return [moves.concat(results, 1), hidden, *([] if memory is None else [memory])]
+    return [moves.concat(results, 1), *state]
