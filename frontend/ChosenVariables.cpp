@@ -65,7 +65,7 @@ LogicalResult match(mt::ModelOp model, llvm::StringRef option, llvm::StringRef l
 
 // "PATTERN=NUMBER[,...]", whose numbers end with `unit`: the number of each variable that a pattern matches.
 LogicalResult matchNumbers(mt::ModelOp model, llvm::StringRef option, llvm::StringRef list, llvm::StringRef unit,
-                           llvm::StringMap<float> &numbers) {
+                           llvm::StringMap<double> &numbers) {
   SmallVector<llvm::StringRef> items;
   if (!list.empty())
     list.split(items, ',');
@@ -80,7 +80,7 @@ LogicalResult matchNumbers(mt::ModelOp model, llvm::StringRef option, llvm::Stri
     if (failed(match(model, option, pattern, matched)))
       return failure();
     for (const auto &name : matched)
-      numbers[name.getKey()] = static_cast<float>(number);
+      numbers[name.getKey()] = number;
   }
   return success();
 }
@@ -149,7 +149,7 @@ void freezeInUpdate(mt::ModelOp model, const llvm::StringSet<> &frozen) {
     if (auto gradient = dyn_cast<mt::GradientOp>(op); gradient && frozen.contains(gradient.getName())) {
       OpBuilder builder(gradient);
       auto type = cast<RankedTensorType>(gradient.getType());
-      auto zeros = DenseElementsAttr::get(type, Attribute(builder.getF32FloatAttr(0)));
+      auto zeros = DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(type.getElementType(), 0)));
       gradient.replaceAllUsesWith(mt::ConstantOp::create(builder, gradient.getLoc(), zeros).getResult());
       gradient.erase();
     } else if (auto assign = dyn_cast<mt::AssignOp>(op); assign && frozen.contains(assign.getName())) {
@@ -236,16 +236,17 @@ LogicalResult setRates(mt::ModelOp model, const RateOptions &options) {
            << option << ", found mt.update, whose formulas have the rates and the decays";
   if (!options.noDecay.empty() && failed(excludeFromWeightDecay(model, options.noDecay)))
     return failure();
-  llvm::StringMap<float> rates, decays;
+  llvm::StringMap<double> rates, decays;
   if (failed(matchNumbers(model, "rate", options.rates, "x", rates)) ||
       failed(matchNumbers(model, "weight_decay", options.decays, "", decays)))
     return failure();
-  Builder builder(model.getContext());
+  Type real = mt::Compilation(model).realType();
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
-    if (auto rate = rates.find(variable.getName()); rate != rates.end() && rate->second != 1)
-      variable->setDiscardableAttr(mt::rateFactorName, builder.getF32FloatAttr(rate->second));
+    if (auto rate = rates.find(variable.getName()); rate != rates.end())
+      if (auto factor = FloatAttr::get(real, rate->second); factor.getValueAsDouble() != 1)
+        variable->setDiscardableAttr(mt::rateFactorName, factor);
     if (auto decay = decays.find(variable.getName()); decay != decays.end())
-      variable->setDiscardableAttr(mt::weightDecayName, builder.getF32FloatAttr(decay->second));
+      variable->setDiscardableAttr(mt::weightDecayName, FloatAttr::get(real, decay->second));
   }
   return success();
 }

@@ -47,7 +47,7 @@ static OwningOpRef<ModuleOp> importMlir(const ImportRequest &request) {
     return {};
   }
   OwningOpRef<ModuleOp> module = readModel(request.source.text, request.source.name, request.batch, request.context,
-                                           request.diagnostics, request.training.length);
+                                           request.diagnostics, request.training.length, request.isDouble);
   std::vector<std::string> frozen;
   if (module)
     for (auto model : module->getOps<mt::ModelOp>())
@@ -94,6 +94,14 @@ OwningOpRef<ModuleOp> importModule(const ImportRequest &request) {
     request.diagnostics.addError(name + ": error: expected " +
                                  (training.step ? "a file of StableHLO for --step, found one of another format"
                                                 : "--step with --state and --split, found none"));
+    return {};
+  }
+  if (request.isDouble && importer->read != importMlir) {
+    const std::string name = request.source.path.empty() ? request.source.name : request.source.path;
+    request.diagnostics.addError(name +
+                                 ": error: expected MLIR text, or a trace of JAX or PyTorch, for --precision f64, "
+                                 "found a file whose importer computes in float32: choose another precision, or "
+                                 "write the model for mtc.jax or mtc.torch");
     return {};
   }
   auto module = importer->read(request);

@@ -33,6 +33,7 @@ struct ImportRequest {
   mlir::MLIRContext &context;
   DiagnosticLines &diagnostics;      // errors go there
   std::vector<NamedTensor> &weights; // values of the file's variables, and of its optimizer's
+  bool isDouble;                     // the model is computed in f64
   ExportArchive *exported;           // what the trained model is written back as; null: nobody asks
 };
 

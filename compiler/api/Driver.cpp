@@ -178,8 +178,8 @@ private:
 
   OwningOpRef<ModuleOp> read(const TrainingOptions &training, std::vector<NamedTensor> &weights,
                              ExportArchive *exported) {
-    OwningOpRef<ModuleOp> module =
-        importModule({source, options.values.batch, training, context, diagnostics, weights, exported});
+    OwningOpRef<ModuleOp> module = importModule(
+        {source, options.values.batch, training, context, diagnostics, weights, options.isDouble(), exported});
     if (!module)
       return {};
     if (!options.training.classNames.empty())

@@ -131,8 +131,9 @@ static Status checkTarget(const mtc_options &requested, Options &options) {
 // Names of Keras, NumPy and PyTorch for the same formats.
 static std::string precisionOf(std::string_view text) {
   static constexpr std::pair<std::string_view, const char *> names[] = {
-      {"fp32", "f32"}, {"float32", "f32"},       {"fp16", "f16"},      {"float16", "f16"},
-      {"half", "f16"}, {"mixed_float16", "f16"}, {"bfloat16", "bf16"}, {"mixed_bfloat16", "bf16"}};
+      {"fp32", "f32"},          {"float32", "f32"},   {"fp16", "f16"},           {"float16", "f16"},
+      {"half", "f16"},          {"fp64", "f64"},      {"float64", "f64"},        {"double", "f64"},
+      {"mixed_float16", "f16"}, {"bfloat16", "bf16"}, {"mixed_bfloat16", "bf16"}};
   for (auto [name, ours] : names)
     if (text == name)
       return ours;
@@ -159,10 +160,12 @@ static Status checkNames(const mtc_options &requested, Options &options) {
   if (Status status = checkTarget(requested, options); !status.ok())
     return status;
   options.precision = precisionOf(requested.precision ? requested.precision : "");
-  std::vector<std::string> precisions = {"f32", "tf32", "bf16", "f16"};
+  std::vector<std::string> precisions = {"f32", "tf32", "bf16", "f16", "f64"};
   if (requested.precision && !llvm::is_contained(precisions, options.precision))
-    return differs("precision", "to be f32, tf32, bf16 or f16",
+    return differs("precision", "to be f32, tf32, bf16, f16 or f64",
                    "'" + options.precision + "'" + mtrun::didYouMean(options.precision, precisions));
+  if (options.isDouble() && !options.gpus.empty())
+    return differs("target", "to be cpu with --precision f64: GPUs compute in float32", "a GPU");
   if (Status status = checkCpus(requested, options); !status.ok())
     return status;
   if (!requested.stop_after)

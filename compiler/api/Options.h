@@ -21,7 +21,7 @@ struct Options {
   mtc_options values = mtc_options_init(); // each in its range (option_table.h), and with its default where it has none
   std::vector<std::string> cpus;           // best first
   bool forCpus = true;
-  std::string precision;         // "f32", "tf32", "bf16", "f16"; empty: the model's own
+  std::string precision;         // "f32", "tf32", "bf16", "f16", "f64"; empty: the model's own
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
   int32_t logitBlocks = 0;       // Compilation::logitBlocks
   int stopAfter = -1;            // index of a stage, -1: make the plan
@@ -33,6 +33,7 @@ struct Options {
   int64_t shardRows() const { return (values.batch + values.shards - 1) / values.shards; }
   // Whether batch normalization uses the statistics of each shard instead of the batch.
   bool localStatistics() const { return std::string_view(values.batch_norm) == "local"; }
+  bool isDouble() const { return precision == "f64"; }
   bool recomputes() const { return std::string_view(values.recompute) == "auto"; }
   void say(int level, const std::string &message) const {
     if (values.log)

@@ -34,6 +34,7 @@ CodegenOptions mtc::codegenOptions(ModuleOp module, std::vector<std::string> tar
   options.targets = std::move(targets);
   options.shardRows = mt::Compilation(module).getShardRows();
   options.fast = mt::Compilation(module).isFast();
+  options.doubles = mt::Compilation(module).isDouble();
   return options;
 }
 

@@ -28,6 +28,7 @@ struct CodegenOptions {
   std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first
   int64_t shardRows = 1;            // samples of a shard: `shard_rows` of the module's `mt.compilation`
   bool fast = false;                // a device has a single shard
+  bool doubles = false;             // numbers are f64
   std::vector<std::string> gpus;    // "sm_90" ..., "simulated"
   bool keepGpuKernels = false;      // the gpu.func ops stay in the module
 };

@@ -114,11 +114,13 @@ bool dropCentredSums(mt::ProgramOp program) {
   bool dropped = false;
   for (auto op : llvm::make_early_inc_range(program.getBody().front().getOps<mt::ReduceOp>())) {
     std::optional<BatchSum> sum = batchSumOf(op.getResult());
-    if (!sum || op.getResult().use_empty() || !tensorOf(op.getResult()).getElementType().isF32() || !isCentred(*sum))
+    if (!sum || op.getResult().use_empty() || !mt::isReal(tensorOf(op.getResult()).getElementType()) ||
+        !isCentred(*sum))
       continue;
     OpBuilder builder(op);
     auto type = tensorOf(op.getResult());
-    Value zeros = mt::ConstantOp::create(builder, op.getLoc(), DenseElementsAttr::get(type, 0.0f));
+    Value zeros = mt::ConstantOp::create(
+        builder, op.getLoc(), DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(type.getElementType(), 0))));
     op.getResult().replaceAllUsesWith(zeros);
     spreadZeros(zeros);
     dropped = true;

@@ -5,6 +5,7 @@
 // block hold.
 #include "compiler/Passes.h"
 #include "dialects/mt/Attention.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Types.h"
 
@@ -20,10 +21,11 @@ struct DecomposeAttention : impl::DecomposeAttentionBase<DecomposeAttention> {
   using DecomposeAttentionBase::DecomposeAttentionBase;
 
   void runOnOperation() override {
+    bool everywhere = all || mt::Compilation(getOperation()).isDouble(); // its kernels compute in f32
     getOperation()->walk([&](mt::AttentionOp op) {
       mt::Attention form(op);
       bool fits = maxChannels == 0 || std::max(form.keySize, form.valueSize) <= maxChannels;
-      if (!all && fits && mt::isSplit(op.getType()))
+      if (!everywhere && fits && mt::isSplit(op.getType()))
         return;
       OpBuilder builder(op);
       Value result = mt::decomposeAttention(builder, op);

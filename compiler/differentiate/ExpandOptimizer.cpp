@@ -3,9 +3,11 @@
 // mt-expand-optimizer: replaces the optimizer of a model, such as mt.adam, by its variables and an mt.update, in Keras'
 // order: clip, decay, update, average.
 #include "compiler/Passes.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
+#include "dialects/mt/Types.h"
 #include "dialects/mt/VariableMarks.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -62,9 +64,9 @@ private:
     if (!names.insert(name).second && taken.empty())
       taken = name;
     mt::InitKind kind = start == 0 ? mt::InitKind::zeros : mt::InitKind::constant;
-    auto made = mt::VariableOp::create(builder, op.getLoc(), type, name, kind,
-                                       start == 0 ? FloatAttr() : builder.getF32FloatAttr(static_cast<float>(start)),
-                                       /*frozen=*/!slot);
+    auto made =
+        mt::VariableOp::create(builder, op.getLoc(), type, name, kind, start == 0 ? FloatAttr() : startOf(type, start),
+                               /*frozen=*/!slot);
     made.setSlot(slot);
     made.setRole(role);
     if (of)
@@ -77,10 +79,10 @@ private:
     auto scalar = [&](Type element) { return RankedTensorType::get({}, element); };
     add(prefix + "iteration", scalar(builder.getI32Type()), 0, false, mt::VariableRole::iteration);
     if (!schedule())
-      rate = add(prefix + "learning_rate", scalar(builder.getF32Type()), *option("learning_rate"), false,
+      rate = add(prefix + "learning_rate", scalar(realType()), *option("learning_rate"), false,
                  mt::VariableRole::learning_rate);
     for (auto [name, start] : op.getState())
-      state.push_back(add(prefix + name.str(), scalar(builder.getF32Type()), start, false));
+      state.push_back(add(prefix + name.str(), scalar(realType()), start, false));
     for (mt::VariableOp variable : trainable) {
       Slots &own = slots.emplace_back();
       for (StringRef slot : op.getSlotNames())
@@ -89,6 +91,13 @@ private:
         own.average = add(slotName(variable, "average"), variable.getType(), 0, true, mt::VariableRole::average,
                           variable.getNameAttr());
     }
+  }
+
+  Type realType() const { return mt::Compilation(op).realType(); }
+  // The attribute of a variable's start; f32 where the variable has integers.
+  FloatAttr startOf(Type type, double start) {
+    Type element = mt::computedType(cast<RankedTensorType>(type).getElementType());
+    return builder.getFloatAttr(element, element.isF32() ? static_cast<float>(start) : start);
   }
 
   std::string slotName(mt::VariableOp variable, StringRef slot) const {

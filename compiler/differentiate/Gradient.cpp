@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/differentiate/Gradient.h"
+#include "compiler/differentiate/Initializers.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/Gradient.h"
 
@@ -36,7 +37,7 @@ FailureOr<SmallVector<Value>> buildGradients(OpBuilder &builder, Value loss, Val
   DenseSet<Value> active(variables.begin(), variables.end());
   mt::addDependents(forward, active);
   DenseMap<Value, Value> gradients;
-  gradients[loss] = scale ? scale : mt::ConstantOp::create(builder, loss.getLoc(), 1.0f).getResult();
+  gradients[loss] = scale ? scale : buildFilled(builder, loss.getLoc(), cast<RankedTensorType>(loss.getType()), 1);
   if (failed(mt::backpropagate(builder, forward, active, gradients)))
     return failure();
   if (auto module = loss.getDefiningOp()->getParentOfType<ModuleOp>(); module && mt::Compilation(module).isHalf())

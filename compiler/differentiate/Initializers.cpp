@@ -58,13 +58,13 @@ Value buildInitialValue(OpBuilder &builder, mt::VariableOp variable) {
   case InitKind::ones:
     return buildFilled(builder, location, type, kind == InitKind::ones);
   case InitKind::constant:
-    return buildFilled(builder, location, type, variable.getValue()->convertToFloat());
+    return buildFilled(builder, location, type, variable.getValue()->convertToDouble());
   default:
     break;
   }
   Expr u(builder, location, mt::RandomUniformOp::create(builder, location, type, variable.getName(), Value()));
   if (kind == InitKind::uniform || kind == InitKind::normal) {
-    double value = variable.getValue()->convertToFloat();
+    double value = variable.getValue()->convertToDouble();
     // As in mt.random_normal: u has 24 bits, so the argument of erf_inv is never -1 or 1.
     return (kind == InitKind::uniform ? u * (2 * value) - value
                                       : erfInv(u * 2.0 - (1 - 0x1p-24)) * (std::sqrt(2.0) * value))

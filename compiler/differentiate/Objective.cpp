@@ -16,9 +16,8 @@ static Expr weigh(Expr values, std::optional<Expr> weights) {
   return values * *weights;
 }
 
-static Expr batchSize(OpBuilder &builder, Location location) {
-  return Expr(builder, location,
-              mt::BatchSizeOp::create(builder, location, RankedTensorType::get({}, builder.getF32Type())));
+static Expr batchSize(OpBuilder &builder, Location location, Type element) {
+  return Expr(builder, location, mt::BatchSizeOp::create(builder, location, RankedTensorType::get({}, element)));
 }
 // If the weights of a batch are all 0, the divisor is 1, so the loss is 0 as in Keras.
 static Expr orOne(const Expr &weights) { return select(weights == 0.0, 1.0, weights); }
@@ -30,7 +29,7 @@ static std::optional<Expr> optional(OpBuilder &builder, Location location, Value
 
 Mean buildLoss(OpBuilder &builder, mt::LossOp loss, Value values, Value weights) {
   Location location = loss.getLoc();
-  Expr v(builder, location, values), n = batchSize(builder, location);
+  Expr v(builder, location, values), n = batchSize(builder, location, v.type().getElementType());
   std::optional<Expr> w = optional(builder, location, weights);
   Expr total = sumAll(weigh(v, w)), divisor = n;
   if (loss.getDivisor() == mt::Divisor::elements)
@@ -41,12 +40,12 @@ Mean buildLoss(OpBuilder &builder, mt::LossOp loss, Value values, Value weights)
 }
 
 Value scaleLoss(OpBuilder &builder, mt::LossOp loss, Value value) {
-  return times(Expr(builder, loss.getLoc(), value), loss.getScale().convertToFloat()).value();
+  return times(Expr(builder, loss.getLoc(), value), loss.getScale().convertToDouble()).value();
 }
 
 Value buildRegularizer(OpBuilder &builder, mt::RegularizerOp regularizer, Value value) {
   Expr v(builder, regularizer.getLoc(), value);
-  double l1 = regularizer.getL1().convertToFloat(), l2 = regularizer.getL2().convertToFloat();
+  double l1 = regularizer.getL1().convertToDouble(), l2 = regularizer.getL2().convertToDouble();
   std::optional<Expr> total;
   if (l1 != 0)
     total = sumAll(abs(v)) * l1;
@@ -56,7 +55,9 @@ Value buildRegularizer(OpBuilder &builder, mt::RegularizerOp regularizer, Value 
   }
   if (!total)
     return {};
-  return (mt::isSplit(value.getType()) ? *total / batchSize(builder, regularizer.getLoc()) : *total).value();
+  return (mt::isSplit(value.getType()) ? *total / batchSize(builder, regularizer.getLoc(), v.type().getElementType())
+                                       : *total)
+      .value();
 }
 
 Mean buildMetric(OpBuilder &builder, mt::MetricOp metric, Value values, Value weights) {
@@ -65,12 +66,12 @@ Mean buildMetric(OpBuilder &builder, mt::MetricOp metric, Value values, Value we
   if (mt::isOfSums(metric.getFinalizer())) {
     auto type = RankedTensorType::get(v.type().getShape().drop_front(), v.type().getElementType());
     auto sums = mt::ReduceOp::create(builder, location, type, mt::Reduction::sum, values, ArrayRef<int64_t>{0});
-    return {sums, batchSize(builder, location).value()};
+    return {sums, batchSize(builder, location, v.type().getElementType()).value()};
   }
   std::optional<Expr> w = optional(builder, location, weights);
   // Number of elements of the values per weight, or per sample if there are no weights.
   double each = mt::elementsPerRow(values.getType()) / (weights ? mt::elementsPerRow(weights.getType()) : 1);
-  Expr total = sumAll(weigh(v, w)), weight = w ? sumAll(*w) : batchSize(builder, location);
+  Expr total = sumAll(weigh(v, w)), weight = w ? sumAll(*w) : batchSize(builder, location, v.type().getElementType());
   Expr mean = total / times(weight, each);
   return {(w ? select(weight > 0.0, mean, 0.0) : mean).value(), weight.value()};
 }

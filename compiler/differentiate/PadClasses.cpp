@@ -43,8 +43,9 @@ Value withMoreClasses(mt::MatmulOp product, Value logits, int64_t added) {
   if (auto add = logits.getDefiningOp<mt::AddOp>()) {
     bias = add.getLhs() == product.getResult() ? add.getRhs() : add.getLhs();
   } else {
-    auto type = RankedTensorType::get({classes}, builder.getF32Type());
-    bias = mt::ConstantOp::create(builder, location, type, DenseElementsAttr::get(type, builder.getF32FloatAttr(0)));
+    auto type = RankedTensorType::get({classes}, cast<RankedTensorType>(product.getType()).getElementType());
+    bias = mt::ConstantOp::create(builder, location, type,
+                                  DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 0)));
   }
   return mt::AddOp::create(builder, location, wide,
                            padded(builder, bias, 0, added, -std::numeric_limits<float>::infinity()));

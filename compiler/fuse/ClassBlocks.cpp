@@ -39,8 +39,8 @@ static void placeParts(mt::ConcatOp concat) {
   }
   llvm::sort(parts, [](const Part &a, const Part &b) { return a.turn < b.turn; });
   OpBuilder builder(concat);
-  auto zero =
-      mt::ConstantOp::create(builder, concat.getLoc(), type, DenseElementsAttr::get(type, builder.getF32FloatAttr(0)));
+  auto zero = mt::ConstantOp::create(builder, concat.getLoc(), type,
+                                     DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 0)));
   // an op and not a constant, because constants have no buffer
   Value whole = mt::AddOp::create(builder, concat.getLoc(), zero, zero);
   for (const Part &part : parts)

@@ -14,6 +14,8 @@ tables::DType dtypeOf(mlir::Type element) {
     return tables::DType::Bool;
   if (element.isBF16() || element.isF16())
     return element.isBF16() ? tables::DType::BF16 : tables::DType::F16;
+  if (element.isF64())
+    return tables::DType::F64;
   return element.isInteger(32) ? tables::DType::I32 : tables::DType::F32;
 }
 

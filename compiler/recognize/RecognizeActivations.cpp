@@ -7,6 +7,7 @@
 // step whose gradients are written out, with its mask by the result, which is stored, and not by x, which is not.
 #include "compiler/Passes.h"
 #include "compiler/recognize/Match.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/Tensor.h"
 #include "dialects/mt/Types.h"
 
@@ -196,6 +197,8 @@ void matchRelus(mt::UpdateOp update) {
 
 struct RecognizeActivations : impl::RecognizeActivationsBase<RecognizeActivations> {
   void runOnOperation() override {
+    if (mt::Compilation(getOperation()).isDouble()) // constants are matched with the accuracy of f32
+      return;
     getOperation().walk([](mt::UpdateOp op) { matchRelus(op); });
     forEach<mt::MulOp>(getOperation(), [](mt::MulOp op) { match(op); });
     forEach<mt::DivOp>(getOperation(), [](mt::DivOp op) { match(op); });

@@ -6,6 +6,7 @@
 // since a formula does not say what becomes of a query that sees no key.
 #include "compiler/Passes.h"
 #include "compiler/recognize/Match.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/Types.h"
 
 using namespace mlir;
@@ -239,6 +240,8 @@ private:
 
 struct RecognizeAttention : impl::RecognizeAttentionBase<RecognizeAttention> {
   void runOnOperation() override {
+    if (mt::Compilation(getOperation()).isDouble()) // constants are matched with the accuracy of f32
+      return;
     forEach<mt::MatmulOp>(getOperation(), [](mt::MatmulOp product) { Match(product).run(); });
   }
 };

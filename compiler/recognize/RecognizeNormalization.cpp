@@ -3,6 +3,7 @@
 // mt-recognize-normalization: mt.normalize in place of (x - mean) / sqrt(variance + epsilon).
 #include "compiler/Passes.h"
 #include "compiler/recognize/Match.h"
+#include "dialects/mt/Compilation.h"
 
 using namespace mlir;
 
@@ -102,6 +103,8 @@ void matchProduct(mt::MulOp multiply) {
 
 struct RecognizeNormalization : impl::RecognizeNormalizationBase<RecognizeNormalization> {
   void runOnOperation() override {
+    if (mt::Compilation(getOperation()).isDouble()) // constants are matched with the accuracy of f32
+      return;
     forEach<mt::DivOp>(getOperation(), matchQuotient);
     forEach<mt::MulOp>(getOperation(), matchProduct);
   }

@@ -2,6 +2,7 @@
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -144,9 +145,12 @@ bool sumsOverBatch(Operation *op) {
   return false;
 }
 
-static bool isSplat(Value value, float number) {
+static bool isSplat(Value value, double number) {
   SplatElementsAttr splat = mt::splatOf(value);
-  return splat && splat.getElementType().isF32() && splat.getSplatValue<float>() == number;
+  if (!splat || !mt::isReal(splat.getElementType()))
+    return false;
+  double rounded = splat.getElementType().isF32() ? static_cast<float>(number) : number;
+  return splat.getSplatValue<APFloat>().convertToDouble() == rounded;
 }
 
 // Whether ids are floor((sample + 1/2) / shardRows), the form that BatchNormalizationOp builds.
@@ -157,7 +161,7 @@ static bool areShardsOfSamples(Value ids, int64_t shardRows) {
   auto middle = scaled ? scaled.getLhs().getDefiningOp<mt::AddOp>() : nullptr;
   auto sample = middle ? middle.getLhs().getDefiningOp<mt::IotaOp>() : nullptr;
   return sample && sample.getDim() == 0 && mt::isSplit(sample.getType()) && isSplat(middle.getRhs(), 0.5f) &&
-         isSplat(scaled.getRhs(), static_cast<float>(1.0 / static_cast<double>(shardRows)));
+         isSplat(scaled.getRhs(), 1.0 / static_cast<double>(shardRows));
 }
 
 bool isTableOfShards(Operation *op) {

@@ -39,8 +39,8 @@ static void printSizes(AsmPrinter &printer, ArrayRef<int64_t> sizes) {
 
 LogicalResult ValueType::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> sizes,
                                 Type element) {
-  if (!element.isF32() && !element.isInteger(32) && !element.isInteger(1))
-    return emitError() << "expected elements of f32, i32 or i1, found " << element;
+  if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(1))
+    return emitError() << "expected elements of f32, f64, i32 or i1, found " << element;
   if (sizes.size() > maxRank)
     return emitError() << "expected at most " << maxRank << " axes, found " << sizes.size();
   int64_t elements = 1;

@@ -136,7 +136,7 @@ def CumsumOp : Graph_TypedOp<"cumsum", (ins Graph_Value:$operand, I64Attr:$dim, 
                              "$operand `dim` `=` $dim (`reverse` $reverse^)?"> {
   let summary = "sums of what comes before and at each place along an axis, from its end if `reverse`";
 }
-def NormalizeOp : Graph_TypedOp<"normalize", (ins Graph_Value:$operand, DenseI64ArrayAttr:$dims, F32Attr:$epsilon),
+def NormalizeOp : Graph_TypedOp<"normalize", (ins Graph_Value:$operand, DenseI64ArrayAttr:$dims, Mt_Real:$epsilon),
                                 "$operand `over` $dims `epsilon` `=` $epsilon"> {
   let summary = "(x - mean) / sqrt(variance + epsilon), with statistics over axes of each sample";
 }
@@ -258,7 +258,7 @@ def SliceOp : Graph_TypedOp<"slice", (ins Graph_Value:$operand, DenseI64ArrayAtt
   let summary = "elements from starts on, with strides of 1 or more; the result's type says how many";
   let description = "Errors: elements outside of the operand; a part of the batch.";
 }
-def PadOp : Graph_TypedOp<"pad", (ins Graph_Value:$operand, DefaultValuedAttr<F32Attr, "0.0f">:$value,
+def PadOp : Graph_TypedOp<"pad", (ins Graph_Value:$operand, DefaultValuedAttr<Mt_Real, "0.0f">:$value,
                                   DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, Graph_Ints:$interior),
     "$operand (`value` `=` $value^)? `low` $low `high` $high (`interior` $interior^)?"> {
   let summary = "elements of `value` before, after and between the operand's; negative numbers cut off";

@@ -17,8 +17,8 @@ struct Attention {
   int64_t queries = 0, keys = 0, heads = 1, keyHeads = 1;
   int64_t keySize = 0, valueSize = 0; // channels of a head
   bool causal = false;
-  int64_t window = 0; // 0: no window
-  float scale = 1;
+  int64_t window = 0;    // 0: no window
+  double scale = 1;      // of f32 the number of that type
   RankedTensorType mask; // null: no mask
 
   // `op` is an mt.attention, an mt.attention_gradient or an mt.attention_log_sums, for which valueSize is 0.

@@ -2,6 +2,7 @@
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/Numbers.h"
 #include "dialects/mt/Tails.h"
+#include "dialects/mt/Types.h"
 #include "dialects/mt/VariableMarks.h"
 
 using namespace mlir;
@@ -33,6 +34,11 @@ void Compilation::change(llvm::function_ref<void(Fields &)> body) {
   module->setAttr(compilationName,
                   CompilationAttr::get(context, f.name, f.batch, f.shards, f.shardRows, f.seed, f.precision, f.mode,
                                        f.localStatistics, f.kinks, f.deviceMemory, f.minDevices));
+}
+
+Type Compilation::realType() const {
+  MLIRContext *context = module->getContext();
+  return isDouble() ? Type(Float64Type::get(context)) : Float32Type::get(context);
 }
 
 void Compilation::setName(StringRef name) {
@@ -100,7 +106,7 @@ LogicalResult MtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
   }
   if (llvm::is_contained(variableMarks, name)) {
     auto mark = dyn_cast<FloatAttr>(value);
-    return isa<VariableOp>(op) && mark && mark.getType().isF32() && mark.getValue().isFinite() &&
+    return isa<VariableOp>(op) && mark && isReal(mark.getType()) && mark.getValue().isFinite() &&
                    !mark.getValue().isNegative()
                ? success()
                : op->emitError("expected `")

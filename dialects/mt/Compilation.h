@@ -39,6 +39,10 @@ public:
   StringRef getPrecision() const { return stringifyPrecisionClass(fields().precision); }
   // Whether the operands of products have 16 bits.
   bool isHalf() const { return getPrecision() == "bf16" || getPrecision() == "f16"; }
+  // Whether everything is computed in f64 (docs/precision.md).
+  bool isDouble() const { return fields().precision == PrecisionClass::f64; }
+  // The type of numbers: f32, or f64.
+  Type realType() const;
   // Name of the model; empty if unknown.
   StringRef getName() const { return fields().name ? fields().name.getValue() : StringRef(); }
   // Smallest number of devices that the plan fits on: 1 if memory is not limited, 0 if it fits on no number of devices.
@@ -52,7 +56,7 @@ public:
   void setLocalStatistics();
   void setKinks(StringRef kinks); // a name of the enum
   void setDeviceMemory(int64_t bytes);
-  void setPrecision(StringRef precision); // f32, tf32, bf16 or f16
+  void setPrecision(StringRef precision); // f32, tf32, bf16, f16 or f64
   void setMinDevices(int64_t devices);
 
 private:

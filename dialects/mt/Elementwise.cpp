@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Elementwise.h"
+#include "dialects/mt/Types.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
 
@@ -65,7 +66,7 @@ LogicalResult mlir::mt::inferBroadcast(std::optional<Location> location, ValueRa
                              b.getElementType());
   if (a.getElementType().isInteger(1))
     return emitOptionalError(location, "expected f32 or i32 elements, found i1");
-  if (!integers && !a.getElementType().isF32())
+  if (!integers && !isReal(a.getElementType()))
     return emitOptionalError(location, "expected f32 elements, found ", a.getElementType());
   FailureOr<SmallVector<int64_t>> shape = broadcastShapes(location, a.getShape(), b.getShape());
   if (failed(shape))

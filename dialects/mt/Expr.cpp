@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Expr.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 
 using namespace mlir;
@@ -13,6 +14,12 @@ Value Expr::as(const Expr &like, Type element) const {
   TypedAttr value = isa<FloatType>(element) ? TypedAttr(b.getFloatAttr(element, literal))
                                             : TypedAttr(b.getIntegerAttr(element, static_cast<int64_t>(literal)));
   return ConstantOp::create(b, like.getLocation(), type, DenseElementsAttr::get(type, Attribute(value)));
+}
+
+// The type of numbers in the module that the expression is part of.
+static Type realTypeAt(const Expr &a) {
+  Operation *op = a.value().getDefiningOp();
+  return Compilation(op ? op : a.value().getParentBlock()->getParentOp()).realType();
 }
 
 template <typename Op> static Expr binary(const Expr &a, const Expr &b) {
@@ -46,7 +53,7 @@ Expr operator!(const Expr &a) { return unary<NotOp>(a); }
 Expr select(const Expr &condition, const Expr &a, const Expr &b) {
   Type element = !a.isLiteral()   ? a.type().getElementType()
                  : !b.isLiteral() ? b.type().getElementType()
-                                  : Type(condition.getBuilder().getF32Type());
+                                  : realTypeAt(condition);
   return condition.make(SelectOp::create(condition.getBuilder(), condition.getLocation(), condition.value(),
                                          a.as(condition, element), b.as(condition, element)));
 }
@@ -72,7 +79,7 @@ Expr rsqrt(const Expr &a) { return unary<RsqrtOp>(a); }
 Expr softplus(const Expr &a) { return unary<SoftplusOp>(a); }
 
 Expr toFloat(const Expr &a) {
-  RankedTensorType type = a.type().clone(a.getBuilder().getF32Type());
+  RankedTensorType type = a.type().clone(realTypeAt(a));
   return a.type() == type ? a : a.make(CastOp::create(a.getBuilder(), a.getLocation(), type, a.value()));
 }
 

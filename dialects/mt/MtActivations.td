@@ -51,7 +51,7 @@ class Mt_UnaryWith<string mnemonic, string parameter, string default, string tex
                    code lower, int flops> : Mt_Elementwise<mnemonic, [
     SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = text;
-  let arguments = !con((ins Mt_Float:$operand), !dag(ins, [DefaultValuedAttr<F32Attr, default>], [parameter]));
+  let arguments = !con((ins Mt_Float:$operand), !dag(ins, [DefaultValuedAttr<Mt_Real, default>], [parameter]));
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$operand (`" # parameter # "` `=` $" # parameter # "^)? attr-dict `:` type($operand)";
   let extraClassDeclaration = "double parameter() { return getProperties()." # parameter # ".getValueAsDouble(); }";

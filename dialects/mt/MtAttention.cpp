@@ -23,7 +23,12 @@ template <typename Op> static void readForm(Op op, Attention &form) {
   form.keySize = query.getDimSize(rank - 1) / form.heads;
   form.causal = op.getCausal();
   form.window = op.getWindow().value_or(0);
-  form.scale = op.getScale() ? op.getScale()->convertToFloat() : 1 / std::sqrt(static_cast<float>(form.keySize));
+  if (op.getScale())
+    form.scale = op.getScale()->convertToDouble();
+  else if (query.getElementType().isF64())
+    form.scale = 1 / std::sqrt(static_cast<double>(form.keySize));
+  else
+    form.scale = 1 / std::sqrt(static_cast<float>(form.keySize));
   if (op.getMask())
     form.mask = tensorOf(op.getMask());
 }
@@ -106,7 +111,7 @@ struct Operands {
     SmallVector<int64_t> shape(query.getShape().drop_back(2));
     shape.push_back(heads);
     shape.push_back(query.getDimSize(query.getRank() - 2));
-    return RankedTensorType::get(shape, Float32Type::get(query.getContext()));
+    return RankedTensorType::get(shape, computedType(query.getElementType()));
   }
   static RankedTensorType withLast(RankedTensorType type, int64_t size) {
     SmallVector<int64_t> shape(type.getShape());
@@ -179,7 +184,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   if (adaptor.getStep() && !(adaptor.getRate() && (adaptor.getStream() || adaptor.getHash())))
     return emitOptionalError(location, "expected a stream and a rate of dropout with its step, found none");
   if (std::optional<llvm::APFloat> rate = adaptor.getRate())
-    if (float number = rate->convertToFloat(); !(number >= 0 && number < 1))
+    if (double number = rate->convertToDouble(); !(number >= 0 && number < 1))
       return emitOptionalError(location, "expected a rate from 0 to less than 1, found ", number);
   types.push_back(operands.result());
   return success();
@@ -287,6 +292,6 @@ void AttentionOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
 }
 
 void AttentionOp::beginTraining(OpBuilder &, Value iteration, SmallVectorImpl<std::pair<unsigned, Value>> &) {
-  if (getRate() && getRate()->convertToFloat() > 0)
+  if (getRate() && getRate()->convertToDouble() > 0)
     getStepMutable().assign(iteration);
 }

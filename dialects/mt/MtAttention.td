@@ -23,7 +23,7 @@ class Mt_Attention<string mnemonic, dag operands, string from, string to, list<T
     : Mt_PureOp<mnemonic, !listconcat([Mt_Rounds, Mt_Contraction, Mt_SameFloats, Mt_OwnKernel<>, Mt_InferType],
                                       traits)> {
   let arguments = !con(operands, (ins DefaultValuedAttr<I64Attr, "1">:$heads, OptionalAttr<I64Attr>:$key_heads,
-                                  UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<F32Attr>:$scale));
+                                  UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<Mt_Real>:$scale));
   let results = (outs Mt_AnyFloat:$result);
   let assemblyFormat = from # [{ (`mask` $mask^)? (`heads` `=` $heads^)? (`key_heads` `=` $key_heads^)?
     (`causal` $causal^)? (`window` `=` $window^)? (`scale` `=` $scale^)? attr-dict `:` }] # to # [{
@@ -34,8 +34,8 @@ class Mt_DroppingAttention<string mnemonic, dag operands, string from, string to
   let arguments = !con(operands, (ins Optional<Mt_Bool>:$mask, Optional<Mt_Step>:$hash,
                                   Optional<Mt_Step>:$step,
                                   DefaultValuedAttr<I64Attr, "1">:$heads, OptionalAttr<I64Attr>:$key_heads,
-                                  UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<F32Attr>:$scale,
-                                  OptionalAttr<StrAttr>:$stream, OptionalAttr<F32Attr>:$rate));
+                                  UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<Mt_Real>:$scale,
+                                  OptionalAttr<StrAttr>:$stream, OptionalAttr<Mt_Real>:$rate));
   let assemblyFormat = from # [{ (`mask` $mask^)? (`heads` `=` $heads^)? (`key_heads` `=` $key_heads^)?
     (`causal` $causal^)? (`window` `=` $window^)? (`scale` `=` $scale^)? (`dropout` $stream^)?
     (`hash` `(` $hash^ `)`)? (`rate` `=` $rate^)? (`step` `(` $step^ `)`)? attr-dict

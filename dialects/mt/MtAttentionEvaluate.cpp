@@ -58,7 +58,7 @@ public:
   template <typename Op> Dropout(Op op, const EvalContext &context, ArrayRef<Tensor> operands) : context(context) {
     if (!op.getStep())
       return;
-    rate = op.getRate()->convertToFloat();
+    rate = op.getRate()->convertToDouble();
     auto word = [](const Tensor &number) { return static_cast<uint32_t>(static_cast<int64_t>(number.data[0])); };
     stream = op.getHash() ? word(operands[operands.size() - 2]) : hashStream(*op.getStream());
     step = word(operands.back());

@@ -27,7 +27,7 @@ public:
           values = repeated(split(inputs.value, form.keyHeads, form.valueSize));
     Value scores = product(query.value(), keys, true);
     Value p = softmax(scores);
-    if (op.getRate() && op.getRate()->convertToFloat() > 0)
+    if (op.getRate() && op.getRate()->convertToDouble() > 0)
       p = DropoutOp::create(builder, op.getLoc(), p.getType(), p, op.getStep(), op.getStreamAttr(), op.getRateAttr(),
                             builder.getDenseI64ArrayAttr({}));
     return reshape(exchanged(product(p, values, false)), type);

@@ -16,8 +16,9 @@ def Mt_Dialect : Dialect {
   let cppNamespace = "::mlir::mt";
   let summary = "operations of a training step";
   let description = [{
-    Values are ranked tensors of f32, i32 and i1. Programs also have bf16 and f16 values (docs/precision.md): `mt.cast`
-    converts them from f32 and to f32, ops that move data move them, and contractions, reductions and pools read them.
+    Values are ranked tensors of f32, i32 and i1; in a module of precision f64, of f64, i32 and i1. Programs also have
+    bf16 and f16 values (docs/precision.md): `mt.cast` converts them from f32 and to f32, ops that move data move them,
+    and contractions, reductions and pools read them.
     No arithmetic is done in 16 bits. Only the first axis may be `?`, and `?` is the batch axis. Its size is the number
     n of samples in the global batch up to `mt-partition`, and the number of valid rows of one shard after it. A tensor
     whose first axis is `?` is *split*; any other tensor is *replicated*.
@@ -26,17 +27,23 @@ def Mt_Dialect : Dialect {
   let hasOperationAttrVerify = 1; // an unknown `mt.` attribute is an error
 }
 
-def Mt_Tensor : RankedTensorOf<[F32, BF16, F16, I32, I1]>;
-def Mt_Number : RankedTensorOf<[F32, I32, I1]>;
-def Mt_Float : RankedTensorOf<[F32]>;
-def Mt_AnyFloat : RankedTensorOf<[F32, BF16, F16]>; // operands of contractions, reductions and pools
-def Mt_AnyNumber : RankedTensorOf<[F32, BF16, F16, I32]>; // operands of reductions and of mt.pad
-def Mt_FloatOrInt : RankedTensorOf<[F32, I32]>;
+def Mt_Tensor : RankedTensorOf<[F32, F64, BF16, F16, I32, I1]>;
+def Mt_Number : RankedTensorOf<[F32, F64, I32, I1]>;
+def Mt_Float : RankedTensorOf<[F32, F64]>;
+def Mt_AnyFloat : RankedTensorOf<[F32, F64, BF16, F16]>; // operands of contractions, reductions and pools
+def Mt_AnyNumber : RankedTensorOf<[F32, F64, BF16, F16, I32]>; // operands of reductions and of mt.pad
+def Mt_FloatOrInt : RankedTensorOf<[F32, F64, I32]>;
 def Mt_Int : RankedTensorOf<[I32]>;
 def Mt_Bool : RankedTensorOf<[I1]>;
 // The assembly format omits these types.
-def Mt_Scalar : Type<0DTensorOf<[F32]>.predicate, "tensor<f32>", "::mlir::RankedTensorType">,
-                BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getF32Type())">;
+// A number of type f32, or f64 in a module of precision f64. The text form states f64, and omits f32.
+def Mt_Scalar : Type<0DTensorOf<[F32, F64]>.predicate, "tensor<f32> or tensor<f64>", "::mlir::RankedTensorType">;
+// A number that an op is written with: f32, or f64 in a module of precision f64.
+def Mt_Real : TypedAttrBase<F32, "FloatAttr", And<[CPred<"::llvm::isa<::mlir::FloatAttr>($_self)">,
+    Or<[CPred<"::llvm::cast<::mlir::FloatAttr>($_self).getType().isF32()">,
+        CPred<"::llvm::cast<::mlir::FloatAttr>($_self).getType().isF64()">]>]>, "32-bit or 64-bit float attribute"> {
+  let returnType = "::llvm::APFloat";
+}
 def Mt_Predicate : Type<0DTensorOf<[I1]>.predicate, "tensor<i1>", "::mlir::RankedTensorType">,
                    BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI1Type())">;
 def Mt_Step : Type<0DTensorOf<[I32]>.predicate, "tensor<i32>", "::mlir::RankedTensorType">,
@@ -173,8 +180,9 @@ def Mt_AttentionOperand : Mt_I32Enum<"AttentionOperand", "operand of mt.attentio
   I32EnumAttrCase<"query", 0>, I32EnumAttrCase<"key", 1>, I32EnumAttrCase<"value", 2>]>;
 def Mt_AttentionOperandAttr : Mt_EnumAttr<Mt_AttentionOperand, "attention_operand">;
 
-def Mt_Precision : Mt_I32Enum<"PrecisionClass", "precision of the operands of matrix products and convolutions", [
-  I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"bf16", 2>, I32EnumAttrCase<"f16", 3>]>;
+def Mt_Precision : Mt_I32Enum<"PrecisionClass", "precision of a plan", [
+  I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"bf16", 2>, I32EnumAttrCase<"f16", 3>,
+  I32EnumAttrCase<"f64", 4>]>;
 def Mt_Mode : Mt_I32Enum<"Mode", "whether sums over the batch follow the reduction tree",
                          [I32EnumAttrCase<"exact", 0>, I32EnumAttrCase<"fast", 1>]>;
 def Mt_Kinks : Mt_I32Enum<"Kinks",
@@ -192,7 +200,7 @@ def Mt_CompilationAttr : AttrDef<Mt_Dialect, "Compilation"> {
     `shards`            number of shards, a power of two; 0: unknown
     `shard_rows`        samples of a shard: ceil(batch / shards); 0: unknown
     `seed`              seed of initial values and of random numbers
-    `precision`         precision of the operands of contractions (docs/precision.md)
+    `precision`         precision of the operands of contractions, or of everything: `f64` (docs/precision.md)
     `mode`              `exact`: sums over the batch follow the reduction tree (docs/exactness.md); `fast`: any order
     `local_statistics`  each shard has batch normalization statistics of its own
     `kinks`             framework whose derivative is used at kinks (docs/ir.md)

@@ -81,9 +81,9 @@ static LogicalResult verifySmoothing(Operation *op, float smoothing) {
   return success();
 }
 LogicalResult CategoricalCrossentropyOp::verify() {
-  return verifySmoothing(*this, getLabelSmoothing().convertToFloat());
+  return verifySmoothing(*this, getLabelSmoothing().convertToDouble());
 }
-LogicalResult BinaryCrossentropyOp::verify() { return verifySmoothing(*this, getLabelSmoothing().convertToFloat()); }
+LogicalResult BinaryCrossentropyOp::verify() { return verifySmoothing(*this, getLabelSmoothing().convertToDouble()); }
 
 static LogicalResult verifyK(Operation *op, int64_t k) {
   if (k < 1)

@@ -31,7 +31,7 @@ static FailureOr<Convolution> convolutionOf(std::optional<Location> location, Ra
 
 static RankedTensorType outputType(RankedTensorType x, const Convolution &c) {
   return RankedTensorType::get({x.getDimSize(0), c.rows.outputs, c.columns.outputs, c.filters},
-                               Float32Type::get(x.getContext()));
+                               computedType(x.getElementType()));
 }
 
 // Verifies that the operand dy of a gradient has the shape of the convolution of x and w.

@@ -195,7 +195,7 @@ static Expr argmaxByBlocks(const Expr &p, LogitBlocks form) {
     OpBuilder &builder = p.getBuilder();
     RankedTensorType type = p.type();
     auto index = p.make(IotaOp::create(builder, p.getLocation(),
-                                       RankedTensorType::get(type.getShape().take_back(), builder.getF32Type()), 0));
+                                       RankedTensorType::get(type.getShape().take_back(), type.getElementType()), 0));
     // If an element is NaN, the maximum is NaN and equals no element: the index of the first NaN is used instead.
     Expr at = select(!(p == maxLast(p)), select(p == p, lastExtent(p), index), index);
     Expr found = p.make(ReduceOp::create(builder, p.getLocation(), Reduction::min, at.value(), {type.getRank() - 1}));
@@ -225,7 +225,7 @@ Value SparseCategoricalCrossentropyOp::decompose(OpBuilder &builder) {
 
 // t (1 - s) + s / classes.
 static Expr smoothed(const Expr &t, const llvm::APFloat &smoothing, double classes) {
-  double s = smoothing.convertToFloat();
+  double s = smoothing.convertToDouble();
   return s == 0 ? t : t * (1 - s) + s / classes;
 }
 
@@ -286,7 +286,7 @@ void CategoricalCrossentropyOp::buildGradient(OpBuilder &builder, ValueRange res
   Expr dy = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0]));
   operandGradients.push_back(categoricalGradient(p, t, dy, getFromLogits(), /*oneHot=*/false).value());
   Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
-  operandGradients.push_back((logarithm * dy * (getLabelSmoothing().convertToFloat() - 1.0)).value());
+  operandGradients.push_back((logarithm * dy * (getLabelSmoothing().convertToDouble() - 1.0)).value());
 }
 
 // The form for logits, max(p, 0) - p t + log1p(e^-|p|), does not overflow.
@@ -305,7 +305,7 @@ void BinaryCrossentropyOp::buildGradient(OpBuilder &builder, ValueRange resultGr
   Expr p(builder, getLoc(), getPredictions());
   Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), 2);
   Expr each = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0])) / lastExtent(p);
-  double kept = 1 - getLabelSmoothing().convertToFloat();
+  double kept = 1 - getLabelSmoothing().convertToDouble();
   if (getFromLogits()) {
     operandGradients.push_back(((sigmoid(p) - t) * each).value());
     operandGradients.push_back((p * each * -kept).value());

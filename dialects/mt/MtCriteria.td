@@ -32,7 +32,7 @@ def SparseCategoricalCrossentropyOp : Mt_CrossEntropy<"sparse_categorical_crosse
 // With label_smoothing s a target t becomes t (1 - s) + s / C, or t (1 - s) + s / 2 if there are two classes.
 class Mt_SmoothedCrossEntropy<string mnemonic, string text> : Mt_CrossEntropy<mnemonic, text> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, UnitAttr:$from_logits,
-                   DefaultValuedAttr<F32Attr, "0.0f">:$label_smoothing);
+                   DefaultValuedAttr<Mt_Real, "0.0f">:$label_smoothing);
   let assemblyFormat = "$predictions `,` $targets (`from_logits` $from_logits^)? (`label_smoothing` `=` "
                        "$label_smoothing^)? attr-dict `:` type($predictions) `,` type($targets)";
   let builders = [OpBuilder<(ins "::mlir::Value":$predictions, "::mlir::Value":$targets, "bool":$from_logits),
@@ -68,7 +68,7 @@ class Mt_DerivedCriterion<string mnemonic, string text> : Mt_LossCriterion<mnemo
 def HuberOp : Mt_DerivedCriterion<"huber",
                                   "mean over the last axis of d^2 / 2 if |d| <= delta, else delta |d| - delta^2 / 2; "
                                   "d = p - t"> {
-  let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, DefaultValuedAttr<F32Attr, "1.0f">:$delta);
+  let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, DefaultValuedAttr<Mt_Real, "1.0f">:$delta);
   let assemblyFormat = "$predictions `,` $targets (`delta` `=` $delta^)? attr-dict `:` type($predictions) `,` "
                        "type($targets)";
 }

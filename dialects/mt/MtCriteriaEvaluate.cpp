@@ -96,7 +96,7 @@ LogicalResult SparseCategoricalCrossentropyOp::interpret(const EvalContext &, Ar
 LogicalResult CategoricalCrossentropyOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
                                                    SmallVectorImpl<Tensor> &results) {
   results.push_back(perRow(operands[0], [&](Row p, int64_t row) {
-    double sum = 0, s = getLabelSmoothing().convertToFloat();
+    double sum = 0, s = getLabelSmoothing().convertToDouble();
     for (auto [c, t] : llvm::enumerate(rowOf(operands[1], row)))
       sum -= (t * (1 - s) + s / p.size()) * logProbability(p, c, getFromLogits());
     return sum;
@@ -106,7 +106,7 @@ LogicalResult CategoricalCrossentropyOp::interpret(const EvalContext &, ArrayRef
 
 LogicalResult BinaryCrossentropyOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
                                               SmallVectorImpl<Tensor> &results) {
-  double s = getLabelSmoothing().convertToFloat();
+  double s = getLabelSmoothing().convertToDouble();
   auto each = [&](double p, double target) {
     double t = target * (1 - s) + s / 2;
     if (getFromLogits())
@@ -172,7 +172,7 @@ static double huber(double error, double delta) {
 }
 static double margin(double p, double t) { return larger(1 - (t == 0 ? -1 : t) * p, 0.0); }
 static double logOf(double x) { return std::log(larger(x, 1e-7f) + 1); }
-MT_MEAN_LOSS(HuberOp, huber(std::fabs(p - t), getDelta().convertToFloat()))
+MT_MEAN_LOSS(HuberOp, huber(std::fabs(p - t), getDelta().convertToDouble()))
 MT_MEAN_LOSS(HingeOp, margin(p, t))
 MT_MEAN_LOSS(SquaredHingeOp, margin(p, t) * margin(p, t))
 MT_MEAN_LOSS(PoissonOp, p - t * std::log(p + 1e-7f))

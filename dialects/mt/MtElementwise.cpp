@@ -144,6 +144,9 @@ LogicalResult CastOp::verify() {
   Type a = from.getElementType(), b = to.getElementType();
   if ((isHalf(a) && !b.isF32()) || (isHalf(b) && !a.isF32()))
     return emitOpError("expected f32 on the other side of bf16 and f16, found ") << from << " to " << to;
+  // A constant of f64 says exactly what a number of f32 stands for in a module that will have the precision f64.
+  if (a != b && isReal(a) && isReal(b) && !getOperand().getDefiningOp<ConstantOp>())
+    return emitOpError("expected no conversion between f32 and f64, found ") << from << " to " << to;
   return success();
 }
 
@@ -165,7 +168,7 @@ Value CastOp::lowerElement(OpBuilder &builder, ValueRange operands) {
     return arith::SIToFPOp::create(builder, location, type, a);
   // Saturates before the conversion, which is defined only for values in range.
   VectorExpr x(builder, location, a);
-  VectorExpr low(-2147483648.0), high(2147483520.0);
+  VectorExpr low(-2147483648.0), high(from.isF64() ? 2147483647.0 : 2147483520.0);
   VectorExpr fits = select(x >= low, select(x <= high, x, high), select(x < low, low, VectorExpr(0.0)));
   VectorExpr converted = x.make(arith::FPToSIOp::create(builder, location, type, fits.value()));
   return select(x > high, VectorExpr(2147483647.0), converted).value();

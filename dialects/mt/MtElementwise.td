@@ -179,7 +179,8 @@ def CastOp : Mt_Elementwise<"cast", [DeclareOpInterfaceMethods<GradientOpInterfa
 
     f32 to bf16 or f16 rounds to nearest, ties to even, and keeps subnormals. A number becomes infinite if it is at
     least halfway from the largest finite number to the next power of two (65520 for f16). bf16 and f16 convert to f32
-    alone. The gradient passes through a rounding unchanged. The verifier fails for any other pair of types.
+    alone. The gradient passes through a rounding unchanged. A constant of f64 may be cast to f32, for a model that is
+    read with the precision f64 (docs/precision.md section 5). The verifier fails for any other pair of types.
   }];
   let arguments = (ins Mt_Tensor:$operand);
   let results = (outs Mt_Tensor:$result);

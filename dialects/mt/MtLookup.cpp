@@ -70,7 +70,7 @@ LogicalResult GatherOp::interpret(const EvalContext &context, ArrayRef<Tensor> o
 }
 void GatherOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
   Value dy = resultGradients[0];
-  bool differentiable = dy && getType().getElementType().isF32();
+  bool differentiable = dy && isReal(getType().getElementType());
   operandGradients.push_back(
       differentiable ? ScatterAddOp::create(builder, getLoc(), getTable().getType(), getIds(), dy).getResult()
                      : Value());

@@ -23,7 +23,7 @@ static Expr meanLast(const Expr &each) {
   Expr lossOf([[maybe_unused]] OP op, const Expr &p, const Expr &t)
 
 MT_LOSS(HuberOp) {
-  double delta = op.getDelta().convertToFloat();
+  double delta = op.getDelta().convertToDouble();
   Expr error = p - t, size = abs(error);
   return meanLast(select(size <= delta, square(error) * 0.5, size * delta - 0.5 * delta * delta));
 }

@@ -46,7 +46,7 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   for (size_t axis = 1; axis < shape.size(); ++axis)
     if (ShapedType::isDynamic(shape[axis]))
       return emitOptionalError(location, "expected the batch axis first in the result, found it on axis ", axis);
-  types.push_back(RankedTensorType::get(shape, Float32Type::get(a.getContext())));
+  types.push_back(RankedTensorType::get(shape, computedType(a.getElementType())));
   return success();
 }
 

@@ -210,7 +210,7 @@ LogicalResult SliceOp::interpret(const EvalContext &context, ArrayRef<Tensor> op
 void SliceOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
   Value dy = resultGradients[0];
   RankedTensorType from = tensorOf(getOperand());
-  if (!dy || !from.getElementType().isF32()) {
+  if (!dy || !isReal(from.getElementType())) {
     operandGradients.push_back({});
     return;
   }
@@ -313,7 +313,7 @@ void ConcatOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Sma
     starts[dim - skippedAxes(type)] = before;
     before += type.getDimSize(dim);
     operandGradients.push_back(
-        dy && type.getElementType().isF32()
+        dy && isReal(type.getElementType())
             ? SliceOp::create(builder, getLoc(), dy, starts, type.getShape().drop_front(skippedAxes(type))).getResult()
             : Value());
   }
@@ -369,7 +369,7 @@ LogicalResult ReverseOp::interpret(const EvalContext &context, ArrayRef<Tensor> 
 void ReverseOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
                               SmallVectorImpl<Value> &operandGradients) {
   Value dy = resultGradients[0];
-  bool differentiable = dy && tensorOf(getOperand()).getElementType().isF32();
+  bool differentiable = dy && isReal(tensorOf(getOperand()).getElementType());
   operandGradients.push_back(differentiable ? ReverseOp::create(builder, getLoc(), dy, getDims()).getResult()
                                             : Value());
 }

@@ -67,7 +67,7 @@ public:
   Expr size() const {
     Expr n = samples();
     if (shards) {
-      auto numbers = RankedTensorType::get({shards, 1}, x.getBuilder().getF32Type());
+      auto numbers = RankedTensorType::get({shards, 1}, x.type().getElementType());
       Expr shard = x.make(IotaOp::create(x.getBuilder(), x.getLocation(), numbers, 0));
       n = maximum(minimum(n - shard * double(shardRows), double(shardRows)), 1.0);
     }
@@ -90,7 +90,7 @@ public:
   Expr average(const Expr &statistic) const {
     if (!shards)
       return statistic;
-    auto numbers = RankedTensorType::get({shards, 1}, x.getBuilder().getF32Type());
+    auto numbers = RankedTensorType::get({shards, 1}, x.type().getElementType());
     Expr shard = x.make(IotaOp::create(x.getBuilder(), x.getLocation(), numbers, 0));
     Expr held = maximum(minimum(samples() - shard * double(shardRows), double(shardRows)), 0.0);
     return total(statistic * held) / samples();
@@ -103,7 +103,7 @@ private:
   int64_t channels() const { return x.type().getShape().back(); }
   Expr samples() const {
     OpBuilder &builder = x.getBuilder();
-    return x.make(BatchSizeOp::create(builder, x.getLocation(), RankedTensorType::get({}, builder.getF32Type())));
+    return x.make(BatchSizeOp::create(builder, x.getLocation(), RankedTensorType::get({}, x.type().getElementType())));
   }
   // The index of each sample's shard.
   Value ids() const {

@@ -26,8 +26,8 @@ def BatchNormalizationOp : Mt_Composite<"batch_normalization", [DeclareOpInterfa
     operand but the first is not [C].
   }];
   let arguments = (ins Mt_Float:$operand, Mt_Float:$gamma, Mt_Float:$beta, Mt_Float:$mean, Mt_Float:$variance,
-                   DefaultValuedAttr<F32Attr, "0.99f">:$momentum,
-                       DefaultValuedAttr<F32Attr, "1e-3f">:$epsilon, UnitAttr:$frozen, UnitAttr:$training);
+                   DefaultValuedAttr<Mt_Real, "0.99f">:$momentum,
+                       DefaultValuedAttr<Mt_Real, "1e-3f">:$epsilon, UnitAttr:$frozen, UnitAttr:$training);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = [{$operand `,` $gamma `,` $beta `,` $mean `,` $variance (`momentum` `=` $momentum^)?
     (`epsilon` `=` $epsilon^)? (`frozen` $frozen^)? (`training` $training^)? attr-dict `:`
@@ -44,7 +44,7 @@ def NormalizeOp : Mt_Composite<"normalize",
     Layer normalization (Ba, Kiros and Hinton 2016) and group normalization (Wu and He 2018) without scale and offset.
     The variance is the biased one. The verifier fails if `over` has the batch axis.
   }];
-  let arguments = (ins Mt_Float:$operand, DenseI64ArrayAttr:$dims, DefaultValuedAttr<F32Attr, "1e-3f">:$epsilon);
+  let arguments = (ins Mt_Float:$operand, DenseI64ArrayAttr:$dims, DefaultValuedAttr<Mt_Real, "1e-3f">:$epsilon);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$operand `over` $dims (`epsilon` `=` $epsilon^)? attr-dict `:` type($operand)";
   let hasVerifier = 1;
@@ -67,7 +67,7 @@ class Mt_Noise<string mnemonic, string amount, string text> : Mt_DerivedComposit
   let description = "Without `step`, as in eval_step and predict, the result is the operand. In train_step, "
                     "`mt-differentiate` adds `step(%iteration)`.";
   let arguments = !con((ins Mt_Float:$operand, Optional<Mt_Step>:$step, StrAttr:$stream),
-                       !dag(ins, [F32Attr], [amount]));
+                       !dag(ins, [Mt_Real], [amount]));
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$operand $stream `" # amount # "` `=` $" # amount #
       " (`step` `(` $step^ `)`)? attr-dict `:` type($operand)";
@@ -88,7 +88,7 @@ class Mt_Noise<string mnemonic, string amount, string text> : Mt_DerivedComposit
 }
 def DropoutOp : Mt_Noise<"dropout", "rate",
                          "x / (1 - rate) if mt.random_uniform >= rate, else 0 (Srivastava et al. 2014)"> {
-  let arguments = (ins Mt_Float:$operand, Optional<Mt_Step>:$step, StrAttr:$stream, F32Attr:$rate,
+  let arguments = (ins Mt_Float:$operand, Optional<Mt_Step>:$step, StrAttr:$stream, Mt_Real:$rate,
                    DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shared);
   let assemblyFormat = "$operand $stream `rate` `=` $rate (`shared` `=` $shared^)? (`step` `(` $step^ `)`)? attr-dict "
                        "`:` type($operand)";

@@ -40,7 +40,7 @@ def IotaOp : Mt_PureOp<"iota", [Mt_Generates]> {
 def BatchSizeOp : Mt_PureOp<"batch_size", [Mt_Generates]> {
   let summary = "number of valid samples in the global batch, as f32; equal on all shards";
   let results = (outs Mt_Scalar:$result);
-  let assemblyFormat = "attr-dict";
+  let hasCustomAssemblyFormat = 1;
 }
 def RandomUniformOp : Mt_PureOp<"random_uniform",
                                 [Mt_Generates, AttrSizedOperandSegments, Mt_OwnKernel<["readsBuffers"]>]> {

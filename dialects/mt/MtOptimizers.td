@@ -36,19 +36,19 @@ class Mt_Optimizer<string mnemonic, string text, dag own, string weight_decay = 
                              m = momentum m - rate g, w += m. The two differ if the rate changes
   }];
   let arguments = !con((ins Optional<Mt_Scalar>:$rate), own,
-                       (ins DefaultValuedAttr<F32Attr, weight_decay>:$weight_decay,
-    OptionalAttr<F32Attr>:$clipnorm, OptionalAttr<F32Attr>:$clipvalue, OptionalAttr<F32Attr>:$global_clipnorm,
-    OptionalAttr<F32Attr>:$ema_momentum, OptionalAttr<I64Attr>:$ema_overwrite_frequency));
-  let assemblyFormat = "(`rate` `(` $rate^ `)`)? prop-dict attr-dict";
+                       (ins DefaultValuedAttr<Mt_Real, weight_decay>:$weight_decay,
+    OptionalAttr<Mt_Real>:$clipnorm, OptionalAttr<Mt_Real>:$clipvalue, OptionalAttr<Mt_Real>:$global_clipnorm,
+    OptionalAttr<Mt_Real>:$ema_momentum, OptionalAttr<I64Attr>:$ema_overwrite_frequency));
+  let assemblyFormat = "(`rate` `(` custom<OptionalScalar>($rate, type($rate))^ `)`)? prop-dict attr-dict";
   let hasVerifier = 1;
 }
-defvar rate = (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate);
-defvar betas = (ins DefaultValuedAttr<F32Attr, "0.9f">:$beta_1, DefaultValuedAttr<F32Attr, "0.999f">:$beta_2,
-                DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon);
+defvar rate = (ins DefaultValuedAttr<Mt_Real, "1e-3f">:$learning_rate);
+defvar betas = (ins DefaultValuedAttr<Mt_Real, "0.9f">:$beta_1, DefaultValuedAttr<Mt_Real, "0.999f">:$beta_2,
+                DefaultValuedAttr<Mt_Real, "1e-7f">:$epsilon);
 
 def SgdOp : Mt_Optimizer<"sgd", "stochastic gradient descent, with momentum or Nesterov momentum",
-                         (ins DefaultValuedAttr<F32Attr, "0.01f">:$learning_rate,
-                                 DefaultValuedAttr<F32Attr, "0.0f">:$momentum, UnitAttr:$nesterov,
+                         (ins DefaultValuedAttr<Mt_Real, "0.01f">:$learning_rate,
+                                 DefaultValuedAttr<Mt_Real, "0.0f">:$momentum, UnitAttr:$nesterov,
                                  UnitAttr:$rate_after_momentum)>;
 defvar adam = !con(rate, betas, (ins UnitAttr:$amsgrad, UnitAttr:$epsilon_after_correction));
 def AdamOp : Mt_Optimizer<"adam", "Adam (Kingma and Ba 2015), and AMSGrad (Reddi et al. 2018)", adam>;
@@ -57,18 +57,18 @@ def AdamaxOp : Mt_Optimizer<"adamax", "AdaMax (Kingma and Ba 2015, section 7.1)"
 def NadamOp : Mt_Optimizer<"nadam", "Nadam (Dozat 2016)", !con(rate, betas), "0.0f", ["getState"]>;
 def LambOp : Mt_Optimizer<"lamb", "LAMB (You et al. 2020)", !con(rate, betas)>;
 def RmspropOp : Mt_Optimizer<"rmsprop", "RMSprop (Tieleman and Hinton 2012)", !con(rate,
-    (ins DefaultValuedAttr<F32Attr, "0.9f">:$rho,
-    DefaultValuedAttr<F32Attr, "0.0f">:$momentum, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$centered,
+    (ins DefaultValuedAttr<Mt_Real, "0.9f">:$rho,
+    DefaultValuedAttr<Mt_Real, "0.0f">:$momentum, DefaultValuedAttr<Mt_Real, "1e-7f">:$epsilon, UnitAttr:$centered,
     UnitAttr:$epsilon_after_root, UnitAttr:$rate_after_momentum))>;
 def AdagradOp : Mt_Optimizer<"adagrad", "Adagrad (Duchi, Hazan and Singer 2011)", !con(rate,
-    (ins DefaultValuedAttr<F32Attr, "0.1f">:$initial_accumulator_value,
-    DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$epsilon_after_root)), "0.0f", ["getSlotStart"]>;
+    (ins DefaultValuedAttr<Mt_Real, "0.1f">:$initial_accumulator_value,
+    DefaultValuedAttr<Mt_Real, "1e-7f">:$epsilon, UnitAttr:$epsilon_after_root)), "0.0f", ["getSlotStart"]>;
 def AdadeltaOp : Mt_Optimizer<"adadelta", "Adadelta (Zeiler 2012)",
-                              !con(rate, (ins DefaultValuedAttr<F32Attr, "0.95f">:$rho,
-                                          DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon))>;
+                              !con(rate, (ins DefaultValuedAttr<Mt_Real, "0.95f">:$rho,
+                                          DefaultValuedAttr<Mt_Real, "1e-7f">:$epsilon))>;
 def LionOp : Mt_Optimizer<"lion", "Lion (Chen et al. 2023)",
-                          !con(rate, (ins DefaultValuedAttr<F32Attr, "0.9f">:$beta_1,
-                                      DefaultValuedAttr<F32Attr, "0.99f">:$beta_2))>;
+                          !con(rate, (ins DefaultValuedAttr<Mt_Real, "0.9f">:$beta_1,
+                                      DefaultValuedAttr<Mt_Real, "0.99f">:$beta_2))>;
 
 def IterationOp : Mt_Op<"iteration", [Pure]> {
   let summary = "number of steps before this one, in a model";
@@ -81,24 +81,24 @@ class Mt_Schedule<string mnemonic, string text, dag attributes> : Mt_Composite<m
   let summary = text;
   let arguments = !con((ins Mt_Step:$step), attributes);
   let results = (outs Mt_Scalar:$result);
-  let assemblyFormat = "$step prop-dict attr-dict";
+  let assemblyFormat = "custom<Scalar>($step, type($result)) prop-dict attr-dict";
   let hasVerifier = 1;
 }
-defvar decay = (ins F32Attr:$initial_learning_rate, F32Attr:$decay_steps);
+defvar decay = (ins Mt_Real:$initial_learning_rate, Mt_Real:$decay_steps);
 def ExponentialDecayOp : Mt_Schedule<"exponential_decay",
                                      "initial * decay_rate^(step / decay_steps); with staircase, the quotient is "
                                      "rounded down",
-                                     !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
+                                     !con(decay, (ins Mt_Real:$decay_rate, UnitAttr:$staircase))>;
 def InverseTimeDecayOp : Mt_Schedule<"inverse_time_decay",
                                      "initial / (1 + decay_rate step / decay_steps); with staircase, the quotient is "
                                      "rounded down",
-                                     !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
+                                     !con(decay, (ins Mt_Real:$decay_rate, UnitAttr:$staircase))>;
 def PiecewiseConstantDecayOp : Mt_Schedule<"piecewise_constant_decay",
                                            "values[i] for the i with boundaries[i - 1] < step <= boundaries[i]",
                                            (ins DenseI64ArrayAttr:$boundaries, DenseF32ArrayAttr:$values)>;
 def PolynomialDecayOp : Mt_Schedule<"polynomial_decay",
                                     "(initial - end) (1 - step / decay_steps)^power + end", !con(decay,
-    (ins DefaultValuedAttr<F32Attr, "1e-4f">:$end_learning_rate, DefaultValuedAttr<F32Attr, "1.0f">:$power,
+    (ins DefaultValuedAttr<Mt_Real, "1e-4f">:$end_learning_rate, DefaultValuedAttr<Mt_Real, "1.0f">:$power,
      UnitAttr:$cycle))> {
   let description = "With `cycle`, `decay_steps` is multiplied by the smallest integer that makes it at least `step`. "
                     "Without it, the rate stays at `end` after `decay_steps` steps.";
@@ -106,8 +106,8 @@ def PolynomialDecayOp : Mt_Schedule<"polynomial_decay",
 def CosineDecayOp : Mt_Schedule<"cosine_decay",
                                 "initial ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha) (Loshchilov and "
                                 "Hutter 2017)", !con(decay,
-    (ins DefaultValuedAttr<F32Attr, "0.0f">:$alpha, OptionalAttr<F32Attr>:$warmup_target,
-     DefaultValuedAttr<F32Attr, "0.0f">:$warmup_steps))> {
+    (ins DefaultValuedAttr<Mt_Real, "0.0f">:$alpha, OptionalAttr<Mt_Real>:$warmup_target,
+     DefaultValuedAttr<Mt_Real, "0.0f">:$warmup_steps))> {
   let description = "With `warmup_target`, the rate first rises linearly from the initial rate to `warmup_target` in "
                     "`warmup_steps` steps, and then decays from `warmup_target`. The verifier fails if only one of "
                     "these two attributes is set.";

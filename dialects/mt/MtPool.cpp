@@ -22,7 +22,7 @@ static FailureOr<Pooling> poolingOf(std::optional<Location> location, Reduction 
 }
 static RankedTensorType outputType(RankedTensorType x, const Pooling &p) {
   return RankedTensorType::get({x.getDimSize(0), p.rows.outputs, p.columns.outputs, p.channels},
-                               Float32Type::get(x.getContext()));
+                               computedType(x.getElementType()));
 }
 
 // Maps of x and y from the loops n, oh, ow, c, kh, kw.

@@ -19,7 +19,7 @@ float mlir::mt::startOf(Reduction kind) {
 
 TypedAttr mlir::mt::startOf(Reduction kind, Type element) {
   if (!element.isInteger())
-    return FloatAttr::get(Float32Type::get(element.getContext()), startOf(kind));
+    return FloatAttr::get(computedType(element), startOf(kind));
   using Limits = std::numeric_limits<int32_t>;
   return IntegerAttr::get(element, kind == Reduction::sum ? 0 : kind == Reduction::max ? Limits::min() : Limits::max());
 }
@@ -55,8 +55,8 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   for (int64_t axis = 0; axis < from.getRank(); ++axis)
     if (!llvm::is_contained(dims, axis))
       shape.push_back(from.getDimSize(axis));
-  Type f32 = Float32Type::get(from.getContext());
-  types.push_back(RankedTensorType::get(shape, integers ? from.getElementType() : f32));
+  Type element = from.getElementType();
+  types.push_back(RankedTensorType::get(shape, integers ? element : computedType(element)));
   return success();
 }
 

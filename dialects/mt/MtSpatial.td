@@ -138,7 +138,7 @@ def PadOp : Mt_PureOp<"pad", [Mt_Moves, Mt_PadMoves, Mt_InferType,
   }];
   let arguments = (ins Mt_AnyNumber:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                    DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$interior,
-                       DefaultValuedAttr<F32Attr, "0.0f">:$value);
+                       DefaultValuedAttr<Mt_Real, "0.0f">:$value);
   let results = (outs Mt_AnyNumber:$result);
   let assemblyFormat = [{$operand `low` `=` $low `high` `=` $high (`interior` `=` $interior^)? (`value` `=` $value^)?
     attr-dict `:` type($operand)}];

@@ -32,7 +32,7 @@ LogicalResult InputOp::verify() { return verifyBatchAxis(*this, getType()); }
 LogicalResult TargetOp::verify() { return verifyBatchAxis(*this, getType()); }
 LogicalResult SampleWeightOp::verify() {
   auto type = cast<RankedTensorType>(getType());
-  if (type.getRank() != 1 || !isSplit(type) || !type.getElementType().isF32())
+  if (type.getRank() != 1 || !isSplit(type) || !isReal(type.getElementType()))
     return emitOpError("expected tensor<?xf32>, found ") << type;
   return success();
 }
@@ -74,7 +74,7 @@ static LogicalResult verifyRole(VariableOp op) {
                         : LogicalResult(op.emitOpError("expected a slot as average, found another variable"));
   bool counts = *role == VariableRole::iteration;
   if (!op.getFrozen() || type.getRank() != 0 ||
-      !(counts ? type.getElementType().isInteger(32) : type.getElementType().isF32()))
+      !(counts ? type.getElementType().isInteger(32) : isReal(type.getElementType())))
     return op.emitOpError("expected a frozen variable of type ")
            << (counts ? "tensor<i32>" : "tensor<f32>") << " with the role " << stringifyVariableRole(*role)
            << ", found " << (op.getFrozen() ? "one" : "another") << " of " << type;
@@ -85,7 +85,7 @@ LogicalResult VariableOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   if (!type.hasStaticShape())
     return emitOpError("expected a static shape, found ") << type;
-  if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
+  if (!isReal(type.getElementType()) && !type.getElementType().isInteger(32))
     return emitOpError("expected a variable of f32 or i32, found ") << type;
   if (llvm::is_contained(type.getShape(), 0))
     return emitOpError("expected sizes of 1 or more, found ") << type;
@@ -98,7 +98,7 @@ LogicalResult VariableOp::verify() {
            << stringifyInitKind(getInit());
   if (spread && !(getValue()->isFinite() && !getValue()->isNegative()))
     return emitOpError("expected init(") << stringifyInitKind(getInit()) << ") of a finite value of 0 or more, found "
-                                         << getValue()->convertToFloat();
+                                         << getValue()->convertToDouble();
   if (type.getElementType().isInteger() && failed(verifyIntegers(*this)))
     return failure();
   return verifyRole(*this);

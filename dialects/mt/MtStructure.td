@@ -94,7 +94,7 @@ def VariableOp : Mt_Op<"variable", [Pure]> {
                          tensor<4xf32>`
     Elements are f32; those of frozen variables and slots may be i32.
   }];
-  let arguments = (ins StrAttr:$name, Mt_InitKindAttr:$init, OptionalAttr<F32Attr>:$value, UnitAttr:$frozen,
+  let arguments = (ins StrAttr:$name, Mt_InitKindAttr:$init, OptionalAttr<Mt_Real>:$value, UnitAttr:$frozen,
                        UnitAttr:$slot, OptionalAttr<Mt_VariableRoleAttr>:$role, OptionalAttr<StrAttr>:$of,
                        UnitAttr:$no_weight_decay);
   let results = (outs Mt_Tensor:$result);
@@ -190,7 +190,9 @@ def ArgumentOp : Mt_Op<"argument", [Pure, SameOperandsAndResultType,
   let assemblyFormat = "$value attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
-def DerivativeOp : Mt_Op<"derivative", [Pure, AllTypesMatch<["argument", "result"]>]> {
+def DerivativeOp : Mt_Op<"derivative", [Pure, AllTypesMatch<["argument", "result"]>,
+                                        TypesMatchWith<"a loss of the argument's element type", "argument", "loss",
+    "::mlir::RankedTensorType::get({}, ::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">]> {
   let summary = "derivative of a value of the batch by an mt.argument";
   let description = [{
     `%g = mt.derivative %loss by %a : tensor<4x3xf32>`
@@ -218,7 +220,7 @@ def LossOp : Mt_Op<"loss"> {
   }];
   let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights,
                    DefaultValuedAttr<Mt_DivisorAttr, "::mlir::mt::Divisor::elements">:$divisor,
-                       DefaultValuedAttr<F32Attr, "1.0f">:$scale);
+                       DefaultValuedAttr<Mt_Real, "1.0f">:$scale);
   let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? "
                        "(`by` `` $divisor^)? (`scale` `=` $scale^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
@@ -232,7 +234,7 @@ def RegularizerOp : Mt_Op<"regularizer"> {
     kernel_regularizer or bias_regularizer. For a value with a batch axis it is Keras' activity_regularizer: the sum is
     divided by n.
   }];
-  let arguments = (ins Mt_Float:$value, DefaultValuedAttr<F32Attr, "0.0f">:$l1, DefaultValuedAttr<F32Attr, "0.0f">:$l2);
+  let arguments = (ins Mt_Float:$value, DefaultValuedAttr<Mt_Real, "0.0f">:$l1, DefaultValuedAttr<Mt_Real, "0.0f">:$l2);
   let assemblyFormat = "$value (`l1` `=` $l1^)? (`l2` `=` $l2^)? attr-dict `:` type($value)";
 }
 def MetricOp : Mt_Op<"metric"> {
@@ -281,7 +283,8 @@ def MetricOp : Mt_Op<"metric"> {
     std::optional<Better> findBetter();
   }];
 }
-def ResultOp : Mt_Op<"result", [Mt_Reports]> {
+def ResultOp : Mt_Op<"result", [Mt_Reports, TypesMatchWith<"a weight of the value's element type", "value", "weight",
+    "::mlir::RankedTensorType::get({}, ::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">]> {
   let summary = "a loss or metric that a program or mt.update reports";
   let description = [{
     `mt.result "loss", %mean, %weight loss` reports the mean of this step and its weight in the mean over steps, which
@@ -302,7 +305,7 @@ def RateOp : Mt_Op<"rate", [Mt_Reports]> {
   let summary = "the learning rate of this step, which train_step reports if a schedule computes it";
   let description = "In a program or in mt.update.";
   let arguments = (ins Mt_Scalar:$value);
-  let assemblyFormat = "$value attr-dict";
+  let assemblyFormat = "custom<Scalar>($value, type($value)) attr-dict";
 }
 
 // From `mt-differentiate` to `mt-precision`.

@@ -87,7 +87,7 @@ LogicalResult TakeOp::interpret(const EvalContext &context, ArrayRef<Tensor> ope
 }
 void TakeOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
   Value dy = resultGradients[0];
-  bool differentiable = dy && getType().getElementType().isF32();
+  bool differentiable = dy && isReal(getType().getElementType());
   operandGradients.push_back(
       differentiable ? IndexAddOp::create(builder, getLoc(), getOperand().getType(), getIds(), dy, getDim()).getResult()
                      : Value());

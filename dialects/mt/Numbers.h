@@ -23,18 +23,21 @@ inline int64_t firstLargest(llvm::ArrayRef<double> elements) {
   return best;
 }
 
-// Value of an f32 attribute.
-inline double number(const llvm::APFloat &x) { return x.convertToFloat(); }
+// Value of an attribute of f32 or f64.
+inline double number(const llvm::APFloat &x) { return x.convertToDouble(); }
 
-// 1 - x in double precision, from the shortest decimal that rounds to the float x: Keras subtracts Python floats and
-// then rounds to float32, and 1 - 0.9f is not 0.1f.
-inline double oneMinus(const llvm::APFloat &x) {
+// The shortest decimal that rounds to x: the number that was written where 0.9f stands for 0.9.
+inline double decimalOf(const llvm::APFloat &x) {
+  if (&x.getSemantics() != &llvm::APFloat::IEEEsingle())
+    return x.convertToDouble();
   char text[64];
   char *end = std::to_chars(text, text + sizeof(text), x.convertToFloat()).ptr;
   double decimal = 0;
   std::from_chars(text, end, decimal);
-  return 1.0 - decimal;
+  return decimal;
 }
+// 1 - x in double precision: Keras subtracts Python floats and then rounds to float32, and 1 - 0.9f is not 0.1f.
+inline double oneMinus(const llvm::APFloat &x) { return 1.0 - decimalOf(x); }
 
 // Reads a decimal number; false if `text` is not one as a whole. The number may have any length. (LLVM's APFloat writes
 // out of bounds for tens of thousands of digits.)

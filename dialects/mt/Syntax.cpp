@@ -51,6 +51,34 @@ ParseResult mlir::mt::parseSumsType(OpAsmParser &parser, Type &type) {
   return success();
 }
 void mlir::mt::printSumsType(OpAsmPrinter &printer, Operation *, Type type) {
-  if (cast<RankedTensorType>(type).getRank() != 0)
+  if (auto tensor = cast<RankedTensorType>(type); tensor.getRank() != 0 || !tensor.getElementType().isF32())
     printer << " : " << type;
+}
+
+ParseResult mlir::mt::parseScalar(OpAsmParser &parser, OpAsmParser::UnresolvedOperand &value, Type &type) {
+  return failure(parser.parseOperand(value) || parseSumsType(parser, type));
+}
+void mlir::mt::printScalar(OpAsmPrinter &printer, Operation *op, Value value, Type type) {
+  printer << value;
+  printSumsType(printer, op, type);
+}
+
+ParseResult mlir::mt::parseOptionalScalar(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> &value,
+                                          Type &type) {
+  return parseScalar(parser, value.emplace(), type);
+}
+void mlir::mt::printOptionalScalar(OpAsmPrinter &printer, Operation *op, Value value, Type type) {
+  printScalar(printer, op, value, type);
+}
+
+ParseResult BatchSizeOp::parse(OpAsmParser &parser, OperationState &result) {
+  Type type;
+  if (parser.parseOptionalAttrDict(result.attributes) || parseSumsType(parser, type))
+    return failure();
+  result.addTypes(type);
+  return success();
+}
+void BatchSizeOp::print(OpAsmPrinter &printer) {
+  printer.printOptionalAttrDict((*this)->getAttrs());
+  printSumsType(printer, *this, getType());
 }

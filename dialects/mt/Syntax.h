@@ -14,6 +14,11 @@ ParseResult parseRole(OpAsmParser &parser, VariableRoleAttr &role);
 void printRole(OpAsmPrinter &printer, Operation *, VariableRoleAttr role);
 ParseResult parseSumsType(OpAsmParser &parser, Type &type);
 void printSumsType(OpAsmPrinter &printer, Operation *, Type type);
+// A value of a scalar and the type of a scalar, which is left out for f32.
+ParseResult parseScalar(OpAsmParser &parser, OpAsmParser::UnresolvedOperand &value, Type &type);
+void printScalar(OpAsmPrinter &printer, Operation *, Value value, Type type);
+ParseResult parseOptionalScalar(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> &value, Type &type);
+void printOptionalScalar(OpAsmPrinter &printer, Operation *, Value value, Type type);
 
 } // namespace mlir::mt
 

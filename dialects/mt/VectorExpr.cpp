@@ -101,10 +101,10 @@ VectorExpr mlir::mt::operator!(const VectorExpr &a) {
 }
 
 VectorExpr mlir::mt::select(const VectorExpr &condition, const VectorExpr &a, const VectorExpr &b) {
-  // Two literals become f32 values of the condition's shape.
-  Type type = !a.isLiteral()   ? a.type()
-              : !b.isLiteral() ? b.type()
-                               : withElement(condition.type(), condition.getBuilder().getF32Type());
+  // Two literals become values of the type that the condition compares, or else f32, of the condition's shape.
+  auto compared = condition.value().getDefiningOp<arith::CmpFOp>();
+  Type element = compared ? getElementTypeOrSelf(compared.getLhs().getType()) : condition.getBuilder().getF32Type();
+  Type type = !a.isLiteral() ? a.type() : !b.isLiteral() ? b.type() : withElement(condition.type(), element);
   return condition.make(arith::SelectOp::create(condition.getBuilder(), condition.getLocation(), condition.value(),
                                                 a.as(condition, type), b.as(condition, type)));
 }

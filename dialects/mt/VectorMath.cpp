@@ -4,37 +4,17 @@
 // only where `fma` is written. So the bits are the same on every CPU. Largest errors in ulp, measured by `lane-sweep`
 // (test/unit/codegen): exp 0.95, log 0.76, log1p 1.44, tanh 1.25, erf 0.97, pow below 1. erf_inv has the relative error
 // of its formula (3e-7).
-#include "dialects/mt/VectorExpr.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/IR/BuiltinTypes.h"
-#include <initializer_list>
+#include "dialects/mt/VectorBits.h"
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::mt;
+using namespace mlir::mt::bits;
 
 static constexpr float infinity = std::numeric_limits<float>::infinity();
 
-static Type withElement(Type type, Type element) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector ? Type(vector.clone(element)) : element;
-}
-
-static VectorExpr bitcast(const VectorExpr &a, Type element) {
-  return a.make(arith::BitcastOp::create(a.getBuilder(), a.getLocation(), withElement(a.type(), element), a.value()));
-}
 static VectorExpr bitsOf(const VectorExpr &a) { return bitcast(a, a.getBuilder().getI32Type()); }
 static VectorExpr floatOf(const VectorExpr &a) { return bitcast(a, a.getBuilder().getF32Type()); }
-static VectorExpr shiftLeft(const VectorExpr &a, int count) {
-  return a.make(arith::ShLIOp::create(a.getBuilder(), a.getLocation(), a.value(), VectorExpr(count).as(a, a.type())));
-}
-static VectorExpr shiftRight(const VectorExpr &a, int count) {
-  return a.make(arith::ShRSIOp::create(a.getBuilder(), a.getLocation(), a.value(), VectorExpr(count).as(a, a.type())));
-}
-static VectorExpr toFloat(const VectorExpr &a, Type element) {
-  return a.make(arith::SIToFPOp::create(a.getBuilder(), a.getLocation(), withElement(a.type(), element), a.value()));
-}
 VectorExpr mlir::mt::roundTo(const VectorExpr &a, Type half) {
   if (!half.isBF16()) {
     Value narrow = arith::TruncFOp::create(a.getBuilder(), a.getLocation(), withElement(a.type(), half), a.value());
@@ -46,31 +26,12 @@ VectorExpr mlir::mt::roundTo(const VectorExpr &a, Type half) {
   return select(a == a, rounded, VectorExpr(std::numeric_limits<float>::quiet_NaN()));
 }
 
-static VectorExpr copySign(const VectorExpr &magnitude, const VectorExpr &sign) {
-  return magnitude.make(
-      LLVM::CopySignOp::create(magnitude.getBuilder(), magnitude.getLocation(), magnitude.value(), sign.value()));
-}
-
-// Horner's rule, highest power first.
-static VectorExpr polynomial(const VectorExpr &x, std::initializer_list<double> coefficients) {
-  const double *next = coefficients.begin();
-  double first = *next++;
-  VectorExpr result = fma(x, VectorExpr(first), VectorExpr(*next++));
-  for (; next != coefficients.end(); ++next)
-    result = fma(result, x, VectorExpr(*next));
-  return result;
-}
-
-// Clamps to [low, high], but keeps NaN.
-static VectorExpr clamp(const VectorExpr &a, double low, double high) {
-  VectorExpr below = select(a > VectorExpr(high), VectorExpr(high), a);
-  return select(below < VectorExpr(low), VectorExpr(low), below);
-}
-
 // 2^n as f32 for an i32 n in [-126, 127].
 static VectorExpr powerOfTwo(const VectorExpr &n) { return floatOf(shiftLeft(n + VectorExpr(127), 23)); }
 
 VectorExpr mlir::mt::exp(const VectorExpr &a) {
+  if (isDouble(a))
+    return doubles::exp(a);
   // e^a is infinite above 89 and zero below -105.
   VectorExpr x = clamp(a, -105.0, 89.0);
   // n = x / ln 2, rounded to an integer: adding the magic number leaves n in the low bits.
@@ -89,6 +50,8 @@ VectorExpr mlir::mt::exp(const VectorExpr &a) {
 }
 
 VectorExpr mlir::mt::log(const VectorExpr &a) {
+  if (isDouble(a))
+    return doubles::log(a);
   VectorExpr subnormal = a < VectorExpr(std::numeric_limits<float>::min());
   VectorExpr x = select(subnormal, a * VectorExpr(33554432.0), a);
   // x = m * 2^e with m in [sqrt(1/2), sqrt(2)).
@@ -111,6 +74,8 @@ VectorExpr mlir::mt::log(const VectorExpr &a) {
 }
 
 VectorExpr mlir::mt::log1p(const VectorExpr &a) {
+  if (isDouble(a))
+    return doubles::log1p(a);
   // log1p(a) = log(u) + (error of u = 1 + a) / u.
   VectorExpr u = a + VectorExpr(1.0);
   VectorExpr lost = (a - (u - VectorExpr(1.0))) / u;
@@ -121,6 +86,8 @@ VectorExpr mlir::mt::log1p(const VectorExpr &a) {
 }
 
 VectorExpr mlir::mt::tanh(const VectorExpr &a) {
+  if (isDouble(a))
+    return doubles::tanh(a);
   VectorExpr x = abs(a), s = a * a;
   VectorExpr small =
       polynomial(s, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
@@ -130,9 +97,13 @@ VectorExpr mlir::mt::tanh(const VectorExpr &a) {
 }
 
 // e^a - 1 = tanh(a / 2) (e^a + 1), where tanh is exact near 0.
-VectorExpr mlir::mt::expm1(const VectorExpr &a) { return tanh(a * VectorExpr(0.5)) * (exp(a) + VectorExpr(1.0)); }
+VectorExpr mlir::mt::expm1(const VectorExpr &a) {
+  return isDouble(a) ? doubles::expm1(a) : tanh(a * VectorExpr(0.5)) * (exp(a) + VectorExpr(1.0));
+}
 
 VectorExpr mlir::mt::erf(const VectorExpr &a) {
+  if (isDouble(a))
+    return doubles::erf(a);
   VectorExpr t = abs(a), s = a * a;
   // 1 - e^polynomial, for |a| > 475/512.
   VectorExpr r = fma(VectorExpr(-1.72853470e-5), t, VectorExpr(3.83197126e-4));
@@ -152,6 +123,8 @@ VectorExpr mlir::mt::erf(const VectorExpr &a) {
 
 // M. Giles, "Approximating the erfinv function", 2010.
 VectorExpr mlir::mt::erfInv(const VectorExpr &a) {
+  if (isDouble(a))
+    return doubles::erfInv(a);
   VectorExpr w = -log((VectorExpr(1.0) - a) * (VectorExpr(1.0) + a));
   VectorExpr central =
       polynomial(w - VectorExpr(2.5), {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
@@ -224,12 +197,16 @@ static VectorExpr sineOf(const VectorExpr &a, int quarters) {
   VectorExpr result = Double(a).sine(a, quarters);
   return select(abs(a) < VectorExpr(infinity), result, VectorExpr(std::numeric_limits<float>::quiet_NaN()));
 }
-VectorExpr mlir::mt::sin(const VectorExpr &a) { return select(a == VectorExpr(0.0), a, sineOf(a, 0)); }
-VectorExpr mlir::mt::cos(const VectorExpr &a) { return sineOf(a, 1); }
+VectorExpr mlir::mt::sin(const VectorExpr &a) {
+  return isDouble(a) ? doubles::sin(a) : select(a == VectorExpr(0.0), a, sineOf(a, 0));
+}
+VectorExpr mlir::mt::cos(const VectorExpr &a) { return isDouble(a) ? doubles::cos(a) : sineOf(a, 1); }
 
 VectorExpr mlir::mt::pow(const VectorExpr &base, const VectorExpr &power) {
   const VectorExpr &like = base.isLiteral() ? power : base;
   VectorExpr a = like.make(base.as(like, like.type())), b = like.make(power.as(like, like.type()));
+  if (isDouble(a))
+    return doubles::pow(a, b);
   Double in64(a);
   VectorExpr x = abs(a);
   VectorExpr regular = (x > VectorExpr(0.0)) & (x < VectorExpr(infinity));

@@ -59,7 +59,7 @@ Value lowerSlice(Call &call, graph::SliceOp op) {
 
 Value lowerPad(Call &call, graph::PadOp op) {
   const Value &value = call.operands[0];
-  float fill = op.getValue().convertToFloat();
+  double fill = op.getValue().convertToDouble();
   if (!std::isfinite(fill))
     throw Refused("expected a finite number to pad with");
   SmallVector<int64_t> interior = perAxis(op.getInterior(), value.rank(), 0);

@@ -20,7 +20,7 @@ Value lowerCumsum(Call &call, graph::CumsumOp op) {
 }
 
 Value lowerNormalize(Call &call, graph::NormalizeOp op) {
-  return logical::normalize(call.ops, call.operands[0], op.getDims(), op.getEpsilon().convertToFloat());
+  return logical::normalize(call.ops, call.operands[0], op.getDims(), op.getEpsilon().convertToDouble());
 }
 
 Value lowerCrossEntropy(Call &call, graph::CrossEntropyOp) {

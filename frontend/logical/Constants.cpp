@@ -42,6 +42,8 @@ mlir::Value foldConstant(Ops &ops, mlir::Value stored, ArrayRef<int64_t> shape, 
     made = elements.resizeSplat(type);
   else if (type.getElementType().isF32())
     made = gathered<float>(elements, type, map);
+  else if (type.getElementType().isF64())
+    made = gathered<double>(elements, type, map);
   else if (type.getElementType().isInteger(32))
     made = gathered<int32_t>(elements, type, map);
   else if (type.getElementType().isInteger(1))

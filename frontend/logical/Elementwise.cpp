@@ -102,7 +102,7 @@ Value wrapped(Ops &ops, const Value &value, int width) {
   double range = std::ldexp(1.0, bits), least = width < 0 ? 0 : -range / 2;
   Value result = value;
   for (int round = 0; round < 2; ++round) {
-    Value number = binary<mt::SubOp>(ops, cast(ops, result, ops.f32()), least);
+    Value number = binary<mt::SubOp>(ops, cast(ops, result, ops.real()), least);
     Value times = unary<mt::FloorOp>(ops, binary<mt::MulOp>(ops, number, 1 / range));
     result = binary<mt::SubOp>(ops, result, binary<mt::MulOp>(ops, cast(ops, times, ops.i32()), range));
   }

@@ -97,12 +97,18 @@ Number polynomial(const Number &z, ArrayRef<double> factors) {
 
 // Returns atan(t) for t from 0 to 1. The polynomial is (atan(t) / t - 1) / t^2 in t^2 for t up to tan(pi / 8),
 // interpolated at Chebyshev's points, with a relative error of 3e-9.
+// In f64 it is the Taylor series, up to a term below 2^-55.
 Number arctangentTo1(Number t) {
   Value isFar = is(mt::Compare::gt, t, std::tan(pi / 8));
   t = choose(isFar, (t - 1) / (t + 1), t);
-  Number made = t + t * squared(t) *
-                        polynomial(squared(t), {-0.33333331814569955, 0.19999550165336424, -0.14264234429320932,
-                                                0.10746313015272946, -0.06459414048771496});
+  SmallVector<double> factors = {-0.33333331814569955, 0.19999550165336424, -0.14264234429320932, 0.10746313015272946,
+                                 -0.06459414048771496};
+  if (t.value.element().isF64()) {
+    factors.clear();
+    for (int k = 1; k <= 21; ++k)
+      factors.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
+  }
+  Number made = t + t * squared(t) * polynomial(squared(t), factors);
   return choose(isFar, made + pi / 4, made);
 }
 
@@ -184,13 +190,19 @@ Number roundHalfEven(Numbers x) {
   Ops &ops = below.ops();
   Value odd = compare(ops, mt::Compare::ne, floored(half).value, half.value);
   Value up = logicalOr(ops, is(mt::Compare::gt, rest, 0.5), logicalAnd(ops, is(mt::Compare::eq, rest, 0.5), odd));
-  return below + below.with(cast(ops, up, ops.f32()));
+  return below + below.with(cast(ops, up, ops.real()));
 }
 
 Number roundHalfAway(Numbers x) {
   Number size = sizeOf(x[0]), below = floored(size);
   Value up = is(mt::Compare::ge, size - below, 0.5);
-  return signedAs(x[0], below + below.with(cast(below.ops(), up, below.ops().f32())));
+  return signedAs(x[0], below + below.with(cast(below.ops(), up, below.ops().real())));
+}
+
+// Of functions whose formulas have the accuracy of f32.
+void refuseDouble(const Number &x, const char *name) {
+  if (x.value.element().isF64())
+    throw Refused(std::string(name) + " in float64: compile with --precision f32");
 }
 
 // Below 1/2, lgamma and digamma reflect x to y = 1 - x. Below 8, they evaluate the series at y + 8.
@@ -209,6 +221,7 @@ Number turnOf(const Number &x) { return (x - roundHalfEven(x)) * pi; }
 
 // Stirling's series. The reflection is log(pi) - log |sin(pi x)| - lgamma(1 - x).
 Number logGamma(Numbers x) {
+  refuseDouble(x[0], "lgamma");
   Shifted s(x[0]);
   Number made = (s.large - 0.5) * s.log - s.large + 0.5 * std::log(2 * pi) +
                 s.inverse * polynomial(squared(s.inverse), {1.0 / 12, -1.0 / 360, 1.0 / 1260});
@@ -223,6 +236,7 @@ Number logGamma(Numbers x) {
 
 // The derivative of lgamma; NaN at 0 and whole numbers below. The reflection is digamma(1 - x) - pi / tan(pi x).
 Number digamma(Numbers x) {
+  refuseDouble(x[0], "digamma");
   Shifted s(x[0]);
   Number made =
       s.log - s.inverse * 0.5 - squared(s.inverse) * polynomial(squared(s.inverse), {1.0 / 12, -1.0 / 120, 1.0 / 252});
@@ -264,6 +278,7 @@ Number remainderOf(const Number &a, const Number &b) {
 
 // The result is exact if a / b is below 2^68, or if b is a constant power of 2. The derivative by b is -n.
 Number remainder(Numbers x) {
+  refuseDouble(x[0], "fmod");
   Number a = x[0];
   int exponent = 0;
   std::optional<double> divisor = scalarOf(x[1]);

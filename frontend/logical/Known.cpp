@@ -182,19 +182,19 @@ void Known::round() {
 }
 
 Value Known::lift(Ops &ops) const {
+  mlir::Type element = type == Type::Float ? ops.real() : elementOf(ops.builder, type);
   if (hasBatch() && count() >= 1 && type != Type::Boolean && llvm::all_equal(numbers) && llvm::all_equal(timesBatch)) {
     Value samples = ops.count(batchSize());
     if (numbers[0] != 1)
       samples = binary<mt::MulOp>(ops, samples, numbers[0]);
     Shape full(shape.begin(), shape.end());
     SmallVector<int64_t> added = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(full.size())));
-    return broadcast(expandDims(cast(ops, samples, elementOf(ops.builder, type)), added), full);
+    return broadcast(expandDims(cast(ops, samples, element), added), full);
   }
   if (hasBatch())
     throw Refused("a computation with the number of samples and other numbers");
   if (numbers.empty())
     throw Refused("a value without elements");
-  mlir::Type element = elementOf(ops.builder, type);
   constexpr double range = 0x1p31;
   if (type == Type::Integer && llvm::any_of(numbers, [&](double n) { return n < -range || n >= range; }))
     throw Refused("integers of more than 32 bits");
@@ -203,6 +203,8 @@ Value Known::lift(Ops &ops) const {
     return ops.number(numbers[0], element, full);
   }
   auto tensor = RankedTensorType::get(shape, element);
+  if (element.isF64())
+    return ops.constant(DenseElementsAttr::get(tensor, ArrayRef<double>(numbers)));
   if (type == Type::Float) {
     std::vector<float> floats(numbers.begin(), numbers.end());
     return ops.constant(DenseElementsAttr::get(tensor, ArrayRef<float>(floats)));

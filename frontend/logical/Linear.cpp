@@ -100,8 +100,8 @@ Value cholesky(Ops &ops, const Value &given, bool lower) {
   Value both = binary<mt::MulOp>(ops, binary<mt::AddOp>(ops, a, other), 0.5);
   // Numbers of the triangle that is not read may be none.
   Value finite = compare(ops, mt::Compare::lt, unary<mt::AbsOp>(ops, stopped(ops, both)),
-                         ops.number(std::numeric_limits<double>::infinity(), ops.f32()));
-  Value near = select(ops, finite, both, ops.number(0, ops.f32()));
+                         ops.number(std::numeric_limits<double>::infinity(), ops.real()));
+  Value near = select(ops, finite, both, ops.number(0, ops.real()));
   return factor(ops, binary<mt::AddOp>(ops, mirrored, binary<mt::SubOp>(ops, near, stopped(ops, near))));
 }
 

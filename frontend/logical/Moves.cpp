@@ -174,13 +174,15 @@ Value pad(Ops &ops, const Value &input, double fill, ArrayRef<int64_t> low, Arra
                             std::max<int64_t>(high[axis], 0);
     };
     SmallVector<int64_t> newSizes = listOf(value, newSize);
-    mlir::Value stored = mt::PadOp::create(ops.builder, ops.location, withSizes(value.type(), newSizes), value.stored,
-                                           list([&](size_t axis) { return std::max<int64_t>(low[axis], 0); }),
-                                           list([&](size_t axis) { return std::max<int64_t>(high[axis], 0); }),
-                                           unless(list(inner), 0), llvm::APFloat(static_cast<float>(fill)));
+    auto padded = mt::PadOp::create(ops.builder, ops.location, withSizes(value.type(), newSizes), value.stored,
+                                    list([&](size_t axis) { return std::max<int64_t>(low[axis], 0); }),
+                                    list([&](size_t axis) { return std::max<int64_t>(high[axis], 0); }),
+                                    unless(list(inner), 0), llvm::APFloat(static_cast<float>(fill)));
+    if (value.element().isF64())
+      padded.setValueAttr(ops.builder.getF64FloatAttr(fill));
     for (int part : moved)
       value.axes[axisOf[part]][0].size = newSize(part);
-    value.stored = stored;
+    value.stored = padded;
     value = ops.tidy(value);
   }
   SmallVector<int64_t> starts, strides(value.rank(), 1);
@@ -287,7 +289,7 @@ Value samplePlaces(Ops &ops) {
 Value oneHot(Ops &ops, const Value &ids, int64_t depth) {
   SmallVector<int64_t> shape(ids.type().getShape());
   shape.push_back(depth);
-  auto type = RankedTensorType::get(shape, ops.f32());
+  auto type = RankedTensorType::get(shape, ops.real());
   Value result{mt::OneHotOp::create(ops.builder, ops.location, type, ids.stored), ids.axes};
   result.axes.push_back({Axis{Size(depth), static_cast<int>(shape.size()) - 1}});
   return ops.tidy(result);
@@ -404,7 +406,7 @@ Value scatterRows(Ops &ops, int64_t rows, const Value &ids, const Value &updates
   auto idAxes = static_cast<int>(places.type().getRank());
   SmallVector<int64_t> made = {rows};
   llvm::append_range(made, values.type().getShape().drop_front(idAxes));
-  Value result{mt::ScatterAddOp::create(ops.builder, ops.location, RankedTensorType::get(made, ops.f32()),
+  Value result{mt::ScatterAddOp::create(ops.builder, ops.location, RankedTensorType::get(made, ops.real()),
                                         places.stored, values.stored),
                {Parts{Axis{Size(rows), 0}}}};
   for (Parts parts : ArrayRef<Parts>(values.axes).drop_front(lead.size())) {

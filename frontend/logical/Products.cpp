@@ -212,11 +212,11 @@ private:
     return broadcastKept(ops.reshapeStored(stored, one), shape);
   }
   mlir::Value broadcastKept(mlir::Value stored, ArrayRef<int64_t> shape) {
-    auto type = RankedTensorType::get(shape, ops.f32());
+    auto type = RankedTensorType::get(shape, ops.real());
     return mt::BroadcastOp::create(ops.builder, ops.location, type, stored);
   }
   mlir::Value product(mlir::Value a, mlir::Value b, ArrayRef<int64_t> shape, bool transposeA, bool transposeB) {
-    return mt::MatmulOp::create(ops.builder, ops.location, RankedTensorType::get(shape, ops.f32()), a, b, transposeA,
+    return mt::MatmulOp::create(ops.builder, ops.location, RankedTensorType::get(shape, ops.real()), a, b, transposeA,
                                 transposeB);
   }
   // Without axes that stand for several parts or none.
@@ -303,7 +303,7 @@ Value product(Ops &ops, const Value &a, const Value &b, const AxisPairs &contrac
   if (a.isInteger() && b.isInteger())
     return integerProduct(ops, a, b, contracted, common);
   if (a.element() != b.element())
-    return cast(ops, product(ops, cast(ops, a, ops.f32()), cast(ops, b, ops.f32()), contracted, common), ops.i32());
+    return cast(ops, product(ops, cast(ops, a, ops.real()), cast(ops, b, ops.real()), contracted, common), ops.i32());
   return Product(ops, a, b, contracted, common).build();
 }
 

@@ -118,7 +118,7 @@ Value softmax(Ops &ops, const Value &value, size_t axis, bool logarithm) {
 }
 
 Value argmax(Ops &ops, const Value &value, size_t axis) {
-  Value last = storedLast(ops, value.isInteger() ? value : cast(ops, value, ops.f32()), axis);
+  Value last = storedLast(ops, value.isInteger() ? value : cast(ops, value, ops.real()), axis);
   auto type = RankedTensorType::get(last.type().getShape().drop_back(), ops.i32());
   Value result{mt::ArgmaxOp::create(ops.builder, ops.location, type, last.stored), last.axes};
   result.axes.erase(result.axes.begin() + static_cast<int64_t>(axis));
@@ -158,10 +158,12 @@ Value normalize(Ops &ops, const Value &input, ArrayRef<int64_t> axes, double eps
     places = placesOf();
   }
   if (places.empty())
-    return ops.number(0, ops.f32(), value.shape());
-  return {mt::NormalizeOp::create(ops.builder, ops.location, value.type(), value.stored, places,
-                                  llvm::APFloat(static_cast<float>(epsilon))),
-          value.axes};
+    return ops.number(0, ops.real(), value.shape());
+  auto made = mt::NormalizeOp::create(ops.builder, ops.location, value.type(), value.stored, places,
+                                      llvm::APFloat(static_cast<float>(epsilon)));
+  if (value.element().isF64())
+    made.setEpsilonAttr(ops.builder.getF64FloatAttr(epsilon));
+  return {made, value.axes};
 }
 
 Value crossEntropy(Ops &ops, const Value &logits, const Value &labels) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/logical/Values.h"
 
+#include "dialects/mt/Compilation.h"
 #include "frontend/mlir/Limits.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -94,6 +95,8 @@ DenseElementsAttr elementsOf(mlir::Value stored) {
   return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
 }
 
+mlir::Type Ops::real() const { return mt::Compilation(builder.getInsertionBlock()->getParentOp()).realType(); }
+
 Value Ops::value(mlir::Value stored) {
   Value value{stored, {}};
   for (auto [place, size] : llvm::enumerate(value.type().getShape()))
@@ -136,8 +139,8 @@ static int64_t whole(double number, unsigned bits) {
 }
 
 Value Ops::number(double number, Type element, ArrayRef<Size> shape) {
-  Attribute attribute = element.isF32()
-                            ? Attribute(builder.getF32FloatAttr(static_cast<float>(number)))
+  Attribute attribute = mt::isReal(element)
+                            ? Attribute(builder.getFloatAttr(element, number))
                             : builder.getIntegerAttr(element, whole(number, element.getIntOrFloatBitWidth()));
   auto constant = DenseElementsAttr::get(RankedTensorType::get({}, element), attribute);
   Value value{mt::ConstantOp::create(builder, location, constant), {}};
@@ -152,10 +155,10 @@ Value Ops::constant(DenseElementsAttr elements) {
 }
 
 Value Ops::count(Size size) {
-  mlir::Value samples = mt::BatchSizeOp::create(builder, location, RankedTensorType::get({}, f32()));
+  mlir::Value samples = mt::BatchSizeOp::create(builder, location, RankedTensorType::get({}, real()));
   if (size.times != 1)
     samples = mt::MulOp::create(builder, location, samples.getType(), samples,
-                                number(static_cast<double>(size.times), f32()).stored);
+                                number(static_cast<double>(size.times), real()).stored);
   return {samples, {}};
 }
 

@@ -8,6 +8,7 @@
 
 #include "dialects/mt/Elementwise.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Types.h"
 
 #include <optional>
 #include <stdexcept>
@@ -70,7 +71,7 @@ struct Value {
   llvm::SmallVector<Axis> flat() const; // the parts of all axes
   mlir::RankedTensorType type() const { return llvm::cast<mlir::RankedTensorType>(stored.getType()); }
   mlir::Type element() const { return type().getElementType(); }
-  bool isFloat() const { return element().isF32(); }
+  bool isFloat() const { return mlir::mt::isReal(element()); }
   bool isInteger() const { return element().isInteger(32); }
   bool isBoolean() const { return element().isInteger(1); }
 };
@@ -91,7 +92,8 @@ struct Ops {
   // Whether so many may be made, which are then charged.
   bool affords(int64_t elements) const;
 
-  mlir::Type f32() const { return builder.getF32Type(); }
+  // The type of numbers: f32, or f64 in a module of precision f64.
+  mlir::Type real() const;
   mlir::Type i32() const { return builder.getI32Type(); }
   mlir::Type i1() const { return builder.getI1Type(); }
   // The logical axes are those of the tensor, whose first axis may be the batch.
@@ -102,7 +104,7 @@ struct Ops {
   Value number(double number, mlir::Type element, llvm::ArrayRef<Size> shape = {});
   // A constant of rank 0 or more in its own shape.
   Value constant(mlir::DenseElementsAttr elements);
-  // The number of samples times a factor, as f32.
+  // The number of samples times a factor, as a number.
   Value count(Size size);
   // The same elements, row major, in another stored shape; ShapedType::kDynamic is the batch.
   mlir::Value reshapeStored(mlir::Value stored, llvm::ArrayRef<int64_t> shape);

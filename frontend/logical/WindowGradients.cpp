@@ -129,7 +129,7 @@ Value kernelGradient(Ops &ops, const Value &images, const Value &gradient, const
     throw Refused("the gradient of a kernel for " + std::to_string(channels) + " channels and " +
                   std::to_string(filters) + " filters in " + std::to_string(groups) + " groups");
   mlir::Value x = stored(ops, imagesOf(ops, images, geometry)), dy = stored(ops, outputsOf(ops, gradient, geometry));
-  auto type = RankedTensorType::get({geometry.taps[0], geometry.taps[1], channels / groups, filters}, ops.f32());
+  auto type = RankedTensorType::get({geometry.taps[0], geometry.taps[1], channels / groups, filters}, ops.real());
   SmallVector<int64_t> padding = paddingLike(readersOf(x), geometry, cast<RankedTensorType>(x.getType()), type,
                                              cast<RankedTensorType>(dy.getType()));
   mlir::Value made = mt::Conv2DKernelGradientOp::create(ops.builder, ops.location, type, x, dy, geometry.strides,

@@ -80,7 +80,7 @@ SmallVector<int64_t> paddingOf(const Windows &windows) {
 }
 
 RankedTensorType imagesType(Ops &ops, int64_t height, int64_t width, int64_t channels) {
-  return RankedTensorType::get({ShapedType::kDynamic, height, width, channels}, ops.f32());
+  return RankedTensorType::get({ShapedType::kDynamic, height, width, channels}, ops.real());
 }
 
 mlir::Value wholeKernel(Ops &ops, const Value &kernel) { return whole(ops, transpose(asImages(kernel), {2, 3, 1, 0})); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/mlir/Prescan.h"
 
+#include "dialects/mt/Numbers.h"
 #include "frontend/Formats.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -19,7 +20,7 @@ constexpr llvm::StringLiteral arrayElements[] = {"i1", "i8", "i16", "i32", "i64"
 
 class Scanner {
 public:
-  Scanner(StringRef text, StringRef name) : text(text), name(name) {}
+  Scanner(StringRef text, StringRef name, bool isDouble) : text(text), name(name), isDouble(isDouble) {}
 
   std::string run() {
     while (at < text.size() && problem.empty())
@@ -60,6 +61,10 @@ private:
     if (defines && (token.starts_with("!") || (token.starts_with("#") && !location)))
       return fail("expected types and attributes written out, found the alias " + token);
     checkAttribute(token, rest);
+    if (isDouble && token == "dense" && rest.starts_with("<")) {
+      denseEnd = std::min(text.find('>', at), text.size() - 1);
+      listEnd = rest.drop_front().ltrim().starts_with("[") ? denseEnd : 0;
+    }
     at = problem.empty() ? begin + token.size() : at;
   }
 
@@ -105,10 +110,37 @@ private:
       ++at;
     size_t length = at - begin;
     at = begin;
+    if (isDouble && losesDigits(text.substr(begin, length), text.drop_front(begin + length)))
+      return fail("expected at most 7 digits in a number of f32 with --precision f64, found " +
+                  text.substr(begin, length).take_front(32) +
+                  ": write it as f64, such as learning_rate = 0.0123456789 : f64, or as a constant of f64 and a cast, "
+                  "such as mt.constant dense<0.0123456789> : tensor<f64>");
     if (length > maxNumberChars)
       return fail("expected numbers of at most " + Twine(maxNumberChars) + " characters, found one of " +
                   Twine(length));
     at = begin + length;
+  }
+
+  // Whether a number is of f32 there, and means another one than it does in f64. Elements of a list keep the values
+  // that they have in f32.
+  bool losesDigits(StringRef number, StringRef rest) const {
+    double value;
+    if (number.contains('x') || !StringRef(number).contains('.') || number.getAsDouble(value))
+      return false;
+    llvm::APFloat narrow(static_cast<float>(value));
+    bool isList = at < listEnd;
+    if (value == (isList ? narrow.convertToDouble() : mt::decimalOf(narrow)))
+      return false;
+    bool isDense = at < denseEnd;
+    rest = (isDense ? text.drop_front(denseEnd + 1) : rest).ltrim();
+    if (!rest.consume_front(":"))
+      return true;
+    rest = rest.ltrim();
+    if (isDense && rest.consume_front("tensor<"))
+      rest = rest.take_until([](char c) { return c == '>'; });
+    else
+      rest = rest.take_while(llvm::isAlnum);
+    return !rest.ends_with("f64");
   }
 
   void open(unsigned &depth) {
@@ -158,8 +190,10 @@ private:
   }
 
   StringRef text, name;
+  bool isDouble;
   size_t at = 0;
-  unsigned round = 0, angle = 0; // counted separately, so that a stray '>' does not hide a level of round brackets
+  size_t denseEnd = 0, listEnd = 0; // where the last `dense<...>` ends, and the same if its elements are a list
+  unsigned round = 0, angle = 0;    // counted separately, so that a stray '>' does not hide a level of round brackets
   std::string problem;
 };
 
@@ -174,13 +208,13 @@ bool beginsLine(StringRef text, StringRef word) {
   return false;
 }
 
-std::string prescan(StringRef text, StringRef name) {
+std::string prescan(StringRef text, StringRef name, bool isDouble) {
   if (std::string problem = recognizeFile(text, name); !problem.empty())
     return (name + ": error: " + problem).str();
   if (text.size() > maxTextBytes)
     return (name + ": error: expected at most " + Twine(maxTextBytes) + " bytes of text, found " + Twine(text.size()))
         .str();
-  return Scanner(text, name).run();
+  return Scanner(text, name, isDouble).run();
 }
 
 } // namespace mtc

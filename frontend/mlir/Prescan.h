@@ -21,7 +21,10 @@ bool beginsLine(llvm::StringRef text, llvm::StringRef word);
 
 // Returns an empty text if the text may be parsed, else one line "name:line:column: error: ...". Files of other formats
 // are recognized by their first bytes and by the extension of `name`.
-std::string prescan(llvm::StringRef text, llvm::StringRef name);
+//
+// `isDouble`: a text for --precision f64, where a decimal of f32 whose digits f32 would lose is an error. A number is
+// of f64 if that type follows it, or the brackets of `dense`.
+std::string prescan(llvm::StringRef text, llvm::StringRef name, bool isDouble = false);
 
 } // namespace mtc
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/mlir/ReadModel.h"
 
+#include "dialects/mt/Compilation.h"
 #include "frontend/graph/GraphLayout.h"
+#include "frontend/mlir/Extend.h"
 #include "frontend/mlir/Limits.h"
 #include "frontend/mlir/NameLayers.h"
 #include "frontend/mlir/Prescan.h"
@@ -38,8 +40,19 @@ static bool mayBeModel(llvm::StringRef text) {
   });
 }
 
+// Gives a model the numbers of its precision: f64, or no f64.
+static LogicalResult setNumbers(ModuleOp module, bool isDouble) {
+  bool says = mt::Compilation(module).isDouble();
+  if (!isDouble && !says)
+    return refuseDoubles(module);
+  if (!says && module->hasAttr("graph.version"))
+    return module.emitError() << "expected a trace of float64 for --precision f64, found one of float32: mtc.jax, and "
+                                 "compile of mtc.torch, trace in float64 with precision=\"f64\"";
+  return failure(failed(extend(module)) || failed(verify(module)));
+}
+
 OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int64_t batch, MLIRContext &context,
-                                DiagnosticLines &diagnostics, int64_t length) {
+                                DiagnosticLines &diagnostics, int64_t length, bool isDouble) {
   std::string filled;
   if (text.size() <= maxTextBytes && text.contains(openLength)) {
     if (!length) {
@@ -51,7 +64,7 @@ OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int6
     filled = withLength(text, length);
     text = filled;
   }
-  if (std::string problem = prescan(text, name); !problem.empty()) {
+  if (std::string problem = prescan(text, name, isDouble || text.contains("precision = f64")); !problem.empty()) {
     diagnostics.addError(problem);
     return {};
   }
@@ -66,6 +79,8 @@ OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int6
   // Sizes are checked before any verifier computes with them.
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!module || failed(checkLimits(*module, batch)) || failed(verify(*module)))
+    return {};
+  if (failed(setNumbers(*module, isDouble)))
     return {};
   if (hasGraph(*module) &&
       (failed(lowerGraph(*module)) || failed(checkLimits(*module, batch)) || failed(verify(*module))))

@@ -24,7 +24,7 @@ logical::Value Call::value(size_t index) {
   return operand.known ? operand.known->lift(ops) : operand.value;
 }
 
-logical::Value Call::floats(size_t index) { return logical::cast(ops, value(index), ops.f32()); }
+logical::Value Call::floats(size_t index) { return logical::cast(ops, value(index), ops.real()); }
 
 bool Call::allKnown() const {
   return !inputs.empty() &&

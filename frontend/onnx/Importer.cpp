@@ -238,7 +238,7 @@ LogicalResult Importer::makeInput(const Port &port, const std::vector<int64_t> *
   }
   logical::Ops ops{builder, location};
   bool floats = type == Known::Type::Float;
-  auto tensor = RankedTensorType::get(sizes, floats ? ops.f32() : ops.i32());
+  auto tensor = RankedTensorType::get(sizes, floats ? ops.real() : ops.i32());
   logical::Value value = ops.value(mt::InputOp::create(builder, location, tensor, port.name, IntegerAttr()));
   if (type == Known::Type::Boolean)
     value = logical::cast(ops, value, ops.i1());
@@ -264,7 +264,7 @@ Operand Importer::makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights
   NamedTensor value = valuesOf(tensor, order);
   std::string().swap(tensor.bytes);
   logical::Ops ops{builder, NameLoc::get(builder.getStringAttr(tensor.name))};
-  mlir::Value stored = mt::VariableOp::create(builder, ops.location, RankedTensorType::get(value.shape, ops.f32()),
+  mlir::Value stored = mt::VariableOp::create(builder, ops.location, RankedTensorType::get(value.shape, ops.real()),
                                               tensor.name, mt::InitKind::zeros, FloatAttr(), isStatistics(readers));
   weights.push_back(std::move(value));
   SmallVector<int64_t> back(order.size());

@@ -143,7 +143,7 @@ LogicalResult Importer::makeArguments(std::vector<Operand> &arguments) {
                                         "found "
                                      << type;
     bool boolean = element.isInteger(1);
-    auto tensor = RankedTensorType::get(type.getShape(), isa<FloatType>(element) ? ops.f32() : ops.i32());
+    auto tensor = RankedTensorType::get(type.getShape(), isa<FloatType>(element) ? ops.real() : ops.i32());
     mlir::Value stored;
     if (input)
       stored = mt::InputOp::create(builder, ops.location, tensor, name, IntegerAttr());

@@ -155,7 +155,7 @@ LogicalResult Importer::report(const std::string &name, const Operand &result, O
     if (logical::batchOf(value.flat()) >= 0)
       throw Refused("a result with the batch as an axis, " + logical::describe(value.shape()) +
                     "; sums and means over the batch are supported");
-    value = logical::cast(ops, value, ops.f32());
+    value = logical::cast(ops, value, ops.real());
     mlir::Value stored = logical::whole(ops, value);
     if (value.rank() == 0) {
       mt::ResultOp::create(builder, ops.location, name, stored, ops.count(logical::batchSize()).stored,

@@ -183,7 +183,12 @@ def as_type(array: Array, info: TensorInfo) -> Array:
     return made
 
 
-def stored(array: Any) -> Array:
-    """An array as a variable of a plan has it: float32, or int32 for numbers of other kinds."""
+def stored(array: Any, doubles: bool = False) -> Array:
+    """An array as a variable of a plan has it: float32, or int32 for numbers of other kinds.
+
+    `doubles`: of a plan of precision f64, whose numbers of float64 are stored as they are.
+    """
     array = np.asarray(array)
+    if doubles and array.dtype == np.float64:
+        return np.asarray(array, np.float64)
     return np.asarray(array, np.int32 if array.dtype.kind in "biu" else np.float32)

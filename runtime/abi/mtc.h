@@ -96,8 +96,9 @@ typedef struct mtc_options {
    * NULL: "global". Flag: `--batch-norm global|local=global`, in Devices and precision. */
   const char *batch_norm;
   /** Number format of matrix products and convolutions: "f32", "tf32", "bf16" or "f16", or one of Keras' names, such
-   * as "mixed_float16". NULL: as the model's dtype policies say, else f32. Flag: `--precision TYPE`, in Devices and
-   * precision, also of mtrun. Large stored values have it too. See docs/precision.md. */
+   * as "mixed_float16"; or "f64", the number format of everything, on CPUs. NULL: as the model's dtype policies say,
+   * else f32. Flag: `--precision TYPE`, in Devices and precision, also of mtrun. Large stored values have it too. See
+   * docs/precision.md. */
   const char *precision;
   /** Names of the labels 0, 1, ..., which the plan keeps: a list such as "cat,dog", or a file with one name a line.
    * NULL: the names in the model's file, if there are any. Flag: `--class-names NAMES`, in Model. */

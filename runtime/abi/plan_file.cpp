@@ -110,8 +110,11 @@ static uint32_t versionOf(const mt::plan::PlanT &plan) {
     return std::any_of(program->metrics.begin(), program->metrics.end(),
                        [](const auto &metric) { return !metric->parameters.empty(); });
   };
+  constexpr uint32_t ofDoubles = 10, ofColumns = 9;
+  if (plan.precision == "f64")
+    return ofDoubles;
   bool later = !plan.columns.empty() || std::any_of(plan.programs.begin(), plan.programs.end(), hasParameters);
-  return later ? MT_PLAN_NEWEST_VERSION : MT_PLAN_VERSION;
+  return later ? ofColumns : MT_PLAN_VERSION;
 }
 
 std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections) {
@@ -201,7 +204,7 @@ PlanFileView openPlanFile(std::span<const uint8_t> file) {
     return corrupt("expected a plan file, found other bytes at its start");
   // The version is checked before the header's hash, because another version may store the hash at another offset.
   if (header.version < MT_PLAN_VERSION || header.version > MT_PLAN_NEWEST_VERSION)
-    return fault(PlanFileFault::Version, "expected plan format version " + std::to_string(MT_PLAN_VERSION) + " or " +
+    return fault(PlanFileFault::Version, "expected plan format version " + std::to_string(MT_PLAN_VERSION) + " to " +
                                              std::to_string(MT_PLAN_NEWEST_VERSION) + ", found version " +
                                              std::to_string(header.version));
   if (header.header_hash != XXH3_64bits(&header, headerHashSpan))

@@ -78,16 +78,26 @@ void CheckpointWriter::save(Manifest manifest, bool finite, int64_t keptStep) {
   changed_.notify_all();
 }
 
+template <typename Number> Status CheckpointWriter::checkNumbersOf(const SafeTensor &tensor) const {
+  for (size_t at = 0; at < tensor.bytes.size(); at += sizeof(Number)) {
+    Number value;
+    memcpy(&value, tensor.bytes.data() + at, sizeof value);
+    if (!std::isfinite(value))
+      return {MT_INVALID, "variable \"" + tensor.name + "\" holds " + (std::isnan(value) ? "NaN" : "infinity") +
+                              " after step " + std::to_string(manifest_.state.step) +
+                              ", which would make every resumed run invalid"};
+  }
+  return {};
+}
+
 Status CheckpointWriter::checkNumbers() const {
-  for (const SafeTensor &tensor : tensors_)
-    for (size_t at = 0; tensor.dtype == MT_F32 && at < tensor.bytes.size(); at += sizeof(float)) {
-      float value;
-      memcpy(&value, tensor.bytes.data() + at, sizeof value);
-      if (!std::isfinite(value))
-        return {MT_INVALID, "variable \"" + tensor.name + "\" holds " + (std::isnan(value) ? "NaN" : "infinity") +
-                                " after step " + std::to_string(manifest_.state.step) +
-                                ", which would make every resumed run invalid"};
-    }
+  for (const SafeTensor &tensor : tensors_) {
+    Status status = tensor.dtype == MT_F32   ? checkNumbersOf<float>(tensor)
+                    : tensor.dtype == MT_F64 ? checkNumbersOf<double>(tensor)
+                                             : Status();
+    if (!status.ok())
+      return status;
+  }
   return {};
 }
 

@@ -44,6 +44,7 @@ private:
   void run();
   Status write();
   Status checkNumbers() const;
+  template <typename Number> Status checkNumbersOf(const SafeTensor &tensor) const;
 
   const CheckpointFolder &folder_;
   const Session &session_;

@@ -253,7 +253,7 @@ void Fit::updateCallbacks() {
   char text[80];
   if (callbacks_.reduces()) {
     double factor = options_.plateau_factor > 0 ? options_.plateau_factor : 0.1;
-    auto rate = static_cast<float>(std::max(rate_.now() * factor, options_.plateau_min_rate));
+    double rate = std::max(rate_.now() * factor, options_.plateau_min_rate);
     if (static_cast<double>(rate) < rate_.now()) {
       rate_.set(rate);
       snprintf(text, sizeof text, "%g", static_cast<double>(rate));

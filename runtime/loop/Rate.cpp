@@ -28,7 +28,7 @@ Status Rate::open(Session &session, const mtrun_loop_options &options, bool resu
   if (!sets && !scales)
     return {};
   double before = sets ? options.learning_rate : now();
-  set(static_cast<float>(before * (scales ? options.rate_scale : 1)));
+  set(before * (scales ? options.rate_scale : 1));
   char text[120];
   if (scales)
     snprintf(text, sizeof text, "learning rate %g: %g times %g", now(), before, options.rate_scale);
@@ -42,17 +42,25 @@ Status Rate::open(Session &session, const mtrun_loop_options &options, bool resu
 double Rate::now() {
   if (isVariable() && seen_ != session_->changes()) {
     seen_ = session_->changes();
-    float rate = 0;
     std::span<const std::byte> bytes = session_->variable(static_cast<uint32_t>(variable_));
-    memcpy(&rate, bytes.data(), std::min(bytes.size(), sizeof rate));
-    last_ = static_cast<double>(rate);
+    if (bytes.size() == sizeof(double)) {
+      memcpy(&last_, bytes.data(), sizeof last_);
+    } else {
+      float rate = 0;
+      memcpy(&rate, bytes.data(), std::min(bytes.size(), sizeof rate));
+      last_ = static_cast<double>(rate);
+    }
   }
   return last_;
 }
 
-void Rate::set(float rate) {
-  // The plan has been verified: the variable is a single F32.
-  (void)session_->setVariable(static_cast<uint32_t>(variable_), std::as_bytes(std::span(&rate, 1)));
+void Rate::set(double rate) {
+  // The plan has been verified: the variable is a single F32, or an F64 in a plan of that precision.
+  auto index = static_cast<uint32_t>(variable_);
+  auto narrow = static_cast<float>(rate);
+  bool isDouble = session_->plan().tables().variables()->Get(index)->dtype() == mt::plan::DType::F64;
+  (void)session_->setVariable(index,
+                              isDouble ? std::as_bytes(std::span(&rate, 1)) : std::as_bytes(std::span(&narrow, 1)));
 }
 
 } // namespace mtrun

@@ -29,7 +29,7 @@ public:
   double now();
   // Records the rate that a step computed.
   void saw(double computed) { last_ = scheduled_ ? computed : last_; }
-  void set(float rate);
+  void set(double rate);
 
 private:
   Session *session_ = nullptr;

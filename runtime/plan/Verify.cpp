@@ -290,7 +290,7 @@ Status verifyReferences(const fb::Plan &plan) {
   if (!isIndex(plan.initial_values(), count(plan.sections())))
     return differs("initial_values", "a section below " + std::to_string(count(plan.sections())),
                    std::to_string(plan.initial_values()));
-  // The runtime reads and writes these variables as a single number of four bytes.
+  // The runtime reads and writes these variables as a single number.
   auto verifyNumber = [&](const char *name, int32_t index, fb::DType dtype) -> Status {
     if (!isIndex(index, count(plan.variables())))
       return differs(name, "a variable below " + std::to_string(count(plan.variables())), std::to_string(index));
@@ -301,7 +301,9 @@ Status verifyReferences(const fb::Plan &plan) {
                          std::to_string(count(variable->shape())));
     return {};
   };
-  if (Status status = verifyNumber("learning_rate", plan.learning_rate(), fb::DType::F32); !status.ok())
+  bool isDouble = plan.precision() && plan.precision()->string_view() == "f64";
+  fb::DType real = isDouble ? fb::DType::F64 : fb::DType::F32;
+  if (Status status = verifyNumber("learning_rate", plan.learning_rate(), real); !status.ok())
     return status;
   return verifyNumber("iteration", plan.iteration(), fb::DType::I32);
 }

@@ -194,13 +194,19 @@ private:
                                         : number(static_cast<uint32_t>(program_.learning_rate()), "learning rate");
   }
 
+  // Bytes of a number of a buffer that the session reads: F32 or F64.
+  static uint64_t bytesOfReal(const Buffer &buffer) {
+    return buffer.dtype() == DType::F64 ? sizeof(double) : sizeof(float);
+  }
+
   // Verifies a buffer that the session reads after each step.
   Status number(uint32_t index, const std::string &place) const {
     if (index >= count(program_.buffers()))
       return differs(place, "a buffer below " + std::to_string(count(program_.buffers())), index);
     const Buffer &buffer = *program_.buffers()->Get(index);
-    if (buffer.space() != Space::Shared || buffer.dtype() != DType::F32 || buffer.fixed_bytes() < sizeof(float))
-      return differs(place, "one F32 in Shared",
+    bool real = buffer.dtype() == DType::F32 || buffer.dtype() == DType::F64;
+    if (buffer.space() != Space::Shared || !real || buffer.fixed_bytes() < bytesOfReal(buffer))
+      return differs(place, "one F32 or F64 in Shared",
                      std::string(EnumNameDType(buffer.dtype())) + " in " + EnumNameSpace(buffer.space()));
     return {};
   }
@@ -245,9 +251,10 @@ private:
     if (!parametersFit(metric, elements))
       return differs(place, "parameters that fit the finalizer " + std::string(EnumNameFinalizer(metric.finalizer())),
                      count(metric.parameters()));
-    uint64_t bytes = program_.buffers()->Get(metric.value())->fixed_bytes();
-    if (bytes < elements * sizeof(float))
-      return differs(place, "a buffer of " + std::to_string(elements) + " F32", std::to_string(bytes) + " bytes");
+    const Buffer &value = *program_.buffers()->Get(metric.value());
+    if (value.fixed_bytes() < elements * bytesOfReal(value))
+      return differs(place, "a buffer of " + std::to_string(elements) + " " + EnumNameDType(value.dtype()),
+                     std::to_string(value.fixed_bytes()) + " bytes");
     return {};
   }
 

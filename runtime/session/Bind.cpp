@@ -331,8 +331,11 @@ Status bindProgram(const Plan &plan, const fb::Program &program, const DeviceGro
     result.bound.allReduces.push_back(std::move(reduce));
   }
   auto readBack = [&](uint32_t buffer, uint64_t numbers) {
-    void *place = binders[0].pointer(*program.buffers()->Get(buffer));
-    result.bound.readBacks.push_back({place, numbers * sizeof(float), place});
+    const fb::Buffer &from = *program.buffers()->Get(buffer);
+    void *place = binders[0].pointer(from);
+    bool isDouble = from.dtype() == fb::DType::F64;
+    result.areDoubles.push_back(isDouble);
+    result.bound.readBacks.push_back({place, numbers * (isDouble ? sizeof(double) : sizeof(float)), place});
   };
   for (uint32_t i = 0; i < count(program.metrics()); ++i) {
     const fb::Metric &metric = *program.metrics()->Get(i);

@@ -18,13 +18,23 @@ struct Executable {
   // The number of sums of each metric. bound.readBacks has, metric by metric, the sums and then the weight; the last
   // element is the learning rate if the program computes it.
   std::vector<size_t> metricSums;
+  std::vector<bool> areDoubles;      // of each of bound.readBacks: whether its numbers are F64, and not F32
   std::vector<const void *> tensors; // arguments of the steps of a launch, in signature order
   std::vector<StepArguments> runs;   // the steps of a launch
 
-  const float *metricValue(size_t metric) const { return static_cast<const float *>(bound.readBacks[2 * metric].host); }
-  float metricWeight(size_t metric) const { return *static_cast<const float *>(bound.readBacks[2 * metric + 1].host); }
+  // The sum of this index of a metric.
+  double metricValue(size_t metric, size_t index) const { return number(2 * metric, index); }
+  double metricWeight(size_t metric) const { return number(2 * metric + 1, 0); }
   bool computesRate() const { return bound.readBacks.size() > 2 * metricSums.size(); }
-  float learningRate() const { return *static_cast<const float *>(bound.readBacks.back().host); }
+  double learningRate() const { return number(bound.readBacks.size() - 1, 0); }
+
+private:
+  double number(size_t readBack, size_t index) const {
+    const void *host = bound.readBacks[readBack].host;
+    if (areDoubles[readBack])
+      return static_cast<const double *>(host)[index];
+    return static_cast<double>(static_cast<const float *>(host)[index]);
+  }
 };
 
 // `layout` must outlive the result. MT_INVALID: the program cannot run in micro-batches.

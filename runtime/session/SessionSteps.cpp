@@ -14,24 +14,24 @@ void Session::State::report(const Executable &executable, const mtrun_results &r
   size_t place = 0;
   for (size_t i = 0; i < executable.metricSums.size(); ++i) {
     const fb::Metric &metric = *executable.program->metrics()->Get(static_cast<uint32_t>(i));
-    const float *value = executable.metricValue(i);
     size_t size = executable.metricSums[i];
     double weight = executable.metricWeight(i);
     bool mean = metric.finalizer() == fb::Finalizer::Mean || metric.finalizer() == fb::Finalizer::RootMean;
     sums.resize(size);
     for (size_t k = 0; k < size; ++k)
-      sums[k] = weight == 0 ? 0 : mean ? value[k] * weight : value[k];
+      sums[k] = weight == 0 ? 0 : executable.metricValue(i, k) * (mean ? weight : 1);
     if (results.sums)
       std::copy(sums.begin(), sums.end(), results.sums + place);
     if (results.weights)
       results.weights[i] = weight;
     if (results.values)
-      results.values[i] = metric.finalizer() == fb::Finalizer::Mean ? *value : metricValue(metric, sums.data(), weight);
+      results.values[i] = metric.finalizer() == fb::Finalizer::Mean ? executable.metricValue(i, 0)
+                                                                    : metricValue(metric, sums.data(), weight);
     place += size;
   }
   if (results.learning_rate)
-    *results.learning_rate = executable.computesRate() ? static_cast<double>(executable.learningRate())
-                                                       : std::numeric_limits<double>::quiet_NaN();
+    *results.learning_rate =
+        executable.computesRate() ? executable.learningRate() : std::numeric_limits<double>::quiet_NaN();
 }
 
 Executable *Session::State::find(std::string_view program) {

@@ -6,5 +6,5 @@
 
 mt.model @m {
   // CHECK: wrong-type.mlir:[[#@LINE+1]]:8: error: {{.*}}must be ranked tensor of 32-bit float
-  %x = mt.input "x" : tensor<?x4xf64>
+  %x = mt.input "x" : tensor<?x4xi64>
 }

@@ -39,7 +39,7 @@ module attributes {graph.version = 1 : i32} {
     %25 = graph.elementwise "tan"(%i) : (!graph.value<[b], i32>) -> !graph.value<[b], i32>
     // expected-error @+1 {{expected attributes of mt.exp, found rate}}
     %15 = graph.elementwise "exp"(%x) {rate = 1.0 : f32} : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
-    // expected-error @+1 {{attribute 'negative_slope' failed to satisfy constraint: 32-bit float attribute}}
+    // expected-error @+1 {{attribute 'negative_slope' failed to satisfy constraint: 32-bit or 64-bit float attribute}}
     %16 = graph.elementwise "leaky_relu"(%x) {negative_slope = 1 : i32} : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
     // expected-error @+1 {{'mt.add' op expected 2 operands, but found 1}}
     %22 = graph.elementwise "add"(%x) : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
@@ -165,7 +165,7 @@ module attributes {graph.version = 1 : i32} {
   mt.model @verified {
     %xt = mt.input "x" : tensor<?x4xi32>
     %x = graph.logical %xt : tensor<?x4xi32> -> !graph.value<[b, 4], i32>
-    // expected-error @+1 {{operand #0 must be ranked tensor of 32-bit float values}}
+    // expected-error @+1 {{operand #0 must be ranked tensor of 32-bit float or 64-bit float values}}
     %1 = graph.elementwise "exp"(%x) : (!graph.value<[b, 4], i32>) -> !graph.value<[b, 4], i32>
     %2 = graph.elementwise "cast"(%1) : (!graph.value<[b, 4], i32>) -> !graph.value<[b, 4], f32>
     %3 = graph.tensor %2 : !graph.value<[b, 4], f32> -> tensor<?x4xf32>

@@ -32,8 +32,8 @@ func.func private @letter(!graph.value<[2*c], f32>)
 
 // -----
 
-// expected-error @+1 {{expected elements of f32, i32 or i1, found 'f64'}}
-func.func private @elements(!graph.value<[2], f64>)
+// expected-error @+1 {{expected elements of f32, f64, i32 or i1, found 'bf16'}}
+func.func private @elements(!graph.value<[2], bf16>)
 
 // -----
 

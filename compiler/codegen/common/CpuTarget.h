@@ -26,6 +26,9 @@ struct VectorUnit {
   // The register that says what is done with subnormal numbers: of x86-64, or of AArch64.
   enum class Control { mxcsr, fpcr } control = Control::mxcsr;
 
+  // Whether the numbers of the plan are doubles. A register holds half as many doubles as floats.
+  bool doubles = false;
+
   // Number of vectors of 16 floats that the registers hold: 8 for AVX2 and NEON, 32 for AVX-512.
   int64_t vectors() const { return registers * bits / (32 * lanes); }
   // Whether a tile may be several vectors wide, and several sets of partial sums may be in registers at the same time.
@@ -34,14 +37,19 @@ struct VectorUnit {
   // Tile of a product: its number of vectors of 16 columns, and its number of rows for each number of vectors. With 8
   // vectors in registers, one holds a row of b, one an element of a, and six hold sums. With 32 vectors, the numbers of
   // rows are the fastest that were measured on Zen 4 and Sapphire Rapids. More than 12 rows gain nothing, because two
-  // loads per FMA unit already keep it busy.
-  int64_t tileVectors() const { return isWide() ? 4 : 1; }
+  // loads per FMA unit already keep it busy. A tile of doubles has half the numbers.
+  int64_t tileVectors() const { return !isWide() ? 1 : doubles ? 2 : 4; }
   int64_t tileRows(int64_t vectors) const {
-    constexpr int64_t rows[] = {0, 8, 12, 8, 6};
+    constexpr int64_t rows[] = {0, 8, 12, 8, 6}, rowsOfDoubles[] = {0, 12, 6, 4, 3};
+    if (doubles)
+      return isWide() ? rowsOfDoubles[vectors] : 2;
     return isWide() ? rows[vectors] : 6;
   }
   // Number of rows if `sets` partial sums of each element are in registers at the same time.
   int64_t tileRows(int64_t vectors, int64_t sets) const {
+    if (doubles)
+      return std::max<int64_t>(1, isWide() ? std::min(tileRows(vectors), 13 / (vectors * sets))
+                                           : tileRows(vectors) / sets);
     return isWide() ? std::min(tileRows(vectors), 26 / (vectors * sets)) : tileRows(vectors) / sets;
   }
 };

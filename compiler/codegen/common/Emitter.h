@@ -42,6 +42,9 @@ public:
 
   Type pointer() { return mlir::LLVM::LLVMPointerType::get(getContext()); }
   Type vectorOf(Type element) { return mlir::VectorType::get({lanes}, element); }
+  // The type of numbers of the plan: f32, or f64.
+  Type realType() { return vectors.doubles ? Type(getF64Type()) : getF32Type(); }
+  mlir::FloatAttr realAttr(double number) { return getFloatAttr(realType(), number); }
   // Types in memory: i1 is a byte, bf16 and f16 are two bytes. In registers bf16 and f16 are f32.
   static bool isHalf(Type element) { return element.isBF16() || element.isF16(); }
   Type stored(Type element) {

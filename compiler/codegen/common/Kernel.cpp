@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace mtc;
 
-Value Kernel::batchSize() { return arith::SIToFPOp::create(emit, emit.getF32Type(), globalRows()); }
+Value Kernel::batchSize() { return arith::SIToFPOp::create(emit, emit.realType(), globalRows()); }
 
 static void expandOperands(Operation *op) {
   Value result = op->getResult(0);

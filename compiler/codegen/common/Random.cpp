@@ -71,8 +71,8 @@ static Value uniformOf(Emitter &emit, bool scalar, Value seed, Value step, Value
     word = arith::SelectOp::create(
         emit, arith::CmpIOp::create(emit, arith::CmpIPredicate::eq, choice, philox.constant(i)), counter[i], word);
   Value top = arith::ShRUIOp::create(emit, word, philox.constant(8));
-  Value number = arith::SIToFPOp::create(emit, philox.shaped(emit.getF32Type()), top);
-  return arith::MulFOp::create(emit, number, philox.constant(emit.getF32FloatAttr(0x1p-24f)));
+  Value number = arith::SIToFPOp::create(emit, philox.shaped(emit.realType()), top);
+  return arith::MulFOp::create(emit, number, philox.constant(emit.realAttr(0x1p-24f)));
 }
 
 // The function (seed, stream, element) for initial values: there are many of them, and each is computed once.
@@ -80,7 +80,7 @@ static LLVM::LLVMFuncOp uniformFunction(Emitter &emit, bool scalar) {
   StringRef name = scalar ? "mt_uniform_scalar" : "mt_uniform";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
-  Type i64 = emit.getI64Type(), number = Philox{emit, scalar}.shaped(emit.getF32Type());
+  Type i64 = emit.getI64Type(), number = Philox{emit, scalar}.shaped(emit.realType());
   auto function = emit.function(name, {i64, emit.getI32Type(), i64}, number, [&](ValueRange arguments) {
     return uniformOf(emit, scalar, arguments[0], Value(), arguments[1], arguments[2]);
   });

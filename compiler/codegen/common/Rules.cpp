@@ -12,7 +12,7 @@ Value mtc::identityOf(Emitter &emit, mt::ReduceOp op) {
 }
 
 Value mtc::startOf(Emitter &emit, mt::WindowOpInterface op) {
-  return arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getWindowStart()));
+  return arith::ConstantOp::create(emit, emit.realAttr(op.getWindowStart()));
 }
 
 Value mtc::combine(Emitter &emit, mt::Reduction kind, Value running, Value next) {
@@ -43,7 +43,7 @@ Value mtc::fillOf(Emitter &emit, mt::MoveOpInterface op) {
   if (element.isInteger())
     return arith::ConstantOp::create(
         emit, emit.getIntegerAttr(element, static_cast<int64_t>(op.getFill().convertToDouble())));
-  return arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getFill().convertToFloat()));
+  return arith::ConstantOp::create(emit, emit.realAttr(op.getFill().convertToDouble()));
 }
 
 bool mtc::areTapsInside(const mt::Window &window) {

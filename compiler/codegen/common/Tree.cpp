@@ -58,7 +58,7 @@ void mtc::emitTree(Emitter &emit, const Shards &shards, Value first, Value all, 
 void mtc::emitTree(Emitter &emit, const Shards &shards, Value first, Value all, Value stack, int64_t vectors,
                    llvm::function_ref<Emitter::Values(Value, Value)> shard,
                    llvm::function_ref<void(ValueRange)> finish) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   auto levelAt = [&](Value level) { return emit.address(stack, f32, emit.mul(level, vectors * lanes)); };
   auto add = [&](Value level, ValueRange sums) {
     Value left = levelAt(level);

@@ -32,7 +32,7 @@ void AttentionEmitter::storeRounded(Value number, Value address, Value mask) {
 }
 
 void AttentionEmitter::zero(Value to, Value floats) {
-  Value zeros = emit.zeros(emit.vectorOf(emit.getF32Type()));
+  Value zeros = emit.zeros(emit.vectorOf(emit.realType()));
   emit.loop(emit.integer(0), floats, lanes, [&](Value index) { emit.storeLanes(zeros, lane(to, index)); });
 }
 

@@ -76,10 +76,10 @@ public:
   mlir::Value keptLanes(const Head &head, mlir::Value key, mlir::Value query);
 
   mlir::Value channel(mlir::Value line, mlir::Value index) { return emit.address(line, element, index); }
-  mlir::Value lane(mlir::Value address, mlir::Value index) { return emit.address(address, emit.getF32Type(), index); }
-  mlir::Value lane(mlir::Value address, int64_t index) { return emit.address(address, emit.getF32Type(), index); }
-  mlir::Value load(mlir::Value address) { return emit.loadLanes(emit.getF32Type(), address); }
-  mlir::Value splat(float number) { return emit.splatConstant(emit.getF32FloatAttr(number)); }
+  mlir::Value lane(mlir::Value address, mlir::Value index) { return emit.address(address, emit.realType(), index); }
+  mlir::Value lane(mlir::Value address, int64_t index) { return emit.address(address, emit.realType(), index); }
+  mlir::Value load(mlir::Value address) { return emit.loadLanes(emit.realType(), address); }
+  mlir::Value splat(float number) { return emit.splatConstant(emit.realAttr(number)); }
   mlir::Value plus(mlir::Value a, mlir::Value b) { return mlir::arith::AddFOp::create(emit, a, b); }
   mlir::Value minus(mlir::Value a, mlir::Value b) { return mlir::arith::SubFOp::create(emit, a, b); }
   mlir::Value times(mlir::Value a, mlir::Value b) { return mlir::arith::MulFOp::create(emit, a, b); }

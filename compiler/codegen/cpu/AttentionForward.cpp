@@ -49,7 +49,7 @@ ForwardEmitter::ForwardEmitter(Kernel &kernel, mt::AttentionOp attention, mt::At
   k = bufferOf(attention ? attention.getKey() : logSums.getKey());
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     (attention && yield == attention.getResult() ? result : sums) = kernel.resultBuffer(static_cast<int64_t>(i));
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   lines = emit.array(f32, attentionQueries * keyWidth);
   transposed = emit.array(f32, attentionQueries * keyWidth);
   keys = emit.array(f32, attentionKeys * keyWidth);
@@ -192,7 +192,7 @@ void ForwardEmitter::rescale(Value at) {
   forColumns(form.valueSize, [&](Value column, Panel columns) {
     Value base = lane(sums, emit.mul(column, panelWidth()));
     emit.loop(emit.integer(0), emit.integer(panelWidth()), 1, [&](Value row) {
-      Value scale = emit.splat(emit.load(emit.getF32Type(), lane(factor, row)));
+      Value scale = emit.splat(emit.load(emit.realType(), lane(factor, row)));
       Value line = lane(base, emit.mul(row, columns.width()));
       for (int64_t vector = 0; vector < columns.vectors; ++vector) {
         Value address = lane(line, vector * lanes);
@@ -224,7 +224,7 @@ void ForwardEmitter::finish(const Head &head, Value query, Value at, Value count
   forColumns(form.valueSize, [&](Value column, Panel columns) {
     Value base = lane(stored, emit.mul(column, panelWidth()));
     emit.loop(emit.integer(0), rows, 1, [&](Value row) {
-      Value scale = emit.splat(emit.load(emit.getF32Type(), lane(factor, row)));
+      Value scale = emit.splat(emit.load(emit.realType(), lane(factor, row)));
       Value line = lane(base, emit.mul(row, columns.width()));
       Value target = channel(channel(to, emit.mul(row, strideOf(false, form.valueSize))), column);
       for (int64_t vector = 0; vector < columns.vectors; ++vector) {

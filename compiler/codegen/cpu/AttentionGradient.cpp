@@ -31,7 +31,7 @@ private:
   bool needsDifferences() const { return dq || dk; }
   int64_t keyRows() const { return ceilDiv(form.keys, attentionKeys) * attentionKeys; }
   Lines linesOf(int64_t width) {
-    auto array = [&] { return emit.array(emit.getF32Type(), attentionQueries * width); };
+    auto array = [&] { return emit.array(emit.realType(), attentionQueries * width); };
     return {array(), array(), array()};
   }
   void prepare(Lines &block, Value from, int64_t size, int64_t width, Value count, float scale);
@@ -59,7 +59,7 @@ GradientEmitter::GradientEmitter(Kernel &kernel, mt::AttentionGradientOp any) : 
     Value &result = of == mt::AttentionOperand::query ? dq : of == mt::AttentionOperand::key ? dk : dv;
     result = kernel.resultBuffer(static_cast<int64_t>(i));
   }
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   queries = linesOf(keyWidth);
   gradients = linesOf(valueWidth);
   outputs = linesOf(valueWidth);
@@ -140,7 +140,7 @@ void GradientEmitter::emitBlock(const Head &head, Value query) {
   Value logsAt = lane(logSums, emit.add(emit.mul(number, form.queries), query));
   emit.loop(emit.integer(0), emit.integer(attentionQueries), lanes, [&](Value at) {
     Value mask = emit.maskBelow(emit.max(emit.sub(count, at), emit.integer(0)));
-    emit.storeLanes(emit.loadLanes(emit.getF32Type(), lane(logsAt, at), mask), lane(logs, at));
+    emit.storeLanes(emit.loadLanes(emit.realType(), lane(logsAt, at), mask), lane(logs, at));
   });
   if (dq)
     zero(querySums, attentionQueries * keyWidth);

@@ -29,7 +29,7 @@ Value ConvEmitter::loadElements(Value value, Value base, Value pixel, Value chan
 
 // Stores one vector of a pixel of the result (numbered over all samples), whose sums are at `line`.
 void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, int64_t vector) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   bool masked = vector + 1 == columns.panel.vectors && columns.panel.last < lanes;
   Value mask = masked ? emit.maskBelow(columns.panel.last) : Value();
   Value channel =
@@ -57,7 +57,7 @@ void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, in
 }
 
 void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   const Residue &residue = at.residue;
   const Image &image = product.result;
   int64_t width = columns.panel.width(), across = at.columns;
@@ -109,7 +109,7 @@ Value ConvEmitter::rowsBelow(const Residue &residue, Value row, int64_t bound) {
 // Emits the tiles of a block for some steps of the residue's matrix: in each row, only the positions whose row of taps
 // is inside the image.
 void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps) {
-  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
+  Type f32 = emit.realType(), i32 = emit.getI32Type();
   const Residue &residue = at.residue;
   int64_t taps = steps.taps.size(), width = columns.panel.width(),
           most = offsetTileRows(emit.vectors, columns.panel, product.depthwise, taps);
@@ -166,7 +166,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
 
 // Address of the source at a block's positions: in the source itself, or in a copy with a halo of zeros.
 Value ConvEmitter::positionsOf(Value group, const Positions &at) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   const Residue &residue = at.residue;
   const Image &image = product.memory();
   Value a = emit.address(source, product.element ? product.element : f32, emit.mul(at.sample, image.size())),
@@ -182,7 +182,7 @@ Value ConvEmitter::positionsOf(Value group, const Positions &at) {
 }
 
 void ConvEmitter::emitPanel(const Columns &columns, const Positions &at, Value a) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   const Residue &residue = at.residue;
   int64_t pixel = product.pixelStride(residue), line = product.rowStride(residue);
   SmallVector<int64_t> taps = tapsOf(residue, columns.panel), offsets;
@@ -217,7 +217,7 @@ void ConvEmitter::emitBlock(Panels panels, Value group, const Positions &at) {
       emitPanel(columns, at, a);
     else
       forVectors(emit, columns.panel, emit.mul(at.rows, at.columns), [&](Value index) {
-        Type f32 = emit.getF32Type();
+        Type f32 = emit.realType();
         emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.sums, f32, index));
       });
     emitEpilogue(columns, at);
@@ -282,7 +282,7 @@ LogicalResult ConvEmitter::begin() {
     return kernel.op.emitError("expected a convolution of at most ")
            << packedFloats / lanes << " taps times channels over at most " << packedFloats
            << " elements of a block, found " << depth() << " and " << haloBufferSize;
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   haloBuffer = haloBufferSize ? emit.array(f32, haloBufferSize) : Value();
   if (product.winograd) {
     int64_t width = vectors() * lanes;
@@ -294,14 +294,14 @@ LogicalResult ConvEmitter::begin() {
 }
 
 void ConvEmitter::packAtOnce() {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   matrix = emit.array(f32, matrixFloats());
   sums = emit.array(f32, product.mostPositions() * (joinsHalf() ? 2 : vectors()) * lanes);
   forPanelsAtOnce([&](const Columns &columns) { pack(columns); });
 }
 
 void ConvEmitter::forPanelsAtOnce(llvm::function_ref<void(const Columns &)> body) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   forPanels([&](Value first, Panel panel) {
     body({emit.integer(0), first, panel, emit.address(matrix, f32, emit.mul(first, packedRows())), sums});
   });
@@ -338,7 +338,7 @@ LogicalResult ConvEmitter::run() {
   auto walk = [&](Panels panels, Value group) {
     emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) { emitTile(panels, group, tile); });
   };
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t channels = product.result.groupChannels, width = vectors() * lanes;
   if (product.groups == 1 && channels > width && matrixFloats() <= residentFloats) {
     packAtOnce();

@@ -37,7 +37,7 @@ void ConvEmitter::pack(const Columns &columns) {
 
 // Packs the rows of the matrix in the order of the chain.
 void ConvEmitter::packChain(const Columns &columns) {
-  Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
+  Type f32 = emit.realType(), element = elementOf(op->getOperand(1));
   int64_t outer = product.result.groupChannels, width = columns.panel.width(), packedRow = 0;
   for (const Residue &residue : product.residues) {
     Value to = emit.address(columns.packed, f32, packedRow * width);
@@ -69,7 +69,7 @@ void ConvEmitter::packChain(const Columns &columns) {
 
 // Packs the rows of the matrix at `from` for pairs of channels.
 void ConvEmitter::packChainOfPairs(const Columns &columns, const Residue &residue, Value from, Value to) {
-  Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
+  Type f32 = emit.realType(), element = elementOf(op->getOperand(1));
   int64_t stride = product.result.channels, channels = product.elements.groupChannels, perPair = 2;
   int64_t units = unitsOf(product.terms, perPair), width = columns.panel.width();
   SmallVector<int64_t> rows, counts; // first row and number of rows of each pair
@@ -100,7 +100,7 @@ void ConvEmitter::packChainOfPairs(const Columns &columns, const Residue &residu
 // Packs the transposed matrices of a residue's taps. Values that a tap writes beyond its depth are overwritten by later
 // taps, or are after the end of the matrix.
 void ConvEmitter::packTransposed(const Columns &columns, const Residue &residue, Value to) {
-  Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
+  Type f32 = emit.realType(), element = elementOf(op->getOperand(1));
   const Image &image = product.terms == Terms::single ? product.source : product.elements;
   int64_t depth = product.source.groupChannels, outer = product.result.groupChannels / product.joined,
           width = columns.panel.width();

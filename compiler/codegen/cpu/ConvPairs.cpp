@@ -28,7 +28,7 @@ void KernelGradientEmitter::fillPairs(const Part &part, Value a, Value channel, 
   Value none = arith::ConstantOp::create(emit, emit.getBoolAttr(false));
   emit.when(emit.equal(part.alone, none), [&] {
     fillHaloBuffer(emit, product, residue, emit.address(a, product.element, distance), channel, row, column, rows,
-                   columns, emit.address(haloBuffer, emit.getF32Type(), haloFloats()));
+                   columns, emit.address(haloBuffer, emit.realType(), haloFloats()));
   });
 }
 
@@ -46,7 +46,7 @@ Value KernelGradientEmitter::pairTable(const Part &part, ArrayRef<int64_t> offse
 
 // Packs the gradients of both samples at `depth` positions from `b` on, for one panel of filters.
 void KernelGradientEmitter::packPairs(const Part &part, Value b, Value depth) {
-  Type f32 = emit.getF32Type(), i16 = emit.getI16Type();
+  Type f32 = emit.realType(), i16 = emit.getI16Type();
   int64_t filters = product.result.channels, width = part.panel.width(), units = unitsOf(terms, 2);
   Value mask = part.panel.last < lanes ? emit.maskBelow(part.panel.last) : Value();
   Value apart = arith::SelectOp::create(emit, part.alone, emit.integer(0), emit.integer(product.result.size()));
@@ -72,7 +72,7 @@ void KernelGradientEmitter::packPairs(const Part &part, Value b, Value depth) {
 // Adds the positions of a block of two samples, whose pixels are in the halo buffer at `a`, and gradients at `b`.
 void KernelGradientEmitter::emitPairs(const Part &part, Value a, Value b, ArrayRef<int64_t> offsets, Value depth,
                                       Value fresh) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t filters = product.result.channels;
   Value units = depth;
   if (terms == Terms::swapped)

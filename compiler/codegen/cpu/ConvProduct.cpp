@@ -220,7 +220,7 @@ struct Conversion {
 // Stores `count` elements from `from` on, as floats; if `from` is null, zeros. With terms, stores pairs or swapped
 // floats, the last of which is zero if `count` is odd.
 static void emitFloats(Emitter &emit, const Conversion &how, Value from, Value to, int64_t count) {
-  Type f32 = emit.getF32Type(), i16 = emit.getI16Type();
+  Type f32 = emit.realType(), i16 = emit.getI16Type();
   auto maskOf = [&](int64_t elements) { return elements < lanes ? emit.maskBelow(elements) : Value(); };
   auto one = [&](Value index, int64_t most) {
     auto load = [&](Type type, Value start) {
@@ -250,7 +250,7 @@ static void emitFloats(Emitter &emit, const Conversion &how, Value from, Value t
 void mtc::fillHaloBuffer(Emitter &emit, const Product &product, const Residue &residue, Value source,
                          Value firstChannel, Value row, int64_t column, Value rows, int64_t columns, Value haloBuffer,
                          const SecondSample *second) {
-  Type f32 = emit.getF32Type(), element = product.element ? product.element : f32;
+  Type f32 = emit.realType(), element = product.element ? product.element : f32;
   const Image &image = product.memory();
   Conversion how{element, product.element ? product.terms : Terms::single, second}, zeros{f32};
   int64_t width = residue.reachColumns(columns), stride = product.rowStride(residue);

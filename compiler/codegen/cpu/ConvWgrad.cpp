@@ -55,7 +55,7 @@ KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGra
 // Adds the positions of a block to the sums of all units of the part.
 void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column,
                                       int64_t columns) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   const Image &image = product.source;
   int64_t pixel = product.pixelStride(residue), line = product.rowStride(residue);
   Value a = emit.address(source, product.element ? product.element : f32, emit.mul(sample, image.size())),
@@ -162,7 +162,7 @@ TileOperands KernelGradientEmitter::insideOf(const Inside &inside, Value unit, T
 // Emits the tiles of all units of the part, with their addresses in `a`.
 void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOperands &given, TileForm form,
                                       const Inside *inside) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t width = part.panel.width();
   emit.loop(part.from, part.to, 1, [&](Value unit) {
     Value start = emit.address(a, f32, loadTable(emit, starts, unit)), pattern = loadTable(emit, patterns, unit);
@@ -193,7 +193,7 @@ void KernelGradientEmitter::emitSample(const Part &part, Value sample) {
 }
 
 void KernelGradientEmitter::store(const Part &part, Value count) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   Value channel = emit.add(emit.mul(part.group, product.result.groupChannels), part.column);
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
     Value from = emit.address(part.sums, f32, emit.mul(i, part.panel.width()));
@@ -209,7 +209,7 @@ void KernelGradientEmitter::store(const Part &part, Value count) {
 
 // Stores sums of (kh, filter) x (kw, c) to the result (kh, kw, c) x filter.
 void KernelGradientEmitter::storeTransposed(const Part &part, Value count) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t filters = product.result.channels, floats = columnsOf(product);
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
     Value row = emit.add(part.row, i), from = emit.address(part.sums, f32, emit.mul(i, part.panel.width()));
@@ -223,7 +223,7 @@ void KernelGradientEmitter::storeTransposed(const Part &part, Value count) {
 }
 
 void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t floats = bundleUnits * unitRows * part.panel.width();
   Value stack = emit.array(f32, floats * shards.levels), count = emit.sub(loadTable(emit, firsts, part.to), part.row);
   auto at = [&](Value level, Value index) {
@@ -277,7 +277,7 @@ void KernelGradientEmitter::forPanelsOf(Value column, llvm::function_ref<void(Va
 
 // Calls `body` for bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
 void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t samples = terms == Terms::swapped ? 2 : 1;
   if (product.needsHaloBuffer(residue) && !direct)
     haloBuffer = emit.array(f32, haloFloats() * samples);

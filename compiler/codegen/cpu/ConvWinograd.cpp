@@ -10,7 +10,7 @@ using namespace mtc;
 
 // Transforms the matrix of a panel at `from`, in the order of the chain, to one matrix per element of a tile.
 void ConvEmitter::packElements(const Columns &columns, Value from) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t channels = product.source.groupChannels, width = columns.panel.width();
   emit.loop(emit.integer(0), emit.integer(channels), 1, [&](Value c) {
     for (int64_t vector = 0; vector < columns.panel.vectors; ++vector) {
@@ -35,7 +35,7 @@ int64_t ConvEmitter::elementFloats() const {
 
 // Emits the products of a block's elements and a panel, then the sums of its positions.
 void ConvEmitter::emitElements(const Columns &columns, const Positions &at) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t channels = product.source.groupChannels, width = columns.panel.width(),
           most = winogradPositions / 4 * vectors() * lanes;
   Value tiles = emit.mul(emit.div(at.rows, emit.integer(2)), at.columns / 2);

@@ -191,7 +191,7 @@ void RowEmitter::copyBoxes(mt::MoveOpInterface op) {
 
 // Adds `width` elements at `from` to the elements at `to`.
 static void addLine(Emitter &emit, Type element, Value from, Value to, int64_t width) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   forChunks(emit, width, [&](Value index, Value mask) {
     Value address = emit.address(to, f32, index);
     Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, address, mask),

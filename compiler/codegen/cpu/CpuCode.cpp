@@ -45,7 +45,8 @@ static FailureOr<int64_t> emitKernel(Kernel &kernel, llvm::function_ref<LogicalR
 
 // Emits all kernels and mt_sum for one vector unit. Returns the bytes of scratch memory of each kernel.
 static FailureOr<std::vector<int64_t>> emitKernels(const CpuModule &normal, const CodegenOptions &options,
-                                                   const VectorUnit &vectors, Taker take) {
+                                                   VectorUnit vectors, Taker take) {
+  vectors.doubles = options.doubles;
   SharedCode shared;
   std::vector<int64_t> scratch;
   auto write = [&](plan::KernelOp op, mt::KernelKind kind, Grid grid, LineForm form, StringRef symbol,

@@ -90,7 +90,7 @@ Value RowEmitter::floatsOf(Value value) {
     return pointerOf(value);
   int64_t count = innerCount(value);
   temporaries += count * 4;
-  Value pointer = emit.array(emit.getF32Type(), temporaries > scratchLimit ? 1 : count);
+  Value pointer = emit.array(emit.realType(), temporaries > scratchLimit ? 1 : count);
   emitExtend(emit, element, pointerOf(value), count, pointer, count, emit.integer(1), emit.integer(count));
   return pointer;
 }

@@ -61,11 +61,13 @@ LogicalResult mtc::emitElementwise(Kernel &kernel) {
 
 void mtc::emitSum(Kernel &kernel) {
   Emitter &emit = kernel.emit;
-  int64_t tile = kernel.grid.elementsPerTile;
+  // The runtime counts words of 32 bits. A double has two of them.
+  int64_t words = emit.vectors.doubles ? 2 : 1, tile = kernel.grid.elementsPerTile / words;
+  auto count = [&] { return words == 1 ? kernel.count() : emit.div(kernel.count(), emit.integer(words)); };
   Value from = emit.mul(kernel.tileBegin, tile);
-  Value to = emit.min(emit.mul(kernel.tileEnd, tile), kernel.count());
+  Value to = emit.min(emit.mul(kernel.tileEnd, tile), count());
   Value a = kernel.buffer(0), b = kernel.buffer(1), out = kernel.buffer(2);
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   forChunks(emit, from, to, [&](Value index, Value mask) {
     Value left = emit.loadLanes(f32, emit.address(a, f32, index), mask);
     Value right = emit.loadLanes(f32, emit.address(b, f32, index), mask);

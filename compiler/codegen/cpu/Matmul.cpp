@@ -82,7 +82,7 @@ Value MatmulEmitter::loadElements(Value value, Value base, Value row, Value colu
 }
 
 void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
     Value line = emit.address(sums, f32, emit.mul(i, panel.width())), here = emit.add(row, i);
     for (int64_t vector = 0; vector < panel.vectors; ++vector) {
@@ -153,7 +153,7 @@ void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value p
 // side that must be converted is as it lies in memory.
 void MatmulEmitter::emitPanel(Value column, Panel panel, Value row, Value count, Value a, int64_t stride,
                               Value packed) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t partTerms = panel.depth() * termsOfUnit(terms);
   Value sums = emit.array(f32, blockRows() * panel.width());
   Value own = packed ? Value() : emit.array(f32, panel.depth() * panel.width());
@@ -180,7 +180,7 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value row, Value count,
 // are packed for tiles, a part of the depth at a time.
 void MatmulEmitter::emitPackedPanels(Value fromColumn, Value toColumn, Value row, Value count, Value left,
                                      int64_t stride, llvm::function_ref<Value(Value column)> panelAt) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t units = unitsOf(terms, depth), most = llvm::divideCeil(units, llvm::divideCeil(units, maxPartDepth)),
           step = packedLeftStride(most);
   bool parts = units > most;
@@ -211,7 +211,7 @@ void MatmulEmitter::emitPackedPanels(Value fromColumn, Value toColumn, Value row
 // Emits rows [from, to) of columns [fromColumn, toColumn), of at most `groupColumns` columns. The right side of all
 // columns is packed at once if it is not too large, and a block of rows passes all panels while it is in the L2 cache.
 void MatmulEmitter::emitGroup(Value fromColumn, Value toColumn, Value from, Value to) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t padded = paddedDepth();
   Value whole = packsAtOnce() ? emit.array(f32, padded * groupColumns()) : Value();
   auto panelAt = [&](Value column) {

@@ -53,7 +53,7 @@ public:
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
     if (position.first)
-      result = emit.address(result, emit.getF32Type(), position.first);
+      result = emit.address(result, emit.realType(), position.first);
   }
   void run();
 
@@ -121,7 +121,7 @@ private:
 
 // Stores rows [row, row + count) of the result from sums.
 void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value count) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
     Value from = emit.address(sums, f32, emit.mul(i, panel.width())), line = emit.add(row, i);
     if (transposed) {
@@ -162,7 +162,7 @@ void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Valu
   forShards(part, [&](Value first, Value count, Value unit) {
     Value b = emit.address(right, rightElement, emit.mul(emit.add(sample, first), rightStride));
     emitPack(emit, panel, emit.address(b, rightElement, column), rightStride, count,
-             emit.address(packed, emit.getF32Type(), emit.mul(unit, panel.width())), rightElement, terms);
+             emit.address(packed, emit.realType(), emit.mul(unit, panel.width())), rightElement, terms);
   });
 }
 
@@ -170,7 +170,7 @@ void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Valu
 // the samples share few sets of the L1 cache they would evict each other, so they are copied; samples of 16 bits are
 // copied too. If the left side is packed for tiles, the stride is that of its rows.
 std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value row, Value count) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   Type element = leftElement;
   Value a = emit.address(emit.address(left, element, emit.mul(sample, leftStride)), element, row);
   // samples with a stride that is a multiple of this one share sets with every fourth other sample
@@ -229,7 +229,7 @@ void TreeEmitter::forPanelsOf(const Columns &wide,
 
 // Where the sums of a panel go: the result, or `sums`, from where they are stored.
 TreeEmitter::Target TreeEmitter::targetOf(Value column, Panel panel, Value offset, Value row, Value sums) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   if (panel.last == lanes && !transposed)
     return {emit.address(emit.address(result, f32, emit.mul(row, resultStride)), f32, column),
             emit.integer(resultStride), true};
@@ -238,7 +238,7 @@ TreeEmitter::Target TreeEmitter::targetOf(Value column, Panel panel, Value offse
 
 // Does the same as emitParts, for a batch without missing samples for whose tree isSmall() holds.
 void TreeEmitter::emitWhole(const Columns &wide, Value row, Value count, Value sums) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   auto [a, stride] = leftBlock(emit.integer(0), shards.rows, row, count);
   forPanelsOf(wide, [&, a = a, stride = stride](Value at, Panel panel, Value offset) {
     Value packed = emit.array(f32, packedSamples * panel.width());
@@ -256,7 +256,7 @@ void TreeEmitter::emitWhole(const Columns &wide, Value row, Value count, Value s
 
 // Emits `count` rows from `row` on, for shards that fit in a packed panel.
 void TreeEmitter::emitParts(const Columns &wide, Value row, Value count, Value sums) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   Value stack = emit.array(f32, blockRows * wideColumns() * shards.levels);
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
   // In fast mode the single shard fits.
@@ -285,7 +285,7 @@ void TreeEmitter::emitParts(const Columns &wide, Value row, Value count, Value s
 
 // Emits shards that are longer than a packed panel, whose sums are in memory.
 void TreeEmitter::emitLongShards(const Columns &wide, Value row, Value count, Value sums) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t floats = blockRows * wideColumns();
   Value stack = emit.array(f32, floats * shards.levels);
   // Calls `each` for every vector of the sums, with its index.
@@ -328,7 +328,7 @@ void TreeEmitter::emitLongShards(const Columns &wide, Value row, Value count, Va
 
 // Emits `count` rows of the computed matrix, for one wide panel of its columns.
 void TreeEmitter::emitWide(const Columns &wide, Value row, Value count) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   Value sums = emit.array(f32, blockRows * wideColumns());
   auto storeSums = [&](bool all) {
     forPanelsOf(wide, [&](Value at, Panel panel, Value offset) {

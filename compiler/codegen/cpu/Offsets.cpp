@@ -126,7 +126,7 @@ struct PanelVectors {
 
 // Zeros if `fresh`, else the vectors at the addresses.
 static Emitter::Values startsOf(Emitter &emit, const PanelVectors &vectors, Value fresh, ArrayRef<Value> addresses) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   SmallVector<Type> types;
   for (size_t i = 0; i < addresses.size(); ++i)
     types.push_back(vectors.typeOf(i, f32));
@@ -149,7 +149,7 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
   std::string name = nameOf(rowOffsets, panel, form, vectors.half);
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type(), unit = unitType(emit, form.terms);
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.realType(), unit = unitType(emit, form.terms);
   Type step = form.scattered ? pointer : i64;
   return emit.function(
       name, {pointer, pointer, pointer, step, i64, pointer, emit.getI1Type()}, /*internal=*/true,

@@ -9,7 +9,7 @@ using namespace mtc;
 
 // Packs pairs of rows.
 static void packPairs(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed, Terms terms) {
-  Type f32 = emit.getF32Type(), i16 = emit.getI16Type();
+  Type f32 = emit.realType(), i16 = emit.getI16Type();
   Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
   forPairs(emit, terms, depth, [&](Value row, Value unit, bool alone) {
     Value from = emit.address(b, i16, emit.mul(row, stride));
@@ -29,7 +29,7 @@ void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value de
                    Terms terms) {
   if (terms != Terms::single)
     return packPairs(emit, panel, b, stride, depth, packed, terms);
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   element = element ? element : f32;
   Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
   emit.loop(emit.integer(0), depth, 1, [&](Value k) {
@@ -79,7 +79,7 @@ static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, i
     name += terms == Terms::pairs ? "_pairs" : "_swapped" + std::to_string(width);
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.realType();
   return emit.function(name, {pointer, i64, i64, pointer}, /*internal=*/true, [&](ValueRange arguments) {
     Value b = arguments[0], stride = arguments[1], depth = arguments[2], packed = arguments[3];
     emit.loop(emit.integer(0), depth, lanes * termsOfUnit(terms), [&](Value k) {
@@ -104,7 +104,7 @@ static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, i
 
 void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed,
                              int64_t toStride, Type element, Terms terms) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   element = element ? element : f32;
   for (int64_t vector = 0; vector < panel.vectors; ++vector) {
     int64_t columns = vector + 1 == panel.vectors ? panel.last : lanes;
@@ -116,7 +116,7 @@ void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride
 
 void mtc::emitExtend(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t toStride, Value rows,
                      Value columns, Terms terms) {
-  Type f32 = emit.getF32Type(), i16 = emit.getI16Type();
+  Type f32 = emit.realType(), i16 = emit.getI16Type();
   emit.loop(emit.integer(0), rows, 1, [&](Value row) {
     Value source = emit.address(from, element, emit.mul(row, stride)),
           target = emit.address(to, f32, emit.mul(row, toStride));

@@ -13,7 +13,7 @@ static VectorType narrow(Emitter &emit, Type element) { return VectorType::get({
 
 // The floats that the mask selects, and zeros; null: all.
 static Value loadSome(Emitter &emit, Value address, Value mask) {
-  VectorType floats = narrow(emit, emit.getF32Type());
+  VectorType floats = narrow(emit, emit.realType());
   if (!mask)
     return LLVM::LoadOp::create(emit, floats, address, 4);
   return LLVM::MaskedLoadOp::create(emit, floats, address, mask, emit.zeros(floats), 4);
@@ -39,7 +39,7 @@ static LLVM::LLVMFuncOp packFunction(Emitter &emit, Layout layout, int64_t rows)
   std::string name = (Twine(layout == Layout::rows ? "pack_left_rows_" : "pack_left_columns_") + Twine(rows)).str();
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.realType();
   return emit.function(name, {pointer, i64, i64, pointer, i64, i64}, /*internal=*/true, [&](ValueRange arguments) {
     Value stride = arguments[1], depth = arguments[2], tiles = arguments[5], none = emit.integer(0);
     auto store = [&](Value vector, Value address) { LLVM::StoreOp::create(emit, vector, address, 4); };
@@ -82,7 +82,7 @@ static LLVM::LLVMFuncOp packFunction(Emitter &emit, Layout layout, int64_t rows)
 
 void mtc::emitPackLeft(Emitter &emit, Layout layout, Value a, int64_t stride, Value depth, Value to, int64_t toStride,
                        Value rows) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t most = emit.vectors.tileRows(1);
   assert(most <= width && "a vector holds a column of a tile");
   forTiles(emit, most, rows, [&](Value row, Value count, int64_t height) {

@@ -92,7 +92,7 @@ Emitter::Values PoolEmitter::overTaps(const Position &position, ValueRange carri
 }
 
 void mtc::emitWindows(Emitter &emit, mt::WindowOpInterface op, Value x, Value y) {
-  Type f32 = emit.getF32Type(), element = elementOf(op.getInput());
+  Type f32 = emit.realType(), element = elementOf(op.getInput());
   mt::Pooling pool = op.getPooling();
   PoolEmitter windows(emit, pool);
   windows.forWindows([&](const PoolEmitter::Position &position) {
@@ -106,7 +106,7 @@ void mtc::emitWindows(Emitter &emit, mt::WindowOpInterface op, Value x, Value y)
 }
 
 void mtc::emitWindowGradient(Emitter &emit, mt::WindowGradientOpInterface op, Value dy, Value x, Value dx) {
-  Type f32 = emit.getF32Type(), i32 = emit.getI32Type(), given = elementOf(op.getGradient());
+  Type f32 = emit.realType(), i32 = emit.getI32Type(), given = elementOf(op.getGradient());
   Type element = x ? elementOf(op.getInput()) : f32;
   mt::Pooling pool = op.getPooling();
   PoolEmitter windows(emit, pool);

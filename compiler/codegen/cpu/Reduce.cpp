@@ -14,7 +14,7 @@ using LoadLanes = llvm::function_ref<Value(Value row, Value column, Value mask)>
 // Columns from `column` on of the sum of rows that `load` loads: a panel of vectors in registers.
 static void emitColumns(Kernel &kernel, const Shards &shards, LoadLanes load, Value to, Value column, Panel panel) {
   Emitter &emit = kernel.emit;
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
   auto maskOf = [&](int64_t vector) { return vector + 1 == panel.vectors ? mask : Value(); };
   Value stack = emit.array(f32, shards.levels * panel.width());

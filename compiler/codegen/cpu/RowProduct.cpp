@@ -21,7 +21,7 @@ struct RowProduct {
   bool transposedA, transposedB;
 
   Value at(Value base, Value index, int64_t stride) {
-    return emit.address(base, emit.getF32Type(), emit.mul(index, stride));
+    return emit.address(base, emit.realType(), emit.mul(index, stride));
   }
   void emitLoops(Value a, Value b, Value c);
   void emitTiles(Value a, Value b, Value c);
@@ -30,7 +30,7 @@ struct RowProduct {
 } // namespace
 
 void RowProduct::emitLoops(Value a, Value b, Value c) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   emit.loop(emit.integer(0), emit.integer(height), 1, [&](Value i) {
     Value aRow = at(a, i, transposedA ? 1 : depth), cRow = at(c, i, columns);
     int64_t aStep = transposedA ? height : 1;
@@ -59,7 +59,7 @@ void RowProduct::emitLoops(Value a, Value b, Value c) {
 
 // Emits one panel of columns: the sums of a block of rows are in memory while the depth is processed part by part.
 void RowProduct::emitPanel(Value a, Value b, Value c, Value column, Panel panel) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t most = std::min(panel.depth(), (depth + lanes - 1) / lanes * lanes), block = std::min(panel.depth(), height);
   Value packed = emit.array(f32, most * panel.width()), sums = emit.array(f32, block * panel.width());
   Layout layout = transposedA ? Layout::columns : Layout::rows;

@@ -4,6 +4,7 @@
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Lines.h"
 #include "dialects/mt/KernelKinds.h"
+#include "dialects/mt/Types.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -98,8 +99,8 @@ Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
   Value root = iota.getResult();
   if (isSplit(root)) { // index of the sample in the global batch
     Value number = arith::TruncIOp::create(emit, emit.getI32Type(), row);
-    if (elementOf(root).isF32())
-      number = arith::SIToFPOp::create(emit, emit.getF32Type(), number);
+    if (mt::isReal(elementOf(root)))
+      number = arith::SIToFPOp::create(emit, emit.realType(), number);
     return chunk.scalar ? number : emit.splat(number);
   }
   int64_t inner = 1, size = tensorOf(root).getDimSize(iota.getDim());
@@ -113,9 +114,9 @@ Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
     number = arith::DivUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(inner)));
     number = arith::RemUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(size)));
   }
-  if (elementOf(root).isF32())
-    number = arith::SIToFPOp::create(emit, chunk.scalar ? Type(emit.getF32Type()) : emit.vectorOf(emit.getF32Type()),
-                                     number);
+  if (mt::isReal(elementOf(root)))
+    number =
+        arith::SIToFPOp::create(emit, chunk.scalar ? Type(emit.realType()) : emit.vectorOf(emit.realType()), number);
   return number;
 }
 

@@ -77,7 +77,7 @@ static mt::ScatterAddOp scatterOf(plan::KernelOp op) {
 }
 
 Scatter::Scatter(Kernel &kernel, mt::ScatterAddOp op)
-    : emit(kernel.emit), shape(op), shards(shardsOf(kernel)), f32(emit.getF32Type()), i32(emit.getI32Type()),
+    : emit(kernel.emit), shape(op), shards(shardsOf(kernel)), f32(emit.realType()), i32(emit.getI32Type()),
       ids(kernel.argumentBuffer(cast<BlockArgument>(op.getIds()).getArgNumber())),
       updates(kernel.argumentBuffer(cast<BlockArgument>(op.getUpdates()).getArgNumber())),
       table(kernel.resultBuffer(0)), allIds(emit.mul(shards.rows, shape.ids)),

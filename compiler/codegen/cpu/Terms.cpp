@@ -22,7 +22,7 @@ Value mtc::unitsOf(Emitter &emit, Terms terms, Value count) {
 }
 
 Type mtc::unitType(Emitter &emit, Terms terms) {
-  return terms == Terms::pairs ? Type(emit.getI32Type()) : emit.getF32Type();
+  return terms == Terms::pairs ? Type(emit.getI32Type()) : emit.realType();
 }
 
 Value mtc::addProduct(Emitter &emit, Terms terms, Value a, Value b, Value sum) {
@@ -46,7 +46,7 @@ Value mtc::exchanged(Emitter &emit, Value vector) {
 }
 
 void mtc::storePairs(Emitter &emit, Terms terms, Value first, Value second, Value to, int64_t step, Value mask) {
-  Type f32 = emit.getF32Type(), bf16 = emit.getBF16Type();
+  Type f32 = emit.realType(), bf16 = emit.getBF16Type();
   if (terms == Terms::swapped) {
     emit.storeLanes(emit.extend(bf16, second), to, mask);
     return emit.storeLanes(emit.extend(bf16, first), emit.address(to, f32, step), mask);
@@ -67,7 +67,7 @@ void mtc::forPairs(Emitter &emit, Terms terms, Value count, llvm::function_ref<v
 
 void mtc::packRows(Emitter &emit, Terms terms, TermSide side, Value from, int64_t stride, Value rows, Value columns,
                    Value to, int64_t step) {
-  Type f32 = emit.getF32Type(), i16 = emit.getI16Type();
+  Type f32 = emit.realType(), i16 = emit.getI16Type();
   forPairs(emit, terms, rows, [&](Value row, Value unit, bool alone) {
     Value source = emit.address(from, i16, emit.mul(row, stride)), target = emit.address(to, f32, emit.mul(unit, step));
     forChunks(emit, emit.integer(0), columns, [&](Value index, Value mask) {

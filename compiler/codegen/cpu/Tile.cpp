@@ -38,7 +38,7 @@ struct TileVectors {
       emit.storeLanes(vector, address);
   }
   Value zeros() const {
-    Type f32 = emit.getF32Type();
+    Type f32 = emit.realType();
     return emit.zeros(half ? Type(VectorType::get({lanes / 2}, f32)) : emit.vectorOf(f32));
   }
   Value splat(Value scalar) const {
@@ -50,7 +50,7 @@ struct TileVectors {
 
 Emitter::Values mtc::emitOuterProduct(Emitter &emit, Terms terms, ArrayRef<Value> a, Value b, int64_t vectors,
                                       ValueRange sums, bool half) {
-  Type f32 = emit.getF32Type(), unit = unitType(emit, terms);
+  Type f32 = emit.realType(), unit = unitType(emit, terms);
   TileVectors access{emit, half};
   Emitter::Values next(sums), right;
   for (int64_t vector = 0; vector < vectors; ++vector)
@@ -68,7 +68,7 @@ Emitter::Values mtc::emitOuterProduct(Emitter &emit, Terms terms, Value a, Value
                                       ValueRange sums, bool half) {
   SmallVector<Value> addresses;
   for (int64_t row = 0; row < rows; ++row)
-    addresses.push_back(emit.address(a, emit.getF32Type(), row));
+    addresses.push_back(emit.address(a, emit.realType(), row));
   return emitOuterProduct(emit, terms, addresses, b, vectors, sums, half);
 }
 
@@ -83,7 +83,7 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Terms terms, Layout layout, 
     name += "_fresh";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.realType();
   int64_t width = vectors * lanes;
   TileVectors access{emit, half};
   return emit.function(name, {pointer, i64, pointer, i64, pointer, i64}, /*internal=*/true, [&](ValueRange arguments) {
@@ -139,7 +139,7 @@ void mtc::forTiles(Emitter &emit, int64_t most, Value rows, llvm::function_ref<v
 
 void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth,
                       Value sums, Value rows, Sums start, Terms terms) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   // A panel of few columns is half a vector wide, and its tiles have up to twice the rows; each row of a left side in
   // rows takes an address. A packed left side has the rows of other tiles, and columns that a panel does not have are
   // not computed, so their sums must be there.

@@ -35,7 +35,7 @@ LLVM::LLVMFuncOp mtc::treeFunction(Emitter &emit, Terms terms, int64_t rows, int
                                    terms == Terms::swapped ? "_swapped" : suffixOf(terms));
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.realType();
   SmallVector<Type> types{pointer, i64, pointer, i64, i64, i64, i64, i64, pointer, pointer, i64, i64};
   return emit.function(name, types, /*internal=*/true, [&](ValueRange arguments) {
     Value stride = arguments[1], packed = arguments[2], size = arguments[4], step = arguments[10];

@@ -29,13 +29,13 @@ private:
 
   Emitter::Values shard();
   Value slot(int64_t height, int64_t index) {
-    return emit.address(slots, emit.getF32Type(), (height * rows * vectors + index) * lanes);
+    return emit.address(slots, emit.realType(), (height * rows * vectors + index) * lanes);
   }
 };
 } // namespace
 
 Emitter::Values WholeNode::shard() {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   Emitter::Values sums(rows * vectors, emit.zeros(emit.vectorOf(f32)));
   for (int64_t sample = 0; sample < size; ++sample) {
     sums = emitOuterProduct(emit, terms, a, emit.address(packed, f32, sample * vectors * lanes), rows, vectors, sums);
@@ -65,7 +65,7 @@ Emitter::Values WholeNode::sums(int64_t height) {
 }
 
 void mtc::storeTile(Emitter &emit, ValueRange sums, Value to, Value step, int64_t vectors) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   for (auto [i, sum] : llvm::enumerate(sums)) {
     int64_t row = i / vectors, vector = i % vectors;
     emit.storeLanes(sum, emit.address(emit.address(to, f32, emit.mul(step, row)), f32, vector * lanes));
@@ -78,7 +78,7 @@ LLVM::LLVMFuncOp mtc::wholeTreeFunction(Emitter &emit, Terms terms, int64_t rows
                                    suffixOf(terms)); // shards differ between kernels
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.realType();
   SmallVector<Type> types{pointer, i64, pointer, pointer, i64, i64, pointer};
   return emit.function(name, types, /*internal=*/true, [&](ValueRange arguments) {
     Value stride = arguments[1], packed = arguments[2], step = arguments[4], slots = arguments[6];

@@ -68,7 +68,7 @@ Emitter::Values mtc::transformPixels(Emitter &emit, ValueRange pixels) {
 }
 
 Emitter::Values mtc::transformTaps(Emitter &emit, ValueRange taps) {
-  Value half = emit.splatConstant(emit.getF32FloatAttr(0.5f));
+  Value half = emit.splatConstant(emit.realAttr(0.5f));
   return onBothAxes(taps, 3, [&](ArrayRef<Value> g) -> Emitter::Values {
     Value outer = arith::MulFOp::create(emit, half, sum(emit, g[0], g[2])),
           inner = arith::MulFOp::create(emit, half, g[1]);
@@ -83,14 +83,14 @@ Emitter::Values mtc::transformSums(Emitter &emit, ValueRange sums) {
 }
 
 Emitter::Values mtc::transformPositions(Emitter &emit, ValueRange positions) {
-  Value zero = emit.zeros(emit.vectorOf(emit.getF32Type()));
+  Value zero = emit.zeros(emit.vectorOf(emit.realType()));
   return onBothAxes(positions, 2, [&](ArrayRef<Value> y) -> Emitter::Values {
     return {y[0], sum(emit, y[0], y[1]), difference(emit, y[0], y[1]), difference(emit, zero, y[1])};
   });
 }
 
 Emitter::Values mtc::transformElements(Emitter &emit, ValueRange elements) {
-  Value half = emit.splatConstant(emit.getF32FloatAttr(0.5f));
+  Value half = emit.splatConstant(emit.realAttr(0.5f));
   return onBothAxes(elements, 4, [&](ArrayRef<Value> u) -> Emitter::Values {
     Value mean = arith::MulFOp::create(emit, half, sum(emit, u[1], u[2]));
     return {sum(emit, u[0], mean), arith::MulFOp::create(emit, half, difference(emit, u[1], u[2])),
@@ -109,7 +109,7 @@ void mtc::forTilesOfBlock(Emitter &emit, Value rows, int64_t columns,
 
 void mtc::transformBlock(Emitter &emit, const TilePixels &pixels, Value rows, int64_t columns, Value from, Value to,
                          Value elements, int64_t elementStride, int64_t stride) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   auto [first, pixel, line] = pixels;
   forTilesOfBlock(emit, rows, columns, [&](Value tile, Value row, Value column) {
     Value read = emit.address(first, f32, emit.add(emit.mul(row, line), emit.mul(column, pixel))),

@@ -15,7 +15,7 @@ WinogradGradient::WinogradGradient(Kernel &kernel, Product given, Value source, 
       wideSize(std::min<int64_t>(panelColumns, llvm::alignTo(product.result.groupChannels, lanes))),
       pixelsStride(blockTiles * windowSize + lanes), positionsStride(blockTiles * wideSize + lanes),
       sumsStride(windowSize * wideSize + lanes) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   PixelBlock size = product.blockOf(residue);
   if (product.needsHaloBuffer(residue))
     haloBuffer = emit.array(f32, residue.reachRows(size.rows) * residue.reachColumns(size.columns) * windowSize);
@@ -34,7 +34,7 @@ int64_t WinogradGradient::tiles(const Product &product) {
 // Packs the gradient at the positions of a block, with zeros outside of the result.
 void WinogradGradient::packPositions(Value filter, Panel panel, Value sample, Value row, Value rows, BlockColumn column,
                                      int64_t columns) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   const Image &image = product.result;
   int64_t width = panel.width(), across = std::min(columns, image.columns - column.known);
   Value zero = emit.zeros(emit.vectorOf(f32));
@@ -70,7 +70,7 @@ void WinogradGradient::emitTiles(const Part &part, Value sample, Value row, Valu
 // Transforms the pixels of the part's channels that a block reads.
 void WinogradGradient::emitPixels(const Part &part, Value sample, Value row, Value rows, BlockColumn column,
                                   int64_t columns, Value tile) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   Product window = product;
   window.source.groupChannels = part.channels;
   const Image &image = product.source;
@@ -92,7 +92,7 @@ void WinogradGradient::emitPixels(const Part &part, Value sample, Value row, Val
 
 // Transforms the packed positions of a block, and stores them from float `start` of each element on.
 void WinogradGradient::emitPositions(Panel panel, Value rows, int64_t columns, Value start) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t width = panel.width();
   forTilesOfBlock(emit, rows, columns, [&](Value index, Value i, Value j) {
     Value from = emit.address(packed, f32, emit.mul(emit.add(emit.mul(i, columns), j), width)),
@@ -110,7 +110,7 @@ void WinogradGradient::emitPositions(Panel panel, Value rows, int64_t columns, V
 
 // Adds the products of the first `count` tiles to the sums of their elements.
 void WinogradGradient::emitProducts(const Part &part, Value count) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   emit.loop(emit.integer(0), emit.integer(winogradElements), 1, [&](Value element) {
     Value a = emit.address(pixels, f32, emit.add(emit.mul(element, pixelsStride), part.from));
     forPanelsOf(part, [&](Value offset, Panel panel) {
@@ -124,7 +124,7 @@ void WinogradGradient::emitProducts(const Part &part, Value count) {
 
 // Transforms the sums of the elements, and adds them to the sums of the taps.
 void WinogradGradient::emitTaps(const Part &part) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   forPanelsOf(part, [&](Value offset, Panel panel) {
     int64_t width = panel.width();
     emit.loop(emit.integer(0), part.used, 1, [&](Value channel) {
@@ -143,7 +143,7 @@ void WinogradGradient::emitTaps(const Part &part) {
 }
 
 void WinogradGradient::clearSums(const Part &part) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   Value zero = emit.zeros(emit.vectorOf(f32));
   emit.loop(emit.integer(0), emit.integer(winogradElements), 1, [&](Value element) {
     forPanelsOf(part, [&](Value offset, Panel panel) {
@@ -183,7 +183,7 @@ void WinogradGradient::emitSamples(const Part &part, Value first, Value end) {
 }
 
 void WinogradGradient::store(const Part &part) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t channels = product.source.channels, filters = product.result.channels;
   forPanelsOf(part, [&](Value offset, Panel panel) {
     int64_t width = panel.width();
@@ -204,7 +204,7 @@ void WinogradGradient::store(const Part &part) {
 }
 
 void WinogradGradient::emitPart(const Part &part, const Shards &shards) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.realType();
   int64_t floats = windowSize * taps * wideSize;
   Value stack = emit.array(f32, floats * shards.levels), rows = emit.mul(part.used, taps);
   // Calls `each` for every vector of the taps' sums, with its address and the address of the vector at a level of the

@@ -25,7 +25,7 @@ void buildReciprocal(Call &call) {
   if (const Known *known = call.known(0))
     return call.give(computed({known}, known->type, [](ArrayRef<double> values) { return 1 / values[0]; }));
   Value value = call.floats(0);
-  call.give(logical::binary<mt::DivOp>(call.ops, call.ops.number(1, call.ops.f32(), value.shape()), value));
+  call.give(logical::binary<mt::DivOp>(call.ops, call.ops.number(1, call.ops.real(), value.shape()), value));
 }
 
 void buildGelu(Call &call) {
@@ -79,16 +79,16 @@ void buildHardSigmoid(Call &call) {
 
 void buildThresholdedRelu(Call &call) {
   double alpha = call.number("alpha", 1);
-  Value value = call.value(0), limit = call.ops.number(alpha, call.ops.f32());
+  Value value = call.value(0), limit = call.ops.number(alpha, call.ops.real());
   call.give(logical::select(call.ops, logical::compare(call.ops, mt::Compare::gt, value, limit), value,
-                            call.ops.number(0, call.ops.f32())));
+                            call.ops.number(0, call.ops.real())));
 }
 
 // A slope for numbers below 0, which broadcasts.
 void buildPrelu(Call &call) {
   Value value = call.value(0), slope = call.value(1);
   Value below = logical::binary<mt::MulOp>(call.ops, value, slope);
-  Value positive = logical::compare(call.ops, mt::Compare::gt, value, call.ops.number(0, call.ops.f32()));
+  Value positive = logical::compare(call.ops, mt::Compare::gt, value, call.ops.number(0, call.ops.real()));
   call.give(logical::select(call.ops, positive, value, below));
 }
 

@@ -107,7 +107,7 @@ void buildMod(Call &call) {
     Value divisor = call.floats(1);
     Value signs = logical::binary<mt::MulOp>(call.ops, logical::unary<mt::SignOp>(call.ops, rest),
                                              logical::unary<mt::SignOp>(call.ops, divisor));
-    Value other = logical::compare(call.ops, mt::Compare::lt, signs, call.ops.number(0, call.ops.f32()));
+    Value other = logical::compare(call.ops, mt::Compare::lt, signs, call.ops.number(0, call.ops.real()));
     Value moved = logical::binary<mt::AddOp>(call.ops, rest, divisor);
     return call.give(logical::select(call.ops, other, moved, rest));
   }

@@ -118,8 +118,8 @@ void addPlaces(Call &call, Mask &mask, int64_t queries, int64_t keys, int64_t pa
 // Of all scores: the numbers that are added to them.
 Value biasOf(Call &call, const Mask &mask) {
   logical::Ops &ops = call.ops;
-  Value none = mask.added ? *mask.added : ops.number(0, ops.f32());
-  return mask.allowed ? logical::select(ops, *mask.allowed, none, ops.number(hidden, ops.f32())) : none;
+  Value none = mask.added ? *mask.added : ops.number(0, ops.real());
+  return mask.allowed ? logical::select(ops, *mask.allowed, none, ops.number(hidden, ops.real())) : none;
 }
 
 void buildAttention(Call &call) {
@@ -158,13 +158,13 @@ void buildAttention(Call &call) {
     Value bias = biasOf(call, mask);
     std::optional<Value> empty;
     if (mask.hidesRows) { // a query without keys has the result 0
-      bias = logical::broadcast(bias, logical::commonShape({bias, ops.number(0, ops.f32(), {queries, keys})}));
+      bias = logical::broadcast(bias, logical::commonShape({bias, ops.number(0, ops.real(), {queries, keys})}));
       int64_t last = static_cast<int64_t>(bias.rank()) - 1;
       Value most = logical::keepDims(logical::reduce(ops, mt::Reduction::max, bias, {last}), {last});
-      empty = logical::compare(ops, mt::Compare::eq, most, ops.number(hidden, ops.f32()));
-      Value safe = logical::select(ops, *empty, ops.number(0, ops.f32()), bias);
+      empty = logical::compare(ops, mt::Compare::eq, most, ops.number(hidden, ops.real()));
+      Value safe = logical::select(ops, *empty, ops.number(0, ops.real()), bias);
       weights = logical::softmax(ops, logical::binary<mt::AddOp>(ops, scores, safe), 3, false);
-      weights = logical::select(ops, *empty, ops.number(0, ops.f32()), weights);
+      weights = logical::select(ops, *empty, ops.number(0, ops.real()), weights);
     } else
       weights = logical::softmax(ops, logical::binary<mt::AddOp>(ops, scores, bias), 3, false);
     scores = logical::binary<mt::AddOp>(ops, scores, bias);

@@ -93,7 +93,7 @@ void buildIsInf(Call &call) {
   // With neither, a number that is above infinity: none.
   mt::Compare kind = positive || negative ? mt::Compare::eq : mt::Compare::gt;
   call.give(logical::compare(call.ops, kind, value,
-                             call.ops.number(positive || !negative ? infinite : -infinite, call.ops.f32())));
+                             call.ops.number(positive || !negative ? infinite : -infinite, call.ops.real())));
 }
 
 Known chosen(const Known &condition, const Known &a, const Known &b) {

@@ -42,9 +42,9 @@ void buildShrink(Call &call) {
   if (!value.isFloat())
     throw Refused("expected floats, found integers or booleans");
   auto is = [&](mt::Compare kind, double number) {
-    return logical::compare(call.ops, kind, value, call.ops.number(number, call.ops.f32()));
+    return logical::compare(call.ops, kind, value, call.ops.number(number, call.ops.real()));
   };
-  Value zero = call.ops.number(0, call.ops.f32());
+  Value zero = call.ops.number(0, call.ops.real());
   Value below =
       logical::select(call.ops, is(mt::Compare::lt, -limit), logical::binary<mt::AddOp>(call.ops, value, bias), zero);
   call.give(

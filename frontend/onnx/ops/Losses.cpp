@@ -38,7 +38,7 @@ Value picked(Call &call, const Value &values, const Value &ids) {
   Value hot = logical::oneHot(call.ops, ids, classes);
   Value chosen = logical::compare(call.ops, mt::Compare::ne, hot, call.ops.number(0, hot.element()));
   return logical::reduce(call.ops, mt::Reduction::sum,
-                         logical::select(call.ops, chosen, values, call.ops.number(0, call.ops.f32())), {last});
+                         logical::select(call.ops, chosen, values, call.ops.number(0, call.ops.real())), {last});
 }
 
 // Weighted by class, without what is ignored; a mean is of the weights.
@@ -54,9 +54,9 @@ Value reduced(Call &call, Value loss, const Labels &labels) {
       throw Refused("expected a weight for each class, found " + logical::describe(classes.shape()));
     weights = logical::take(ops, classes, labels.ids, 0);
   }
-  Value zero = ops.number(0, ops.f32());
+  Value zero = ops.number(0, ops.real());
   if (labels.ignored)
-    weights = logical::select(ops, *labels.ignored, zero, weights ? *weights : ops.number(1, ops.f32()));
+    weights = logical::select(ops, *labels.ignored, zero, weights ? *weights : ops.number(1, ops.real()));
   if (weights)
     loss = logical::binary<mt::MulOp>(ops, labels.ignored ? logical::select(ops, *labels.ignored, zero, loss) : loss,
                                       *weights);

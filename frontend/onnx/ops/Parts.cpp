@@ -212,7 +212,7 @@ void buildOneHot(Call &call) {
   bool plain = off == 0 && on == 1;
   if (!plain && values.type != Known::Type::Boolean) {
     constexpr double half = 0.5;
-    Value isClass = logical::compare(call.ops, mt::Compare::gt, result, call.ops.number(half, call.ops.f32()));
+    Value isClass = logical::compare(call.ops, mt::Compare::gt, result, call.ops.number(half, call.ops.real()));
     result = logical::select(call.ops, isClass, call.ops.number(on, element), call.ops.number(off, element));
   } else if (!plain) {
     throw Refused("expected booleans false and true as values, found others");

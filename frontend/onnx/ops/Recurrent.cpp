@@ -156,7 +156,7 @@ private:
     SmallVector<mlir::Value> before;
     for (size_t i = 0; i < cell.states; ++i) {
       Value state = call.has(5 + i) ? ofDirection(5 + i, direction, {logical::batchSize(), units})
-                                    : ops.number(0, ops.f32(), {logical::batchSize(), units});
+                                    : ops.number(0, ops.real(), {logical::batchSize(), units});
       before.push_back(logical::whole(ops, state));
     }
     return scanned(input, before, r, bias, backward || direction == 1);
@@ -164,7 +164,7 @@ private:
 
   Values scanned(mlir::Value input, ArrayRef<mlir::Value> before, const Value &r, const Value &bias, bool reverse) {
     int64_t steps = x.size(0).times;
-    auto row = RankedTensorType::get({ShapedType::kDynamic, units}, ops.f32());
+    auto row = RankedTensorType::get({ShapedType::kDynamic, units}, ops.real());
     SmallVector<Type> types(before.size(), row);
     types.push_back(mt::ScanOp::stackOf(row, steps));
     auto scan = mt::ScanOp::create(ops.builder, ops.location, TypeRange(types), input, before, IntegerAttr(),

@@ -164,8 +164,8 @@ void buildLpNormalization(Call &call) {
     throw Refused("expected p of 1 or 2, found " + std::to_string(p));
   Value powers = p == 1 ? logical::unary<mt::AbsOp>(ops, value) : logical::unary<mt::SquareOp>(ops, value);
   Value sum = logical::keepDims(logical::reduce(ops, mt::Reduction::sum, powers, {number}), {number});
-  Value zero = logical::compare(ops, mt::Compare::eq, sum, ops.number(0, ops.f32()));
-  sum = logical::select(ops, zero, ops.number(1, ops.f32()), sum);
+  Value zero = logical::compare(ops, mt::Compare::eq, sum, ops.number(0, ops.real()));
+  sum = logical::select(ops, zero, ops.number(1, ops.real()), sum);
   call.give(logical::binary<mt::DivOp>(ops, value, p == 1 ? sum : logical::unary<mt::SqrtOp>(ops, sum)));
 }
 

@@ -84,8 +84,8 @@ void buildBits(Call &call) {
   if (!value.isFloat() || !call.resultType().getElementType().isInteger(32) || !isSignTest(call.op.getResult(0)))
     throw Refused("bits of numbers, such as random numbers are made of; the sign bit of a float is supported");
   constexpr double bit = -0x1p31;
-  Value zero = ops.number(0, ops.f32());
-  Value inverse = logical::binary<mt::DivOp>(ops, ops.number(1, ops.f32(), value.shape()), value); // of -0 too
+  Value zero = ops.number(0, ops.real());
+  Value inverse = logical::binary<mt::DivOp>(ops, ops.number(1, ops.real(), value.shape()), value); // of -0 too
   Value negative = logical::logicalOr(ops, logical::compare(ops, mt::Compare::lt, value, zero),
                                       logical::compare(ops, mt::Compare::lt, inverse, zero));
   call.give(logical::select(ops, negative, ops.number(bit, ops.i32()), ops.number(0, ops.i32())));

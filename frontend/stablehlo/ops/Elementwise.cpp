@@ -345,7 +345,7 @@ void buildConvert(Call &call) {
 void buildIsFinite(Call &call) {
   Value size = logical::unary<mt::AbsOp>(call.ops, call.value(0));
   call.give(logical::compare(call.ops, mt::Compare::lt, size,
-                             call.ops.number(std::numeric_limits<double>::infinity(), call.ops.f32())));
+                             call.ops.number(std::numeric_limits<double>::infinity(), call.ops.real())));
 }
 
 } // namespace

@@ -77,7 +77,7 @@ void buildGradient(Call &call) {
   Size size;
   for (int64_t axis : of.axes)
     size = {logical::multiply(size.times, of.x.size(axis).times), size.batch || of.x.size(axis).batch};
-  Value count = size.batch ? call.ops.count(size) : call.ops.number(static_cast<double>(size.times), call.ops.f32());
+  Value count = size.batch ? call.ops.count(size) : call.ops.number(static_cast<double>(size.times), call.ops.real());
   Value first = of.broadcasting(of.make<mt::DivOp>(dbeta, count));
   Value second = of.broadcasting(of.make<mt::DivOp>(of.make<mt::MulOp>(flat, dgamma), count));
   Value inner = of.make<mt::SubOp>(of.make<mt::SubOp>(dy, first), of.make<mt::MulOp>(centred, second));

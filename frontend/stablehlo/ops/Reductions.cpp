@@ -95,8 +95,8 @@ void buildReduce(Call &call) {
   if (llvm::all_of(axes, [&](int64_t axis) { return value.size(axis).isOne(); }))
     return call.give(logical::squeeze(value, axes));
   constexpr double half = 0.5;
-  Value reduced = logical::reduce(call.ops, kind, logical::cast(call.ops, value, call.ops.f32()), axes);
-  call.give(logical::compare(call.ops, mt::Compare::gt, reduced, call.ops.number(half, call.ops.f32())));
+  Value reduced = logical::reduce(call.ops, kind, logical::cast(call.ops, value, call.ops.real()), axes);
+  call.give(logical::compare(call.ops, mt::Compare::gt, reduced, call.ops.number(half, call.ops.real())));
 }
 
 // The windows that the op has along each axis.

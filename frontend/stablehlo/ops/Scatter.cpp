@@ -51,7 +51,7 @@ Value inside(Call &call, const Value &ids, const Value &updates, int64_t size) {
   SmallVector<int64_t> added;
   for (size_t axis = ids.rank(); axis < updates.rank(); ++axis)
     added.push_back(static_cast<int64_t>(axis));
-  return logical::select(ops, logical::expandDims(both, added), updates, ops.number(0, ops.f32()));
+  return logical::select(ops, logical::expandDims(both, added), updates, ops.number(0, ops.real()));
 }
 
 // Elements of each sample's own last axis: [b, i..., n], ids [b, i..., k...], updates [b, i..., k...].
@@ -66,7 +66,7 @@ Value withinSamples(Call &call, const Numbers &numbers, const Value &updates) {
     throw Refused("a scatter within each sample to other places than elements of its last axis");
   Value all = logical::select(call.ops, hot(call.ops, ids, shape[last].times),
                               logical::expandDims(updates, {static_cast<int64_t>(updates.rank())}),
-                              call.ops.number(0, call.ops.f32()));
+                              call.ops.number(0, call.ops.real()));
   SmallVector<int64_t> own = llvm::to_vector(llvm::seq<int64_t>(last, static_cast<int64_t>(ids.rank())));
   return own.empty() ? all : logical::reduce(call.ops, mt::Reduction::sum, all, own);
 }

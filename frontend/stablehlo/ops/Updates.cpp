@@ -84,9 +84,9 @@ void buildUpdate(Call &call) {
     SmallVector<int64_t> high;
     for (size_t i = 0; i < shape.size(); ++i)
       high.push_back(shape[i].batch ? 0 : shape[i].times - update[i].times - starts[i]);
-    Value inside = call.ops.number(1, call.ops.f32(), update), value = call.value(1), base = call.value(0);
+    Value inside = call.ops.number(1, call.ops.real(), update), value = call.value(1), base = call.value(0);
     inside = logical::pad(call.ops, inside, 0, starts, high);
-    Value there = logical::compare(call.ops, mt::Compare::ne, inside, call.ops.number(0, call.ops.f32()));
+    Value there = logical::compare(call.ops, mt::Compare::ne, inside, call.ops.number(0, call.ops.real()));
     return call.give(logical::select(call.ops, there, logical::pad(call.ops, value, 0, starts, high), base));
   }
   size_t axis = moved[0];

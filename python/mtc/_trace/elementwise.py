@@ -7,9 +7,10 @@ from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import patterns
+from mtc._trace import patterns, reals
 from mtc._trace.layout import broadcast, repeats
-from mtc._trace.values import Batch, Operand, Refused, Shape, Size, Value
+from mtc._trace.text import number as typed_number
+from mtc._trace.values import Batch, Operand, Refused, Shape, Size, Value, dtype_of_elements
 
 _erf = np.vectorize(__import__("math").erf, otypes=[np.float64])
 
@@ -124,7 +125,12 @@ def unary(op: str, value: Value) -> Value:
 
 def unary_with(op: str, value: Value, parameter: str, number: float) -> Value:
     """leaky_relu (negative_slope), elu (alpha), celu (alpha)."""
-    text = f'graph.elementwise "{op}"({{0}}) {{{{{parameter} = {number:.9e} : f32}}}}'
+    if not reals.is_short(number):
+        above, below = compare("gt", value, 0.0), value
+        if op != "leaky_relu":  # of numbers that do not overflow
+            below = unary("expm1", select(above, 0.0, value) / (number if op == "celu" else 1.0))
+        return select(above, value, below * number)
+    text = f'graph.elementwise "{op}"({{0}}) {{{{{parameter} = {typed_number(number)}}}}}'
     return value.graph.operation(op, (value,), text, value.shape, "f32")
 
 
@@ -243,7 +249,7 @@ def cast(value: Value, dtype: str) -> Value:
     if value.dtype == dtype:
         return value
     if value.constant is not None:
-        return value.graph.repeated(value.constant.astype({"f32": "f4", "i32": "i4", "i1": "?"}[dtype]), value.shape,
+        return value.graph.repeated(value.constant.astype(dtype_of_elements(dtype)), value.shape,
                                     dtype)
     if value.op == "cast" and value.dtype == "f32" and value.operands[0].dtype == dtype:
         return value.operands[0]  # there and back again

@@ -10,9 +10,9 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence
 import numpy as np
 
 from mtc._errors import ModelError
-from mtc._trace import elementwise, layout, patterns, text
+from mtc._trace import elementwise, layout, patterns, reals, text
 from mtc._trace.text import quoted
-from mtc._trace.values import BATCH, DTYPES, VIEWS, Array, Batch, Refused, Shape, Value, has_batch, stored
+from mtc._trace.values import BATCH, VIEWS, Array, Batch, Refused, Shape, Value, dtype_of_elements, has_batch, stored
 
 _CONSTANT = ("stop_gradient", "one_hot", "floor", "sign", "ceil", "trunc", "round_nearest_even",
              "round_nearest_afz")  # without a gradient
@@ -45,6 +45,7 @@ class Graph:
     def __init__(self, name: str, report: Report = in_lines) -> None:
         self.name = name
         self.report = report
+        self.double = reals.double()  # whether the plan computes in f64
         self.statements: list[tuple[str, tuple[Value, ...]]] = []  # losses, metrics, outputs: a template and operands
         self.variables: dict[str, Value] = {}
         self.signature: list[Value] = []
@@ -173,7 +174,7 @@ class Graph:
 
     def repeated(self, array: Array, shape: Shape, dtype: str) -> Value:
         """A constant of this shape, whose array has the size 1 along axes where all elements are equal."""
-        array = np.asarray(array, dtype=DTYPES[dtype])
+        array = np.asarray(array, dtype=dtype_of_elements(dtype))
         if array.size > 1 and bool((array == array.flat[0]).all()):
             array = array.reshape(-1)[:1].reshape([1] * array.ndim)
         key = ("constant", dtype, array.shape, shape, array.tobytes())
@@ -344,4 +345,4 @@ def convert(array: Any, dtype: str) -> Any:
         low, high = array.min(), array.max()
         if low < -(2**31) or high >= 2**31:
             raise Refused(f"integers of more than 32 bits, such as {high if high >= 2**31 else low}")
-    return array.astype(DTYPES[dtype])
+    return array.astype(dtype_of_elements(dtype))

@@ -8,12 +8,13 @@ number of samples, of tokens that count, a sum of weights), the result is exact 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Optional, Sequence
 
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace import reductions
+from mtc._trace import reals, reductions
 from mtc._trace.graph import Graph
 from mtc._trace.layout import broadcast, reshape
 from mtc._trace.text import quoted
@@ -57,6 +58,8 @@ def add_loss(graph: Graph, value: Value, evaluation: Optional[Value] = None, nam
         values = while_training(per_sample(graph, parts), per_sample(graph, other))
         graph.say(f"mt.loss {quoted(name)}, {{0}} : {{t0}}", values)
     for variable, coefficient in parts.squares:
+        if coefficient > 0 and not reals.is_short(coefficient):
+            variable, coefficient = variable * math.sqrt(coefficient), 1.0
         graph.say(f"mt.regularizer {{0}} l2 = {coefficient:.9e} : {{t0}}", variable)
 
 
@@ -201,7 +204,9 @@ def _say_mean(graph: Graph, name: str, term: Term) -> None:
     if values.op == "reduce_sum" and _is_whole_sample(values):
         inner = values.operands[0]
         times = scale * elements(inner.shape)
-        values, scale, divisor = inner, (1.0 if abs(times - 1) < 1e-6 else times), "elements"
+        values, scale, divisor = inner, (1.0 if abs(times - 1) < reals.rounding() else times), "elements"
+    if not reals.is_short(scale):
+        values, scale = values * scale, 1.0
     scaled = "" if scale == 1 else f" scale = {scale:.9e}"
     graph.say(f"mt.loss {quoted(name)}, {{0}} by {divisor}{scaled} : {{t0}}", values)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Optional, Sequence
 import numpy as np
 
 from mtc._trace import elementwise as e
+from mtc._trace import reals
 from mtc._trace.layout import broadcast, expand_dims, reshape, squeeze
 from mtc._trace.values import BATCH, Batch, Refused, Shape, Value, has_batch
 
@@ -75,6 +76,9 @@ def pad(value: Value, fill: float, low: Sequence[int], high: Sequence[int], inte
     folded = _padded(value, fill, low, high, interior)
     if folded is not None:
         return folded
+    if not reals.is_short(fill):
+        inside = pad(broadcast(value.graph.constant(np.asarray(True), "i1"), value.shape), 0.0, low, high, interior)
+        return e.select(inside, pad(value, 0.0, low, high, interior), e.as_value(value, fill))
     if value.dtype == "i1":
         return e.cast(pad(e.cast(value, "i32"), fill, low, high, interior), "i1")
     return value.graph.operation("pad", (value,), f"graph.pad {{0}} value = {fill:.9e} low {low} high {high} interior "

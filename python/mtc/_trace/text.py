@@ -13,6 +13,7 @@ import numpy as np
 from mtc import _library, _structs
 from mtc._errors import ModelError
 from mtc._plan import take_result
+from mtc._trace import reals
 from mtc._trace.loops import Loop, reads
 from mtc._trace.values import BATCH, Shape, Value, stored
 
@@ -87,7 +88,8 @@ class _Writer:
         if graph.assigned:
             self._lines.append("}")
         body = "\n".join("    " + line for line in self._lines)
-        return (f"module attributes {{graph.version = {VERSION} : i32}} {{\n"
+        precision = ", mt.compilation = #mt.compilation<precision = f64>" if graph.double else ""
+        return (f"module attributes {{graph.version = {VERSION} : i32{precision}}} {{\n"
                 f"  mt.model @{quoted(graph.name)} {{\n{body}\n  }}\n}}\n")
 
     def _say(self, template: str, operands: Sequence[Value]) -> None:
@@ -162,7 +164,12 @@ class _Writer:
         key = ("constant", value.dtype, shape, array.tobytes())
         made = _value(shape, value.dtype)
         if key not in self._numbers:
-            number = self._line(f"mt.constant {dense(array, value.dtype)} : {tensor}", value)
+            if value.dtype == "f32" and self._graph.double:  # the compiler drops the cast
+                exact = tensor.replace("f32", "f64")
+                number = self._line(f"mt.constant {dense(array, 'f64')} : {exact}", value)
+                number = self._line(f"mt.cast %{number} : {exact} to {tensor}", value)
+            else:
+                number = self._line(f"mt.constant {dense(array, value.dtype)} : {tensor}", value)
             self._numbers[key] = self._line(f"graph.logical %{number} : {tensor} -> {made}", value)
         number = self._numbers[key]
         if shape != value.shape:
@@ -220,6 +227,11 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("{", "\\7B").replace("}", "\\7D")
 
 
+def number(value: float) -> str:
+    """An attribute's number and its type: float32, or float64 where the trace computes with it."""
+    return f"{float(value):.16e} : f64" if reals.double() else f"{float(value):.9e} : f32"
+
+
 def dense(array: Any, dtype: str) -> str:
     """A constant's elements as MLIR writes them."""
     if array.size == 0:
@@ -232,4 +244,6 @@ def dense(array: Any, dtype: str) -> str:
         return f"dense<{str(bool(value)).lower()}>"
     if dtype == "i32":
         return f"dense<{int(value)}>"
+    if dtype == "f64":
+        return f"dense<0x{int(np.float64(value).view(np.uint64)):016X}>"
     return f"dense<0x{int(np.float32(value).view(np.uint32)):08X}>"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 import numpy as np
 import numpy.typing as npt
 
+from mtc._trace import reals
+
 if TYPE_CHECKING:
     from mtc._trace.graph import Graph
 
@@ -38,8 +40,12 @@ BATCH = Batch()
 Size = Union[int, Batch]
 Shape = tuple[Size, ...]
 
-DTYPES: dict[str, Any] = {"f32": np.float32, "i32": np.int32, "i1": np.bool_}
 VIEWS = ("reshape", "broadcast", "transpose")  # the same elements in another shape
+
+
+def dtype_of_elements(dtype: str) -> Any:
+    """The type of NumPy of "f32" (float64, where the trace computes with it), "i32" or "i1"."""
+    return reals.real() if dtype == "f32" else {"i32": np.int32, "i1": np.bool_}[dtype]
 
 
 def _of_two(op: str) -> Callable[[Value, Operand], Value]:

@@ -20,6 +20,7 @@ import numpy as np
 from mtc import _compile, _options
 from mtc._errors import ModelError
 from mtc._plan import Plan
+from mtc._trace import reals
 from mtc._versions import warn_if_newer
 from mtc.jax import _check
 from mtc.jax._optax import is_optax, update_of
@@ -44,6 +45,7 @@ __all__ = ["DeviceArray", "Optimizer", "Step", "WholeStep", "adagrad", "adam", "
            "sgd", "step"]
 
 
+@reals.chosen
 def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, optimizer: Any, batch_size: int = 32,
             state: Any = None, predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None,
             name: str = "", better: Optional[Mapping[str, str]] = None, check: Union[bool, str] = True,
@@ -69,7 +71,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
         check: compares what JAX and MTC make of two samples of the example, and of batches that are made of them:
             losses, gradients, states, metrics and predictions, and three updates with those of optax. "full": of all
             samples. False: compares nothing.
-        tolerance: of that comparison, relative to the norm of each gradient.
+        tolerance: of that comparison, relative to the norm of each gradient; at most 1e-8 with precision="f64".
         verbose: 0: silent.
         options: as of `mtc.compile`: target, precision, shards, seed, mode, ...
 
@@ -79,6 +81,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
     Raises:
         ModelError: something cannot be taken, a line for each with the place in the code; or the check failed.
     """
+    real = reals.real()
     program = Program.of(loss_fn, params, state, example_batch, predict)
     update = update_of(optimizer, program.params) if is_optax(optimizer) else None
     chosen = update or resolve(optimizer)
@@ -88,7 +91,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
     settings = _options.fields(batch_size, options)
 
     def make() -> Plan:
-        weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
+        weights = {name: np.asarray(array, real) for tree in (program.params, program.state) if tree is not None
                    for name, array in zip(tree.names, tree.arrays)}
         weights.update(update.weights() if update else {})
         return Plan(_compile.plan_of_text(text, title, settings, verbose, weights), any_label=True)
@@ -97,7 +100,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
         if not all(isinstance(a, np.ndarray) or hasattr(a, "__array__") for a in program.batch.arrays):
             raise ModelError("expected an example batch of arrays for check=True, found shapes")
         arrays = [np.asarray(a) for a in program.batch.arrays]
-        return _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.plan_of_text(
+        return _check.compare(program, arrays, reals.tolerance(tolerance), lambda t, rows: Plan(_compile.plan_of_text(
             t, "check", _options.for_check(rows, options), 0)), check == "full",
                               of_update(update, lambda tree: update_of(optimizer, tree)) if update else None)
 

@@ -12,7 +12,7 @@ from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._tensors import INPUT
-from mtc._trace import differences, edges, guard
+from mtc._trace import differences, edges, guard, reals
 from mtc._trace.updates import COUNT
 from mtc._trace.values import Shape
 from mtc.jax._optimizers import Optimizer
@@ -176,11 +176,11 @@ class _Mine:
         self.slots = {name: (slot, known[slot]) for name, slot in names.items() if slot in known}
         self._set(program.params)
         if self.slots:
-            session.variables["sgd/learning_rate"] = np.float32(0)
+            session.variables["sgd/learning_rate"] = reals.real()(0)
 
     def _set(self, tree: Any) -> None:
         for name, array in zip(tree.names, tree.arrays):
-            self.session.variables[name] = np.asarray(array, np.float32)
+            self.session.variables[name] = np.asarray(array, reals.real())
 
     def of(self, arrays: Mapping[str, Any], numbers: Mapping[str, Any]) -> guard.Values:
         """The loss, gradients, state and metrics of a step, and the loss, metrics and predictions without one."""
@@ -189,7 +189,7 @@ class _Mine:
         if program.state is not None:
             self._set(program.state)
         for slot, shape in self.slots.values():
-            session.variables[slot] = np.zeros(shape, "float32")
+            session.variables[slot] = np.zeros(shape, reals.real())
         for name, value in numbers.items():
             if name in session.variables:
                 session.variables[name] = value
@@ -208,7 +208,7 @@ class _Mine:
         finite = True
         for name, array in zip(program.params.names, program.params.arrays):
             slot, _ = self.slots.get(name, ("", ()))
-            value = session.variables[slot] if slot else np.zeros(array.shape, "float32")
+            value = session.variables[slot] if slot else np.zeros(array.shape, reals.real())
             finite = finite and bool(np.isfinite(differences.largest(value)))
             values[f'{guard.GRADIENT}"{name}"'] = value
         for name in program.state.names if program.state else []:
@@ -219,5 +219,5 @@ class _Mine:
 
 
 def _logs(logs: Mapping[str, float], end: str) -> guard.Values:
-    return {(guard.LOSS if name == "loss" else guard.METRIC + name) + end: np.asarray(value, "float32")
+    return {(guard.LOSS if name == "loss" else guard.METRIC + name) + end: np.asarray(value, reals.real())
             for name, value in logs.items()}

@@ -104,7 +104,7 @@ def _cholesky(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     change = e.binary("mul", e.binary("sub", change, linear.matrix_transpose(change)), 0.5)
     inner = linear.solve_triangular(made, linear.solve_triangular(made, change, left=False, transposed=True))
     n = int(matrix.shape[-1])  # type: ignore[arg-type]
-    inner = e.binary("mul", inner, r.graph.constant((np.tri(n) - np.eye(n) / 2).astype("f4")))
+    inner = e.binary("mul", inner, r.graph.constant(np.tri(n) - np.eye(n) / 2))
     return e.binary("add", made, products.matmul(made, inner))
 
 

@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any, Callable, Mapping, Optional, Union
 
 from mtc._errors import ModelError
+from mtc._trace.text import number
 
 Rate = Union[float, Callable[[Any], Any]]
 
@@ -47,7 +48,7 @@ class Optimizer:
             elif isinstance(value, int) and name == "ema_overwrite_frequency":
                 parts.append(f"{name} = {value} : i64")
             else:
-                parts.append(f"{name} = {float(value):.9e} : f32")
+                parts.append(f"{name} = {number(value)}")
         return f"mt.{self.kind} {rate}<{{{{{', '.join(parts)}}}}}>"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import mtc.jax._loops  # noqa: F401
 from mtc._errors import ModelError
-from mtc._trace import BATCH, Graph, Refused, Value, losses, places, whole
+from mtc._trace import BATCH, Graph, Refused, Value, losses, places, reals, whole
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc._trace.values import Shape, has_batch
@@ -174,9 +174,10 @@ def trace(program: Program, name: str, optimizer: Union[Optimizer, Update], bett
 def _check_types(program: Program) -> None:
     """Raises where a parameter has other numbers than those of a plan."""
     wrong = [(n, a.dtype) for n, a in zip(program.params.names, program.params.arrays)
-             if jax.dtypes.canonicalize_dtype(a.dtype) != np.float32]
+             if jax.dtypes.canonicalize_dtype(a.dtype) != reals.real()]
     if wrong:
-        raise ModelError("\n".join(f"{name}: expected a parameter of float32, found {dtype}" for name, dtype in wrong))
+        raise ModelError("\n".join(f"{name}: expected a parameter of {reals.name()}, found {dtype}"
+                                   for name, dtype in wrong))
 
 
 def _freeze_unused(graph: Graph, decayed: dict[str, bool], optimizer: Optimizer) -> None:

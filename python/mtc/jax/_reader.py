@@ -19,10 +19,10 @@ from jax.extend import core
 
 from mtc import _private
 from mtc._errors import ModelError
-from mtc._trace import Batch, Graph, Refused, Value, integers
+from mtc._trace import Batch, Graph, Refused, Value, integers, reals
 from mtc._trace.complex_numbers import Complex
 from mtc._trace.graph import Origin, Problem, in_lines
-from mtc._trace.values import DTYPES, Shape
+from mtc._trace.values import Shape, dtype_of_elements
 
 Rule = Callable[["Reader", Any, Sequence[Any]], Any]
 RULES: dict[str, Rule] = {}
@@ -194,7 +194,9 @@ def _is_of_complex(equation: Any, inputs: Sequence[Any]) -> bool:
 
 def typed(value: Any, dtype: Any) -> Any:
     """A result as its type has it: integers of fewer bits wrap around, numbers of fewer bits are rounded."""
-    if not isinstance(value, Value) or dtype.itemsize == DTYPES[value.dtype]().itemsize and dtype.name != "uint32":
+    if not isinstance(value, Value):
+        return value
+    if dtype.itemsize == dtype_of_elements(value.dtype)().itemsize and dtype.name != "uint32":
         return value
     if value.dtype == "i32" and dtype.itemsize < 4:
         return integers.wrapped(value, 8 * dtype.itemsize, dtype.kind == "i")
@@ -205,6 +207,10 @@ def typed(value: Any, dtype: Any) -> Any:
 
 def rounded(value: Value, name: str) -> Value:
     """Refuses numbers of fewer bits, whose roundings a plan in float32 does not have."""
+    if reals.double():
+        raise Refused(f"numbers of {name} amid float64, which MTC would not round: compute in float64")
+    if name == "float64":
+        raise Refused("numbers of float64: MTC computes in float32: compile with precision=\"f64\"")
     raise Refused(f"numbers of {name}: MTC computes in float32: compute in float32, and compile with "
                   "precision=\"bf16\" or \"f16\" for faster products")
 

@@ -9,7 +9,20 @@ from typing import Any, Callable, Sequence
 import jax
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, linear, moves, products, reductions, spatial
+from mtc._trace import (
+    BATCH,
+    Batch,
+    Refused,
+    Value,
+    integers,
+    layout,
+    linear,
+    moves,
+    products,
+    reals,
+    reductions,
+    spatial,
+)
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc.jax import _kinks
@@ -153,7 +166,7 @@ def _convert(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
         limits = np.iinfo(kind)
         made = e.binary("minimum", e.binary("maximum", e.cast(value, "i32"), int(limits.min)), int(limits.max))
         return made
-    if kind.kind != "b" and kind.kind not in "iu" and kind.name != "float32":
+    if kind.kind != "b" and kind.kind not in "iu" and kind.name != reals.name():
         return rounded(value, kind.name)
     made = e.cast(value, dtype_of(kind))
     if value.dtype == "i1" and made.dtype == "f32" and made.op == "cast" and not layout.repeats(value):
@@ -170,7 +183,9 @@ def _same(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
 @rule("reduce_precision")
 def _reduce_precision(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, bits = r.value(inputs[0]), (equation.params["exponent_bits"], equation.params["mantissa_bits"])
-    return value if bits == (8, 23) else rounded(value, f"{bits[0]} and {bits[1]} bits")
+    if bits == ((11, 52) if reals.double() else (8, 23)):
+        return value
+    return rounded(value, f"{bits[0]} and {bits[1]} bits")
 
 
 @rule("stop_gradient")

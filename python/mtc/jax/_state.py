@@ -12,7 +12,7 @@ from typing import Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Graph, Refused, Value, layout
+from mtc._trace import BATCH, Graph, Refused, Value, layout, reals
 from mtc._trace.values import VIEWS, elements
 
 
@@ -69,7 +69,7 @@ def _say(graph: Graph, found: _Statistic, mean: Value, variance: Value, momentum
     rest = [i for i in range(source.rank) if i != found.channels]
     graph.say("mt.batch_normalization {0}, {1}, {2}, {3}, {4} momentum = " f"{momentum:.9e}"
               " : {t0}, {t1}, {t2}, {t3}, {t4}", layout.transpose(source, [*rest, found.channels]),
-              graph.constant(np.ones(count, "f4")), graph.constant(np.zeros(count, "f4")), mean, variance)
+              graph.constant(np.ones(count)), graph.constant(np.zeros(count)), mean, variance)
 
 
 def _average(variable: Value, value: Value) -> Optional[tuple[float, Value]]:
@@ -78,7 +78,7 @@ def _average(variable: Value, value: Value) -> Optional[tuple[float, Value]]:
         return None
     for kept, added in (value.operands, value.operands[::-1]):
         a, b = _scaled(kept.source), _scaled(added.source)
-        if a[1].source is variable and abs(a[0] + b[0] - 1) < 1e-5:
+        if a[1].source is variable and abs(a[0] + b[0] - 1) < 10 * reals.rounding():
             return a[0], b[1]
     return None
 

@@ -180,7 +180,7 @@ class Step:
             raise DataError("expected a tree of the structure of the one that was compiled, found another")
         variables = self.session.variables
         for name, array in zip(tree.names, found.arrays):
-            variables[name] = np.asarray(array, dtype=np.float32)
+            variables[name] = np.asarray(array)
 
     def _is_batch(self, data: Any) -> bool:
         return bool(jax.tree.structure(data) == self._program.batch.structure)

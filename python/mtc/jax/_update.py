@@ -14,7 +14,7 @@ import numpy as np
 
 from mtc._errors import DataError, ModelError
 from mtc._tensors import Array, stored
-from mtc._trace import Value, places
+from mtc._trace import Value, places, reals
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc.jax._reader import Reader
@@ -47,9 +47,9 @@ class Update:
     words: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        wrong = [f"{self.kind}: {name}: expected a state of float32, int32 or bool, found {array.dtype}"
+        wrong = [f"{self.kind}: {name}: expected a state of {reals.name()}, int32 or bool, found {array.dtype}"
                  for name, array in zip(self.state.names, self.state.arrays)
-                 if array.dtype not in (np.float32, np.int32, np.bool_)]
+                 if array.dtype not in (reals.real(), np.int32, np.int64, np.bool_)]
         if wrong:
             raise ModelError("\n".join(wrong))
 
@@ -76,10 +76,10 @@ class Update:
             params, state = self.function(given[:count], given[count:end], given[end:-1], given[-1])
             return [*params, *state]
 
-        specs = [Spec(a.shape, np.float32) for a in self.params.arrays]
+        specs = [Spec(a.shape, reals.real()) for a in self.params.arrays]
         state = [Spec(a.shape, a.dtype) for a in self.state.arrays]
         try:
-            return jax.make_jaxpr(flat)(*specs, *specs, *state, Spec((), np.float32))
+            return jax.make_jaxpr(flat)(*specs, *specs, *state, Spec((), reals.real()))
         except ModelError:
             raise
         except Exception as error:  # what JAX cannot trace
@@ -87,7 +87,7 @@ class Update:
 
     def weights(self) -> dict[str, Array]:
         """The first values of the variables of the state."""
-        return {name: stored(array) for name, array in zip(self.state.names, self.state.arrays)}
+        return {name: stored(array, doubles=True) for name, array in zip(self.state.names, self.state.arrays)}
 
     def read(self, variables: MutableMapping[str, Any]) -> Any:
         """The state in the variables of a session, as the optimizer has it, of NumPy arrays."""
@@ -102,7 +102,7 @@ class Update:
         for name, array, first in zip(found.names, found.arrays, self.state.arrays):
             if array.shape != first.shape:
                 raise DataError(f"{name}: expected the shape {list(first.shape)}, found {list(array.shape)}")
-            variables[name] = stored(array)
+            variables[name] = stored(array, doubles=True)
 
 
 def arrays_of(tree: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mtc._plan import Plan
 from mtc._tensors import Array
-from mtc._trace import Graph, guard, losses, updates
+from mtc._trace import Graph, guard, losses, reals, updates
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._program import Program, Traced, finish_text, masks_of
 from mtc.jax._reader import Reader
@@ -68,7 +68,7 @@ class Updates:
             return "no update to compare"
         random = np.random.default_rng(3)
         shapes = {name: self._part(gradients[0][_key(name)]).shape for name in names}
-        weights = {name: np.asarray(random.uniform(0.5, 1, shape) * random.choice([-1, 1], shape), "f4")
+        weights = {name: np.asarray(random.uniform(0.5, 1, shape) * random.choice([-1, 1], shape), reals.real())
                    for name, shape in shapes.items()}
         twin = self._make(weights)
         with compile(self._text(weights), 1).session("cpu:1", processes=1) as session:
@@ -115,7 +115,7 @@ class _Traced:
         self.kind, self.owner = update.kind, update.owner
         self._update = update
         self._names = list(weights)
-        self._weights = [jax.numpy.asarray(weights.get(name, array), "float32")
+        self._weights = [jax.numpy.asarray(weights.get(name, array), reals.real())
                          for name, array in zip(update.params.names, update.params.arrays)]
         self._state = [jax.numpy.asarray(array) for array in update.state.arrays]
         self.first = update.weights()
@@ -123,13 +123,13 @@ class _Traced:
     def step(self, gradients: Mapping[str, Array]) -> Arrays:
         given = [jax.numpy.asarray(gradients[name]) if name in gradients else jax.numpy.zeros(weight.shape)
                  for name, weight in zip(self._update.params.names, self._weights)]
-        made, state = self._update.function(self._weights, given, self._state, jax.numpy.float32(0))
+        made, state = self._update.function(self._weights, given, self._state, reals.real()(0))
         self._weights, self._state = list(made), list(state)
         return {name: np.asarray(weight) for name, weight in zip(self._update.params.names, made)
                 if name in self._names}
 
     def slots(self, variables: Any) -> dict[str, tuple[Array, Array]]:
-        return {f"the state {name}": (variables[name], np.asarray(array, "float32"))
+        return {f"the state {name}": (variables[name], np.asarray(array, reals.real()))
                 for name, array in zip(self._update.state.names, self._state) if np.size(array)}
 
 
@@ -141,7 +141,7 @@ def of_update(update: Update, again: Callable[[Tree], Update]) -> Updates:
 
     def small(weights: Arrays) -> Update:
         if not made:
-            arrays = [weights[name] if name in weights else np.zeros(_part(array, 2).shape, "f4")
+            arrays = [weights[name] if name in weights else np.zeros(_part(array, 2).shape, reals.real())
                       for name, array in zip(known.names, known.arrays)]
             made.append(again(Tree(known.names, arrays, known.structure, known.others)))
         return made[0]
@@ -162,14 +162,14 @@ def _key(name: str) -> str:
 
 
 def _part(array: Any, most: int) -> Array:
-    return np.asarray(array[tuple(slice(0, most) for _ in array.shape)], "f4")
+    return np.asarray(array[tuple(slice(0, most) for _ in array.shape)], reals.real())
 
 
 def _given(part: Array, random: np.random.Generator) -> Array:
     """A gradient to update with. Some elements are 0, where a decay is seen alone; but not all."""
     part = updates.usable(part)
     if not part.any():
-        part = np.asarray(random.uniform(-0.01, 0.01, part.shape), "f4")
+        part = np.asarray(random.uniform(-0.01, 0.01, part.shape), reals.real())
     flat = part.reshape(-1).copy()
     flat[3::4] = 0
     return flat.reshape(part.shape)

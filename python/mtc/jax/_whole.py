@@ -13,7 +13,7 @@ from mtc import _compile, _options, _whole
 from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._tensors import Array, stored
-from mtc._trace import Graph, Refused, Value, places
+from mtc._trace import Graph, Refused, Value, places, reals
 from mtc._trace import elementwise as e
 from mtc._trace import whole as shared
 from mtc._trace.graph import dtype_of
@@ -76,6 +76,7 @@ class WholeStep(_whole.WholeStep):
         return super()._array(name, shape, dtype)
 
 
+@reals.chosen
 def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_size: int = 0,
          predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None, name: str = "",
          check: bool = True, verbose: Union[int, str] = "auto", **options: Any) -> WholeStep:
@@ -129,7 +130,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
 
 
 def _stored(array: Any, is_random: bool) -> Array:
-    return threefry.to_host(array) if is_random else stored(array)
+    return threefry.to_host(array) if is_random else stored(array, doubles=True)
 
 
 def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
@@ -138,9 +139,9 @@ def _trace(function: Callable[..., Any], state: Tree, batch: Tree, title: str,
     reader = Reader(graph, move_keys=move_keys)
     specs = symbolic(batch)
     keys = {name for name, array in zip(state.names, state.arrays) if threefry.is_words(array)}
-    wrong = [f"{name}: expected a state of float32, int32, bool or keys, found {array.dtype}"
+    wrong = [f"{name}: expected a state of {reals.name()}, int32, bool or keys, found {array.dtype}"
              for name, array in zip(state.names, state.arrays)
-             if name not in keys and array.dtype not in (np.float32, np.int32, np.bool_)]
+             if name not in keys and array.dtype not in (reals.real(), np.int32, np.bool_)]
     for name, array in zip(state.names, state.arrays):
         if name in keys and (problem := threefry.problem_of(array)):
             wrong.append(f"{name}: {problem}")

@@ -32,6 +32,7 @@ from mtc import _cache, _compile, _library, _options
 from mtc._errors import ModelError, ModelWarning
 from mtc._plan import Plan
 from mtc._structure import Structure
+from mtc._trace import reals
 from mtc.keras import _match, _model, _rebuild
 from mtc.keras._example import Example, flat
 from mtc.keras._request import Request, Result
@@ -56,6 +57,7 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
     wrong = [name for name in _OF_FILES if settings.get(name)]
     if wrong:
         raise ModelError(f"{model.name}: expected no {', '.join(wrong)} for a model that is traced: the model says it")
+    reals.refuse(settings.get("precision"), "a trace of Keras")
     policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
     if policy.startswith("mixed_"):
         settings = {"precision": policy, **settings}

@@ -41,7 +41,7 @@ def run_backward(of_parameters: bool, outputs: Sequence[Any], weights: Sequence[
                            "allow_unused=True if this is the desired behavior.")
     wanted = [x for x, is_used in zip(at, used) if is_used]
     if not all(map(_derivative.is_differentiated, wanted)):
-        raise RuntimeError("expected derivatives by tensors of float32")
+        raise RuntimeError(_derivative.EXPECTED)
     found = list(_derivative.derivative_op(_total(outputs, weights), wanted)) if wanted else []
     found = [gradient if create_graph else gradient.detach() for gradient in found]
     made = [found.pop(0) if is_used else None for is_used in used]

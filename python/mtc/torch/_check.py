@@ -14,7 +14,7 @@ from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._tensors import TARGET
-from mtc._trace import Graph, edges, guard
+from mtc._trace import Graph, edges, guard, reals
 from mtc._trace.updates import COUNT
 from mtc.torch import _nodes
 from mtc.torch._export import Exported, TracedStep
@@ -236,6 +236,7 @@ class _Mine:
                  names: Sequence[str]) -> None:
         self.session = session
         self.variables = variables
+        self.real = reals.real()
         self.shapes = {info.name: info.shape for info in session.plan.variables}
         slots = {name: _SLOT + name for name in names}
         # What the loss does not depend on has no slot, and the gradient 0.
@@ -260,17 +261,17 @@ class _Mine:
         values: guard.Values = {}
         for name, value in session.eval_step(arrays).items():
             key = guard.LOSS if name == "loss" else guard.METRIC + name
-            values[key + guard.EVALUATED] = np.asarray(value, "float32")
+            values[key + guard.EVALUATED] = np.asarray(value, self.real)
         inputs = {info.name: arrays[info.name] for info in session.plan.inputs}
         predicted = session.predict(inputs) if session.plan.outputs else {}
         if not isinstance(predicted, dict):
             predicted = {session.plan.outputs[0].name: predicted}
         values.update({guard.PREDICTION + name: value for name, value in predicted.items()})
-        values[guard.LOSS] = np.asarray(session.train_step(arrays)["loss"], "float32")
+        values[guard.LOSS] = np.asarray(session.train_step(arrays)["loss"], self.real)
         for name, slot in self.slots.items():
             values[guard.GRADIENT + name] = self.variables.from_plan(name, session.variables[slot])
         for name in self.without:
-            values[guard.GRADIENT + name] = np.zeros(tuple(self.tensors[name].shape), "float32")
+            values[guard.GRADIENT + name] = np.zeros(tuple(self.tensors[name].shape), self.real)
         for name in self.variables.statistics:
             values[guard.BUFFER + name] = self.variables.read(session, name).numpy()
         return values

@@ -10,11 +10,12 @@ from typing import Any, Callable, Optional, Sequence, Union, cast
 from mtc import _cache, _compile, _library, _options
 from mtc._errors import ModelError
 from mtc._plan import Plan
-from mtc._trace import guard, losses
+from mtc._trace import guard, losses, reals
 from mtc.torch import _check, _optimizers, _update
 from mtc.torch._convert import Converter, Model
 from mtc.torch._example import Example
 from mtc.torch._export import Exported, TracedStep, export
+from mtc.torch._framework import torch
 from mtc.torch._handlers import is_known
 from mtc.torch._optimizers import Optimizer
 from mtc.torch._plan import StepPlan
@@ -28,6 +29,7 @@ for _name in ("_elements", "_functions", "_along", "_shapes", "_places", "_point
     importlib.import_module(f"mtc.torch.{_name}")  # they register their operations
 
 
+@reals.chosen
 def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = None, optimizer: Any = "adam",
             batch_size: Optional[int] = None, check: Union[bool, str] = True, tolerance: float = _check.TOLERANCE,
             clip_norm: Optional[float] = None, clip_value: Optional[float] = None, devices: Optional[str] = None,
@@ -48,7 +50,7 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
         batch_size: the most samples of a step. None: those of the example.
         check: compares what PyTorch and MTC make of two samples of the example, and of batches that are made of them:
             losses, gradients, buffers, predictions and updates. "full": of all samples. False: compares nothing.
-        tolerance: of the check, as a share of the largest element of a tensor.
+        tolerance: of the check, as a share of the largest element of a tensor; at most 1e-8 with precision="f64".
         clip_norm: the most that the norm of all gradients together may be.
         clip_value: the most that each element of a gradient may be.
         devices: as of `mtc.Session`.
@@ -63,6 +65,8 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
         ModelError: the module cannot be traced or compiled, or the check has found a difference. What cannot be
             compiled is listed with the lines of the caller's code.
     """
+    if reals.double():
+        _refuse_floats(module)
     work = _Work(module, example, loss, cache)
     if not check:
         _check.refuse_functions(work.name, work.exported.functions)
@@ -93,7 +97,7 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
         return work.compile(text, _options.for_this_cpu(settings), verbose)
 
     def compare() -> str:
-        line, gradients = work.check(tolerance, check == "full")
+        line, gradients = work.check(reals.tolerance(tolerance), check == "full")
         if isinstance(chosen, Optimizer):
             return line
         return f"{line}; {work.check_updates(Updates(optimizer, chosen.names, clip_norm, clip_value), gradients)}"
@@ -105,6 +109,16 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
                 lambda weights: _compile.plan_of_text(text, work.name, settings, 0, weights), devices, seed)
     step._evaluation = work.evaluation
     return step
+
+
+def _refuse_floats(module: Any) -> None:
+    """ModelError for a module that precision f64 would change."""
+    wrong = [name for name, tensor in (*module.named_parameters(), *module.named_buffers())
+             if tensor.is_floating_point() and tensor.dtype != torch.float64]
+    if wrong:
+        rest = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise ModelError(f"expected parameters and buffers of float64 with precision=\"f64\", found others, {wrong[0]}"
+                         f"{rest}: call module.double()")
 
 
 class _Work:
@@ -119,6 +133,7 @@ class _Work:
         self.exported: Exported = export(self.step, is_known)
         self.evaluation = ""  # why the plan cannot evaluate
         self._cache = cache
+        self._precision = {"precision": "f64"} if reals.double() else {}
 
     def convert(self, batch_size: int, undecayed: set[str], random: bool = True) -> Model:
         """The graph of `mt`. `undecayed`: parameters without weight decay. `random`: with dropout."""
@@ -140,7 +155,7 @@ class _Work:
         rows = _check.rows_of(given, self.exported, full)
         model = self.convert(rows, set(), random=False)
         _check.keep_gradients(model.graph)
-        plan = self.compile(_text(model), {"batch": rows, "cpu": "native"})
+        plan = self.compile(_text(model), {"batch": rows, "cpu": "native", **self._precision})
         check = _check.Check(self.name, self.step, self.exported, [n for n in model.stored if n in self.parameters],
                              tolerance)
         arrays = {name: tensor[:rows] for name, tensor in zip(self.example.names, self.example.tensors)}
@@ -150,7 +165,8 @@ class _Work:
 
     def check_updates(self, updates: Updates, gradients: Sequence[guard.Values]) -> str:
         """What of the optimizer is PyTorch's. ModelError where it is not."""
-        return updates.compare(self.compile(updates.text(), {"batch": 1, "cpu": "native"}), gradients)
+        return updates.compare(self.compile(updates.text(), {"batch": 1, "cpu": "native", **self._precision}),
+                               gradients)
 
 
 def _text(model: Model, optimizer: str = "") -> str:

@@ -12,7 +12,7 @@ import contextlib
 import importlib
 from typing import Any, Callable, Iterator, Sequence
 
-from mtc.torch._framework import pytree, torch
+from mtc.torch._framework import pytree, real_dtype, torch
 
 _transforms: Any = importlib.import_module("torch._functorch.eager_transforms")
 _vmap: Any = importlib.import_module("torch._functorch.vmap")
@@ -61,9 +61,10 @@ def _derivatives_of_samples(info: Any, axes: Any, loss: Any, at: Any) -> Any:
 
 def is_differentiated(x: Any) -> bool:
     """Whether derivatives by it are taken."""
-    return isinstance(x, torch.Tensor) and x.dtype == torch.float32
+    return isinstance(x, torch.Tensor) and x.dtype in (torch.float32, real_dtype())
 
 
+EXPECTED = "expected derivatives by tensors of float32, or of float64 with precision=\"f64\""
 _samples: list[Any] = []  # of each `vmap` around, a tensor of one of its elements
 
 
@@ -125,7 +126,7 @@ class _Linear:
         chosen: Any = args if argnums is None else _transforms._slice_argnums(args, argnums, as_tuple=False)
         values, self._structure = pytree.tree_flatten(chosen)
         if not all(map(is_differentiated, values)):
-            raise RuntimeError("expected derivatives by tensors of float32")
+            raise RuntimeError(EXPECTED)
         self._points = points_of(values)
         given = pytree.tree_unflatten(self._points, self._structure)
         if argnums is not None:

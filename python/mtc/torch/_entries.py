@@ -9,7 +9,7 @@ from typing import Any, Mapping, Optional, Sequence
 import numpy as np
 
 from mtc._errors import ModelError
-from mtc.torch._framework import torch
+from mtc.torch._framework import real_dtype, torch
 from mtc.torch._holders import Holders, Key, Whole, is_container, items_of, value_at
 from mtc.torch._scalars import tensor_of
 from mtc.torch._trial import NAMES, Trial, same
@@ -211,7 +211,7 @@ class Memory:
             if value.is_complex() or value.layout != torch.strided:
                 raise ModelError(f"{self.kind}: expected a state of dense tensors of real numbers, found {key.name}")
             start = torch.as_tensor(start).detach().cpu().expand(value.shape)
-            array = start.float().numpy() if value.dtype.is_floating_point else start.numpy()
+            array = start.to(real_dtype()).numpy() if value.dtype.is_floating_point else start.numpy()
             self.entries[key] = Entry(tuple(value.shape), value.dtype, False, array, of_gradient)
         elif type(value) in (int, float) and type(start) in (int, float):
             self.entries[key] = Entry((), torch.int64 if isinstance(value, int) else torch.float32, True, start)

@@ -7,7 +7,7 @@ import inspect
 from typing import Any, Callable, Mapping, Optional
 
 from mtc._errors import DataError
-from mtc.torch._framework import pytree, torch
+from mtc.torch._framework import pytree, real_dtype, torch
 
 
 class Example:
@@ -169,8 +169,8 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _plain(tensor: Any) -> Any:
-    """A tensor of a type that plans have: float32 for float64, and whole numbers and booleans as they are."""
-    return tensor.float() if tensor.dtype.is_floating_point else tensor.clone()
+    """A tensor of a type that plans have: their numbers, or whole numbers and booleans as they are."""
+    return tensor.to(real_dtype(), copy=True) if tensor.dtype.is_floating_point else tensor.clone()
 
 
 def _at_least_two(tensor: Any) -> Any:

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value, gradients, integers, layout, reductions
+from mtc._trace import Refused, Value, gradients, integers, layout, reals, reductions
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter
 from mtc.torch._elements import as_result, numbers, of_divisor, promoted, rounded_quotient
 from mtc.torch._handlers import op
 
-LARGEST = float(np.finfo(np.float32).max)
 # Numerical Recipes' erfc, of t = 1 / (1 + x / 2), with a relative error of 1.2e-7.
 _ERFC = (-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223,
          0.17087277)
@@ -33,7 +32,8 @@ def sloped(value: Value, *slopes: tuple[Value, Value], singular: bool = False) -
             continue
         nothing, endless = e.as_value(operand, 0.0), e.compare("eq", e.unary("abs", operand), math.inf)
         lost = e.compare("ne", slope, slope)
-        slope = e.binary("minimum", e.binary("maximum", slope, -LARGEST), LARGEST)
+        largest = float(np.finfo(reals.real()).max)
+        slope = e.binary("minimum", e.binary("maximum", slope, -largest), largest)
         slope = e.select(lost | endless if singular else endless, nothing, slope)
         value = gradients.with_slope(value, e.select(endless, nothing, operand), slope)
         if singular:
@@ -201,6 +201,8 @@ def hypot(c: Converter, a: Any, b: Any) -> Value:
 
 def _erfcx(x: Value) -> Value:
     """erfc(x) e^(x^2)."""
+    if reals.double():
+        raise Refused("erfc and erfcx in float64: take 1 - torch.erf(x), or compile with precision=\"f32\"")
     size = e.unary("abs", x)
     t = 1.0 / (size * 0.5 + 1.0)
     scaled = t * e.unary("exp", e.polynomial(t, _ERFC))

@@ -12,7 +12,7 @@ import numpy as np
 from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, moves
 from mtc._trace.complex_numbers import Complex
 from mtc._trace.values import Shape
-from mtc.torch._framework import torch
+from mtc.torch._framework import real_dtype, torch
 from mtc.torch._nodes import dtype_of, shape_of
 
 SAMPLES = 3  # of the batch with which PyTorch computes
@@ -57,7 +57,7 @@ def plain(given: Any) -> Any:
     if isinstance(given, Batch):
         return SAMPLES * given.times
     if isinstance(given, Value):  # of which only the shape counts
-        kind = {"f32": torch.float32, "i32": torch.int64, "i1": torch.bool}[given.dtype]
+        kind = {"f32": real_dtype(), "i32": torch.int64, "i1": torch.bool}[given.dtype]
         return torch.empty([plain(n) for n in given.shape], dtype=kind)
     if isinstance(given, Complex):
         return torch.empty([plain(n) for n in given.shape], dtype=torch.complex64)

@@ -7,7 +7,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import Batch, Refused, Value, layout, losses, moves, products, reductions, spatial
+from mtc._trace import Batch, Refused, Value, layout, losses, moves, products, reals, reductions, spatial, text
 from mtc._trace import elementwise as e
 from mtc._trace.text import quoted
 from mtc.torch._convert import Converter, State
@@ -190,14 +190,14 @@ def average_pool(c: Converter, images: Any, window: Any, strides: Any = (), padd
     made = _pool("sum", x, shape, window, strides, padding)
     if divisor:
         return layout.reshape(made / float(divisor), c.shape())
-    counts = np.ones([1] * count, "float32")
+    counts = np.ones([1] * count, reals.real())
     for i, (k, s, p) in enumerate(zip(taps, steps, pads)):
         size, results = x.shape[i + 2], shape[i + 2]
         begins = np.arange(int(results)) * s - p
         ends = np.minimum(begins + k, int(size) + (p if count_padding else 0))  # type: ignore[arg-type]
         inside = ends - (begins if count_padding else np.maximum(begins, 0))
         counts = counts * inside.reshape([-1 if j == i else 1 for j in range(count)])
-    return layout.reshape(made * c.graph.constant((1 / counts).astype("float32")), c.shape())
+    return layout.reshape(made * c.graph.constant((1 / counts).astype(reals.real())), c.shape())
 
 
 def _pool(kind: str, x: Value, shape: Any, window: Any, strides: Any, padding: Any, dilation: Any = 1) -> Value:
@@ -239,7 +239,7 @@ def adaptive_average_pool(c: Converter, images: Any, _sizes: Any) -> Value:
         return layout.reshape(reductions.mean(x, range(2, rank)), c.shape())
     for axis in range(2, rank):
         size, results = int(x.shape[axis]), int(shape[axis])  # type: ignore[arg-type]
-        shares = np.zeros((size, results), "float32")
+        shares = np.zeros((size, results), reals.real())
         for i in range(results):
             begin, end = i * size // results, -(-(i + 1) * size // results)
             shares[begin:end, i] = 1 / (end - begin)
@@ -353,7 +353,7 @@ def rms_norm(c: Converter, value: Any, shape: Sequence[int], weight: Any = None,
     x = c.value(value)
     axes = range(len(x.shape) - len(shape), len(x.shape))
     mean = reductions.mean(e.unary("square", x), axes)
-    scale = e.unary("rsqrt", mean + (float(np.finfo("float32").eps) if epsilon is None else epsilon))
+    scale = e.unary("rsqrt", mean + (float(np.finfo(reals.real()).eps) if epsilon is None else epsilon))
     made = x * layout.expand_dims(scale, axes)
     return made if weight is None else made * c.value(weight)
 
@@ -384,7 +384,7 @@ def drop(c: Converter, x: Value, rate: float) -> Value:
         return x
     if rate >= 1:
         return losses.while_training(x * 0.0, x)
-    attributes = f" {{{{rate = {rate:.9e} : f32, stream = {quoted(c.stream())}}}}}"
+    attributes = f" {{{{rate = {text.number(rate)}, stream = {quoted(c.stream())}}}}}"
     return e.apply("dropout", (x,), x.dtype, attributes=attributes)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value, layout, linear, moves, products
+from mtc._trace import Refused, Value, layout, linear, moves, products, reals
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
@@ -62,7 +62,7 @@ def cholesky_solve(c: Converter, rhs: Any, factor: Any, upper: bool = False) -> 
 @op("cholesky_inverse")
 def cholesky_inverse(c: Converter, factor: Any, upper: bool = False) -> Value:
     triangle = c.value(factor)
-    ones = c.graph.constant(np.eye(int(triangle.shape[-1]), dtype="float32"))  # type: ignore[arg-type]
+    ones = c.graph.constant(np.eye(int(triangle.shape[-1]), dtype=reals.real()))  # type: ignore[arg-type]
     return _solved_by_factor(triangle, layout.broadcast(ones, triangle.shape), upper)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._tensors import Array
+from mtc._trace import reals
 
 Values = dict[str, Array]
 
@@ -23,12 +24,14 @@ class Optimizer:
         attributes: of the op, without the learning rate's.
         prefix: of its variables' names.
         rate: the learning rate.
+        real: the type of its numbers.
     """
 
     name: str
     attributes: dict[str, Any]
     prefix: str
     rate: float
+    real: Any = dataclasses.field(default_factory=reals.real)
 
     source = None  # PyTorch's optimizer
     groups = None
@@ -36,13 +39,14 @@ class Optimizer:
     def text(self) -> str:
         """The op."""
         given = {"learning_rate": self.rate, **self.attributes}
-        listed = ", ".join(name if value is True else f"{name} = {number(value)} : f32"
+        kind = "f64" if self.real is np.float64 else "f32"
+        listed = ", ".join(name if value is True else f"{name} = {number(value)} : {kind}"
                            for name, value in given.items() if value is not False)
         return f"mt.{self.name} <{{{listed}}}>"
 
     def start(self) -> Values:
         """What the variables of the optimizer start with, other than the plan says."""
-        return {f"{self.prefix}/learning_rate": np.asarray(self.rate, "f4")}
+        return {f"{self.prefix}/learning_rate": np.asarray(self.rate, self.real)}
 
     def follow_rate(self, session: Any) -> None:
         """Gives a session what has changed: nothing."""

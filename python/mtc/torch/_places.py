@@ -12,7 +12,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, gradients, layout, moves
+from mtc._trace import BATCH, Batch, Refused, Value, gradients, layout, moves, reals
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
@@ -65,7 +65,7 @@ def put(x: Value, places: Any, source: Value, how: str = "set", with_own: bool =
     if how in ("amax", "amin"):
         own = _shared(own, parts, lines)
     if how == "mean":
-        own = own / lines.graph.constant(np.maximum(found + with_own, 1).astype("f4"))
+        own = own / lines.graph.constant(np.maximum(found + with_own, 1).astype(reals.real()))
     return layout.reshape(own, x.shape)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Iterator, Sequence
 import numpy as np
 
 from mtc._errors import ModelError
-from mtc._trace import guard, roundings
+from mtc._trace import guard, reals, roundings
 from mtc.torch import _nodes
 from mtc.torch._export import TracedStep, modes_kept, training
 from mtc.torch._framework import attention, dispatch, torch
@@ -140,9 +140,9 @@ class Reference:
 
     def __init__(self, step: TracedStep, arrays: Sequence[Any], names: Sequence[str], traced: bool = False,
                  products: bool = False) -> None:
-        # A plan computes a module of float64 in float32.
-        double = any(p.dtype == torch.float64 for p in step.parameters())
-        self.step = copy.deepcopy(step).float() if double else step
+        # A plan of another precision than f64 computes a module of float64 in float32.
+        rounds = not reals.double() and any(p.dtype == torch.float64 for p in step.parameters())
+        self.step = copy.deepcopy(step).float() if rounds else step
         self.arrays = list(arrays)
         self.names = list(names)
         self.traced = traced
@@ -177,7 +177,7 @@ class Reference:
         values = {guard.LOSS: _copied(loss)}
         for name, parameter, gradient in zip(self.names, parameters, found):
             # torch.sgn has a gradient of zeros without memory, which is no array.
-            values[guard.GRADIENT + name] = np.zeros(tuple(parameter.shape), "float32") if gradient is None or (
+            values[guard.GRADIENT + name] = np.zeros(tuple(parameter.shape), reals.real()) if gradient is None or (
                 gradient._is_zerotensor()) else gradient.detach().cpu().numpy()
         return {**values, **buffers}
 

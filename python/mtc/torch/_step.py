@@ -17,6 +17,7 @@ from mtc._plan import Path
 from mtc._process import own_verbosity, process
 from mtc._session import Logs, Session
 from mtc._tensors import Array
+from mtc._trace import reals
 from mtc.torch._example import Example
 from mtc.torch._framework import torch
 from mtc.torch._optimizers import Optimizer
@@ -40,6 +41,10 @@ class Variables:
         self.stored = stored
         self.statistics = statistics
         self.counters = counters
+        self._real = reals.real()
+
+    def _of(self, tensor: Any) -> Array:
+        return np.asarray(tensor.detach().cpu().double().numpy(), self._real)
 
     def names(self) -> list[str]:
         """Of the parameters and buffers that the plan has."""
@@ -51,15 +56,15 @@ class Variables:
             variable, share = self.statistics[name]
             if not tensor.is_floating_point():
                 return variable, tensor.detach().cpu().numpy().astype("i4")
-            return variable, tensor.detach().cpu().float().numpy() * np.float32(share)
-        array = tensor.detach().cpu().float().numpy()
+            return variable, self._of(tensor) * self._real(share)
+        array = self._of(tensor)
         return name, np.transpose(array, self.stored[name])
 
     def from_plan(self, name: str, array: Array) -> Array:
         """The elements of a parameter, or what has its axes, from those in the plan."""
         if name in self.statistics:
             share = self.statistics[name][1]
-            return array if share == 1 else array / np.float32(share)
+            return array if share == 1 else array / self._real(share)
         order = self.stored[name]
         return np.transpose(array, [order.index(i) for i in range(len(order))])
 

@@ -21,7 +21,7 @@ from mtc._errors import ModelError
 from mtc._trace import Refused
 from mtc.torch import _scalars
 from mtc.torch._entries import PRESENT, Entry, Memory, is_setting, kind_of
-from mtc.torch._framework import torch
+from mtc.torch._framework import real_dtype, torch
 from mtc.torch._handlers import is_known
 from mtc.torch._holders import Holders, Key, Whole, attributes_of, found_at, is_container, rebuilt
 from mtc.torch._nodes import name_of
@@ -240,7 +240,7 @@ class Tracer:
         """A graph of functions of ATen. `first`: of a step that finds no state."""
         # Memory that nothing touches.
         shapes = [p.shape for p in unit.parameters.values()]
-        given = [*(torch.empty(shape) for shape in [*shapes, *shapes]),
+        given = [*(torch.empty(shape, dtype=real_dtype()) for shape in [*shapes, *shapes]),
                  *(torch.empty(e.shape, dtype=e.dtype) for e in unit.entries.values()),
                  torch.empty(MOST_NUMBERS, dtype=torch.float64)]
 

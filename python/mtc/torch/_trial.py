@@ -7,7 +7,7 @@ import collections
 import copy
 from typing import Any, Collection, Mapping, Sequence
 
-from mtc.torch._framework import torch
+from mtc.torch._framework import real_dtype, torch
 from mtc.torch._holders import Holders, Key, Whole, attributes_of, rebuilt
 
 FEW = 6  # elements along an axis of a parameter
@@ -93,9 +93,9 @@ class Trial:
                     shape = [n if full is not None else min(n, FEW) for n in p.shape]
                     name = names[p]
                     self._source[name] = p
-                    self.parameters[name] = (torch.rand(shape, generator=generator) + 0.5 if full is None
-                                             else p.detach().clone().float())
-                    self.gradients[name] = (torch.rand(shape, generator=gradients) - 0.3) * scale
+                    made = torch.rand(shape, generator=generator) + 0.5 if full is None else p.detach().clone()
+                    self.parameters[name] = made.to(real_dtype())
+                    self.gradients[name] = ((torch.rand(shape, generator=gradients) - 0.3) * scale).to(real_dtype())
                     if name in other:
                         self.parameters[name] = self.parameters[name] * 1.5 + 0.1
                         self.gradients[name] = self.gradients[name] * -0.7 + 0.1 * scale

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value
+from mtc._trace import Refused, Value, reals
 from mtc._trace import elementwise as e
 from mtc.torch._framework import torch
 
@@ -29,11 +29,20 @@ def in_type(made: Any, op: str, traced: Any) -> Any:
     if traced.dtype in HALVES:
         raise Refused(f"{traced.dtype} amid float32, which MTC would not round: leave the values in float32, or train "
                       f'in 16 bits by precision="{HALVES[traced.dtype]}" of compile')
+    if reals.double() and traced.dtype in (torch.float32, torch.complex64):
+        return _rounded(made)
     if traced.dtype in _NARROW and op in _WRAPS and made.dtype == "i32":
         return _wrapped(made, op, *_NARROW[traced.dtype])
     if traced.dtype in _UNSIGNED and op in _WRAPS:
         raise Refused(f"arithmetic of {traced.dtype}: cast to torch.int32, or to torch.float32, first")
     return made
+
+
+def _rounded(value: Value) -> Value:
+    """A constant of float32 amid float64."""
+    if value.constant is None:
+        raise Refused("torch.float32 amid float64, which MTC would not round: compute in torch.float64")
+    return value.graph.repeated(value.constant.astype(np.float32), value.shape, value.dtype)
 
 
 def _wrapped(value: Value, op: str, bits: int, signed: bool) -> Value:

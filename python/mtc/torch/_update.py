@@ -15,7 +15,7 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._tensors import Array
-from mtc._trace import Graph, Refused, Value, layout, reductions
+from mtc._trace import Graph, Refused, Value, layout, reals, reductions
 from mtc._trace import elementwise as e
 from mtc.torch import _nodes
 from mtc.torch._convert import Converter
@@ -94,6 +94,7 @@ class Update:
         self.names = dict(names)
         self.parameters = {name: parameter for parameter, name in names.items()}
         self.clipping = (clip_norm, clip_value)
+        self._real = reals.real()
         self._tracer = Tracer(optimizer, names)
         self.holders = self._tracer.holders
         self.groups: Groups
@@ -136,7 +137,7 @@ class Update:
                                  "when parameters join later: call mtc.torch.compile again")
             whole = np.broadcast_to(found[0], slot.entry.shape)
             values[slot.name] = np.array(np.transpose(whole, slot.order), order="C").astype(
-                "i4" if _is_int(slot.entry.dtype) else "f4")
+                "i4" if _is_int(slot.entry.dtype) else self._real)
         self._values = {}
         return {**values, **self.follow()}
 
@@ -169,7 +170,8 @@ class Update:
             return {}
         hypers = hypers or self.groups.current()
         found = {name: evaluate(tree, hypers) for name, tree in self.expressions.items()}
-        changed = {name: np.asarray(value, "f4") for name, value in found.items() if self._values.get(name) != value}
+        changed = {name: np.asarray(value, self._real) for name, value in found.items()
+                   if self._values.get(name) != value}
         self._values = found
         return changed
 
@@ -352,7 +354,7 @@ class _Builder:
 
     def _number(self, tree: Tree) -> Value:
         if isinstance(tree, (int, float)):
-            return self.graph.constant(np.float32(tree))
+            return self.graph.constant(reals.real()(tree))
         rates = {name for name in names_in(tree) if name.rpartition("/")[2] == RATE}
         if rates and isinstance(tree, tuple):
             if tree[0] in _BINARY:
@@ -360,7 +362,7 @@ class _Builder:
             if tree[0] in _UNARY:
                 return e.unary(_UNARY[tree[0]], self.number(tree[1]))
         if not names_in(tree):
-            return self.graph.constant(np.float32(evaluate(tree, {})))
+            return self.graph.constant(reals.real()(evaluate(tree, {})))
         name = f"{PREFIX}/{_formula(tree)}"
         if len(name) > LONGEST:
             name = f"{PREFIX}/number{len(self.expressions)}"
@@ -437,6 +439,10 @@ class _Nodes(Converter):
             return layout.broadcast(e.cast(self.value(self._values[fill]), _nodes.dtype_of(node.meta["val"].dtype)),
                                     _nodes.shape_of(node.meta["val"]))
         val = node.meta.get("val")
+        if reals.double() and name == "add" and isinstance(val, torch.Tensor) and val.dtype == torch.float32 and (
+                not val.ndim):
+            with val.fake_mode:
+                node.meta["val"] = val.double()  # the number of steps, which PyTorch counts in float32
         if not isinstance(val, torch.Tensor) or val.dtype not in HALVES:
             return self._convert_node(node)
         with val.fake_mode:

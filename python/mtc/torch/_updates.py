@@ -17,8 +17,8 @@ import numpy as np
 
 from mtc._plan import Plan
 from mtc._tensors import Array
-from mtc._trace import Graph, guard, losses, updates
-from mtc.torch._framework import torch
+from mtc._trace import Graph, guard, losses, reals, updates
+from mtc.torch._framework import real_dtype, torch
 from mtc.torch._holders import Holders, Key, Whole, items_of, rebuilt
 from mtc.torch._trial import part_of
 from mtc.torch._update import Update
@@ -56,10 +56,11 @@ class Updates:
                  clip_value: Optional[float]) -> None:
         self.kind = type(optimizer).__name__
         self._clipping = clip_norm, clip_value
+        self._real = reals.real()
         self._shapes = {name: tuple(p.shape) for p, name in chosen_of(optimizer, names).items()}
         generator = np.random.default_rng(3)
         shapes = {name: tuple(min(n, MOST) for n in shape) for name, shape in self._shapes.items()}
-        self._weights = {name: np.asarray(generator.uniform(0.5, 1, n) * generator.choice([-1, 1], n), "f4")
+        self._weights = {name: np.asarray(generator.uniform(0.5, 1, n) * generator.choice([-1, 1], n), self._real)
                          for name, n in shapes.items()}
         self.theirs, self._tensors = self._twin(optimizer, names)
         self._read, read = self._twin(optimizer, names)
@@ -95,7 +96,7 @@ class Updates:
                for _, value in items_of(state)):
             return None
         cut = part_of(state, parameter, MOST)
-        return rebuilt(cut, lambda _, value: value.to(dtype or torch.float32).cpu() if isinstance(
+        return rebuilt(cut, lambda _, value: value.to(dtype or real_dtype()).cpu() if isinstance(
             value, torch.Tensor) and value.ndim and value.dtype.is_floating_point else value)
 
     def text(self) -> str:
@@ -118,7 +119,7 @@ class Updates:
             made: list[Mapping[str, Array]] = []
             for count, found in enumerate(gradients):
                 self._set_rates(self._read, count)
-                made.append({name: updates.usable(np.asarray(found[guard.GRADIENT + name], "f4").reshape(shape)
+                made.append({name: updates.usable(np.asarray(found[guard.GRADIENT + name], self._real).reshape(shape)
                                                   [tuple(slice(0, MOST) for _ in shape)])
                              for name, shape in self._shapes.items()})
                 before = {name: session.variables[name] for name in self._weights}

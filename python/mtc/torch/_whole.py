@@ -12,7 +12,7 @@ from mtc import _compile, _options, _whole
 from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._tensors import Array, stored
-from mtc._trace import Graph, Refused, Value, layout
+from mtc._trace import Graph, Refused, Value, layout, reals
 from mtc._trace import elementwise as e
 from mtc._trace import whole as shared
 from mtc.torch import _nodes
@@ -143,6 +143,7 @@ def step(function: Callable[..., Any], state: Any, example_batch: Any, *, batch_
     whole, batch = Tree.of(state), Tree.of(example_batch)
     batch.names = shared.batch_names(batch.names)
     title = name or getattr(function, "__name__", "step").strip("<>")
+    reals.refuse(options.get("precision"), "a whole step of PyTorch")
     _check_trees(whole, batch)
     batch.arrays = [a if len(a) > 1 else torch.cat([a, a]) for a in batch.arrays]
     module = _Flat(function, predict, whole, batch)

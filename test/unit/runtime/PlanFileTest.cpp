@@ -85,7 +85,7 @@ TEST(PlanFile, NamesBothVersions) {
   bytes[8] = 7;
   Status status = load(bytes);
   EXPECT_EQ(status.code(), MT_CORRUPT);
-  EXPECT_EQ(status.message(), "expected plan format version 8 or 9, found version 7");
+  EXPECT_EQ(status.message(), "expected plan format version 8 to 10, found version 7");
 }
 
 uint32_t versionOf(const std::vector<uint8_t> &bytes) {
@@ -94,17 +94,20 @@ uint32_t versionOf(const std::vector<uint8_t> &bytes) {
   return header.version;
 }
 
-// An older reader would take the numbers of a CSV as they are, and the sums of a metric as those of another.
+// An older reader would take the numbers of a CSV as they are, the sums of a metric as those of another, and doubles as
+// floats.
 TEST(PlanFile, HasALaterVersionForWhatOlderReadersPassOver) {
   EXPECT_EQ(versionOf(makePlan()), MT_PLAN_VERSION);
   std::vector<uint8_t> columns = makePlan({}, [](mt::plan::PlanT &plan) { plan.columns = "{}"; });
-  EXPECT_EQ(versionOf(columns), MT_PLAN_NEWEST_VERSION);
+  EXPECT_EQ(versionOf(columns), 9u);
   std::vector<uint8_t> parameters = makePlan({}, [](mt::plan::PlanT &plan) {
     for (auto &program : plan.programs)
       for (auto &metric : program->metrics)
         metric->parameters = {0.5};
   });
-  EXPECT_EQ(versionOf(parameters), MT_PLAN_NEWEST_VERSION);
+  EXPECT_EQ(versionOf(parameters), 9u);
+  std::vector<uint8_t> doubles = makePlan({}, [](mt::plan::PlanT &plan) { plan.precision = "f64"; });
+  EXPECT_EQ(versionOf(doubles), MT_PLAN_NEWEST_VERSION);
 }
 
 TEST(PlanFile, ReadsFromAFile) {
