@@ -10,6 +10,7 @@
 #include <numeric>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 namespace mtrun {
 namespace {
@@ -38,6 +39,16 @@ void runSegments(const BoundStep &step, mt_kernel_params &params, int64_t each, 
     tiles.end -= count;
   }
   params.count = 0;
+}
+
+// Runs the part of a launch of one of `threads` threads.
+void runPart(const BoundStep &step, mt_kernel_params &params, int thread, int threads) {
+  int64_t each = step.elementwise ? 0
+                                  : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) *
+                                        step.innerTiles;
+  Portion part = portionOf(step.elementwise ? step.elementTiles : each * step.segmentCount, thread, threads);
+  if (part.begin < part.end)
+    runSegments(step, params, each, part);
 }
 
 // Points the device's pointers at row `row` of the caller's tensors.
@@ -132,20 +143,27 @@ Status CpuDeviceGroup::prepare(BoundProgram &program) {
   return {};
 }
 
+// Collectives and exchanges divide their work among the threads in other ways, between barriers.
+bool CpuDeviceGroup::sharesWork(const BoundProgram &program) const {
+  return pool_.devices() == 1 && pool_.threads() > 1 && !exchange_ && program.devices[0].phases.empty();
+}
+
 void CpuDeviceGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
   struct Fill {
+    ThreadPool &pool;
     int device, threads;
     char *memory;
     uint8_t byte;
     int64_t bytes;
-  } fill{device, pool_.threads(), static_cast<char *>(memory), byte, static_cast<int64_t>(bytes)};
+  } fill{pool_, device, pool_.threads(), static_cast<char *>(memory), byte, static_cast<int64_t>(bytes)};
   pool_.run(
       [](void *context, const Worker &worker) {
         auto &fill = *static_cast<Fill *>(context);
-        if (worker.device != fill.device)
-          return;
-        Portion portion = portionOf(fill.bytes, worker.thread, fill.threads);
-        std::memset(fill.memory + portion.begin, fill.byte, static_cast<size_t>(portion.end - portion.begin));
+        if (worker.device == fill.device) {
+          Portion portion = portionOf(fill.bytes, worker.thread, fill.threads);
+          std::memset(fill.memory + portion.begin, fill.byte, static_cast<size_t>(portion.end - portion.begin));
+        }
+        fill.pool.waitForAll();
       },
       &fill);
 }
@@ -169,8 +187,8 @@ void CpuDeviceGroup::walkWatched(BoundProgram &program) {
   struct Job {
     CpuDeviceGroup *group;
     const BoundStep *step;
-    const mt_kernel_params *params;
-  } job{this, nullptr, &device.params};
+    const DeviceProgram *device;
+  } job{this, nullptr, &device};
   for (const BoundStep &step : device.steps) {
     if (!step.kernel || (step.usesRows && device.params.rows == 0)) // a single device has the sums already
       continue;
@@ -178,10 +196,9 @@ void CpuDeviceGroup::walkWatched(BoundProgram &program) {
     pool_.run(
         [](void *context, const Worker &worker) {
           auto &job = *static_cast<Job *>(context);
-          mt_kernel_params params = *job.params;
-          auto &scratch = job.group->scratch_;
-          params.scratch = scratch.empty() ? nullptr : scratch[static_cast<size_t>(worker.index)];
+          mt_kernel_params params = job.group->paramsOf(*job.device, worker);
           job.group->launch(*job.step, params, worker);
+          job.group->pool_.waitForAll();
         },
         &job);
     see_(step, device.params);
@@ -272,26 +289,81 @@ void CpuDeviceGroup::beginExchange(const OrderedStep &ordered, const BoundProgra
 
 void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
   counts_[worker.index].launches += worker.thread == 0;
-  int64_t each = step.elementwise ? 0
-                                  : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) *
-                                        step.innerTiles;
-  int64_t tiles = step.elementwise ? step.elementTiles : each * step.segmentCount;
-  Portion portion = portionOf(tiles, worker.thread, pool_.threads());
-  if (portion.begin == portion.end)
-    return;
-  runSegments(step, params, each, portion);
+  runPart(step, params, worker.thread, pool_.threads());
+}
+
+mt_kernel_params CpuDeviceGroup::paramsOf(const DeviceProgram &device, const Worker &worker) const {
+  mt_kernel_params params = device.params; // a copy, because `count` and `scratch` differ per worker
+  params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
+  return params;
+}
+
+template <bool traced>
+void CpuDeviceGroup::walkShared(const DeviceProgram &device, const Worker &worker, Track *track) {
+  SharedWork &work = pool_.work();
+  mt_kernel_params params = paramsOf(device, worker);
+  const BoundStep *launches[SharedWork::maxLaunches];
+  uint32_t group = pool_.firstGroup(), count = 0, done = 0;
+  auto takeFrom = [&](int owner) {
+    for (uint32_t launch; (launch = work.take(group, owner, count)) < count; ++done) {
+      const BoundStep &step = *launches[launch];
+      runPart(step, params, owner, pool_.threads());
+      if constexpr (traced)
+        track->mark(SpanKind::Kernel, step.index);
+    }
+  };
+  // Completes the group, with others' work where they are late. False: the run has ended.
+  auto finish = [&] {
+    const uint32_t index = launches[count - 1]->index;
+    work.finish(group, count, std::exchange(done, 0));
+    if (!pool_.goHome(worker))
+      return false;
+    if (!pool_.expectGroup(group)) {
+      for (int i = 1; i < pool_.threads(); ++i)
+        takeFrom((worker.thread + i) % pool_.threads());
+      work.finish(group, count, std::exchange(done, 0));
+    }
+    bool open = pool_.waitForGroup(worker, group);
+    if constexpr (traced)
+      if (open)
+        track->mark(SpanKind::Wait, index);
+    ++group;
+    count = 0;
+    return open;
+  };
+  for (const BoundStep &step : device.steps) {
+    if (count > 0 && (step.waits || count == SharedWork::maxLaunches) && !finish())
+      return;
+    if (!step.kernel || (step.usesRows && params.rows == 0)) // a single device has the sums already
+      continue;
+    counts_[worker.index].launches += worker.thread == 0;
+    launches[count++] = &step;
+    takeFrom(worker.thread);
+  }
+  if (count > 0)
+    finish();
 }
 
 template <bool traced>
 void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer) {
-  DeviceProgram &device = program.devices[worker.device];
-  mt_kernel_params params = device.params; // a copy, because `count` and `scratch` differ per worker
-  params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
-  int active = program.activeDevices(arguments.n);
   counts_[worker.index].received = 0;
   Track *track = traced ? &tracer->track(static_cast<size_t>(worker.index)) : nullptr;
   if constexpr (traced)
     track->begin();
+  if (sharesWork(program)) {
+    walkShared<traced>(program.devices[0], worker, track);
+    return;
+  }
+  walkAssigned<traced>(program, arguments, worker, track);
+  pool_.waitForAll();
+}
+
+template <bool traced>
+void CpuDeviceGroup::walkAssigned(BoundProgram &program, const StepArguments &arguments, const Worker &worker,
+                                  Track *track) {
+  DeviceProgram &device = program.devices[worker.device];
+  mt_kernel_params params = paramsOf(device, worker);
+  int active = program.activeDevices(arguments.n);
   auto wait = [&](const BoundStep &before) {
     pool_.waitForDevice(worker.device);
     if constexpr (traced)
