@@ -53,6 +53,8 @@ private:
     uint64_t received = 0; // bytes received in the last run
   };
 
+  // Points the device's pointers at row `row` of the caller's tensors.
+  static void pointToRows(DeviceProgram &device, const StepArguments &arguments, int64_t row);
   // `tracer`: records the worker's activity; may be null.
   template <bool traced>
   void walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer);
