@@ -63,7 +63,7 @@ public:
 
 private:
   enum : int { atHome, moving, given };
-  // What the pool knows of a worker.
+  // The place of a worker in the pool.
   struct alignas(64) Seat {
     Signal entries;                  // odd: the worker is in the run `run`
     std::atomic<int> moved = atHome; // whether another worker gave it its CPU
