@@ -2,7 +2,7 @@
 //
 // The launches that the threads of a device share. Launches up to the next wait form a group. Each thread has a part of
 // each launch, and when its own parts are done it takes what other threads have not begun. A group is complete when
-// any threads have done its work. So nobody waits for a thread that does nothing, because another process has its CPU.
+// any threads have done its work. No thread waits for one that does nothing because another process has its CPU.
 #pragma once
 
 #include "runtime/device/Barrier.h"
