@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <ctime>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,8 +20,8 @@ void pause() {
 #endif
 }
 
-void futexWait(std::atomic<uint32_t> &word, uint32_t expected) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+void futexWait(std::atomic<uint32_t> &word, uint32_t expected, const timespec *timeout) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE, expected, timeout, nullptr, 0);
 }
 
 void futexWakeAll(std::atomic<uint32_t> &word) {
@@ -29,26 +30,47 @@ void futexWakeAll(std::atomic<uint32_t> &word) {
 
 } // namespace
 
-void Barrier::waitForOthers() {
-  uint32_t generation = generation_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_.load(std::memory_order_relaxed)) {
-    arrived_.store(0, std::memory_order_relaxed);
-    // Sequential consistency with sleepers_: either a thread that is about to sleep sees the new generation, or it is
-    // counted here and woken.
-    generation_.store(generation + 1, std::memory_order_seq_cst);
-    if (sleepers_.load(std::memory_order_seq_cst) != 0)
-      futexWakeAll(generation_);
-    return;
-  }
-  for (uint32_t i = 0; i < spins_; ++i) {
-    if (generation_.load(std::memory_order_acquire) != generation)
-      return;
+void Signal::set(uint32_t number) {
+  // Sequential consistency with sleepers_: either a thread that is about to sleep sees the new number, or it is
+  // counted here and woken.
+  number_.store(number, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) != 0)
+    futexWakeAll(number_);
+}
+
+bool Signal::spin(uint32_t old, uint32_t spins) const {
+  for (uint32_t i = 0; i < spins; ++i) {
+    if (number_.load(std::memory_order_acquire) != old)
+      return true;
     pause();
   }
+  return number_.load(std::memory_order_acquire) != old;
+}
+
+void Signal::sleep(uint32_t old, uint32_t microseconds) {
+  timespec timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(microseconds) * 1000};
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  while (generation_.load(std::memory_order_seq_cst) == generation)
-    futexWait(generation_, generation);
+  while (number_.load(std::memory_order_seq_cst) == old) {
+    futexWait(number_, old, microseconds ? &timeout : nullptr);
+    if (microseconds)
+      break;
+  }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Barrier::waitForOthers() {
+  uint32_t generation = generation_.now();
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    generation_.set(generation + 1);
+  } else if (!generation_.spin(generation, spins_)) {
+    generation_.sleep(generation);
+  }
+}
+
+void pauseFor(uint32_t pauses) {
+  for (uint32_t i = 0; i < pauses; ++i)
+    pause();
 }
 
 uint32_t pausesFor(double microseconds) {
@@ -57,8 +79,7 @@ uint32_t pausesFor(double microseconds) {
   double shortest = 1e9; // the minimum, because a preemption only lengthens a round
   for (int round = 0; round < 5; ++round) {
     auto begin = Clock::now();
-    for (int i = 0; i < pauses; ++i)
-      pause();
+    pauseFor(pauses);
     shortest = std::min(shortest, std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
   }
   return static_cast<uint32_t>(microseconds * pauses / std::max(shortest, 0.1));

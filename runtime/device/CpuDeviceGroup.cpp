@@ -12,44 +12,6 @@
 #include <unistd.h>
 
 namespace mtrun {
-namespace {
-
-struct Portion {
-  int64_t begin, end;
-};
-
-// Returns the part of [0, total) for worker `index` of `workers`. No overflow: total < 2^40, workers < 2^11.
-Portion portionOf(int64_t total, int index, int workers) {
-  return {total * index / workers, total * (index + 1) / workers};
-}
-
-// Runs tiles [begin, end) of a launch. Tiles are numbered through all segments. `each`: the tiles of a segment, if the
-// kernel is not Elementwise.
-void runSegments(const BoundStep &step, mt_kernel_params &params, int64_t each, Portion tiles) {
-  for (uint32_t s = 0; s < step.segmentCount && tiles.end > 0; ++s) {
-    const BoundSegment &segment = step.segments[s];
-    int64_t count = step.elementwise ? segment.tiles : each;
-    if (tiles.begin < count) {
-      params.count = segment.count;
-      reinterpret_cast<mt_kernel_fn>(step.kernel)(&params, segment.buffers, std::max<int64_t>(tiles.begin, 0),
-                                                  std::min(tiles.end, count));
-    }
-    tiles.begin -= count;
-    tiles.end -= count;
-  }
-  params.count = 0;
-}
-
-// Points the device's pointers at row `row` of the caller's tensors.
-void pointToRows(DeviceProgram &device, const StepArguments &arguments, int64_t row) {
-  for (const SignaturePatch &patch : device.patches)
-    // Computed as integers: for a device without rows, the first row may be past the end of the caller's memory.
-    *patch.slot = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(arguments.tensors[patch.entry]) +
-                                           static_cast<uint64_t>(row) * patch.rowBytes);
-}
-
-} // namespace
-
 CpuDeviceGroup::~CpuDeviceGroup() {
   for (auto [memory, bytes] : mappings_)
     munmap(memory, bytes);
@@ -134,18 +96,21 @@ Status CpuDeviceGroup::prepare(BoundProgram &program) {
 
 void CpuDeviceGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
   struct Fill {
+    ThreadPool &pool;
     int device, threads;
     char *memory;
     uint8_t byte;
     int64_t bytes;
-  } fill{device, pool_.threads(), static_cast<char *>(memory), byte, static_cast<int64_t>(bytes)};
+  } fill{pool_, device, pool_.threads(), static_cast<char *>(memory), byte, static_cast<int64_t>(bytes)};
   pool_.run(
       [](void *context, const Worker &worker) {
         auto &fill = *static_cast<Fill *>(context);
-        if (worker.device != fill.device)
-          return;
-        Portion portion = portionOf(fill.bytes, worker.thread, fill.threads);
-        std::memset(fill.memory + portion.begin, fill.byte, static_cast<size_t>(portion.end - portion.begin));
+        if (worker.device == fill.device) {
+          int64_t begin = chunkBegin(fill.bytes, worker.thread, fill.threads);
+          int64_t end = chunkBegin(fill.bytes, worker.thread + 1, fill.threads);
+          std::memset(fill.memory + begin, fill.byte, static_cast<size_t>(end - begin));
+        }
+        fill.pool.waitForAll();
       },
       &fill);
 }
@@ -169,8 +134,8 @@ void CpuDeviceGroup::walkWatched(BoundProgram &program) {
   struct Job {
     CpuDeviceGroup *group;
     const BoundStep *step;
-    const mt_kernel_params *params;
-  } job{this, nullptr, &device.params};
+    const DeviceProgram *device;
+  } job{this, nullptr, &device};
   for (const BoundStep &step : device.steps) {
     if (!step.kernel || (step.usesRows && device.params.rows == 0)) // a single device has the sums already
       continue;
@@ -178,10 +143,9 @@ void CpuDeviceGroup::walkWatched(BoundProgram &program) {
     pool_.run(
         [](void *context, const Worker &worker) {
           auto &job = *static_cast<Job *>(context);
-          mt_kernel_params params = *job.params;
-          auto &scratch = job.group->scratch_;
-          params.scratch = scratch.empty() ? nullptr : scratch[static_cast<size_t>(worker.index)];
+          mt_kernel_params params = job.group->paramsOf(*job.device, worker);
           job.group->launch(*job.step, params, worker);
+          job.group->pool_.waitForAll();
         },
         &job);
     see_(step, device.params);
@@ -246,129 +210,6 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
   if (exchange_) {
     health_ = exchange_->finish(arguments);
     counts_[0].received = exchange_->receivedInRun();
-  }
-}
-
-void CpuDeviceGroup::exchange(const BoundProgram &program, const BoundStep &step, int active, const Worker &worker,
-                              TrackedStep tracked) {
-  counts_[worker.index].received += step.gathers
-                                        ? collectives_.gather(program, step.allReduce, worker, tracked)
-                                        : collectives_.allReduce(program, step.allReduce, active, worker, tracked);
-}
-
-// The next step has a barrier if it needs the result. One thread at a time exchanges: libraries of MPI may refuse calls
-// of several threads.
-void CpuDeviceGroup::beginExchange(const OrderedStep &ordered, const BoundProgram &program, const Worker &worker,
-                                   TrackedStep tracked) {
-  const BoundStep &step = program.devices[0].steps[ordered.step];
-  pool_.waitForAll();
-  tracked.mark(SpanKind::Wait);
-  if (worker.index == 0 && ordered.inPlace)
-    exchange_->run(program, step);
-  else if (worker.index == 0)
-    exchange_->post(program, step);
-  tracked.mark(SpanKind::Transfer);
-}
-
-void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
-  counts_[worker.index].launches += worker.thread == 0;
-  int64_t each = step.elementwise ? 0
-                                  : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) *
-                                        step.innerTiles;
-  int64_t tiles = step.elementwise ? step.elementTiles : each * step.segmentCount;
-  Portion portion = portionOf(tiles, worker.thread, pool_.threads());
-  if (portion.begin == portion.end)
-    return;
-  runSegments(step, params, each, portion);
-}
-
-template <bool traced>
-void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer) {
-  DeviceProgram &device = program.devices[worker.device];
-  mt_kernel_params params = device.params; // a copy, because `count` and `scratch` differ per worker
-  params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
-  int active = program.activeDevices(arguments.n);
-  counts_[worker.index].received = 0;
-  Track *track = traced ? &tracer->track(static_cast<size_t>(worker.index)) : nullptr;
-  if constexpr (traced)
-    track->begin();
-  auto wait = [&](const BoundStep &before) {
-    pool_.waitForDevice(worker.device);
-    if constexpr (traced)
-      track->mark(SpanKind::Wait, before.index);
-  };
-  auto run = [&](const BoundStep &step) {
-    if (!step.kernel) {
-      exchange(program, step, active, worker, {track, step.index});
-    } else if (step.writes && exchange_ && exchange_->failed()) {
-      // the variables stay as they were before this run
-    } else if (!step.usesRows || params.rows > 0) {
-      launch(step, params, worker);
-      if constexpr (traced)
-        track->mark(SpanKind::Kernel, step.index);
-    }
-  };
-  // `last`: the number of the last micro-batch of a phase; -1: there are no micro-batches.
-  auto runOverlapped = [&](const ExchangeOrder &order, int64_t last) {
-    for (const OrderedStep &ordered : order.steps) {
-      const BoundStep &step = device.steps[ordered.step];
-      if (ordered.needs > 0 && worker.index == 0)
-        exchange_->wait(ordered.needs);
-      if (ordered.waits)
-        wait(step);
-      if (step.kernel) {
-        run(step);
-        continue;
-      }
-      if (last >= 0 && !step.gathers)
-        collectives_.addMicroBatch(program, step.allReduce, last, true, worker, {track, step.index});
-      beginExchange(ordered, program, worker, {track, step.index});
-    }
-  };
-  if (device.phases.empty() && exchange_) {
-    runOverlapped(ProcessExchange::orders(program)[0], -1);
-    return;
-  }
-  if (device.phases.empty()) {
-    for (const BoundStep &step : device.steps) {
-      if (step.waits)
-        wait(step);
-      run(step);
-    }
-    return;
-  }
-
-  const int64_t rows = params.rows, microBatches = device.microBatches(rows);
-  for (size_t number = 0; number < device.phases.size(); ++number) {
-    const BoundPhase &phase = device.phases[number];
-    std::span steps(device.steps.data() + phase.begin, device.steps.data() + phase.end);
-    for (int64_t i = 0, turns = phase.repeats ? microBatches : 1; i < turns; ++i) {
-      params.first_row = device.firstRow + i * device.passRows;
-      params.rows = std::min(device.passRows, rows - i * device.passRows);
-      if (i > 0 || phase.begin > 0) {
-        wait(steps.front());
-        if (worker.thread == 0)
-          pointToRows(device, arguments, params.first_row);
-        wait(steps.front());
-      }
-      if (exchange_ && i + 1 == turns) {
-        const ExchangeOrder &order = ProcessExchange::orders(program)[number];
-        runOverlapped(order, i);
-        if (worker.index == 0)
-          exchange_->wait(order.posted);
-        continue;
-      }
-      for (const BoundStep &step : steps) {
-        if (step.waits)
-          wait(step);
-        if (step.once && i + 1 < turns)
-          continue;
-        if (!step.kernel && !step.gathers)
-          collectives_.addMicroBatch(program, step.allReduce, i, i + 1 == turns, worker, {track, step.index});
-        if (step.kernel || (i + 1 == turns && program.sessionDevices() > 1))
-          run(step);
-      }
-    }
   }
 }
 

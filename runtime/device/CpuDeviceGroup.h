@@ -53,10 +53,19 @@ private:
     uint64_t received = 0; // bytes received in the last run
   };
 
+  // Points the device's pointers at row `row` of the caller's tensors.
+  static void pointToRows(DeviceProgram &device, const StepArguments &arguments, int64_t row);
   // `tracer`: records the worker's activity; may be null.
   template <bool traced>
   void walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer);
   void walkWatched(BoundProgram &program);
+  // Each thread computes its part of each launch, and waits for the other threads.
+  template <bool traced>
+  void walkAssigned(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Track *track);
+  // The threads share the work of the launches, and wait for nothing else.
+  template <bool traced> void walkShared(const DeviceProgram &device, const Worker &worker, Track *track);
+  bool sharesWork(const BoundProgram &program) const;
+  mt_kernel_params paramsOf(const DeviceProgram &device, const Worker &worker) const;
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
   // Runs an all-reduce or a gather of devices in this process. All workers call it after their partial sums or parts
   // are complete.

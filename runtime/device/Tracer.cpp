@@ -40,6 +40,8 @@ bool Tracer::beginRun(int64_t samples) {
     track.run_ = static_cast<uint32_t>(kept_);
   }
   current_ = {seen_, samples, std::max(nanoseconds(), lastEnd_), 0};
+  for (Track &track : tracks_)
+    track.begin(current_.begin); // a thread that is late may have no part of the run
   if (recorded_)
     betweenTime_ += current_.begin - lastEnd_;
   return true;

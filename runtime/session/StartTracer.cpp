@@ -7,12 +7,13 @@ namespace mtrun {
 
 Status startTracer(const TracerOptions &options, DeviceGroup &group, Executable &executable,
                    std::unique_ptr<Tracer> &tracer) {
-  // Count the marks of a step. A launch has a wait and a launch. An all-reduce has three waits, two transfers and a
+  // Count the marks of a step. A launch has a wait and a launch, and on CPUs two more: of what a thread computes for
+  // others, more is not kept. An all-reduce has three waits, two transfers and a
   // sum, and in micro-batches a wait and a sum before it. If the host copies data to the device, the copies count as an
   // additional step after the steps of the program.
   size_t marks = 0, steps = count(executable.program->steps()) + !group.hostMemory();
   for (const BoundStep &step : executable.bound.devices[0].steps)
-    marks += step.kernel          ? 2
+    marks += step.kernel          ? 2 + 2 * group.hostMemory()
              : group.hostMemory() ? 9
                                   : 2 * (3 + static_cast<size_t>(executable.bound.sessionDevices()));
   // There are two waits between micro-batches.
