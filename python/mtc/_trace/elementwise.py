@@ -124,6 +124,8 @@ def unary(op: str, value: Value) -> Value:
 
 def unary_with(op: str, value: Value, parameter: str, number: float) -> Value:
     """leaky_relu (negative_slope), elu (alpha), celu (alpha)."""
+    if not isinstance(number, (int, float)):
+        raise Refused(f"{parameter} that is made of the number of samples: give a number")
     text = f'graph.elementwise "{op}"({{0}}) {{{{{parameter} = {number:.9e} : f32}}}}'
     return value.graph.operation(op, (value,), text, value.shape, "f32")
 
