@@ -110,7 +110,8 @@ static uint32_t versionOf(const mt::plan::PlanT &plan) {
     return std::any_of(program->metrics.begin(), program->metrics.end(),
                        [](const auto &metric) { return !metric->parameters.empty(); });
   };
-  bool later = !plan.columns.empty() || std::any_of(plan.programs.begin(), plan.programs.end(), hasParameters);
+  bool later = !plan.columns.empty() || plan.fixed_batch ||
+               std::any_of(plan.programs.begin(), plan.programs.end(), hasParameters);
   return later ? MT_PLAN_NEWEST_VERSION : MT_PLAN_VERSION;
 }
 

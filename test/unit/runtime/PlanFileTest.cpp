@@ -94,7 +94,8 @@ uint32_t versionOf(const std::vector<uint8_t> &bytes) {
   return header.version;
 }
 
-// An older reader would take the numbers of a CSV as they are, and the sums of a metric as those of another.
+// An older reader would take the numbers of a CSV as they are, the sums of a metric as those of another, and any number
+// of samples.
 TEST(PlanFile, HasALaterVersionForWhatOlderReadersPassOver) {
   EXPECT_EQ(versionOf(makePlan()), MT_PLAN_VERSION);
   std::vector<uint8_t> columns = makePlan({}, [](mt::plan::PlanT &plan) { plan.columns = "{}"; });
@@ -105,6 +106,11 @@ TEST(PlanFile, HasALaterVersionForWhatOlderReadersPassOver) {
         metric->parameters = {0.5};
   });
   EXPECT_EQ(versionOf(parameters), MT_PLAN_NEWEST_VERSION);
+  std::vector<uint8_t> fixed = makePlan({}, [](mt::plan::PlanT &plan) {
+    plan.fixed_batch = std::make_unique<mt::plan::FixedBatchT>();
+    plan.fixed_batch->rows = 3;
+  });
+  EXPECT_EQ(versionOf(fixed), MT_PLAN_NEWEST_VERSION);
 }
 
 TEST(PlanFile, ReadsFromAFile) {
