@@ -188,7 +188,21 @@ private:
       setStrings(*module, vocabularyAttribute, options.vocabulary);
     if (!options.columns.empty())
       (*module)->setAttr(mlir::mt::columnsAttribute, mlir::StringAttr::get(&context, options.columns));
-    return mlir::failed(checkNames(*module)) ? OwningOpRef<ModuleOp>() : std::move(module);
+    return mlir::failed(checkNames(*module)) || mlir::failed(checkFixedBatch(*module)) ? OwningOpRef<ModuleOp>()
+                                                                                       : std::move(module);
+  }
+
+  // A larger batch is for more shards than there are samples.
+  LogicalResult checkFixedBatch(ModuleOp module) {
+    auto rows = module->getAttrOfType<mlir::IntegerAttr>(mlir::mt::fixedBatchAttribute);
+    if (!rows || rows.getInt() == options.values.batch)
+      return success();
+    if (rows.getInt() > options.values.batch)
+      return module.emitError("expected --batch ")
+             << rows.getInt() << ", the number of samples that the file has, found " << options.values.batch;
+    module.emitWarning("steps must have ") << rows.getInt() << " samples, as the file has, and --batch is "
+                                           << options.values.batch << ": use --batch " << rows.getInt();
+    return success();
   }
 
   // Reads the model again at each length but the largest. The weights of the file are the same at all lengths.

@@ -37,6 +37,8 @@ public:
       strings("vocabulary", plan.vocabulary());
       if (plan.columns())
         json.attribute("columns", name(plan.columns()));
+      if (plan.fixed_batch())
+        json.attribute("fixed_batch", plan.fixed_batch()->rows());
       array("lengths", lengths());
       if (plan.length_input())
         json.attribute("length_input", name(plan.length_input()));

@@ -26,6 +26,8 @@ public:
         << ", precision " << (plan.precision() ? plan.precision()->str() : "f32") << ", seed " << plan.seed() << "\n"
         << "format " << plan.version() << ", made by " << (plan.producer() ? plan.producer()->str() : "") << ", "
         << bytesText(view.file.size()) << "\n";
+    if (const auto *fixed = plan.fixed_batch())
+      out << "every step has " << fixed->rows() << " samples, from which numbers of the model follow\n";
     if (std::string lengths = lengthsText(plan); !lengths.empty())
       out << "programs for sequences of lengths " << lengths << "; "
           << (plan.length_input() ? "the input " + plan.length_input()->str() + " says" : std::string("all inputs say"))

@@ -186,6 +186,10 @@ static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
         strings->push_back(text.str());
   if (auto columns = module->getAttrOfType<mlir::StringAttr>(mlir::mt::columnsAttribute))
     plan.columns = columns.str();
+  if (auto rows = module->getAttrOfType<mlir::IntegerAttr>(mlir::mt::fixedBatchAttribute)) {
+    plan.fixed_batch = std::make_unique<tables::FixedBatchT>();
+    plan.fixed_batch->rows = static_cast<uint64_t>(rows.getInt());
+  }
   plan.min_devices = compilation.getMinDevices();
 }
 

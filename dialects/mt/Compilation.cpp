@@ -112,6 +112,12 @@ LogicalResult MtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
                : op->emitError("expected `")
                      << name << "` to be a finite f32 of 0 or more at a variable, found " << value;
   }
+  if (isa<ModuleOp>(op) && name == fixedBatchAttribute) {
+    auto rows = dyn_cast<IntegerAttr>(value);
+    return rows && rows.getType().isInteger(64) && rows.getInt() >= 1
+               ? success()
+               : op->emitError("expected `") << name << "` to be an i64 of 1 or more, found " << value;
+  }
   if (isa<ModuleOp>(op) && (name == classNamesAttribute || name == vocabularyAttribute ||
                             (name == columnsAttribute && isa<StringAttr>(value))))
     return success();

@@ -14,6 +14,8 @@ namespace mlir::mt {
 // Attributes of the module: names of a model's labels, and characters of its tokens (frontend/ClassNames.h).
 inline constexpr llvm::StringLiteral classNamesAttribute = "mt.class_names", vocabularyAttribute = "mt.vocabulary",
                                      columnsAttribute = "mt.columns";
+// Attribute of the module: the number of samples of every step, where numbers of the model follow from it.
+inline constexpr llvm::StringLiteral fixedBatchAttribute = "mt.fixed_batch";
 // Attributes of ops; dialects/mt/Blocks.h reads and sets them.
 inline constexpr llvm::StringLiteral blocksAttribute = "mt.blocks", turnAttribute = "mt.turn";
 

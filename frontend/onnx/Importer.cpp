@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/onnx/Importer.h"
 
+#include "dialects/mt/Compilation.h"
 #include "frontend/onnx/ForBatches.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -296,6 +297,14 @@ LogicalResult Importer::makeInitializers(std::vector<NamedTensor> &weights) {
   return success();
 }
 
+// Whether a node adds samples up, in another way than a mean: what its sum is divided by may be a number of the file.
+static bool sumsOverBatch(const Call &call) {
+  auto hasBatch = [](const Operand &operand) { return operand.value && logical::batchOf(operand.value.flat()) >= 0; };
+  auto isWhole = [](const Operand &operand) { return operand.value && logical::batchOf(operand.value.flat()) < 0; };
+  bool isMean = call.node.op == "ReduceMean" || call.node.op == "BatchNormalization";
+  return !isMean && llvm::any_of(call.inputs, hasBatch) && llvm::any_of(call.results, isWhole);
+}
+
 // False after an error. What depends on a node that was refused is left out.
 LogicalResult Importer::evaluate(const Node &node) {
   std::vector<Operand> inputs;
@@ -328,6 +337,7 @@ LogicalResult Importer::evaluate(const Node &node) {
     else if (computeForBatches(call, findOp(node), !built, (maxKnownElements - knownElements) / 2))
       problem.clear();
   }
+  hasSumOverBatch |= problem.empty() && sumsOverBatch(call);
   for (const Operand &result : call.results)
     knownElements += result.known ? result.known->count() : result.forBatches ? result.forBatches->count() : 0;
   if (knownElements > maxKnownElements)
@@ -395,6 +405,9 @@ LogicalResult Importer::run(std::vector<training::Output> &outputs, std::vector<
       result = failure();
   if (failed(result) || failed(makeOutputs(outputs)))
     return failure();
+  if (fixedBatch && hasSumOverBatch)
+    builder.getBlock()->getParent()->getParentOfType<ModuleOp>()->setAttr(mt::fixedBatchAttribute,
+                                                                          builder.getI64IntegerAttr(fixedBatch));
   eraseUnused(*builder.getInsertionBlock(), outputs);
   return success();
 }

@@ -55,6 +55,7 @@ private:
   int64_t length;
   bool freezesBatchNorm;
   int64_t fixedBatch = 0; // as of Call
+  bool hasSumOverBatch = false;
   struct Trained {
     int64_t count = 0, numbers = 0;
     std::vector<std::string> others; // that no layer has, with what reads them

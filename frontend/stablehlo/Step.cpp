@@ -3,6 +3,8 @@
 // A function that is a whole training step: its state becomes variables, and all that it computes the model's update.
 #include "frontend/stablehlo/Importer.h"
 
+#include "dialects/mt/Compilation.h"
+
 using namespace mlir;
 
 namespace mtc::stablehlo {
@@ -84,6 +86,8 @@ LogicalResult Importer::findBatch(const StepArguments &given) {
     return success();
   if (samples < 2)
     return entry->emitError("expected a batch of 2 samples or more, to find it in other shapes, found ") << samples;
+  builder.getBlock()->getParent()->getParentOfType<ModuleOp>()->setAttr(mt::fixedBatchAttribute,
+                                                                        builder.getI64IntegerAttr(samples));
   if (failed(inlineCalls(entry, functions)))
     return failure();
   batches = BatchAxes(body, starts, samples);

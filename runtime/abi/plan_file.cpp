@@ -110,9 +110,9 @@ static uint32_t versionOf(const mt::plan::PlanT &plan) {
     return std::any_of(program->metrics.begin(), program->metrics.end(),
                        [](const auto &metric) { return !metric->parameters.empty(); });
   };
-  constexpr uint32_t ofDoubles = 10, ofColumns = 9;
-  if (plan.precision == "f64")
-    return ofDoubles;
+  constexpr uint32_t ofColumns = 9;
+  if (plan.precision == "f64" || plan.fixed_batch)
+    return MT_PLAN_NEWEST_VERSION;
   bool later = !plan.columns.empty() || std::any_of(plan.programs.begin(), plan.programs.end(), hasParameters);
   return later ? ofColumns : MT_PLAN_VERSION;
 }

@@ -69,6 +69,11 @@ Status EpochLoop::open(Session &session, const mtrun_dataset *data, const char *
   if (options.dropRemainder && data->size >= 0 && data->size < options.batch)
     return {MT_INVALID, "dropping the remainder leaves no step: expected at least " + std::to_string(options.batch) +
                             " samples, found " + std::to_string(data->size)};
+  // The first step has a whole batch; the last one of an epoch has what is left, if that is not left out.
+  const bool ends = !options.dropRemainder && !options.stepsPerEpoch && data->size >= 0;
+  for (int64_t rows : {options.batch, ends ? data->size % options.batch : 0})
+    if (Status s = rows ? plan.checkRows(rows) : Status(); !s.ok())
+      return s;
   const fb::Program &tables = *plan.program(program);
   columns_ = columnsOf(tables);
   means_ = std::make_unique<Means>(columns_.size(), sumsOf(tables),

@@ -107,6 +107,17 @@ std::span<const uint8_t> Plan::initialValues() const {
   return index < 0 ? std::span<const uint8_t>() : section(static_cast<uint32_t>(index));
 }
 
+Status Plan::checkRows(int64_t n) const {
+  if (const auto *fixed = tables().fixed_batch(); fixed && static_cast<uint64_t>(n) != fixed->rows())
+    return {MT_INVALID, "expected steps of " + std::to_string(fixed->rows()) +
+                            " samples, the number that the model's file has for its batch, found " + std::to_string(n) +
+                            ": leave out a short last batch (--drop-remainder), or export the model with a batch "
+                            "of any size"};
+  if (n < 1 || static_cast<uint64_t>(n) > batch())
+    return {MT_INVALID, "expected 1 to " + std::to_string(batch()) + " samples, found " + std::to_string(n)};
+  return {};
+}
+
 const mt::plan::Program *Plan::program(std::string_view name) const {
   const auto *programs = tables().programs();
   for (uint32_t i = 0; programs && i < programs->size(); ++i)

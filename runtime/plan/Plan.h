@@ -57,6 +57,8 @@ public:
   uint32_t shards() const { return tables().shards(); }        // R: number of shards
   uint64_t shardRows() const { return tables().shard_rows(); } // samples per shard
 
+  // MT_INVALID if a step may not have n samples: it has 1 to batch() of them, or as many as numbers of the model need.
+  Status checkRows(int64_t n) const;
   // Return null and -1 if there is no program or variable of this name.
   const mt::plan::Program *program(std::string_view name) const;
   int variable(std::string_view name) const;

@@ -60,6 +60,8 @@ Status verifyBatch(const fb::Plan &plan) {
     return differs("min_devices", "1 to " + std::to_string(plan.shards()), plan.min_devices());
   if (!std::has_single_bit(plan.micro_batches()) || plan.micro_batches() > plan.shards())
     return differs("micro_batches", "a power of two of at most " + std::to_string(plan.shards()), plan.micro_batches());
+  if (const auto *fixed = plan.fixed_batch(); fixed && (fixed->rows() < 1 || fixed->rows() > plan.batch()))
+    return differs("fixed_batch", "1 to " + std::to_string(plan.batch()) + " samples", fixed->rows());
   uint64_t shardRows = (plan.batch() + plan.shards() - 1) / plan.shards();
   if (plan.shard_rows() != shardRows)
     return differs("shard_rows", std::to_string(shardRows), plan.shard_rows());

@@ -142,8 +142,8 @@ Status Session::init(int64_t seed) {
 }
 
 Status Session::State::checkStep(Executable &executable, const Step &step, size_t index) {
-  if (step.n < 1 || static_cast<uint64_t>(step.n) > plan->batch())
-    return {MT_INVALID, "expected 1 to " + std::to_string(plan->batch()) + " samples, found " + std::to_string(step.n)};
+  if (Status status = plan->checkRows(step.n); !status.ok())
+    return status;
   const auto *signature = executable.program->signature();
   const void **tensors = executable.tensors.data() + index * count(signature);
   for (uint32_t i = 0; i < count(signature); ++i) {

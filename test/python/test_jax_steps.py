@@ -385,7 +385,9 @@ def returning(value):
     (returning(lambda p, b: ({"w": p["w"] + b["x"].sum()}, b["x"])), {"w": np.ones(4, "f4")},
      "metrics that are numbers"),
     (returning(lambda p, b: ({"w": p["w"] + 1}, 0.0)), {"w": np.ones(4, "f2")}, "state/w: expected a state of float32"),
-], ids=["state alone", "unchanged", "shape", "cache", "structure", "metrics", "float16"])
+    (returning(lambda p, b: ({"w": jax.grad(lambda w: (b["x"] @ w).max())(p["w"])}, 0.0)), {"w": np.ones(4, "f4")},
+     r"\A[^\n]*reduce_max: a maximum over the batch[^\n]*\Z"),  # and no second line about the gradient
+], ids=["state alone", "unchanged", "shape", "cache", "structure", "metrics", "float16", "within a gradient"])
 def test_functions_that_are_refused(function, state, words):
     with pytest.raises(mtc.ModelError, match=words):
         mtc.jax.step(function, state, {"x": numbers(8, 4)}, verbose=0, check=False)

@@ -353,3 +353,27 @@ def test_external_data(tmp_path):
     plan = mtc.compile(path, batch_size=BATCH, loss="mse", optimizer="sgd")
     with mtc.Session(plan, "cpu:1") as session:
         assert np.array_equal(session.variables["w"], w)
+
+
+@pytest.mark.parametrize("batch", [BATCH, "b"])
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean"])
+def test_a_sum_over_a_batch_of_a_fixed_size_takes_that_size_alone(op, batch, tmp_path):
+    """What it is divided by may follow from the size."""
+    nodes = [helper.make_node(op, ["x"], ["sum"], axes=[0], keepdims=1) if op == "ReduceMean" else
+             helper.make_node(op, ["x", "first"], ["sum"]), helper.make_node("Div", ["sum", "n"], ["mean"]),
+             helper.make_node("Sub", ["x", "mean"], ["y"])]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, 3]) for name in "xy"]
+    graph = helper.make_graph(nodes, "sums", values[:1], values[1:], [
+        numpy_helper.from_array(i(0), "first"), numpy_helper.from_array(np.float32(BATCH), "n")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), tmp_path / "m.onnx")
+    plan = mtc.compile(tmp_path / "m.onnx", batch_size=BATCH, loss="mse", optimizer="sgd")
+    x = f(BATCH, 3)
+    with mtc.Session(plan, "cpu:1") as session:
+        total = x.sum(0) if op == "ReduceSum" else x.mean(0)
+        np.testing.assert_allclose(session.predict({"x": x}), x - total / BATCH, rtol=1e-5, atol=1e-6)
+        short = {"x": x[:3], "target": x[:3]}
+        if op == "ReduceSum" and batch == BATCH:
+            with pytest.raises(mtc.DataError, match="expected steps of 4 samples, .* found 3: leave out a short last"):
+                session.eval_step(short)
+        else:
+            session.eval_step(short)

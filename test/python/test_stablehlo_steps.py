@@ -130,9 +130,12 @@ def test_steps(name, rows, tmp_path):
             for key, (_, value) in zip(names, paths):
                 session.variables[key] = value
             for i in range(STEPS):
-                # Of a fixed batch all are whole; the divisors of the file are those of a whole one.
                 batch = batch_of(shapes, 5 if i == STEPS - 1 and rows is BATCH else N, i)
                 now, metrics = whole(now, batch)
+                if i == STEPS - 1 and rows is not BATCH:  # its divisors are those of a whole batch
+                    short = {f"batch{k}": array[:5] for k, array in enumerate(batch)}
+                    with pytest.raises(mtc.DataError, match="expected steps of 8 samples.* found 5: leave out"):
+                        session.train_step(short)
                 logs = session.train_step({f"batch{k}": array for k, array in enumerate(batch)})
                 for key, value in metrics.items():
                     assert abs(logs[key] - float(value)) <= 1e-5 * max(1, abs(float(value))), f"{key}, step {i}"

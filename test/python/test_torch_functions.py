@@ -361,3 +361,26 @@ def test_ctc_loss(options):
     if "zero_infinity" in options:
         batch["steps"][2] = 3  # too few for three labels and the blanks between them
     mtc.torch.compile(Connectionist(**options), batch, batch_size=4, verbose=0, devices="cpu:1").close()
+
+
+def of_numbers(x, y):
+    """Numbers that Python makes of the number of samples are those of each batch."""
+    n, e = x.shape[0], (x - y) ** 2
+    made = e.sum() * (1.0 / n) + e.sum() / n ** 0.5 + (10.5 - n) * e.mean() - (n / 2) * x.mean() + (1.0 / n) ** 2
+    made = made + torch.where(y > 0, e, 1.0 / n).sum() + (e * torch.full_like(y, 1.0 / n)).sum() * -(3.0 / n)
+    return made + (e * torch.full((n,), n + 0.5)).mean() + torch.tensor(1.0 / n) * x.new_full((1,), n).sum() * e.sum()
+
+
+def test_numbers_of_samples_in_python():
+    module = nn.Sequential(nn.Linear(3, 1), nn.Flatten(0))
+    x = torch.linspace(-1, 1, 24).reshape(8, 3).sin()
+    batches = [((x[:n],), x[:n, 0].cos() - 0.7) for n in (8, 5, 1)]
+    found, wanted, weights = follow(module, batches, loss=of_numbers, rate=1e-3)
+    assert_steps_alike(found, wanted, weights)
+
+
+def test_a_parameter_made_of_the_number_of_samples_is_refused():
+    x = torch.linspace(-1, 1, 12).reshape(4, 3)
+    with pytest.raises(mtc.ModelError, match="negative_slope that is made of the number of samples: give a number"):
+        mtc.torch.compile(nn.Linear(3, 1), (x, x), loss=lambda o, y: F.leaky_relu(o, 1.0 / o.shape[0]).mean(),
+                          check=False, verbose=0)

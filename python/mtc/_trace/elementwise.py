@@ -125,6 +125,8 @@ def unary(op: str, value: Value) -> Value:
 
 def unary_with(op: str, value: Value, parameter: str, number: float) -> Value:
     """leaky_relu (negative_slope), elu (alpha), celu (alpha)."""
+    if not isinstance(number, (int, float)):
+        raise Refused(f"{parameter} that is made of the number of samples: give a number")
     if not reals.is_short(number):
         above, below = compare("gt", value, 0.0), value
         if op != "leaky_relu":  # of numbers that do not overflow

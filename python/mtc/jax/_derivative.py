@@ -15,7 +15,7 @@ import jax
 from jax.extend import core
 
 from mtc._trace import Refused, Value
-from mtc.jax._reader import Reader, rule
+from mtc.jax._reader import UNKNOWN, Reader, rule
 
 _value_and_grad = jax.value_and_grad
 _grad = jax.grad
@@ -40,6 +40,8 @@ def _derivative(reader: Reader, equation: Any, inputs: Sequence[Any]) -> list[An
     arguments = [graph.argument(reader.value(value)) for value in inputs[:count]]
     made = reader.read(equation.params["jaxpr"], [*arguments, *inputs[count:]])
     loss = made[0]
+    if loss is UNKNOWN:  # something in it was refused
+        return [UNKNOWN] * len(equation.outvars)
     if not isinstance(loss, Value):
         raise Refused("a derivative of what depends on no argument")
     return [*made, *graph.derivatives(loss, arguments)]

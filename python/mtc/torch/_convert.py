@@ -22,6 +22,7 @@ from mtc.torch._handlers import COMPLEX, FILLS, HANDLERS, IGNORED, OF_LINES, OF_
 from mtc.torch._known import Known
 from mtc.torch._nodes import dtype_of, shape_of, size_of
 
+_NUMBERS = {"truediv": "div", "mul": "mul", "add": "add", "sub": "sub", "pow": "pow"}  # operations of Python on them
 POINT = "argument"  # of a derivative, in whole steps
 _CHANGED = "the step changes it: update it in Python between steps, or take it out of the module"
 
@@ -347,11 +348,15 @@ class Converter:
             return found
         if isinstance(node.meta.get("val"), (int, float, torch.SymInt)):
             return size_of(node.meta["val"])
+        if isinstance(node.meta.get("val"), torch.SymFloat):
+            with self.graph.at(self.layer(), _nodes.where(node), name):
+                return self._of_samples(name, positional)
         if isinstance(node.meta.get("val"), torch.Tensor) and _nodes.is_empty(node.meta["val"]):
             shape = shape_of(node.meta["val"])  # no elements, as the rest behind a rotary embedding of all
             return Known(torch.empty([_known.plain(n) for n in shape]), shape)
-        if name in FILLS and isinstance(positional[-1], Batch):
-            return layout.broadcast(e.cast(self.graph.count(positional[-1]), self.dtype()), self.shape())
+        if name in FILLS and isinstance(positional[-1], (Batch, Value)):
+            number = self._of_samples("sym_float", positional[-1:])
+            return layout.broadcast(e.cast(number, self.dtype()), self.shape())
         counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
         counts |= name in OF_LINES and _known.is_over_samples(flat, node.meta.get("val"))
         random = _nodes.is_random(node.target)
@@ -366,6 +371,17 @@ class Converter:
                 return COMPLEX[0](self, list(arguments))
             made = HANDLERS[name](self, *arguments)
         return _types.in_type(made, name, node.meta.get("val"))
+
+    def _of_samples(self, name: str, operands: Sequence[Any]) -> Value:
+        """A number that Python makes of the number of samples, such as 1.0 / x.shape[0]."""
+        values = [self.graph.count(a) if isinstance(a, Batch) else a for a in operands]
+        if name == "sym_float":
+            return values[0]
+        if name == "neg":
+            return -values[0]
+        if name not in _NUMBERS:
+            raise Refused("a number made of the number of samples: make a tensor of it, torch.tensor(x.shape[0])")
+        return e.binary(_NUMBERS[name], *values)
 
     def _refused(self, problems: Sequence[Problem]) -> str:
         """The report of what the compiler refuses."""

@@ -12,7 +12,7 @@ OF_LINES = {"sum", "mean", "prod", "any", "all", "max", "min", "amax", "amin", "
             "std", "logsumexp", "count_nonzero", "dot", "mm", "mv", "matmul", "bmm"}
 # What computes with a size that is an operand, where other operations have sizes as shapes and places.
 OF_NUMBERS = {"eq", "ne", "lt", "le", "gt", "ge", "add", "sub", "mul", "div", "rsub"}
-FILLS = {"full", "scalar_tensor"}
+FILLS = {"full", "full_like", "new_full", "scalar_tensor"}
 IGNORED = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
            "sym_constrain_range_for_size"}
 # They read the shape and the type of a tensor, and not its elements.

@@ -160,6 +160,7 @@ private:
     add(t.name, t.signature, t.metrics, t.buffers, t.variants, t.shared_bytes, t.steps, t.learning_rate);
   }
   void fields(fb::LengthT &t) { add(t.length, t.train_step, t.eval_step, t.predict); }
+  void fields(fb::FixedBatchT &t) { add(t.rows); }
   void fields(fb::InputScalingT &t) { add(t.input, t.scale, t.offset, t.per_channel); }
 
   Random &random_;
@@ -175,7 +176,7 @@ void mutateTables(fb::PlanT &plan, Random &random) {
             plan.variables_bytes, plan.variables, plan.kernels, plan.sum_kernel, plan.targets, plan.constants,
             plan.programs, plan.learning_rate, plan.iteration, plan.min_devices, plan.initial_values, plan.archive,
             plan.call_workspace, plan.layers, plan.precision, plan.input_scaling, plan.class_names, plan.vocabulary,
-            plan.micro_batches, plan.lengths, plan.length_input);
+            plan.micro_batches, plan.lengths, plan.length_input, plan.fixed_batch);
     all.change();
   }
 }

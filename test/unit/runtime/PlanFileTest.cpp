@@ -94,8 +94,8 @@ uint32_t versionOf(const std::vector<uint8_t> &bytes) {
   return header.version;
 }
 
-// An older reader would take the numbers of a CSV as they are, the sums of a metric as those of another, and doubles as
-// floats.
+// An older reader would take the numbers of a CSV as they are, the sums of a metric as those of another, doubles as
+// floats, and any number of samples.
 TEST(PlanFile, HasALaterVersionForWhatOlderReadersPassOver) {
   EXPECT_EQ(versionOf(makePlan()), MT_PLAN_VERSION);
   std::vector<uint8_t> columns = makePlan({}, [](mt::plan::PlanT &plan) { plan.columns = "{}"; });
@@ -108,6 +108,11 @@ TEST(PlanFile, HasALaterVersionForWhatOlderReadersPassOver) {
   EXPECT_EQ(versionOf(parameters), 9u);
   std::vector<uint8_t> doubles = makePlan({}, [](mt::plan::PlanT &plan) { plan.precision = "f64"; });
   EXPECT_EQ(versionOf(doubles), MT_PLAN_NEWEST_VERSION);
+  std::vector<uint8_t> fixed = makePlan({}, [](mt::plan::PlanT &plan) {
+    plan.fixed_batch = std::make_unique<mt::plan::FixedBatchT>();
+    plan.fixed_batch->rows = 3;
+  });
+  EXPECT_EQ(versionOf(fixed), MT_PLAN_NEWEST_VERSION);
 }
 
 TEST(PlanFile, ReadsFromAFile) {
