@@ -173,6 +173,10 @@ class Update:
         self._values = found
         return changed
 
+    def draws(self) -> bool:
+        """Whether the state begins with random numbers, which may depend on the rates of now."""
+        return self._tracer.memory.drawn is not None
+
     def changes(self, group: int, key: str) -> bool:
         """Whether a step changes what a group has for a key."""
         return (group, key) in self._tracer.memory.states

@@ -20,7 +20,7 @@ from mtc._tensors import Array
 from mtc._trace import Graph, guard, losses, updates
 from mtc.torch._framework import torch
 from mtc.torch._holders import Holders, Key, Whole, items_of, rebuilt
-from mtc.torch._trial import part_of
+from mtc.torch._trial import part_of, try_step
 from mtc.torch._update import Update
 
 TorchDispatchMode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
@@ -131,7 +131,7 @@ class Updates:
 
     def _set_rates(self, twin: Any, count: int) -> None:
         for i, (group, rate) in enumerate(zip(twin.param_groups, self._rates)):
-            if "lr" in group and not self.mine.changes(i, "lr") and max(self._rates):
+            if "lr" in group and not self.mine.changes(i, "lr") and not self.mine.draws() and max(self._rates):
                 group["lr"] = RATE / 2**count * rate / max(self._rates)
 
     def _step(self, twin: Any, tensors: Mapping[str, Any], gradients: Mapping[str, Array], count: int) -> None:
@@ -143,7 +143,7 @@ class Updates:
             torch.nn.utils.clip_grad_norm_(list(tensors.values()), norm)
         if bound is not None:
             torch.nn.utils.clip_grad_value_(list(tensors.values()), bound)
-        type(twin).step(twin)
+        try_step(twin)
 
     def _judge(self, session: Any, before: Mapping[str, Array], gradients: Sequence[Mapping[str, Array]]) -> None:
         theirs = self._found(self.theirs, self._tensors)
