@@ -17,6 +17,7 @@ from mtc._errors import ModelError
 from mtc._tensors import Array
 from mtc._trace import Graph, Refused, Value, layout, reductions
 from mtc._trace import elementwise as e
+from mtc._trace.doubles import COMPARED, OPERATIONS, Double, Doubles
 from mtc.torch import _nodes
 from mtc.torch._convert import Converter
 from mtc.torch._entries import PRESENT, Entry, kind_of
@@ -33,6 +34,8 @@ LONGEST = 60  # characters of a name that is a formula
 _BINARY = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 _UNARY = {"neg": "neg", "sqrt": "sqrt", "abs": "abs", "exp": "exp", "log": "log"}
 _MOVES = {"t", "transpose", "permute", "view", "reshape", "expand", "select", "slice", "unsqueeze", "squeeze"}
+_DOUBLE = {**_BINARY, **_UNARY}
+LOW = "low"
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "^"}
 
 Values = dict[str, Array]
@@ -233,6 +236,8 @@ class _Builder:
         self.results: dict[str, Value] = {}  # of slots
         self.expressions: dict[str, Tree] = {}
         self.numbers: dict[Tree, Value] = {}
+        self.doubles = Doubles(graph)
+        self._precise: dict[Tree, Double] = {}
 
     def build(self, units: Sequence[Unit], trees: Mapping[Tree, int]) -> Any:
         """(slots, expressions, what is assigned); None where numbers that were shared are not alike."""
@@ -328,8 +333,7 @@ class _Builder:
 
     def _converted(self, paths: Sequence[Path], given: Sequence[Value], table: Sequence[Tree]) -> list[Value]:
         """The new parameters and entries."""
-        made = [_Nodes(self.graph, self.update.kind, lambda i: self.number(table[i])).results(path.graph, given)
-                for path in paths]
+        made = [_Nodes(self, lambda i: self.precise(table[i])).results(path.graph, given) for path in paths]
         return self._selected([path.decisions for path in paths], made, 0)
 
     def _selected(self, decisions: Sequence[Sequence[bool]], made: Sequence[list[Value]],
@@ -354,10 +358,24 @@ class _Builder:
             found = self.numbers[tree] = self._number(tree)
         return found
 
+    def precise(self, tree: Tree) -> Double:
+        """The value of an expression in float64: what f32 leaves of it is another variable, if an operation reads it."""
+        found = self._precise.get(tree)
+        if found is None:
+            parts = [self.precise(part) for part in tree[1:]] if self._rates(tree) and isinstance(tree, tuple) else []
+            op = _DOUBLE.get(tree[0]) if isinstance(tree, tuple) else None
+            made = self.doubles.apply(op, *parts) if parts and op is not None else None
+            found = self._precise[tree] = made or Double(self.number(tree), None if self._rates(tree) else (
+                lambda: self.number((LOW, tree))))
+        return found
+
+    def _rates(self, tree: Tree) -> set[str]:
+        return {name for name in names_in(tree) if name.rpartition("/")[2] == RATE}
+
     def _number(self, tree: Tree) -> Value:
         if isinstance(tree, (int, float)):
             return self.graph.constant(np.float32(tree))
-        rates = {name for name in names_in(tree) if name.rpartition("/")[2] == RATE}
+        rates = self._rates(tree)
         if rates and isinstance(tree, tuple):
             if tree[0] in _BINARY:
                 return e.binary(_BINARY[tree[0]], self.number(tree[1]), self.number(tree[2]))
@@ -391,10 +409,12 @@ def _formula(tree: Tree) -> str:
 class _Nodes(Converter):
     """Converts the nodes of a trace of an optimizer."""
 
-    def __init__(self, graph: Graph, kind: str, number: Callable[[int], Value]) -> None:  # pylint: disable=W0231
-        self.graph = graph
-        self._kind = kind
+    def __init__(self, builder: _Builder, number: Callable[[int], Double]) -> None:  # pylint: disable=W0231
+        self.graph = builder.graph
+        self._kind = builder.update.kind
         self._number = number
+        self._rules = builder.doubles
+        self._doubles: dict[Any, Double] = {}  # of nodes in float64 without axes
         self._values = {}
         self._streams = 0
         self._node = None
@@ -428,8 +448,8 @@ class _Nodes(Converter):
         if node.op == "get_attr":
             return self._lift_constant(getattr(module, node.target))
         name = _nodes.name_of(node.target)
-        if name == "select" and node.args[0] is self._table:
-            return self._number(int(node.args[2]))
+        if (found := self._in_doubles(name, node)) is not None:
+            return found
         if name in ("_local_scalar_dense", "lift_fresh_copy", "clone", "detach", "alias"):
             return self._values[node.args[0]]
         if name == "copy":
@@ -447,6 +467,52 @@ class _Nodes(Converter):
             node.meta["val"] = val.float()  # computed in float32, and rounded
         found = self.value(self._values[node.args[0]] if name == "_to_copy" else self._convert_node(node))
         return found if name in _MOVES else e.rounded(found, HALVES[val.dtype])
+
+    def _in_doubles(self, name: str, node: Any) -> Optional[Value]:
+        """What is a number in float64, or a comparison of two; None for other nodes, and without a rule."""
+        val = node.meta.get("val")
+        if not isinstance(val, torch.Tensor) or val.ndim:
+            return None
+        operands = [a for a in node.args if isinstance(a, (int, float)) or isinstance(a, torch.fx.Node)]
+        if val.dtype == torch.bool and name in COMPARED and any(a in self._doubles for a in operands):
+            return self._rules.compare(name, *map(self._double, operands))
+        if val.dtype != torch.float64:
+            return None
+        if name == "select" and node.args[0] is self._table:
+            made: Optional[Double] = self._number(int(node.args[2]))
+        elif name in ("_to_copy", "clone", "detach", "alias", "lift_fresh_copy", "_local_scalar_dense"):
+            made = self._double(node.args[0])
+        elif name == "where":
+            made = self._rules.select(self.value(self._values[operands[0]]), *map(self._double, operands[1:]))
+        elif len(operands) != len(node.args) or node.kwargs:
+            return None
+        elif name == "rsub":
+            made = self._rules.apply("sub", *map(self._double, operands[::-1]))
+        elif name == "reciprocal":
+            made = self._rules.apply("div", self._rules.constant(1.0), self._double(operands[0]))
+        elif name == "pow":
+            made = self._power(*operands)
+        else:
+            made = self._rules.apply(name, *map(self._double, operands)) if name in OPERATIONS else None
+        if made is None:
+            return None
+        self._doubles[node] = made
+        return made.hi
+
+    def _power(self, base: Any, exponent: Any) -> Optional[Double]:
+        """A root, or the power of a known whole number or of a known base."""
+        if exponent in (1, 2, 3):
+            factor = self._double(base)
+            made: Optional[Double] = factor
+            for _ in range(int(exponent) - 1):
+                made = made and self._rules.apply("mul", made, factor)
+            return made
+        return self._rules.apply("sqrt", self._double(base)) if exponent == 0.5 else None
+
+    def _double(self, operand: Any) -> Double:
+        if isinstance(operand, (int, float)):
+            return self._rules.constant(float(operand))
+        return self._doubles.get(operand) or Double(e.cast(self.value(self._values[operand]), "f32"))
 
     def _lift_constant(self, tensor: Any) -> Value:
         return self.graph.constant(tensor.detach().cpu().double().numpy() if tensor.dtype.is_floating_point
