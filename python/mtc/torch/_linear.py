@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value, layout, linear, moves, products
+from mtc._trace import Refused, Value, eigen, layout, linear, moves, products
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
@@ -150,3 +150,39 @@ def log_determinant(c: Converter, matrix: Any) -> list[Any]:
 def qr(c: Converter, matrix: Any, mode: Any = "reduced", *_: Any) -> list[Any]:
     q, r = linear.qr(c.value(matrix), complete=mode == "complete" or mode is False)
     return [None if mode == "r" else q, r]
+
+
+@op("_linalg_eigh", "linalg_eigh")
+def symmetric_eigenvalues(c: Converter, matrix: Any, uplo: str = "L", compute_v: bool = True) -> list[Any]:
+    a = c.value(matrix)
+    values, vectors = eigen.symmetric(a, uplo.upper() == "U")
+    return [values, _constant_vectors(a, vectors) if c.name() == "linalg_eigh" or compute_v else None]
+
+
+@op("linalg_eigvalsh")
+def symmetric_eigenvalues_alone(c: Converter, matrix: Any, uplo: str = "L") -> Value:
+    return eigen.symmetric(c.value(matrix), uplo.upper() == "U")[0]
+
+
+@op("_linalg_svd", "linalg_svd")
+def singular_values(c: Converter, matrix: Any, full_matrices: bool = False, compute_uv: bool = True,
+                    *_: Any) -> list[Any]:
+    a = c.value(matrix)
+    u, values, v = eigen.singular(a)
+    if c.name() != "linalg_svd" and not compute_uv:
+        return [None, values, None]
+    if full_matrices and a.shape[-2] != a.shape[-1]:
+        raise Refused("all singular vectors of matrices that are not square: full_matrices=False has those of the "
+                      "singular values")
+    return [_constant_vectors(a, u), values, _constant_vectors(a, v)]
+
+
+@op("linalg_svdvals")
+def singular_values_alone(c: Converter, matrix: Any, *_: Any) -> Value:
+    return eigen.singular(c.value(matrix))[1]
+
+
+def _constant_vectors(matrix: Value, vectors: Value) -> Value:
+    if matrix.learned:
+        raise Refused("the gradient of eigenvectors or singular vectors")
+    return vectors

@@ -35,6 +35,7 @@ _BINARY = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 _UNARY = {"neg": "neg", "sqrt": "sqrt", "abs": "abs", "exp": "exp", "log": "log"}
 _MOVES = {"t", "transpose", "permute", "view", "reshape", "expand", "select", "slice", "unsqueeze", "squeeze"}
 _DOUBLE = {**_BINARY, **_UNARY}
+_VECTORS = {"_linalg_eigh", "_linalg_svd", "linalg_svd"}
 LOW = "low"
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "^"}
 
@@ -85,6 +86,7 @@ class Update:
         names: parameter -> name, of those that are trained; `parameters`: the other way.
         slots: of its state.
         expressions: those of hyper-parameters that are variables, by name.
+        has_vectors: whether it computes eigenvectors or singular vectors, whose signs are free.
     """
 
     prefix = PREFIX
@@ -102,6 +104,7 @@ class Update:
         self.groups: Groups
         self.slots: dict[str, Slot] = {}
         self.expressions: dict[str, Tree] = {}
+        self.has_vectors = False
         self._values: dict[str, float] = {}
 
     # The plan
@@ -117,6 +120,8 @@ class Update:
 
     def _add(self, graph: Graph, order: Order, capturable: bool) -> None:
         units = self._tracer.trace(capturable)
+        self.has_vectors = any(_nodes.name_of(node.target) in _VECTORS for unit in units
+                               for path in (*unit.paths, *unit.first) for node in path.graph.graph.nodes)
         self.groups = Groups(self.holders, self.names, self._tracer.recorder, self._tracer.memory.states)
         for shared in (True, False):
             graph.state.clear()

@@ -152,6 +152,8 @@ class Updates:
                      for slot in self.mine.slots.values() for key in slot.keys})
         change = {f"the weight {name}": float(np.abs(tensor.detach().numpy() - before[name]).max())
                   for name, tensor in self._tensors.items()}
+        if self.mine.has_vectors:
+            mine = {name: value if name in change else _signed(value, theirs.get(name)) for name, value in mine.items()}
         wrong = {name: updates.error(mine[name], value, change.get(name, float(np.abs(value).max())))
                  for name, value in theirs.items()}
         if not all(value <= 1 for value in wrong.values()):
@@ -183,6 +185,13 @@ class Updates:
                 if (value := holders.get(key, tensors)) is not None:
                     found[_title(key)] = _array(value)
         return found
+
+
+def _signed(vectors: Array, like: Optional[Array]) -> Array:
+    """With the signs of another array's columns, which those of eigenvectors are free in."""
+    if like is None or vectors.ndim < 2 or vectors.shape != like.shape:
+        return vectors
+    return np.where((vectors * like).sum(-2, keepdims=True) < 0, -vectors, vectors)
 
 
 def _title(key: Key) -> str:
