@@ -183,7 +183,7 @@ class Update:
 
     def draws(self) -> bool:
         """Whether the state begins with random numbers, which may depend on the rates of now."""
-        return self._tracer.memory.drawn is not None
+        return self._tracer.memory.draws
 
     def changes(self, group: int, key: str) -> bool:
         """Whether a step changes what a group has for a key."""
@@ -259,8 +259,17 @@ class _Builder:
                 assigned += [(name, self._stored(value, name)) for name, value in parameters.items()]
         for name, value in self.results.items():
             slot = self.slots[name]
+            if value.shape != slot.entry.shape:
+                value = self._reshaped(value, slot)
             assigned.append((name, e.cast(layout.transpose(value, slot.order), self.values[name].dtype)))
         return self.slots, self.expressions, assigned
+
+    def _reshaped(self, value: Value, slot: Slot) -> Value:
+        """A state in the shape that it began with, as a number that was an array of one element."""
+        if np.prod(value.shape) != np.prod(slot.entry.shape):
+            raise ModelError(f"{self.update.kind}: expected a state of one shape in all steps, found {slot.keys[0].name} "
+                             f"of {list(slot.entry.shape)}, and then of {list(value.shape)}")
+        return layout.reshape(value, slot.entry.shape)
 
     def _stored(self, value: Value, name: str) -> Value:
         return layout.transpose(value, self.order[name])
@@ -413,6 +422,8 @@ def _formula(tree: Tree) -> str:
 
 class _Nodes(Converter):
     """Converts the nodes of a trace of an optimizer."""
+
+    differentiated = False
 
     def __init__(self, builder: _Builder, number: Callable[[int], Double]) -> None:  # pylint: disable=W0231
         self.graph = builder.graph

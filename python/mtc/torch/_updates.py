@@ -188,10 +188,11 @@ class Updates:
 
 
 def _signed(vectors: Array, like: Optional[Array]) -> Array:
-    """With the signs of another array's columns, which those of eigenvectors are free in."""
+    """With the signs of another array's columns, or of its rows, which those of eigenvectors are free in."""
     if like is None or vectors.ndim < 2 or vectors.shape != like.shape:
         return vectors
-    return np.where((vectors * like).sum(-2, keepdims=True) < 0, -vectors, vectors)
+    found = [np.where((vectors * like).sum(axis, keepdims=True) < 0, -vectors, vectors) for axis in (-2, -1)]
+    return min(found, key=lambda array: float(np.abs(array - like).sum()))
 
 
 def _title(key: Key) -> str:
