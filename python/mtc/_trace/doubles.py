@@ -36,7 +36,7 @@ class Double:
     def lo(self) -> Optional[Value]:
         if callable(self._lo):
             self._lo = self._lo()
-        return self._lo  # type: ignore[return-value]
+        return self._lo
 
 
 class Doubles:
@@ -54,7 +54,7 @@ class Doubles:
             lo = np.float32(number - float(hi)) if np.isfinite(hi) else np.float32(0)
             found = Double(self._graph.constant(hi), self._graph.constant(lo) if lo else None)
             self._made[number] = found
-        return found  # type: ignore[no-any-return]
+        return found
 
     def apply(self, op: str, *operands: Double) -> Optional[Double]:
         """An operation by its name; None for what there is no rule for."""
@@ -64,7 +64,7 @@ class Doubles:
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = OPERATIONS[op](self, *operands), operands  # which are kept: their ids are the key
-        return found[0]  # type: ignore[no-any-return]
+        return found[0]
 
     def compare(self, kind: str, a: Double, b: Double) -> Value:
         """As of `elementwise.compare`: by the rest where the numbers are equal in f32."""

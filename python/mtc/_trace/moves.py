@@ -22,8 +22,10 @@ def _static(value: Value, axis: int) -> int:
     return size
 
 
-def slice_(value: Value, starts: Sequence[Size], limits: Sequence[Optional[Size]], strides: Sequence[int]) -> Value:
-    """Elements from starts to limits (exclusive; None: all) with strides of 1 or more. Of the batch axis whole batches."""
+def slice_(value: Value, starts: Sequence[Size], limits: Sequence[Optional[Size]],
+           strides: Sequence[int]) -> Value:
+    """Elements from starts to limits (exclusive; None: all) with strides of 1 or more. Of the batch axis whole
+    batches."""
     shape, begins, steps = list(value.shape), [0] * value.rank, [1] * value.rank
     for axis, (start, limit, stride) in enumerate(zip(starts, limits, strides)):
         if start == 0 and stride == 1 and (limit is None or limit == value.shape[axis]):

@@ -15,25 +15,23 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._tensors import Array
-from mtc._trace import Graph, Refused, Value, layout, reductions
+from mtc._trace import Graph, Value, layout, reductions
 from mtc._trace import elementwise as e
-from mtc._trace.doubles import COMPARED, OPERATIONS, Double, Doubles
+from mtc._trace.doubles import Double, Doubles
+from mtc._trace.values import elements
 from mtc.torch import _nodes
-from mtc.torch._convert import Converter
 from mtc.torch._entries import PRESENT, Entry, kind_of
-from mtc.torch._framework import aten, torch
+from mtc.torch._framework import torch
 from mtc.torch._holders import Holders, Key, Whole, found_at, rebuilt
 from mtc.torch._scalars import Tree, evaluate, names_in
 from mtc.torch._trace import Path, Tracer, Unit
-from mtc.torch._types import HALVES
+from mtc.torch._update_nodes import PREFIX, UpdateNodes
 from mtc.torch._watch import Groups
 
-PREFIX = "optimizer"
 RATE = "lr"
 LONGEST = 60  # characters of a name that is a formula
 _BINARY = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 _UNARY = {"neg": "neg", "sqrt": "sqrt", "abs": "abs", "exp": "exp", "log": "log"}
-_MOVES = {"t", "transpose", "permute", "view", "reshape", "expand", "select", "slice", "unsqueeze", "squeeze"}
 _DOUBLE = {**_BINARY, **_UNARY}
 _VECTORS = {"_linalg_eigh", "_linalg_svd", "linalg_svd"}
 LOW = "low"
@@ -266,9 +264,9 @@ class _Builder:
 
     def _reshaped(self, value: Value, slot: Slot) -> Value:
         """A state in the shape that it began with, as a number that was an array of one element."""
-        if np.prod(value.shape) != np.prod(slot.entry.shape):
-            raise ModelError(f"{self.update.kind}: expected a state of one shape in all steps, found {slot.keys[0].name} "
-                             f"of {list(slot.entry.shape)}, and then of {list(value.shape)}")
+        if elements(value.shape) != elements(slot.entry.shape):
+            raise ModelError(f"{self.update.kind}: expected a state of one shape in all steps, found "
+                             f"{slot.keys[0].name} of {list(slot.entry.shape)}, and then of {list(value.shape)}")
         return layout.reshape(value, slot.entry.shape)
 
     def _stored(self, value: Value, name: str) -> Value:
@@ -347,7 +345,8 @@ class _Builder:
 
     def _converted(self, paths: Sequence[Path], given: Sequence[Value], table: Sequence[Tree]) -> list[Value]:
         """The new parameters and entries."""
-        made = [_Nodes(self, lambda i: self.precise(table[i])).results(path.graph, given) for path in paths]
+        made = [UpdateNodes(self.graph, self.update.kind, self.doubles, lambda i: self.precise(table[i])).results(
+            path.graph, given) for path in paths]
         return self._selected([path.decisions for path in paths], made, 0)
 
     def _selected(self, decisions: Sequence[Sequence[bool]], made: Sequence[list[Value]],
@@ -373,7 +372,7 @@ class _Builder:
         return found
 
     def precise(self, tree: Tree) -> Double:
-        """The value of an expression in float64: what f32 leaves of it is another variable, if an operation reads it."""
+        """The value of an expression in float64: what f32 leaves of it is another variable, where it is read."""
         found = self._precise.get(tree)
         if found is None:
             parts = [self.precise(part) for part in tree[1:]] if self._rates(tree) and isinstance(tree, tuple) else []
@@ -418,125 +417,3 @@ def _formula(tree: Tree) -> str:
             return f"({f' {_SIGNS[tree[0]]} '.join(parts)})"
         return f"{tree[0]}({', '.join(parts)})"
     return tree if isinstance(tree, str) else f"{tree:g}"
-
-
-class _Nodes(Converter):
-    """Converts the nodes of a trace of an optimizer."""
-
-    differentiated = False
-
-    def __init__(self, builder: _Builder, number: Callable[[int], Double]) -> None:  # pylint: disable=W0231
-        self.graph = builder.graph
-        self._kind = builder.update.kind
-        self._number = number
-        self._rules = builder.doubles
-        self._doubles: dict[Any, Double] = {}  # of nodes in float64 without axes
-        self._values = {}
-        self._streams = 0
-        self._node = None
-        self.random = True
-        self._table: Any = None
-
-    def results(self, module: Any, given: Sequence[Value]) -> list[Value]:
-        """What the trace makes of these operands."""
-        nodes = list(module.graph.nodes)
-        places = [node for node in nodes if node.op == "placeholder"]
-        *operands, self._table = places
-        self._values.update(zip(operands, given))
-        (output,) = [node for node in nodes if node.op == "output"]
-        wanted = _nodes.needed(output.all_input_nodes)
-        for node in nodes:
-            if node.op in ("call_function", "get_attr") and node in wanted:
-                self._node = node
-                try:
-                    self._values[node] = self._of(node, module)
-                except Refused as problem:
-                    raise ModelError(f"{self._kind}: {_nodes.name_of(node.target)}: {problem}") from None
-        return [self.value(self._values[node]) for node in output.args[0]]
-
-    def layer(self) -> str:
-        return PREFIX
-
-    def stream(self) -> str:
-        raise Refused("random numbers in an update")
-
-    def _of(self, node: Any, module: Any) -> Any:
-        if node.op == "get_attr":
-            return self._lift_constant(getattr(module, node.target))
-        name = _nodes.name_of(node.target)
-        if (found := self._in_doubles(name, node)) is not None:
-            return found
-        if name in ("_local_scalar_dense", "lift_fresh_copy", "clone", "detach", "alias"):
-            return self._values[node.args[0]]
-        if name == "copy":
-            target, source = (self.value(self._values[argument]) for argument in node.args[:2])
-            return layout.broadcast(e.cast(source, target.dtype), target.shape)
-        if name in ("rsub", "sub") and (found := self._one_minus_exp(node, name)) is not None:
-            return found
-        if name in ("full", "full_like") and isinstance(fill := node.args[1], torch.fx.Node):
-            return layout.broadcast(e.cast(self.value(self._values[fill]), _nodes.dtype_of(node.meta["val"].dtype)),
-                                    _nodes.shape_of(node.meta["val"]))
-        val = node.meta.get("val")
-        if not isinstance(val, torch.Tensor) or val.dtype not in HALVES:
-            return self._convert_node(node)
-        with val.fake_mode:
-            node.meta["val"] = val.float()  # computed in float32, and rounded
-        found = self.value(self._values[node.args[0]] if name == "_to_copy" else self._convert_node(node))
-        return found if name in _MOVES else e.rounded(found, HALVES[val.dtype])
-
-    def _in_doubles(self, name: str, node: Any) -> Optional[Value]:
-        """What is a number in float64, or a comparison of two; None for other nodes, and without a rule."""
-        val = node.meta.get("val")
-        if not isinstance(val, torch.Tensor) or val.ndim:
-            return None
-        operands = [a for a in node.args if isinstance(a, (int, float)) or isinstance(a, torch.fx.Node)]
-        if val.dtype == torch.bool and name in COMPARED and any(a in self._doubles for a in operands):
-            return self._rules.compare(name, *map(self._double, operands))
-        if val.dtype != torch.float64:
-            return None
-        if name == "select" and node.args[0] is self._table:
-            made: Optional[Double] = self._number(int(node.args[2]))
-        elif name in ("_to_copy", "clone", "detach", "alias", "lift_fresh_copy", "_local_scalar_dense"):
-            made = self._double(node.args[0])
-        elif name == "where":
-            made = self._rules.select(self.value(self._values[operands[0]]), *map(self._double, operands[1:]))
-        elif len(operands) != len(node.args) or node.kwargs:
-            return None
-        elif name == "rsub":
-            made = self._rules.apply("sub", *map(self._double, operands[::-1]))
-        elif name == "reciprocal":
-            made = self._rules.apply("div", self._rules.constant(1.0), self._double(operands[0]))
-        elif name == "pow":
-            made = self._power(*operands)
-        else:
-            made = self._rules.apply(name, *map(self._double, operands)) if name in OPERATIONS else None
-        if made is None:
-            return None
-        self._doubles[node] = made
-        return made.hi
-
-    def _power(self, base: Any, exponent: Any) -> Optional[Double]:
-        """A root, or the power of a known whole number or of a known base."""
-        if exponent in (1, 2, 3):
-            factor = self._double(base)
-            made: Optional[Double] = factor
-            for _ in range(int(exponent) - 1):
-                made = made and self._rules.apply("mul", made, factor)
-            return made
-        return self._rules.apply("sqrt", self._double(base)) if exponent == 0.5 else None
-
-    def _double(self, operand: Any) -> Double:
-        if isinstance(operand, (int, float)):
-            return self._rules.constant(float(operand))
-        return self._doubles.get(operand) or Double(e.cast(self.value(self._values[operand]), "f32"))
-
-    def _lift_constant(self, tensor: Any) -> Value:
-        return self.graph.constant(tensor.detach().cpu().double().numpy() if tensor.dtype.is_floating_point
-                                   else tensor.detach().cpu().numpy())
-
-    def _one_minus_exp(self, node: Any, name: str) -> Optional[Value]:
-        """1 - e^x, which is exact for a small x as -expm1(x)."""
-        one, power = node.args[:2] if name == "sub" else node.args[1::-1]
-        if one != 1 or node.kwargs or not isinstance(power, torch.fx.Node) or power.target is not aten.exp.default:
-            return None
-        return e.unary("neg", e.unary("expm1", self.value(self._values[power.args[0]])))
