@@ -135,7 +135,22 @@ def concatenated():
     return train_step, (first, weights(2, 8, 4), optimizer.init(first), jax.random.key(5)), {"x": numbers(8, 4)}
 
 
-CASES = {f.__name__: f for f in (whole, dropout, variational, diffusion, raw_keys, of_samples, concatenated)}
+def sometimes():
+    """Keys that a branch passes on or splits."""
+    def drawn(key):
+        key, used = jax.random.split(key)
+        return key, jax.random.normal(used, (4,))
+
+    def train_step(state, batch):
+        w, key, count = state
+        key, noise = jax.lax.cond(count % 2 == 0, drawn, lambda key: (key, jnp.zeros(4)), key)
+        loss, gradient = jax.value_and_grad(lambda w: jnp.mean(jnp.tanh(batch["x"] @ w + noise @ w)))(w)
+        return (w - 0.1 * gradient, key, count + 1), {"loss": loss}
+    return train_step, (np.ones(4, "f4"), jax.random.key(3), jnp.int32(0)), {"x": numbers(8, 4)}
+
+
+CASES = {f.__name__: f for f in (whole, dropout, variational, diffusion, raw_keys, of_samples, concatenated,
+                                     sometimes)}
 
 
 @pytest.mark.parametrize("name", CASES)
