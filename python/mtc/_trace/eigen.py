@@ -138,7 +138,5 @@ def _turned(rows: Value, cosine: Value, sine: Value, bits: int) -> Value:
 
 def _sorted(keys: Value, rows: Value, count: int, smallest: bool) -> Value:
     """So many of the rows, in the order of their keys."""
-    places = layout.broadcast(keys.graph.constant(np.arange(int(keys.shape[-1])), "i32"),  # type: ignore[arg-type]
-                              keys.shape)
-    order = reductions.top_k([keys, places], count, -1, smallest)[1]
+    order = reductions.sort([keys], count, -1, largest=not smallest)
     return products.matmul(e.cast(moves.one_hot(order, int(keys.shape[-1])), "f32"), rows)  # type: ignore[arg-type]
