@@ -101,7 +101,56 @@ def whole():
     return descent(loss_of), (weights(4, 8, 3), jax.random.key(2)), {"x": numbers(8, 4), "y": numbers(8, 3)}
 
 
-CASES = {f.__name__: f for f in (whole, dropout, variational, diffusion, raw_keys, of_samples)}
+def concatenated():
+    """A GAN whose second network has generated and real samples as one batch, with noise in the labels."""
+    optimizer = optax.adam(1e-2)
+
+    def entropy(logits, labels):
+        return jnp.mean(optax.sigmoid_binary_cross_entropy(logits, labels))
+
+    def train_step(state, batch):
+        first, second, inner, key = state
+        key, *keys = jax.random.split(key, 4)
+        rows = batch["x"].shape[0]
+        generated = mlp(second, jax.random.normal(keys[0], (rows, 2)))
+        labels = jnp.concatenate([jnp.ones((rows, 1)), jnp.zeros((rows, 1))])
+        labels = labels + 0.05 * jax.random.uniform(keys[1], labels.shape)
+
+        def judged(p):
+            logits = mlp(p, jnp.concatenate([generated, batch["x"]]))
+            apart = jnp.mean(logits[:rows] * logits[rows:]) + jnp.mean(jnp.subtract(*jnp.split(logits, 2)) ** 2)
+            return entropy(logits, labels) + 0.01 * apart
+
+        def made(p):
+            return entropy(mlp(first, mlp(p, jax.random.normal(keys[2], (rows, 2)))), jnp.zeros((rows, 1)))
+
+        loss, gradient = jax.value_and_grad(judged)(first)
+        updates, inner = optimizer.update(gradient, inner)
+        first = optax.apply_updates(first, updates)
+        other, gradient = jax.value_and_grad(made)(second)
+        second = jax.tree.map(lambda p, g: p - 0.05 * g, second, gradient)
+        return (first, second, inner, key), {"loss": loss, "other": other}
+
+    first = weights(4, 8, 1)
+    return train_step, (first, weights(2, 8, 4), optimizer.init(first), jax.random.key(5)), {"x": numbers(8, 4)}
+
+
+def sometimes():
+    """Keys that a branch passes on or splits."""
+    def drawn(key):
+        key, used = jax.random.split(key)
+        return key, jax.random.normal(used, (4,))
+
+    def train_step(state, batch):
+        w, key, count = state
+        key, noise = jax.lax.cond(count % 2 == 0, drawn, lambda key: (key, jnp.zeros(4)), key)
+        loss, gradient = jax.value_and_grad(lambda w: jnp.mean(jnp.tanh(batch["x"] @ w + noise @ w)))(w)
+        return (w - 0.1 * gradient, key, count + 1), {"loss": loss}
+    return train_step, (np.ones(4, "f4"), jax.random.key(3), jnp.int32(0)), {"x": numbers(8, 4)}
+
+
+CASES = {f.__name__: f for f in (whole, dropout, variational, diffusion, raw_keys, of_samples, concatenated,
+                                     sometimes)}
 
 
 @pytest.mark.parametrize("name", CASES)

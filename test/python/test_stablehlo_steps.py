@@ -7,6 +7,7 @@ import mtc
 import numpy as np
 import pytest
 import stablehlo_text as texts
+import step_files
 from jax import export
 
 N, STEPS = 8, 6
@@ -100,8 +101,8 @@ def batch_of(shapes, rows, seed):
                  else source.standard_normal((rows, *shape)).astype("f4") for shape, dtype in shapes)
 
 
-def compiled(name, tmp_path, rows, generic=True):
-    """A plan of the step's file, and the names of its state in the order of the tree."""
+def written(name, tmp_path, rows, generic=True):
+    """The step's file, and what its arguments are: --state and --split."""
     function, state, shapes = STEPS_OF[name]
     leaves, tree = jax.tree.flatten(state)
     specs = [jax.ShapeDtypeStruct(np.shape(a), np.asarray(a).dtype) for a in leaves]
@@ -112,7 +113,18 @@ def compiled(name, tmp_path, rows, generic=True):
     path.write_text(text)
     last = len(leaves) - 1
     split = ",".join(f"{last + 1 + i}=batch{i}" for i in range(len(shapes)))
-    return mtc.compile(path, batch_size=N, step=True, state=f"0-{last}:0-{last}", split=split)
+    return path, {"state": f"0-{last}:0-{last}", "split": split}
+
+
+def compiled(name, tmp_path, rows, generic=True):
+    path, arguments = written(name, tmp_path, rows, generic)
+    return mtc.compile(path, batch_size=N, step=True, **arguments)
+
+
+def named(state):
+    """The arrays of a state by the names of their variables."""
+    paths = jax.tree_util.tree_flatten_with_path(state)[0]
+    return {"/".join(["state", *(str(part.key) for part in path)]): value for path, value in paths}
 
 
 @pytest.mark.parametrize("rows", [BATCH, N], ids=["any", "fixed"])
@@ -125,9 +137,7 @@ def test_steps(name, rows, tmp_path):
     for devices in ("cpu:1", "cpu:3"):
         now = state
         with mtc.Session(plan, devices) as session:
-            paths = jax.tree_util.tree_flatten_with_path(state)[0]
-            names = ["/".join(["state", *(str(part.key) for part in path)]) for path, _ in paths]
-            for key, (_, value) in zip(names, paths):
+            for key, value in named(state).items():
                 session.variables[key] = value
             for i in range(STEPS):
                 batch = batch_of(shapes, 5 if i == STEPS - 1 and rows is BATCH else N, i)
@@ -139,9 +149,9 @@ def test_steps(name, rows, tmp_path):
                 logs = session.train_step({f"batch{k}": array for k, array in enumerate(batch)})
                 for key, value in metrics.items():
                     assert abs(logs[key] - float(value)) <= 1e-5 * max(1, abs(float(value))), f"{key}, step {i}"
-            for key, value in zip(names, jax.tree.leaves(now)):
+            for key, value in named(now).items():
                 np.testing.assert_allclose(session.variables[key], value, rtol=1e-3, atol=1e-5, err_msg=key)
-            results.append({key: session.variables[key].tobytes() for key in names})
+            results.append({key: session.variables[key].tobytes() for key in named(state)})
     assert results[0] == results[1]
 
 
@@ -149,3 +159,18 @@ def test_own_text(tmp_path):
     """StableHLO's own text is read as the generic form."""
     a, b = (compiled("cnn", tmp_path, N, generic) for generic in (True, False))
     assert a.variables == b.variables and a.graph() == b.graph()
+
+
+@pytest.mark.parametrize("name", ["cnn", "adversaries"])
+def test_on_the_command_line(name, tmp_path):
+    """Exported, compiled and trained on a file of data, whose last batch is short: the losses are JAX'."""
+    function, state, shapes = STEPS_OF[name]
+    _, arguments = written(name, tmp_path, BATCH)
+    data = batch_of(shapes, 2 * N + 5, 3)
+    now, losses, whole = state, [], jax.jit(function)
+    for _ in range(2):
+        for start in range(0, 2 * N + 5, N):
+            now, metrics = whole(now, tuple(array[start:start + N] for array in data))
+            losses.append(float(metrics["loss"]))
+    step_files.check(tmp_path, **arguments, weights=named(state), final=named(now), batch=N, losses=losses,
+                     data={f"batch{i}": array for i, array in enumerate(data)})

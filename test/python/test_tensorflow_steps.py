@@ -9,6 +9,7 @@ import keras
 import mtc
 import numpy as np
 import pytest
+import step_files
 import tensorflow as tf
 from keras import layers
 from mtc.keras import _tf_function, _tf_step
@@ -290,29 +291,38 @@ def test_functions_that_do_not_train():
 
 
 def test_a_file_of_tensorflow(tmp_path):
-    """The text that TensorFlow writes, by mtc.compile: the losses are TensorFlow's."""
-    w = tf.Variable(np.random.default_rng(1).standard_normal((3, 2)).astype("f4"))
+    """The text that TensorFlow writes of a step of Keras, compiled and trained on a file of data."""
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((5, 5, 2)), keras.layers.Conv2D(3, 3, activation="relu"),
+                              keras.layers.Flatten(), keras.layers.Dense(2)])
+    optimizer = keras.optimizers.Adam(0.01)
+    optimizer.build(model.trainable_variables)
 
     @tf.function(jit_compile=True)
     def step(x, y):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean((tf.matmul(x, w) - y) ** 2)
-        w.assign_sub(0.1 * tape.gradient(loss, w))
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
         return loss
 
     numbers = np.random.default_rng(0)
-    x, y = numbers.standard_normal((40, 3)).astype("f4"), numbers.standard_normal((40, 2)).astype("f4")
+    x, y = numbers.standard_normal((24, 5, 5, 2)).astype("f4"), numbers.standard_normal((24, 2)).astype("f4")
     text = step.experimental_get_compiler_ir(tf.constant(x[:8]), tf.constant(y[:8]))(stage="stablehlo")
-    path = tmp_path / "step.mlir"
-    path.write_text(text if isinstance(text, str) else text.decode())
-    plan = mtc.compile(path, batch_size=8, step=True, state="2:1=w", split="0=x,1=y")
-    with mtc.Session(plan, "cpu:2") as session:
-        session.variables["w"] = w.numpy()
-        for i in range(0, 40, 8):
-            loss = float(step(tf.constant(x[i:i + 8]), tf.constant(y[i:i + 8])))
-            logs = session.train_step({"x": x[i:i + 8], "y": y[i:i + 8]})
-            assert logs["loss"] == pytest.approx(loss, rel=1e-5)
-        np.testing.assert_allclose(session.variables["w"], w.numpy(), rtol=1e-5, atol=1e-6)
+    (tmp_path / "step.mlir").write_text(text if isinstance(text, str) else text.decode())
+    # Behind the arguments of the call are the variables that the function reads; behind its result those it assigns.
+    graph = step.get_concrete_function(x[:8], y[:8]).graph
+    of_handle = {id(variable.handle): variable for variable in graph.variables}
+    found = [of_handle[id(tensor)] for tensor, _ in graph.captures]
+    variables = {variable.name.partition(":")[0]: variable for variable in found}
+    state, results = [], 1
+    for i, name in enumerate(variables):
+        assigned = not name.endswith("learning_rate")
+        state.append(f"{2 + i}:{results}={name}" if assigned else f"{2 + i}={name}")
+        results += assigned
+    start = {name: variable.numpy() for name, variable in variables.items()}
+    losses = [float(step(tf.constant(x[i:i + 8]), tf.constant(y[i:i + 8]))) for i in 2 * [0, 8, 16]]
+    step_files.check(tmp_path, state=",".join(state), split="0=x,1=y", weights=start, batch=8, losses=losses,
+                     data={"x": x, "y": y}, final={name: variable.numpy() for name, variable in variables.items()})
 
 
 SCRIPT = """

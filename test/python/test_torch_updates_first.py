@@ -242,12 +242,19 @@ class Again(torch.optim.Optimizer):
 
 
 class Noisy(Plain):
-    """Starts from random numbers."""
+    """Starts from random numbers, those that PyTorch would draw next."""
 
     def update(self, p, g, group, state):
         if not state:
             state["noise"] = torch.empty_like(p).normal_(std=0.1)
         p.sub_(state["noise"] * g)
+
+
+class Dithered(Plain):
+    """Draws random numbers in each step."""
+
+    def update(self, p, g, group, state):
+        p.sub_(group["lr"] * g * torch.rand_like(p))
 
 
 def lookahead(params):
@@ -258,8 +265,8 @@ def twice(params):
     return Wrapper(Wrapper(torch.optim.SGD(params, 0.05, momentum=0.9)))
 
 
-@pytest.mark.parametrize("made", [Scaled, New, Trusted, Similar, Sized, Late, Nested, Keyed, Grown, Picked, lookahead,
-                                  twice])
+@pytest.mark.parametrize("made", [Scaled, New, Trusted, Similar, Sized, Late, Nested, Keyed, Grown, Picked, Noisy,
+                                  lookahead, twice])
 def test_updates_are_those_of_pytorch(made):
     module, twin = net(), net()
     optimizer, theirs = made(list(module.parameters())), made(list(twin.parameters()))
@@ -331,7 +338,7 @@ def test_a_step_in_bfloat16_is_computed_in_float32_and_passes_the_check():
 
 
 @pytest.mark.parametrize("made, words", [
-    (Noisy, "random numbers in an update"),
+    (Dithered, "random numbers in an update"),
     (Mode, "expected a step that changes numbers and tensors alone, found that it changes mode, str"),
     (Growing, "expected a state of one structure in all steps, found all of 0.weight, which grows"),
     (Again, "found LBFGS, which evaluates the loss again in a step")])

@@ -75,7 +75,8 @@ def test_products_and_means(x):
 @pytest.mark.parametrize("make, text", [
     (lambda x: reductions.reduce("max", x, (0,)), "a maximum over the batch"),
     (lambda x: moves.slice_(x, [1, 0, 0], [BATCH, 4, 6], [1, 1, 1]), "a part of the samples"),
-    (lambda x: moves.concat([x, x], 0), "a concatenation along the batch"),
+    (lambda x: moves.concat([x, x.graph.constant(np.ones((1, 4, 6), "f4"))], 0), "a concatenation along the batch"),
+    (lambda x: moves.part(moves.concat([x, x], 0), 0, 2, None), "a part of the samples"),
     (lambda x: products.dot_general(x, x, ((1, 2), (1, 2))), "every sample with every other"),
     (lambda x: e.binary("add", layout.expand_dims(x, (0,)), layout.expand_dims(x, (1,))), "give both as many axes"),
     (lambda x: e.binary("add", x, x.graph.constant(np.ones((5, 6), "f4"))), "sizes that broadcast"),

@@ -59,6 +59,7 @@ class Graph:
         self._location = ""
         self._origin = -1
         self._streams: dict[str, int] = {}
+        self.stacked: set[int] = set()  # of how many batches there are values that have one after the other
 
     # Where operations come from
 

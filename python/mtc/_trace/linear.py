@@ -85,7 +85,7 @@ def _without_gradient(made: Value, matrix: Value, pivots: Value) -> Value:
     size = reductions.reduce("min", e.unary("abs", matrix.graph.stop_gradient(pivots)), [pivots.rank - 1])
     singular = _right(_right(e.compare("eq", size, 0.0)))
     ends = [None] * (matrix.rank - 1) + [pivots.shape[-1]]
-    part = moves.slice_(matrix, [0] * matrix.rank, ends, [1] * matrix.rank)  # type: ignore[arg-type]
+    part = moves.slice_(matrix, [0] * matrix.rank, ends, [1] * matrix.rank)
     zero = e.select(singular, gradients.zero_without_slope(singular, part, e.as_value(part, 1.0)), 0.0)
     return e.binary("add", made, _right(_right(reductions.reduce("sum", zero, [zero.rank - 2, zero.rank - 1]))))
 

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional, Sequence
+from typing import TYPE_CHECKING, Optional, Sequence, Union
 
 import numpy as np
 
 from mtc._trace import elementwise as e
 from mtc._trace import reals
 from mtc._trace.layout import broadcast, expand_dims, reshape, squeeze
-from mtc._trace.values import BATCH, Batch, Refused, Shape, Value, has_batch
+from mtc._trace.values import BATCH, Batch, Refused, Shape, Size, Value, has_batch
 
 if TYPE_CHECKING:
     from mtc._trace.graph import Graph
@@ -23,11 +23,17 @@ def _static(value: Value, axis: int) -> int:
     return size
 
 
-def slice_(value: Value, starts: Sequence[int], limits: Sequence[Optional[int]], strides: Sequence[int]) -> Value:
-    """Elements from starts to limits (exclusive; None: all) with strides of 1 or more. The batch axis is whole."""
+def slice_(value: Value, starts: Sequence[Size], limits: Sequence[Optional[Size]],
+           strides: Sequence[int]) -> Value:
+    """Elements from starts to limits (exclusive; None: all) with strides of 1 or more. Of the batch axis whole
+    batches."""
     shape, begins, steps = list(value.shape), [0] * value.rank, [1] * value.rank
     for axis, (start, limit, stride) in enumerate(zip(starts, limits, strides)):
         if start == 0 and stride == 1 and (limit is None or limit == value.shape[axis]):
+            continue
+        if isinstance(start, Batch) or isinstance(limit, Batch):
+            value = _slice_batches(value, axis, start, limit, stride)
+            shape[axis] = value.shape[axis]
             continue
         size = _static(value, axis)
         begins[axis], steps[axis] = int(start), int(stride)
@@ -42,6 +48,29 @@ def slice_(value: Value, starts: Sequence[int], limits: Sequence[Optional[int]],
         return value.graph.repeated(value.constant[places], tuple(shape), value.dtype)
     return value.graph.operation("slice", (value,), f"graph.slice {{0}} starts {begins} strides {steps}", tuple(shape),
                                  value.dtype)
+
+
+def _slice_batches(value: Value, axis: int, start: Union[int, Batch], limit: Union[None, int, Batch],
+                   stride: int) -> Value:
+    """Whole batches of several that are one after the other."""
+    size = value.shape[axis]
+    if not isinstance(size, Batch) or stride != 1 or isinstance(limit, int) or isinstance(start, int) and start:
+        raise Refused("a part of the samples of a batch")
+    ends = [0 if isinstance(start, int) else start.times, size.times if limit is None else limit.times]
+    apart = reshape(value, (*value.shape[:axis], size.times, BATCH, *value.shape[axis + 1:]))
+    apart = part(apart, axis, *ends)
+    return reshape(apart, (*value.shape[:axis], BATCH * (ends[1] - ends[0]), *value.shape[axis + 1:]))
+
+
+def split_batches(value: Value, axis: int, sizes: Sequence[Size]) -> list[Value]:
+    """The batches of several that are one after the other, in parts of so many samples each."""
+    made, before = [], 0
+    for size in sizes:
+        if not isinstance(size, Batch):
+            raise Refused("a part of the samples of a batch")
+        made.append(_slice_batches(value, axis, BATCH * before if before else 0, BATCH * (before + size.times), 1))
+        before += size.times
+    return made
 
 
 def part(value: Value, axis: int, start: int, stop: Optional[int], step: int = 1) -> Value:
@@ -134,13 +163,28 @@ def concat(values: Sequence[Value], axis: int) -> Value:
         return graph.constant(np.concatenate([v.array for v in values], axis), dtype)
     sizes = [v.shape[axis] for v in values]
     if has_batch(sizes):
-        raise Refused("samples beside those of the batch: a concatenation along the batch axis")
+        if not all(isinstance(n, Batch) for n in sizes):
+            raise Refused("samples beside those of the batch: a concatenation along the batch axis")
+        return _concat_batches(values, axis)
     for v in values:
         if v.shape[:axis] + v.shape[axis + 1:] != values[0].shape[:axis] + values[0].shape[axis + 1:]:
             raise Refused(f"expected equal sizes, found {list(v.shape)} and {list(values[0].shape)}")
     shape = (*values[0].shape[:axis], sum(sizes), *values[0].shape[axis + 1:])  # type: ignore[arg-type]
     names = ", ".join(f"{{{i}}}" for i in range(len(values)))
     return graph.operation("concat", values, f"graph.concat {names} dim = {axis}", shape, dtype)
+
+
+def _concat_batches(values: Sequence[Value], axis: int) -> Value:
+    """Batches one after the other, as one whose samples are as many times the batch: an axis in front of that of the
+    samples counts them."""
+    parts = []
+    for v in values:
+        times = v.shape[axis].times  # type: ignore[union-attr]
+        parts.append(reshape(v, (*v.shape[:axis], times, BATCH, *v.shape[axis + 1:])))
+    made = concat(parts, axis)
+    shape = made.shape
+    made.graph.stacked.add(int(shape[axis]))  # type: ignore[arg-type]
+    return reshape(made, (*shape[:axis], BATCH * int(shape[axis]), *shape[axis + 2:]))  # type: ignore[arg-type]
 
 
 def reverse(value: Value, axes: Sequence[int]) -> Value:
@@ -159,7 +203,10 @@ def iota(graph: Graph, shape: Shape, axis: int, dtype: str) -> Value:
     if not isinstance(size, Batch):
         return broadcast(graph.constant(np.arange(size), dtype), shape, (axis,))
     line = graph.tensor("iota", (), "mt.iota dim = 0 : {t}", (BATCH,), "i32")
-    if size.times != 1:
+    if size.times in graph.stacked:  # it will be used beside such a value
+        outer = graph.constant(np.arange(size.times)[:, None], "i32") * graph.count(BATCH, "i32")
+        line = reshape(outer + expand_dims(line, (0,)), (size,))
+    elif size.times != 1:
         inner = graph.constant(np.arange(size.times), "i32")
         line = expand_dims(line, (1,)) * size.times + expand_dims(inner, (0,))
         line = reshape(line, (size,))

@@ -167,10 +167,12 @@ def _cond(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     which = r.value(index)
     results = []
     for column in zip(*made):
-        value = r.value(column[-1])
+        keys = any(isinstance(given, threefry.Words) for given in column)
+        values = [threefry.words_of(r, given).value if keys else r.value(given) for given in column]
+        value = values[-1]
         for i in range(len(branches) - 2, -1, -1):
-            value = e.select(e.compare("le", e.cast(which, "i32"), i), r.value(column[i]), value)
-        results.append(value)
+            value = e.select(e.compare("le", e.cast(which, "i32"), i), values[i], value)
+        results.append(threefry.Words(value) if keys else value)
     return results
 
 

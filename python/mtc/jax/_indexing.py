@@ -24,6 +24,8 @@ def _gather(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         if int(np.prod(indices.shape[:-1])) == 1 and not numbers.operand_batching_dims:
             return _one_window(r, equation, operand, indices.reshape(-1), sizes)
         return _constants.gather(r, equation, operand, indices, sizes)
+    if (window := _batches(operand, numbers, indices, sizes)) is not None:
+        return window
     columns = _columns(r, indices)
     form = _lookups.Form.of(operand.shape, numbers, columns, sizes)
     picked = _along_axis(equation, operand, form)
@@ -44,7 +46,7 @@ def _one_window(r: Reader, equation: Any, operand: Value, start: Any, sizes: Seq
     for axis, index in zip(numbers.start_index_map, start):
         limit = operand.shape[axis]
         if isinstance(limit, Batch):
-            if sizes[axis] != limit:
+            if not isinstance(sizes[axis], Batch) or int(index) != 0:
                 raise Refused("one sample of a batch")
             continue
         last = limit - int(sizes[axis])
@@ -54,9 +56,21 @@ def _one_window(r: Reader, equation: Any, operand: Value, start: Any, sizes: Seq
         starts[axis] = min(max(int(index), 0), last)
         if promised and starts[axis] != int(index):  # JAX gives it no gradient
             operand = r.graph.stop_gradient(operand)
-    limits = [None if isinstance(n, Batch) else s + int(n) for s, n in zip(starts, sizes)]
+    limits = [n if isinstance(n, Batch) else s + int(n) for s, n in zip(starts, sizes)]
     part = moves.slice_(operand, starts, limits, [1] * len(sizes))
     return layout.reshape(layout.squeeze(part, numbers.collapsed_slice_dims), r.out_shape(equation))
+
+
+def _batches(operand: Value, numbers: Any, index: Value, sizes: Sequence[Any]) -> Optional[Value]:
+    """Whole batches of several that are one after the other, as x[n:] of n samples; None: it is another lookup."""
+    start = layout.unshaped(index) if isinstance(index, Value) else None
+    axes = numbers.start_index_map
+    if start is None or not start.count or len(axes) != 1 or numbers.collapsed_slice_dims or not isinstance(
+            sizes[axes[0]], Batch) or numbers.operand_batching_dims:
+        return None
+    starts = [Batch(start.count) if axis == axes[0] else 0 for axis in range(operand.rank)]
+    limits = [Batch(start.count + n.times) if axis == axes[0] else n for axis, n in enumerate(sizes)]
+    return moves.slice_(operand, starts, limits, [1] * operand.rank)
 
 
 def _along_axis(equation: Any, operand: Value, form: _lookups.Form) -> Optional[Value]:

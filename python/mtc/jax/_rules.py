@@ -247,11 +247,11 @@ def _slice(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 @rule("split")
 def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     value, axis = r.value(inputs[0]), equation.params["axis"]
-    parts, start = [], 0
-    for size in equation.params["sizes"]:
-        parts.append(moves.part(value, axis, start, start + size))
-        start += size
-    return parts
+    sizes = [r.size(n) for n in equation.params["sizes"]]
+    if isinstance(value.shape[axis], Batch):
+        return moves.split_batches(value, axis, sizes)
+    ends = np.cumsum([0, *sizes])
+    return [moves.part(value, axis, int(start), int(end)) for start, end in zip(ends, ends[1:])]
 
 
 # Reductions and products

@@ -70,6 +70,7 @@ class Converter:
 
     Attributes:
         has_evaluation: whether the model has programs that evaluate and predict.
+        differentiated: whether gradients are taken of what it makes.
         graph: of `mt`.
         batch_size: of the plan.
         random: False: without dropout.
@@ -80,6 +81,7 @@ class Converter:
     """
 
     has_evaluation = True
+    differentiated = True
 
     def __init__(self, exported: Exported, name: str, tensors: Mapping[str, Any], examples: Mapping[str, Any],
                  batch_size: int, undecayed: set[str], random: bool = True) -> None:

@@ -53,6 +53,7 @@ class Memory:
         structures: what has entries, or is a constant, by the place of its key.
         states: keys of groups that a step changes.
         special: as of `Trial`, and so is kept.
+        draws: whether the first step draws random numbers, with which the state begins.
     """
 
     def __init__(self, optimizer: Any, names: Mapping[Any, str]) -> None:
@@ -65,12 +66,17 @@ class Memory:
         self.states: set[tuple[int, str]] = set()
         self.special: set[str] = set()
         self.kept = False
+        self.draws = False
+        self._all: Optional[Trial] = None  # of all parameters as they are
 
     def find(self) -> None:
         """Runs two steps of an optimizer of small parameters, and looks at what it remembers."""
         runs = [Trial(self.holders, self.names, seed=0), Trial(self.holders, self.names, seed=1),
                 Trial(self.holders, self.names, seed=0, weights=8)]
         self.special, self.kept = runs[0].special, runs[0].kept
+        self.draws = runs[0].draws
+        if self.draws:  # one after the other, for parameters as they are
+            self._all = Trial(self.holders, self.names, seed=0, full=list(self.names))
         for i, group in enumerate(self.groups):
             self._find_of_group(i, group, runs[0])
             for parameter in group["params"]:
@@ -155,7 +161,7 @@ class Memory:
                 found = [run.after[key] for run in runs]
             template = found[0]
             if is_container(template):
-                whole = whole or Trial(self.holders, self.names, seed=0, full=parameter)
+                whole = whole or self._whole(parameter, runs[0])
                 template = (whole.after if later else whole.first)[key]
                 if not _alike(template, whole.later[key]):
                     raise ModelError(f"{self.kind}: expected a state of one structure in all steps, found {key.name} "
@@ -188,12 +194,12 @@ class Memory:
         if isinstance(value, torch.Tensor) and not of_gradient:
             alike = value.numel() == 1 or value.numel() > 0 and bool((value == value.reshape(-1)[0]).all())
             if value.ndim and not (alike and value.shape == small.shape):
-                whole = whole or Trial(self.holders, self.names, seed=0, full=parameter)
+                whole = whole or self._whole(parameter, run)
                 value = value_at(whole.first[key.top], key.path[1:])
             elif value.ndim:
                 value = value.reshape(-1)[0].expand(parameter.shape)
         elif isinstance(value, torch.Tensor) and value.ndim:
-            whole = whole or Trial(self.holders, self.names, seed=0, full=parameter)
+            whole = whole or self._whole(parameter, run)
             shape = parameter.shape
             if value.shape != small.shape:
                 shape = value_at(whole.after[key.top], key.path[1:]).shape
@@ -203,6 +209,15 @@ class Memory:
                              f"changes {key.name} of {name}, {type(value).__name__}")
         self._add(key, value, value, of_gradient)
         return whole
+
+    def _whole(self, parameter: Any, small: Trial) -> Trial:
+        """A trial of a parameter as it is: without the others, if the state has the same keys then as in `small`."""
+        if self._all is None:
+            alone = Trial(self.holders, self.names, seed=0, full=[parameter])
+            if all(key in alone.after for key in small.after if key.owner == self.names[parameter]):
+                return alone
+            self._all = Trial(self.holders, self.names, seed=0, full=list(self.names))
+        return self._all
 
     def _add(self, key: Key, value: Any, start: Any, of_gradient: bool) -> None:
         if is_setting(value):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtc._trace import Refused, Value, layout, linear, moves, products, reals
+from mtc._trace import Refused, Value, eigen, layout, linear, moves, products, reals, reductions
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
@@ -150,3 +150,55 @@ def log_determinant(c: Converter, matrix: Any) -> list[Any]:
 def qr(c: Converter, matrix: Any, mode: Any = "reduced", *_: Any) -> list[Any]:
     q, r = linear.qr(c.value(matrix), complete=mode == "complete" or mode is False)
     return [None if mode == "r" else q, r]
+
+
+@op("_linalg_eigh", "linalg_eigh")
+def symmetric_eigenvalues(c: Converter, matrix: Any, uplo: str = "L", compute_v: bool = True) -> list[Any]:
+    a = c.value(matrix)
+    values, vectors = eigen.symmetric(a, uplo.upper() == "U")
+    return [values, _constant_vectors(c, a, vectors) if c.name() == "linalg_eigh" or compute_v else None]
+
+
+@op("linalg_eigvalsh")
+def symmetric_eigenvalues_alone(c: Converter, matrix: Any, uplo: str = "L") -> Value:
+    return eigen.symmetric(c.value(matrix), uplo.upper() == "U")[0]
+
+
+@op("_linalg_svd", "linalg_svd")
+def singular_values(c: Converter, matrix: Any, full_matrices: bool = False, compute_uv: bool = True,
+                    *_: Any) -> list[Any]:
+    a = c.value(matrix)
+    u, values, v = eigen.singular(a)
+    if c.name() != "linalg_svd" and not compute_uv:
+        return [None, values, None]
+    if full_matrices and a.shape[-2] != a.shape[-1]:
+        raise Refused("all singular vectors of matrices that are not square: full_matrices=False has those of the "
+                      "singular values")
+    return [_constant_vectors(c, a, u), values, _constant_vectors(c, a, v)]
+
+
+@op("linalg_svdvals")
+def singular_values_alone(c: Converter, matrix: Any, *_: Any) -> Value:
+    return eigen.singular(c.value(matrix))[1]
+
+
+@op("linalg_pinv", "pinverse")
+def pseudoinverse(c: Converter, matrix: Any, *_: Any, atol: Any = None, rtol: Any = None,
+                  hermitian: bool = False) -> Value:
+    a = c.value(matrix)
+    if hermitian:
+        raise Refused("hermitian=True")
+    u, values, v = (_constant_vectors(c, a, part) for part in eigen.singular(a))
+    share = float(np.finfo("f4").eps) * max(int(n) for n in a.shape[-2:]) if rtol is None else rtol  # type: ignore
+    least = e.binary("mul", reductions.reduce("max", values, [values.rank - 1]), c.value(share))
+    least = least if atol is None else e.binary("maximum", least, c.value(atol))
+    kept = e.compare("gt", values, layout.expand_dims(least, (least.rank,)))
+    inverse = e.select(kept, e.binary("div", 1.0, e.select(kept, values, 1.0)), 0.0)
+    scaled = e.binary("mul", linear.matrix_transpose(v), layout.expand_dims(inverse, (inverse.rank - 1,)))
+    return products.matmul(scaled, linear.matrix_transpose(u))
+
+
+def _constant_vectors(c: Converter, matrix: Value, vectors: Value) -> Value:
+    if matrix.learned and c.differentiated:
+        raise Refused("the gradient of eigenvectors or singular vectors")
+    return vectors

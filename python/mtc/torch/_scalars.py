@@ -15,6 +15,8 @@ import math
 import operator
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
+import numpy as np
+
 from mtc._trace import Refused
 from mtc.torch import _masked
 from mtc.torch._framework import torch
@@ -28,6 +30,7 @@ MOST_BRANCHES = 6  # one after the other, on what a step computes
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
+    "low": lambda a: a - float(np.float32(a)),  # what f32 leaves of it
     "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "neg": operator.neg, "abs": operator.abs,
     **{name: getattr(math, name) for name in ("sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh",
                                               "expm1", "log1p", "floor", "ceil", "fabs")}}

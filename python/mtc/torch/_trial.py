@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import collections
 import copy
-from typing import Any, Collection, Mapping, Sequence
+from typing import Any, Collection, Mapping, Optional, Sequence
 
 from mtc.torch._framework import real_dtype, torch
 from mtc.torch._holders import Holders, Key, Whole, attributes_of, rebuilt
@@ -39,7 +39,16 @@ class _Snapshots(dict):  # type: ignore[type-arg]
 
 
 def take_step(twin: Any) -> None:
+    """Makes a step."""
     type(twin).step(twin)
+
+
+def try_step(twin: Any) -> bool:
+    """Makes a step. Whether it draws random numbers, which PyTorch draws again after it."""
+    with torch.random.fork_rng(devices=[]):
+        before = torch.get_rng_state()
+        take_step(twin)
+        return not torch.equal(before, torch.get_rng_state())
 
 
 class _State(collections.defaultdict):  # type: ignore[type-arg]
@@ -62,13 +71,14 @@ class Trial:
         holders: the optimizer, and those that it calls.
         names: of the parameters that are trained.
         seed: of the gradients.
-        full: a parameter that is taken as it is, without the others.
+        full: parameters that are taken as they are, without the others.
         weights: the seed of the small parameters.
         scale: of the gradients.
         other: the names of parameters that have other values and gradients than these seeds give.
 
     Attributes:
         parameters: before the first step, by name.
+        draws: whether the first step draws random numbers. Each trial draws those that PyTorch would draw next.
         kept: whether it begins with parts of the state that there is: without it the optimizer takes no step.
         first: what was put into the state first, by the place of a key.
         updated: the parameters after the first step; `after`: the state and attributes then; `later`: after the second.
@@ -77,8 +87,9 @@ class Trial:
         special: the names of the parameters whose first step is not what a step makes of the state in `first`.
     """
 
-    def __init__(self, holders: Holders, names: Mapping[Any, str], seed: int, full: Any = None,
-                 weights: int = 7, scale: float = 1, other: Collection[str] = ()) -> None:
+    def __init__(self, holders: Holders, names: Mapping[Any, str], seed: int,
+                 full: Optional[Sequence[Any]] = None, weights: int = 7, scale: float = 1,
+                 other: Collection[str] = ()) -> None:
         generator = torch.Generator().manual_seed(weights)
         gradients = torch.Generator().manual_seed(seed)
         self.holders = holders
@@ -89,7 +100,7 @@ class Trial:
         for group in holders.groups:
             self.members.append([])
             for p in group["params"]:
-                if p in names and (full is None or p is full):
+                if p in names and (full is None or any(p is other for other in full)):
                     shape = [n if full is not None else min(n, FEW) for n in p.shape]
                     name = names[p]
                     self._source[name] = p
@@ -100,7 +111,7 @@ class Trial:
                         self.parameters[name] = self.parameters[name] * 1.5 + 0.1
                         self.gradients[name] = self.gradients[name] * -0.7 + 0.1 * scale
                     self.members[-1].append(name)
-        self.kept = False
+        self.draws = self.kept = False
         with torch.no_grad():
             try:
                 self._run()
@@ -115,7 +126,7 @@ class Trial:
         twins = Holders(twin)
         groups = twins.groups
         self.groups = [[dict(group) for group in groups]]
-        take_step(twin)
+        self.draws = try_step(twin)
         self.groups.append([dict(group) for group in groups])
         self.first = {Key(owner, (key,), i): value for i in range(len(twins.optimizers))
                       for owner, own in twins.owners(i, chosen)
@@ -124,7 +135,7 @@ class Trial:
         self.after = self._values(twins, chosen)
         self.updated = {name: p.detach().clone() for name, p in chosen.items()}
         starts = [dict(group.first) for group in groups]
-        take_step(twin)
+        try_step(twin)
         self.later = self._values(twins, chosen)
         self.groups.append([dict(group) for group in groups])
         self.starts = [{**start, **_numbers_before(*kept)} for start, *kept in zip(starts, *self.groups)]
@@ -168,7 +179,7 @@ class Trial:
         """Compares the first step with a step from the first state."""
         twin, chosen = self._twin(self.first, self.starts)
         try:
-            take_step(twin)
+            try_step(twin)
         except Exception:  # noqa: BLE001 - no step from this state: each of them is special
             return set(chosen)
         found = self._values(Holders(twin), chosen)

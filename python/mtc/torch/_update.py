@@ -15,24 +15,26 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._tensors import Array
-from mtc._trace import Graph, Refused, Value, layout, reals, reductions
+from mtc._trace import Graph, Value, layout, reals, reductions
 from mtc._trace import elementwise as e
+from mtc._trace.doubles import Double, Doubles
+from mtc._trace.values import elements
 from mtc.torch import _nodes
-from mtc.torch._convert import Converter
 from mtc.torch._entries import PRESENT, Entry, kind_of
-from mtc.torch._framework import aten, torch
+from mtc.torch._framework import torch
 from mtc.torch._holders import Holders, Key, Whole, found_at, rebuilt
 from mtc.torch._scalars import Tree, evaluate, names_in
 from mtc.torch._trace import Path, Tracer, Unit
-from mtc.torch._types import HALVES
+from mtc.torch._update_nodes import PREFIX, UpdateNodes
 from mtc.torch._watch import Groups
 
-PREFIX = "optimizer"
 RATE = "lr"
 LONGEST = 60  # characters of a name that is a formula
 _BINARY = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 _UNARY = {"neg": "neg", "sqrt": "sqrt", "abs": "abs", "exp": "exp", "log": "log"}
-_MOVES = {"t", "transpose", "permute", "view", "reshape", "expand", "select", "slice", "unsqueeze", "squeeze"}
+_DOUBLE = {**_BINARY, **_UNARY}
+_VECTORS = {"_linalg_eigh", "_linalg_svd", "linalg_svd"}
+LOW = "low"
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "^"}
 
 Values = dict[str, Array]
@@ -82,6 +84,7 @@ class Update:
         names: parameter -> name, of those that are trained; `parameters`: the other way.
         slots: of its state.
         expressions: those of hyper-parameters that are variables, by name.
+        has_vectors: whether it computes eigenvectors or singular vectors, whose signs are free.
     """
 
     prefix = PREFIX
@@ -100,6 +103,7 @@ class Update:
         self.groups: Groups
         self.slots: dict[str, Slot] = {}
         self.expressions: dict[str, Tree] = {}
+        self.has_vectors = False
         self._values: dict[str, float] = {}
 
     # The plan
@@ -115,6 +119,8 @@ class Update:
 
     def _add(self, graph: Graph, order: Order, capturable: bool) -> None:
         units = self._tracer.trace(capturable)
+        self.has_vectors = any(_nodes.name_of(node.target) in _VECTORS for unit in units
+                               for path in (*unit.paths, *unit.first) for node in path.graph.graph.nodes)
         self.groups = Groups(self.holders, self.names, self._tracer.recorder, self._tracer.memory.states)
         for shared in (True, False):
             graph.state.clear()
@@ -175,6 +181,10 @@ class Update:
         self._values = found
         return changed
 
+    def draws(self) -> bool:
+        """Whether the state begins with random numbers, which may depend on the rates of now."""
+        return self._tracer.memory.draws
+
     def changes(self, group: int, key: str) -> bool:
         """Whether a step changes what a group has for a key."""
         return (group, key) in self._tracer.memory.states
@@ -231,6 +241,8 @@ class _Builder:
         self.results: dict[str, Value] = {}  # of slots
         self.expressions: dict[str, Tree] = {}
         self.numbers: dict[Tree, Value] = {}
+        self.doubles = Doubles(graph)
+        self._precise: dict[Tree, Double] = {}
 
     def build(self, units: Sequence[Unit], trees: Mapping[Tree, int]) -> Any:
         """(slots, expressions, what is assigned); None where numbers that were shared are not alike."""
@@ -247,8 +259,17 @@ class _Builder:
                 assigned += [(name, self._stored(value, name)) for name, value in parameters.items()]
         for name, value in self.results.items():
             slot = self.slots[name]
+            if value.shape != slot.entry.shape:
+                value = self._reshaped(value, slot)
             assigned.append((name, e.cast(layout.transpose(value, slot.order), self.values[name].dtype)))
         return self.slots, self.expressions, assigned
+
+    def _reshaped(self, value: Value, slot: Slot) -> Value:
+        """A state in the shape that it began with, as a number that was an array of one element."""
+        if elements(value.shape) != elements(slot.entry.shape):
+            raise ModelError(f"{self.update.kind}: expected a state of one shape in all steps, found "
+                             f"{slot.keys[0].name} of {list(slot.entry.shape)}, and then of {list(value.shape)}")
+        return layout.reshape(value, slot.entry.shape)
 
     def _stored(self, value: Value, name: str) -> Value:
         return layout.transpose(value, self.order[name])
@@ -326,8 +347,8 @@ class _Builder:
 
     def _converted(self, paths: Sequence[Path], given: Sequence[Value], table: Sequence[Tree]) -> list[Value]:
         """The new parameters and entries."""
-        made = [_Nodes(self.graph, self.update.kind, lambda i: self.number(table[i])).results(path.graph, given)
-                for path in paths]
+        made = [UpdateNodes(self.graph, self.update.kind, self.doubles, lambda i: self.precise(table[i])).results(
+            path.graph, given) for path in paths]
         return self._selected([path.decisions for path in paths], made, 0)
 
     def _selected(self, decisions: Sequence[Sequence[bool]], made: Sequence[list[Value]],
@@ -352,10 +373,26 @@ class _Builder:
             found = self.numbers[tree] = self._number(tree)
         return found
 
+    def precise(self, tree: Tree) -> Double:
+        """The value of an expression in float64: what f32 leaves of it is another variable, where it is read."""
+        found = self._precise.get(tree)
+        if found is None and reals.double():
+            found = self._precise[tree] = Double(self.number(tree), None)
+        if found is None:
+            parts = [self.precise(part) for part in tree[1:]] if self._rates(tree) and isinstance(tree, tuple) else []
+            op = _DOUBLE.get(tree[0]) if isinstance(tree, tuple) else None
+            made = self.doubles.apply(op, *parts) if parts and op is not None else None
+            found = self._precise[tree] = made or Double(self.number(tree), None if self._rates(tree) else (
+                lambda: self.number((LOW, tree))))
+        return found
+
+    def _rates(self, tree: Tree) -> set[str]:
+        return {name for name in names_in(tree) if name.rpartition("/")[2] == RATE}
+
     def _number(self, tree: Tree) -> Value:
         if isinstance(tree, (int, float)):
             return self.graph.constant(reals.real()(tree))
-        rates = {name for name in names_in(tree) if name.rpartition("/")[2] == RATE}
+        rates = self._rates(tree)
         if rates and isinstance(tree, tuple):
             if tree[0] in _BINARY:
                 return e.binary(_BINARY[tree[0]], self.number(tree[1]), self.number(tree[2]))
@@ -384,79 +421,3 @@ def _formula(tree: Tree) -> str:
             return f"({f' {_SIGNS[tree[0]]} '.join(parts)})"
         return f"{tree[0]}({', '.join(parts)})"
     return tree if isinstance(tree, str) else f"{tree:g}"
-
-
-class _Nodes(Converter):
-    """Converts the nodes of a trace of an optimizer."""
-
-    def __init__(self, graph: Graph, kind: str, number: Callable[[int], Value]) -> None:  # pylint: disable=W0231
-        self.graph = graph
-        self._kind = kind
-        self._number = number
-        self._values = {}
-        self._streams = 0
-        self._node = None
-        self.random = True
-        self._table: Any = None
-
-    def results(self, module: Any, given: Sequence[Value]) -> list[Value]:
-        """What the trace makes of these operands."""
-        nodes = list(module.graph.nodes)
-        places = [node for node in nodes if node.op == "placeholder"]
-        *operands, self._table = places
-        self._values.update(zip(operands, given))
-        (output,) = [node for node in nodes if node.op == "output"]
-        wanted = _nodes.needed(output.all_input_nodes)
-        for node in nodes:
-            if node.op in ("call_function", "get_attr") and node in wanted:
-                self._node = node
-                try:
-                    self._values[node] = self._of(node, module)
-                except Refused as problem:
-                    raise ModelError(f"{self._kind}: {_nodes.name_of(node.target)}: {problem}") from None
-        return [self.value(self._values[node]) for node in output.args[0]]
-
-    def layer(self) -> str:
-        return PREFIX
-
-    def stream(self) -> str:
-        raise Refused("random numbers in an update")
-
-    def _of(self, node: Any, module: Any) -> Any:
-        if node.op == "get_attr":
-            return self._lift_constant(getattr(module, node.target))
-        name = _nodes.name_of(node.target)
-        if name == "select" and node.args[0] is self._table:
-            return self._number(int(node.args[2]))
-        if name in ("_local_scalar_dense", "lift_fresh_copy", "clone", "detach", "alias"):
-            return self._values[node.args[0]]
-        if name == "copy":
-            target, source = (self.value(self._values[argument]) for argument in node.args[:2])
-            return layout.broadcast(e.cast(source, target.dtype), target.shape)
-        if name in ("rsub", "sub") and (found := self._one_minus_exp(node, name)) is not None:
-            return found
-        if name in ("full", "full_like") and isinstance(fill := node.args[1], torch.fx.Node):
-            return layout.broadcast(e.cast(self.value(self._values[fill]), _nodes.dtype_of(node.meta["val"].dtype)),
-                                    _nodes.shape_of(node.meta["val"]))
-        val = node.meta.get("val")
-        if reals.double() and name == "add" and isinstance(val, torch.Tensor) and val.dtype == torch.float32 and (
-                not val.ndim):
-            with val.fake_mode:
-                node.meta["val"] = val.double()  # the number of steps, which PyTorch counts in float32
-        if not isinstance(val, torch.Tensor) or val.dtype not in HALVES:
-            return self._convert_node(node)
-        with val.fake_mode:
-            node.meta["val"] = val.float()  # computed in float32, and rounded
-        found = self.value(self._values[node.args[0]] if name == "_to_copy" else self._convert_node(node))
-        return found if name in _MOVES else e.rounded(found, HALVES[val.dtype])
-
-    def _lift_constant(self, tensor: Any) -> Value:
-        return self.graph.constant(tensor.detach().cpu().double().numpy() if tensor.dtype.is_floating_point
-                                   else tensor.detach().cpu().numpy())
-
-    def _one_minus_exp(self, node: Any, name: str) -> Optional[Value]:
-        """1 - e^x, which is exact for a small x as -expm1(x)."""
-        one, power = node.args[:2] if name == "sub" else node.args[1::-1]
-        if one != 1 or node.kwargs or not isinstance(power, torch.fx.Node) or power.target is not aten.exp.default:
-            return None
-        return e.unary("neg", e.unary("expm1", self.value(self._values[power.args[0]])))

@@ -20,7 +20,7 @@ from mtc._tensors import Array
 from mtc._trace import Graph, guard, losses, reals, updates
 from mtc.torch._framework import real_dtype, torch
 from mtc.torch._holders import Holders, Key, Whole, items_of, rebuilt
-from mtc.torch._trial import part_of
+from mtc.torch._trial import part_of, try_step
 from mtc.torch._update import Update
 
 TorchDispatchMode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
@@ -132,7 +132,7 @@ class Updates:
 
     def _set_rates(self, twin: Any, count: int) -> None:
         for i, (group, rate) in enumerate(zip(twin.param_groups, self._rates)):
-            if "lr" in group and not self.mine.changes(i, "lr") and max(self._rates):
+            if "lr" in group and not self.mine.changes(i, "lr") and not self.mine.draws() and max(self._rates):
                 group["lr"] = RATE / 2**count * rate / max(self._rates)
 
     def _step(self, twin: Any, tensors: Mapping[str, Any], gradients: Mapping[str, Array], count: int) -> None:
@@ -144,7 +144,7 @@ class Updates:
             torch.nn.utils.clip_grad_norm_(list(tensors.values()), norm)
         if bound is not None:
             torch.nn.utils.clip_grad_value_(list(tensors.values()), bound)
-        type(twin).step(twin)
+        try_step(twin)
 
     def _judge(self, session: Any, before: Mapping[str, Array], gradients: Sequence[Mapping[str, Array]]) -> None:
         theirs = self._found(self.theirs, self._tensors)
@@ -153,6 +153,8 @@ class Updates:
                      for slot in self.mine.slots.values() for key in slot.keys})
         change = {f"the weight {name}": float(np.abs(tensor.detach().numpy() - before[name]).max())
                   for name, tensor in self._tensors.items()}
+        if self.mine.has_vectors:
+            mine = {name: value if name in change else _signed(value, theirs.get(name)) for name, value in mine.items()}
         wrong = {name: updates.error(mine[name], value, change.get(name, float(np.abs(value).max())))
                  for name, value in theirs.items()}
         if not all(value <= 1 for value in wrong.values()):
@@ -184,6 +186,14 @@ class Updates:
                 if (value := holders.get(key, tensors)) is not None:
                     found[_title(key)] = _array(value)
         return found
+
+
+def _signed(vectors: Array, like: Optional[Array]) -> Array:
+    """With the signs of another array's columns, or of its rows, which those of eigenvectors are free in."""
+    if like is None or vectors.ndim < 2 or vectors.shape != like.shape:
+        return vectors
+    found = [np.where((vectors * like).sum(axis, keepdims=True) < 0, -vectors, vectors) for axis in (-2, -1)]
+    return min(found, key=lambda array: float(np.abs(array - like).sum()))
 
 
 def _title(key: Key) -> str:
