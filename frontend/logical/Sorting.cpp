@@ -49,10 +49,10 @@ Value placesByRank(Ops &ops, ArrayRef<Value> keys, int64_t count, bool descendin
   Value before = stands.lift(ops);
   for (const Value &key : llvm::reverse(keys))
     before = comesBefore(ops, expandDims(key, {rank - 1}), expandDims(key, {rank}), descending, before);
-  Value place = reduce(ops, mt::Reduction::sum, cast(ops, before, ops.f32()), {rank});
+  Value place = reduce(ops, mt::Reduction::sum, cast(ops, before, ops.real()), {rank});
   Value wanted = expandDims(line(ops, count, Known::Type::Float), {1});
   Value isThere = compare(ops, mt::Compare::eq, expandDims(place, {rank - 1}), wanted);
-  Value chosen = select(ops, isThere, line(ops, size, Known::Type::Float), ops.number(0, ops.f32()));
+  Value chosen = select(ops, isThere, line(ops, size, Known::Type::Float), ops.number(0, ops.real()));
   return cast(ops, reduce(ops, mt::Reduction::sum, chosen, {rank}), ops.i32());
 }
 
@@ -60,13 +60,15 @@ Value placesByRank(Ops &ops, ArrayRef<Value> keys, int64_t count, bool descendin
 Value placesOneByOne(Ops &ops, Value key, int64_t count, bool descending) {
   size_t last = key.rank() - 1;
   int64_t size = key.size(last).times;
-  Value least = ops.number(static_cast<double>(std::numeric_limits<float>::lowest()), ops.f32());
+  double lowest = key.element().isF64() ? std::numeric_limits<double>::lowest()
+                                        : static_cast<double>(std::numeric_limits<float>::lowest());
+  Value least = ops.number(lowest, ops.real());
   if (!descending) { // where NaN comes last
     Value isNan = compare(ops, mt::Compare::ne, key, key);
     key = select(ops, isNan, least, unary<mt::NegOp>(ops, key));
   }
   Value left = binary<mt::MaximumOp>(ops, key, least); // above what is found already
-  Value found = ops.number(-std::numeric_limits<double>::infinity(), ops.f32());
+  Value found = ops.number(-std::numeric_limits<double>::infinity(), ops.real());
   SmallVector<Value> places;
   for (int64_t i = 0; i < count; ++i) {
     places.push_back(expandDims(argmax(ops, left, last), {static_cast<int64_t>(last)}));

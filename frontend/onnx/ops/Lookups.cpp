@@ -182,11 +182,11 @@ Value scatterElements(Call &call, const Value &lines, const Value &ids, const Va
     Known order = Known::zeros({ids.size(ids.rank() - 1).times}, Known::Type::Float);
     std::iota(order.numbers.begin(), order.numbers.end(), 0);
     Value numbered =
-        logical::select(ops, isPlace, logical::expandDims(order.lift(ops), {1}), ops.number(-1, ops.f32()));
+        logical::select(ops, isPlace, logical::expandDims(order.lift(ops), {1}), ops.number(-1, ops.real()));
     Value last = logical::reduce(ops, mt::Reduction::max, numbered, {rank - 1});
     Value number = logical::cast(ops, logical::binary<mt::MaximumOp>(ops, last, 0), ops.i32());
     Value taken = logical::takeAlong(ops, updates, number, lines.rank() - 1);
-    return logical::select(ops, logical::compare(ops, mt::Compare::ge, last, ops.number(0, ops.f32())), taken, lines);
+    return logical::select(ops, logical::compare(ops, mt::Compare::ge, last, ops.number(0, ops.real())), taken, lines);
   }
   if (reduction == "add")
     return logical::binary<mt::AddOp>(ops, lines,
