@@ -215,7 +215,7 @@ def predictions(model, x):
 
 REFUSED = {dropout: "it draws random numbers that MTC cannot ask TensorFlow for",
            reverse: "op stablehlo.reverse: a part of the samples",
-           best: "op stablehlo.sort", part: "op stablehlo.slice: a part of the samples of a batch",
+           best: "op stablehlo.set_dimension_size", part: "op stablehlo.slice: a part of the samples of a batch",
            samples: "each sample with every other|a product of every sample with every other",
            predictions: r"a result with the batch as an axis, \[b, 2\]"}
 
