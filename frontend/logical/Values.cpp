@@ -95,7 +95,12 @@ DenseElementsAttr elementsOf(mlir::Value stored) {
   return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
 }
 
-mlir::Type Ops::real() const { return mt::Compilation(builder.getInsertionBlock()->getParentOp()).realType(); }
+mlir::Type Ops::real() const {
+  Operation *parent = builder.getInsertionBlock()->getParentOp();
+  if (!parent) // ops of a block that is thrown away, made to see what is known of them
+    return builder.getF32Type();
+  return mt::Compilation(parent).realType();
+}
 
 Value Ops::value(mlir::Value stored) {
   Value value{stored, {}};
