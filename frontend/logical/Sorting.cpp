@@ -71,8 +71,9 @@ Value placesOneByOne(Ops &ops, Value key, int64_t count, bool descending) {
   Value found = ops.number(-std::numeric_limits<double>::infinity(), ops.real());
   SmallVector<Value> places;
   for (int64_t i = 0; i < count; ++i) {
-    places.push_back(expandDims(argmax(ops, left, last), {static_cast<int64_t>(last)}));
-    left = select(ops, compare(ops, mt::Compare::eq, places.back(), line(ops, size)), found, left);
+    Value place = argmax(ops, left, last);
+    places.push_back(expandDims(place, {static_cast<int64_t>(last)}));
+    left = select(ops, isPlace(ops, place, size), found, left);
   }
   return concat(ops, places, last);
 }
@@ -201,6 +202,10 @@ Value sortedPlaces(Ops &ops, ArrayRef<Value> keys, int64_t count, size_t axis, b
     places = sliceAxis(ops, placesByNetwork(ops, lines, descending), last, 0, count);
   }
   return moveAxis(places, last, axis);
+}
+
+Value isPlace(Ops &ops, const Value &ids, int64_t size) {
+  return compare(ops, mt::Compare::eq, expandDims(ids, {static_cast<int64_t>(ids.rank())}), line(ops, size));
 }
 
 SmallVector<mt::InputOp> dataOf(mlir::Value value) {

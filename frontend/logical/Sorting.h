@@ -13,6 +13,9 @@ namespace mtc::logical {
 // Refused: the batch as the axis; more than 2^15 elements, but for up to 32 floats of them.
 Value sortedPlaces(Ops &ops, llvm::ArrayRef<Value> keys, int64_t count, size_t axis, bool descending);
 
+// Whether an id is the place along a new last axis of this size.
+Value isPlace(Ops &ops, const Value &ids, int64_t size);
+
 // Elements by ids along an axis: result[i, j, k] = value[i, ids[i, j, k], k] for axis 1. The other axes of both are
 // equal. Ids out of range are clamped; ids that are data are checked when the data is read.
 Value takeAlong(Ops &ops, const Value &value, const Value &ids, size_t axis);

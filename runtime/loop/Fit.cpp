@@ -253,10 +253,10 @@ void Fit::updateCallbacks() {
   char text[80];
   if (callbacks_.reduces()) {
     double factor = options_.plateau_factor > 0 ? options_.plateau_factor : 0.1;
-    double rate = std::max(rate_.now() * factor, options_.plateau_min_rate);
-    if (static_cast<double>(rate) < rate_.now()) {
+    double rate = rate_.asStored(std::max(rate_.now() * factor, options_.plateau_min_rate));
+    if (rate < rate_.now()) {
       rate_.set(rate);
-      snprintf(text, sizeof text, "%g", static_cast<double>(rate));
+      snprintf(text, sizeof text, "%g", rate);
       note(epoch + callbacks_.plateau()->monitor().name + " has a plateau; the learning rate is now " + text);
     }
   }

@@ -54,13 +54,18 @@ double Rate::now() {
   return last_;
 }
 
+double Rate::asStored(double rate) const { return isDouble() ? rate : static_cast<double>(static_cast<float>(rate)); }
+
+bool Rate::isDouble() const {
+  const auto *variable = session_->plan().tables().variables()->Get(static_cast<uint32_t>(variable_));
+  return variable->dtype() == mt::plan::DType::F64;
+}
+
 void Rate::set(double rate) {
   // The plan has been verified: the variable is a single F32, or an F64 in a plan of that precision.
-  auto index = static_cast<uint32_t>(variable_);
   auto narrow = static_cast<float>(rate);
-  bool isDouble = session_->plan().tables().variables()->Get(index)->dtype() == mt::plan::DType::F64;
-  (void)session_->setVariable(index,
-                              isDouble ? std::as_bytes(std::span(&rate, 1)) : std::as_bytes(std::span(&narrow, 1)));
+  (void)session_->setVariable(static_cast<uint32_t>(variable_),
+                              isDouble() ? std::as_bytes(std::span(&rate, 1)) : std::as_bytes(std::span(&narrow, 1)));
 }
 
 } // namespace mtrun

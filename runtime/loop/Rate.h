@@ -30,8 +30,12 @@ public:
   // Records the rate that a step computed.
   void saw(double computed) { last_ = scheduled_ ? computed : last_; }
   void set(double rate);
+  // The number as the variable has it: rounded to F32 in a plan of another precision than f64.
+  double asStored(double rate) const;
 
 private:
+  bool isDouble() const;
+
   Session *session_ = nullptr;
   int variable_ = -1;
   bool scheduled_ = false;

@@ -172,9 +172,7 @@ double neutral(const Value &value, bool maximum) {
 Value scatterElements(Call &call, const Value &lines, const Value &ids, const Value &updates, StringRef reduction) {
   logical::Ops &ops = call.ops;
   auto rank = static_cast<int64_t>(lines.rank());
-  Known numbers = Known::zeros({lines.size(lines.rank() - 1).times}, Known::Type::Integer);
-  std::iota(numbers.numbers.begin(), numbers.numbers.end(), 0);
-  Value isPlace = logical::compare(ops, mt::Compare::eq, logical::expandDims(ids, {rank}), numbers.lift(ops));
+  Value isPlace = logical::isPlace(ops, ids, lines.size(lines.rank() - 1).times);
   auto spread = [&](const Value &of, double otherwise) {
     return logical::select(ops, isPlace, logical::expandDims(of, {rank}), ops.number(otherwise, of.element()));
   };

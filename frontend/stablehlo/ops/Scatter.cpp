@@ -22,15 +22,6 @@ struct Numbers {
   int64_t vector;
 };
 
-// Whether an id is the place along a new last axis of this size.
-Value hot(logical::Ops &ops, const Value &ids, int64_t size) {
-  Known places = Known::zeros({size}, Known::Type::Integer);
-  for (int64_t i = 0; i < size; ++i)
-    places.numbers[i] = static_cast<double>(i);
-  return logical::compare(ops, mt::Compare::eq, logical::expandDims(ids, {static_cast<int64_t>(ids.rank())}),
-                          places.lift(ops));
-}
-
 // Ids without the axis of the index, which has one number.
 Value idsOf(Call &call, const Numbers &numbers) {
   Shape shape = call.shape(1);
@@ -64,7 +55,7 @@ Value withinSamples(Call &call, const Numbers &numbers, const Value &updates) {
                !shape[last].batch && updates.rank() == ids.rank() && static_cast<int64_t>(ids.rank()) >= last;
   if (!plain)
     throw Refused("a scatter within each sample to other places than elements of its last axis");
-  Value all = logical::select(call.ops, hot(call.ops, ids, shape[last].times),
+  Value all = logical::select(call.ops, logical::isPlace(call.ops, ids, shape[last].times),
                               logical::expandDims(updates, {static_cast<int64_t>(updates.rank())}),
                               call.ops.number(0, call.ops.real()));
   SmallVector<int64_t> own = llvm::to_vector(llvm::seq<int64_t>(last, static_cast<int64_t>(ids.rank())));
@@ -151,7 +142,8 @@ logical::Value takeOwn(logical::Ops &ops, const logical::Value &value, const log
   Value wide = value; // with the axes of the ids before the last one
   SmallVector<int64_t> added = llvm::to_vector(llvm::seq<int64_t>(last, static_cast<int64_t>(ids.rank())));
   wide = logical::expandDims(wide, added);
-  Value chosen = logical::select(ops, hot(ops, ids, value.size(last).times), wide, ops.number(0, value.element()));
+  Value chosen =
+      logical::select(ops, logical::isPlace(ops, ids, value.size(last).times), wide, ops.number(0, value.element()));
   return logical::reduce(ops, mt::Reduction::sum, chosen, {static_cast<int64_t>(ids.rank())});
 }
 
