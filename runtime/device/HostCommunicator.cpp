@@ -302,7 +302,7 @@ Status HostCommunicator::silent() const {
     names += (names.empty() ? "" : ", ") + title(process);
   char seconds[40];
   std::snprintf(seconds, sizeof seconds, " nothing for %g seconds", watch_.timeout);
-  return {MT_LOST, names + (senders.empty() ? " received" : " sent") + seconds};
+  return {MT_LOST, names + " was lost: it " + (senders.empty() ? "received" : "sent") + seconds};
 }
 
 Status HostCommunicator::fail(Status why) {

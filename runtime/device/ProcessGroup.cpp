@@ -186,7 +186,7 @@ Status ProcessGroup::check() {
 Status ProcessGroup::waitForBroadcast(std::unique_lock<std::mutex> &lock, Connection &from, std::string &bytes) {
   changed_.wait_until(lock, limit(), [&] { return !from.shared.empty() || !inspect().ok(); });
   if (from.shared.empty())
-    return lost_.ok() ? fail(title(from.process) + " sent nothing for " + patience()) : lost_;
+    return lost_.ok() ? fail(title(from.process) + " was lost: it sent nothing for " + patience()) : lost_;
   bytes = from.shared.front();
   from.shared.erase(from.shared.begin());
   return {};

@@ -63,7 +63,7 @@ public:
     int request = 0;
     if (Status status = transport_.send(peer, 0, text.data(), text.size(), request); !status.ok())
       return status;
-    return wait(peer, request, " received nothing");
+    return wait(peer, request, "received");
   }
 
   Status receive(int peer, std::string &string) {
@@ -71,21 +71,21 @@ public:
     int request = 0;
     if (Status status = transport_.receive(peer, 0, text.data(), text.size(), request); !status.ok())
       return status;
-    Status status = wait(peer, request, " sent nothing");
+    Status status = wait(peer, request, "sent");
     string = stringOf(text);
     return status;
   }
 
 private:
-  Status wait(int peer, int request, const char *problem) {
+  Status wait(int peer, int request, const char *what) {
     for (bool done = false;;) {
       if (Status status = transport_.test(request, done); !status.ok() || done)
         return status;
       if (Clock::now() >= deadline_) {
         transport_.abandon();
         char seconds[40];
-        snprintf(seconds, sizeof seconds, " for %g seconds", timeout_);
-        return {MT_LOST, "process " + std::to_string(peer) + problem + seconds};
+        snprintf(seconds, sizeof seconds, " nothing for %g seconds", timeout_);
+        return {MT_LOST, "process " + std::to_string(peer) + " was lost: it " + what + seconds};
       }
       std::this_thread::sleep_for(20us);
     }

@@ -12,7 +12,8 @@ std::optional<Loss> lossIn(std::string_view line) {
   if (end == line.npos || line.find("mtrun: error: ") == line.npos)
     return std::nullopt;
   Loss loss;
-  loss.answers = line.find(": it was silent", end) == line.npos && line.find("stood still", end) == line.npos;
+  auto says = [&](std::string_view reason) { return line.find(reason, end) != line.npos; };
+  loss.answers = !says(": it was silent") && !says("stood still") && !says(" nothing for ");
   size_t at = line.rfind(begin, end);
   if (at == line.npos)
     return std::nullopt;

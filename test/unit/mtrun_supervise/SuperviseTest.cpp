@@ -92,6 +92,10 @@ TEST(Losses, NameTheProcessAndItsHost) {
   EXPECT_EQ(loss->host, "");
   EXPECT_TRUE(loss->answers);
   EXPECT_TRUE(lossIn("mtrun: error: process 3 (cpu:1x1 of c) was lost: its step stood still for 600 seconds"));
+  loss = lossIn("mtrun: error: process 2: process 1 (cpu:1x1 of b) was lost: it sent nothing for 10 seconds");
+  ASSERT_TRUE(loss);
+  EXPECT_EQ(loss->host, "b");
+  EXPECT_FALSE(loss->answers);
   for (const char *other : {"", "process 1 was lost", "mtrun: error: process x (cpu:1) was lost",
                             "mtrun: error: the run was lost", "mtrun: error: process 1 ended while the others went on"})
     EXPECT_FALSE(lossIn(other)) << other;

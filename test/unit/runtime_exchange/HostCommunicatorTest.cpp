@@ -248,7 +248,7 @@ TEST(HostCommunicatorTest, NamesASilentProcess) {
       Status status = communicator.allReduce({1, 2, &partial, &result, staging}, sums, addFloats);
       EXPECT_EQ(status.code(), MT_LOST);
       if (transport.process() == 0)
-        EXPECT_EQ(status.message(), "host 1 sent nothing for 0.05 seconds");
+        EXPECT_EQ(status.message(), "host 1 was lost: it sent nothing for 0.05 seconds");
     }
     EXPECT_FALSE(lost.empty());
   });

@@ -91,7 +91,7 @@ TEST(SharedAddressTest, ASilentProcessIsNamed) {
     Shared own;
     own.status = shareAddress(transport, 0.05, own.rendezvous, own.secret);
     EXPECT_EQ(own.status.code(), MT_LOST);
-    EXPECT_EQ(own.status.message(), "process 1 sent nothing for 0.05 seconds");
+    EXPECT_EQ(own.status.message(), "process 1 was lost: it sent nothing for 0.05 seconds");
   });
 }
 
