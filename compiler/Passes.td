@@ -475,8 +475,8 @@ def Fuse : Pass<"mt-fuse", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"images", "images", "bool", "true",
                         "convolutions of few taps times channels may be fused into `rows` kernels">,
-                 Option<"singleBytes", "single-bytes", "int64_t", "0",
-                        "largest size in bytes of the temporaries of a `single` kernel; 0: no limit">];
+                 Option<"temporaryBytes", "temporary-bytes", "int64_t", "0",
+                        "largest size in bytes of the temporaries of a `rows` or `single` kernel; 0: no limit">];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 

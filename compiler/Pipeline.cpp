@@ -65,7 +65,7 @@ void buildShard(OpPassManager &passes, Compilation &compilation) {
 void buildFuse(OpPassManager &passes, Compilation &compilation) {
   FuseOptions options;
   options.images = compilation.gpus.empty(); // a GPU block has no memory for the feature map of a sample
-  options.singleBytes = compilation.cpus.empty() ? 0 : maxTemporaryBytes;
+  options.temporaryBytes = compilation.cpus.empty() ? 0 : fusedTemporaryBytes;
   passes.addPass(createFuse(options));
 }
 

@@ -21,8 +21,10 @@ inline constexpr int64_t elementwiseElementsPerTile = 2048;
 // Largest number of channels of an attention head for GPU kernels, which keep the results of a head in registers.
 inline constexpr int64_t maxGpuHeadChannels = 128;
 
-// Largest size in bytes of the temporaries of a CPU kernel of kind rows or single.
-inline constexpr int64_t maxTemporaryBytes = 1 << 22;
+// Sizes in bytes of the temporaries of a CPU kernel of kind rows or single: the largest size to which fusion lets a
+// kernel grow, so that the temporaries of a sample stay in a cache, and the largest size of a single op, which limits
+// the memory of a thread.
+inline constexpr int64_t fusedTemporaryBytes = 1 << 22, maxTemporaryBytes = 1 << 29;
 
 struct CodegenOptions {
   std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first

@@ -50,14 +50,14 @@ struct Fuse : impl::FuseBase<Fuse> {
         return signalPassFailure();
       graph->fuseAttention();
       graph->fuseEpilogues();
-      if (!images && singleBytes == 0) // the code for CPUs computes one product
+      if (!images && temporaryBytes == 0) // the code for CPUs computes one product
         graph->fuseSummedProducts();
       if (images)
         graph->fuseSmallConvolutions();
-      graph->fuseRows(images);
+      graph->fuseRows(images, temporaryBytes);
       graph->fuseReductions(images);
       graph->fuseElementwise(images);
-      graph->fuseSingle(singleBytes);
+      graph->fuseSingle(temporaryBytes);
       outlineKernels(program, *graph, /*gpus=*/!images);
       passStreams(program);
     }

@@ -205,7 +205,7 @@ void FusionGraph::mergeRepeated() {
   }
 }
 
-void FusionGraph::fuseRows(bool images) {
+void FusionGraph::fuseRows(bool images, int64_t maxBytes) {
   mergeRepeated();
   // Values that only sums of columns read are not stored for them.
   if (!images)
@@ -214,9 +214,11 @@ void FusionGraph::fuseRows(bool images) {
   // Groups that work line by line come first. Otherwise sums over the lines, which read the same values, would take ops
   // from them.
   mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) {
-    return (livesByLine(a, images) || livesByLine(b, images)) && mayShareRows(a, b, images);
+    return (livesByLine(a, images) || livesByLine(b, images)) && mayShareRows(a, b, images) &&
+           fitMemory(a, b, maxBytes);
   });
-  mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) { return mayShareRows(a, b, images); });
+  mergeAdjacent(KernelKind::rows,
+                [&](unsigned a, unsigned b) { return mayShareRows(a, b, images) && fitMemory(a, b, maxBytes); });
 }
 
 // The bucket of few sums of which a group reads a result; none if it reads results of no such bucket, or of several.
@@ -368,13 +370,17 @@ int64_t FusionGraph::bytesBetween(unsigned a, unsigned b) const {
   return bytes;
 }
 
+bool FusionGraph::fitMemory(unsigned a, unsigned b, int64_t maxBytes) const {
+  return maxBytes == 0 || bytesBetween(a, b) <= maxBytes;
+}
+
 // Merges all scalar ops between the same two all-reduces into one kernel. Ops on larger values are merged only if they
-// are adjacent. `maxBytes`: largest size of the temporaries of a kernel; 0: no limit.
+// are adjacent.
 void FusionGraph::fuseSingle(int64_t maxBytes) {
   auto isScalar = [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; };
   auto sameDepth = [&](unsigned a, unsigned b) { return groups[a].reductionDepth == groups[b].reductionDepth; };
   mergeAdjacent(KernelKind::single, [&](unsigned a, unsigned b) {
-    return sameDepth(a, b) && (maxBytes == 0 || bytesBetween(a, b) <= maxBytes);
+    return sameDepth(a, b) && fitMemory(a, b, maxBytes);
   });
   std::vector<unsigned> scalars = groupsOf(KernelKind::single);
   llvm::erase_if(scalars, [&](unsigned group) { return !llvm::all_of(groups[group].ops, isScalar); });

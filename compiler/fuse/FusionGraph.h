@@ -44,7 +44,8 @@ public:
   void fuseEpilogues();
   void fuseSummedProducts();
   void fuseSmallConvolutions();
-  void fuseRows(bool images);
+  // `maxBytes`: largest size of the temporaries of a kernel; 0: no limit.
+  void fuseRows(bool images, int64_t maxBytes);
   void fuseReductions(bool images);
   void fuseElementwise(bool images);
   void fuseSingle(int64_t maxBytes);
@@ -91,6 +92,7 @@ private:
   bool isElementwise(mlir::Operation *op) const;
   bool fitsByLine(unsigned a, unsigned b) const;
   int64_t bytesBetween(unsigned a, unsigned b) const;
+  bool fitMemory(unsigned a, unsigned b, int64_t maxBytes) const;
   bool livesByLine(unsigned group, bool images);
   bool feedsColumnsAlone(unsigned group, unsigned sums) const;
   bool delaysColumns(unsigned sums, unsigned later) const;

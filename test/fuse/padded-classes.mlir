@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-pad-classes --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-crop-gradients --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse | FileCheck %s
-// RUN: mt-opt %s --mt-pad-classes --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-crop-gradients --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse=single-bytes=4096 | FileCheck %s --check-prefix=APART
+// RUN: mt-opt %s --mt-pad-classes --mt-expand-optimizer --mt-differentiate --mt-decompose --mt-crop-gradients --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket --mt-fuse=temporary-bytes=4096 | FileCheck %s --check-prefix=APART
 //
 // Logits of 257 classes, padded to 264: the padded table is copied to 16 bits at once, the gradient lies over the
 // logits, and the table's gradient reads the model's classes of it where they lie.
