@@ -57,7 +57,7 @@ struct Fuse : impl::FuseBase<Fuse> {
       graph->fuseRows(images, temporaryBytes);
       graph->fuseReductions(images);
       graph->fuseElementwise(images);
-      graph->fuseSingle(temporaryBytes);
+      graph->fuseSingle(images, temporaryBytes);
       outlineKernels(program, *graph, /*gpus=*/!images);
       passStreams(program);
     }

@@ -215,10 +215,11 @@ void FusionGraph::fuseRows(bool images, int64_t maxBytes) {
   // from them.
   mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) {
     return (livesByLine(a, images) || livesByLine(b, images)) && mayShareRows(a, b, images) &&
-           fitMemory(a, b, maxBytes);
+           fitLimits(a, b, images, maxBytes);
   });
-  mergeAdjacent(KernelKind::rows,
-                [&](unsigned a, unsigned b) { return mayShareRows(a, b, images) && fitMemory(a, b, maxBytes); });
+  mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) {
+    return mayShareRows(a, b, images) && fitLimits(a, b, images, maxBytes);
+  });
 }
 
 // The bucket of few sums of which a group reads a result; none if it reads results of no such bucket, or of several.
@@ -354,34 +355,13 @@ void FusionGraph::fuseReductions(bool images) {
         merge(a, b);
 }
 
-// Bytes of the temporaries of a kernel that joins both groups: results and operands of ops that move data.
-int64_t FusionGraph::bytesBetween(unsigned a, unsigned b) const {
-  int64_t bytes = 0;
-  auto moves = llvm::IsaPred<mt::MoveOpInterface, mt::LookupOpInterface>;
-  auto isInside = [&](Operation *op) { return isOfEither(op, a, b); };
-  for (unsigned group : {a, b})
-    for (Operation *op : groups[group].ops)
-      for (Value value : op->getResults()) {
-        bool inMemory = moves(op) || llvm::any_of(value.getUsers(), moves);
-        auto type = cast<RankedTensorType>(value.getType());
-        if (inMemory && llvm::all_of(value.getUsers(), isInside))
-          bytes += mt::elementsPerRow(type) * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-      }
-  return bytes;
-}
-
-bool FusionGraph::fitMemory(unsigned a, unsigned b, int64_t maxBytes) const {
-  return maxBytes == 0 || bytesBetween(a, b) <= maxBytes;
-}
-
 // Merges all scalar ops between the same two all-reduces into one kernel. Ops on larger values are merged only if they
 // are adjacent.
-void FusionGraph::fuseSingle(int64_t maxBytes) {
+void FusionGraph::fuseSingle(bool images, int64_t maxBytes) {
   auto isScalar = [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; };
   auto sameDepth = [&](unsigned a, unsigned b) { return groups[a].reductionDepth == groups[b].reductionDepth; };
-  mergeAdjacent(KernelKind::single, [&](unsigned a, unsigned b) {
-    return sameDepth(a, b) && fitMemory(a, b, maxBytes);
-  });
+  mergeAdjacent(KernelKind::single,
+                [&](unsigned a, unsigned b) { return sameDepth(a, b) && fitLimits(a, b, images, maxBytes); });
   std::vector<unsigned> scalars = groupsOf(KernelKind::single);
   llvm::erase_if(scalars, [&](unsigned group) { return !llvm::all_of(groups[group].ops, isScalar); });
   for (auto [i, a] : llvm::enumerate(scalars))

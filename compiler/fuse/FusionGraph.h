@@ -48,7 +48,7 @@ public:
   void fuseRows(bool images, int64_t maxBytes);
   void fuseReductions(bool images);
   void fuseElementwise(bool images);
-  void fuseSingle(int64_t maxBytes);
+  void fuseSingle(bool images, int64_t maxBytes);
 
   // Groups in an order that respects the dependencies and otherwise follows the program.
   std::vector<const FusionGroup *> ordered() const;
@@ -92,7 +92,8 @@ private:
   bool isElementwise(mlir::Operation *op) const;
   bool fitsByLine(unsigned a, unsigned b) const;
   int64_t bytesBetween(unsigned a, unsigned b) const;
-  bool fitMemory(unsigned a, unsigned b, int64_t maxBytes) const;
+  int64_t evaluationsOf(unsigned a, unsigned b) const;
+  bool fitLimits(unsigned a, unsigned b, bool images, int64_t maxBytes) const;
   bool livesByLine(unsigned group, bool images);
   bool feedsColumnsAlone(unsigned group, unsigned sums) const;
   bool delaysColumns(unsigned sums, unsigned later) const;

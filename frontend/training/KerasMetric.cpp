@@ -39,7 +39,7 @@ Measure buildMean(const CriterionEntry &entry, Criterion &c, mt::Finalizer final
   if (!binary)
     c.config.expect("threshold", 0.5);
   c.config.expect("axis", -1);
-  c.config.ignore({"from_sorted_ids"}); // changes how ties are found, and no other result
+  c.config.expect("from_sorted_ids", false); // else predictions are ids, and no scores of classes
   double smoothing = c.config.real("label_smoothing", 0);
   c.fromLogits = entry.logits && c.config.boolean("from_logits", false);
   if (entry.number)

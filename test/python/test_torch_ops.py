@@ -51,6 +51,7 @@ def filled(x):
     return torch.where(torch.isnan(x), 7.0, x.clamp(-9, 8))
 
 
+APART = torch.eye(4, 6) * torch.tensor([[9.0], [18], [31], [47]])  # so that eigenvalues differ
 # What each makes of x, [n, 4, 6], a parameter that is full of ties times a number of each sample.
 CASES = {
     "clamp": lambda x: x.clamp(-1, 1), "clamp min": lambda x: x.clamp(min=1), "clamp max": lambda x: x.clamp(max=-1),
@@ -113,6 +114,9 @@ CASES = {
         definite(x), x.mT, upper=True, left=False, unitriangular=True),
     "cholesky_solve": lambda x: torch.cholesky_solve(x, torch.linalg.cholesky(definite(x))),
     "cholesky_inverse": lambda x: torch.cholesky_inverse(torch.linalg.cholesky(definite(x), upper=True), upper=True),
+    "eigvalsh, whose gradient both triangles have": lambda x: torch.linalg.eigvalsh(x[..., :4] + APART[:, :4]),
+    "eigvalsh of the upper triangle": lambda x: torch.linalg.eigvalsh(x[..., :4] + APART[:, :4], UPLO="U"),
+    "svdvals": lambda x: torch.linalg.svdvals(x + APART),
     "diagonal": lambda x: x[:, :, :4].diagonal(1, 1, 2), "diagonal below": lambda x: torch.diagonal(x, -2, -1, -2),
     "meshgrid": lambda x: sum(torch.meshgrid(TIES[0], TIES[1, :4], indexing="xy")) * x,
     "atleast_3d": lambda x: x * torch.atleast_3d(TIES[0])[..., 0], "unsafe_split": lambda x: x.unsafe_split(3, 2)[1],

@@ -24,14 +24,16 @@ def symmetric(matrix: Value, upper: bool = False) -> tuple[Value, Value]:
     """The eigenvalues of symmetric matrices, the smallest first, and the vectors as columns. `upper`: the triangle of
     which they are read.
 
-    The values have gradients, the vectors none.
+    The values have gradients, the vectors none. The gradient is that of PyTorch and JAX, V diag(g) V^T: both triangles
+    have it, also the one that is not read.
     """
     n, _ = _sizes(matrix)
-    graph = matrix.graph
+    graph, size = matrix.graph, _power(n)
     read = np.triu(np.ones((n, n), "?")) if upper else np.tril(np.ones((n, n), "?"))
-    matrix = e.select(graph.constant(read), matrix, linear.matrix_transpose(matrix))
-    given, size = matrix, _power(n)
-    made = _padded(graph.stop_gradient(matrix), size, size)
+    change = matrix - graph.stop_gradient(matrix)  # 0, with the gradient of the whole matrix
+    matrix = graph.stop_gradient(e.select(graph.constant(read), matrix, linear.matrix_transpose(matrix)))
+    given = matrix + change
+    made = _padded(matrix, size, size)
     vectors = _identity(made, size)
     for bits in _rounds(size):
         along, other = linear.diagonal(made), graph.constant(np.arange(size) ^ bits, "i32")
