@@ -116,6 +116,7 @@ CASES = {
     "cholesky_inverse": lambda x: torch.cholesky_inverse(torch.linalg.cholesky(definite(x), upper=True), upper=True),
     "eigvalsh, whose gradient both triangles have": lambda x: torch.linalg.eigvalsh(x[..., :4] + APART[:, :4]),
     "eigvalsh of the upper triangle": lambda x: torch.linalg.eigvalsh(x[..., :4] + APART[:, :4], UPLO="U"),
+    "householder_product": lambda x: torch.linalg.householder_product(x.mT / 4, APART[0, :3] / 9 + x[:, :3, 0] / 8),
     "svdvals": lambda x: torch.linalg.svdvals(x + APART),
     "diagonal": lambda x: x[:, :, :4].diagonal(1, 1, 2), "diagonal below": lambda x: torch.diagonal(x, -2, -1, -2),
     "meshgrid": lambda x: sum(torch.meshgrid(TIES[0], TIES[1, :4], indexing="xy")) * x,

@@ -236,6 +236,23 @@ def qr(matrix: Value, complete: bool = False) -> tuple[Value, Value]:
     return q, moves.slice_(r, free, [None] * (r.rank - 2) + [count, None], [1] * r.rank)
 
 
+def householder_product(reflectors: Value, factors: Value) -> Value:
+    """The first columns of H_1 H_2 ... with H_i = I - t_i v_i v_i^T: v_i is column i of `reflectors` below the
+    diagonal, 1 on it and 0 above it, and t_i is element i of `factors`, of which there may be fewer than columns.
+
+    LAPACK's orgqr: https://www.netlib.org/lapack/lug/node40.html
+    """
+    m, n = _sizes(reflectors)
+    count, graph, rows = int(factors.shape[-1]), reflectors.graph, np.arange(m)  # type: ignore[arg-type]
+    made = layout.broadcast(graph.constant(np.eye(m, n, dtype="f4")), reflectors.shape)
+    for i in graph.unroll(count):
+        k = count - 1 - i
+        vector = e.select(graph.constant(rows > k), _element(reflectors, k), graph.constant((rows == k).astype("f4")))
+        along = _right(vector * _right(_element(factors, k)))
+        made = made - along * _down(_sum_down(made, vector))
+    return made
+
+
 def _sum_down(matrix: Value, weights: Value) -> Value:
     return reductions.reduce("sum", e.binary("mul", matrix, _right(weights)), [matrix.rank - 2])
 

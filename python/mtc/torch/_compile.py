@@ -125,6 +125,9 @@ class _Work:
     """A module on its way."""
 
     def __init__(self, module: Any, example: Any, loss: Optional[Callable[..., Any]], cache: bool) -> None:
+        for scripted in (m for m in module.modules() if isinstance(m, torch.jit.ScriptModule)):
+            raise ModelError(f"{type(module).__name__}: expected modules of Python, found a {type(scripted).__name__}: "
+                             "give compile the module that torch.jit was called with")
         self.example = Example(example, module, loss)
         self.step = TracedStep(module, loss, self.example)
         self.name = re.sub(r"\W", "_", type(module).__name__)

@@ -324,7 +324,8 @@ class Converter:
     def _variable(self, name: str) -> Value:
         tensor = self.tensors[name]
         if tensor.dtype not in (torch.float32, torch.float64):
-            raise Refused(f"{name}: expected a parameter of float32, found one of {tensor.dtype}")
+            raise Refused(f"{name}: expected a parameter of float32, found one of {tensor.dtype}: call float() of the "
+                          "module, and train in 16 bits by precision= of compile")
         order = self._stored.setdefault(name, tuple(range(tensor.ndim)))
         if name not in self._slots:
             self._slots[name] = self.graph.variable(name, tuple(tensor.shape[i] for i in order),

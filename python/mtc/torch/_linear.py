@@ -152,6 +152,11 @@ def qr(c: Converter, matrix: Any, mode: Any = "reduced", *_: Any) -> list[Any]:
     return [None if mode == "r" else q, r]
 
 
+@op("linalg_householder_product", "orgqr")
+def householder_product(c: Converter, reflectors: Any, factors: Any) -> Value:
+    return linear.householder_product(c.value(reflectors), c.value(factors))
+
+
 @op("_linalg_eigh", "linalg_eigh")
 def symmetric_eigenvalues(c: Converter, matrix: Any, uplo: str = "L", compute_v: bool = True) -> list[Any]:
     a = c.value(matrix)
