@@ -397,6 +397,6 @@ class Converter:
         lines: dict[tuple[str, str], list[str]] = {}
         for name, reason, where in self._problems:
             lines.setdefault((name, reason), []).append(where)
-        listed = [f"  {wheres[0]}: {name}: {reason}" + (f" ({len(wheres)} times)" if len(wheres) > 1 else "")
-                  for (name, reason), wheres in lines.items()]
+        listed = ["  " + ": ".join(filter(None, (wheres[0], name, reason)))
+                  + (f" ({len(wheres)} times)" if len(wheres) > 1 else "") for (name, reason), wheres in lines.items()]
         return "\n".join([f"{self.graph.name}: {len(self._problems)} operations cannot be taken:", *listed])

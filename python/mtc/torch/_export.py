@@ -248,7 +248,8 @@ def _read(program: Any, example: Example, firsts: Mapping[str, str]) -> Exported
             constants[spec.arg.name] = program.constants[spec.target]
     for node in nodes:  # a check of PyTorch's own comes after an operation that is refused
         if _nodes.name_of(node.target) == "with_effects" and _nodes.name_of(node.args[1]) != "_linalg_check_errors":
-            raise ModelError(f"{_nodes.where(node)}: {_nodes.name_of(node.args[1])}: an effect beside its result")
+            raise ModelError(f"{_nodes.where(node) or 'forward'}: {_nodes.name_of(node.args[1])}: an effect beside its "
+                             "result")
     results = next(n for n in nodes if n.op == "output").args[0]
     changed: dict[str, Any] = {}
     given = []
@@ -258,8 +259,8 @@ def _read(program: Any, example: Example, firsts: Mapping[str, str]) -> Exported
         elif spec.kind == kinds.OutputKind.USER_OUTPUT:
             given.append(node)
         elif spec.kind != kinds.OutputKind.TOKEN:  # of an effect
-            raise ModelError(f"{_nodes.where(node)}: expected a step that changes no array of the caller's, found "
-                             f"{arrays.get(spec.target, spec.target)} changed")
+            raise ModelError(f"{_nodes.where(node) or 'forward'}: expected a step that changes no array of the "
+                             f"caller's, found {arrays.get(spec.target, spec.target)} changed")
     _, outputs = pytree.tree_unflatten(given, program.call_spec.out_spec)
     buffers = found[kinds.InputKind.BUFFER]
     return Exported(nodes, arrays, found[kinds.InputKind.PARAMETER],

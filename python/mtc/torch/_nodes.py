@@ -118,11 +118,11 @@ def layer_of(node: Any) -> str:
 
 
 def where(node: Any) -> str:
-    """The caller's line: the innermost one that is not PyTorch's own."""
+    """The caller's line: the innermost one that is not PyTorch's own; else the layer; "" for what is of no layer."""
     frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*(?:\n\s+([^\n]*))?', node.meta.get("stack_trace") or "")
     outside = [f for f in frames if not f[0].startswith(_OWN)] or [f for f in frames if not f[0].startswith("<")]
     if not outside:
-        return layer_of(node) or "?"
+        return layer_of(node)
     file, line, text = outside[-1]
     return f"{file}:{line}" + (f": {text.strip()}" if text else "")
 
