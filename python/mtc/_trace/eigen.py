@@ -52,7 +52,8 @@ def symmetric(matrix: Value, upper: bool = False) -> tuple[Value, Value]:
 def singular(matrix: Value) -> tuple[Value, Value, Value]:
     """U [..., m, k], the singular values, the largest first, and V^T [..., k, n]; k is the smaller of m and n.
 
-    The values have gradients, the vectors none. The vectors of a value of 0 are 0 on the side that is longer.
+    The values have gradients, the vectors none. A matrix of zeros has the vectors of LAPACK, which are those of the
+    identity. Else the vectors of a value of 0 are 0 on the side that is longer.
     """
     m, n = _sizes(matrix)
     if m > n:
@@ -61,7 +62,9 @@ def singular(matrix: Value) -> tuple[Value, Value, Value]:
     graph, size = matrix.graph, _power(m)
     plain = graph.stop_gradient(matrix)
     scale = reductions.reduce("max", e.unary("abs", plain), [plain.rank - 2, plain.rank - 1])
-    scale = layout.expand_dims(e.select(e.compare("gt", scale, 0.0), scale, 1.0), (scale.rank, scale.rank + 1))
+    scale = layout.expand_dims(scale, (scale.rank, scale.rank + 1))
+    empty = e.compare("eq", scale, 0.0)
+    scale = e.select(empty, 1.0, scale)
     rows = _padded(e.binary("div", plain, scale), size, n)
     vectors = _identity(rows, size)
     for bits in _rounds(size):
@@ -77,6 +80,7 @@ def singular(matrix: Value) -> tuple[Value, Value, Value]:
     length = e.unary("sqrt", reductions.reduce("sum", e.unary("square", right), [right.rank - 1]))
     nonzero = e.select(e.compare("gt", length, 0.0), length, 1.0)
     right = e.binary("div", right, layout.expand_dims(nonzero, (nonzero.rank,)))
+    right = e.select(empty, graph.constant(np.eye(m, n, dtype="f4")), right)
     values = reductions.reduce("sum", products.matmul(left, matrix) * right, [right.rank - 1])
     return linear.matrix_transpose(left), values, right
 
