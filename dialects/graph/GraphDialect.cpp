@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/graph/GraphDialect.h"
 
+#include "dialects/mt/Syntax.h"
+
 using namespace mlir;
 using namespace mlir::graph;
+using mlir::mt::parseReal, mlir::mt::printReal;
 
 static constexpr int64_t maxElements = int64_t{1} << 46; // so that products of sizes do not overflow
 

@@ -137,7 +137,7 @@ def CumsumOp : Graph_TypedOp<"cumsum", (ins Graph_Value:$operand, I64Attr:$dim, 
   let summary = "sums of what comes before and at each place along an axis, from its end if `reverse`";
 }
 def NormalizeOp : Graph_TypedOp<"normalize", (ins Graph_Value:$operand, DenseI64ArrayAttr:$dims, Mt_Real:$epsilon),
-                                "$operand `over` $dims `epsilon` `=` $epsilon"> {
+                                "$operand `over` $dims `epsilon` `=` custom<Real>($epsilon)"> {
   let summary = "(x - mean) / sqrt(variance + epsilon), with statistics over axes of each sample";
 }
 def CrossEntropyOp : Graph_TypedOp<"cross_entropy", (ins Graph_Value:$logits, Graph_Value:$labels),
@@ -260,7 +260,7 @@ def SliceOp : Graph_TypedOp<"slice", (ins Graph_Value:$operand, DenseI64ArrayAtt
 }
 def PadOp : Graph_TypedOp<"pad", (ins Graph_Value:$operand, DefaultValuedAttr<Mt_Real, "0.0f">:$value,
                                   DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, Graph_Ints:$interior),
-    "$operand (`value` `=` $value^)? `low` $low `high` $high (`interior` $interior^)?"> {
+    "$operand (`value` `=` custom<Real>($value)^)? `low` $low `high` $high (`interior` $interior^)?"> {
   let summary = "elements of `value` before, after and between the operand's; negative numbers cut off";
   let description = "Errors: a value that is not finite; padding of the batch.";
 }

@@ -53,7 +53,8 @@ class Mt_UnaryWith<string mnemonic, string parameter, string default, string tex
   let summary = text;
   let arguments = !con((ins Mt_Float:$operand), !dag(ins, [DefaultValuedAttr<Mt_Real, default>], [parameter]));
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = "$operand (`" # parameter # "` `=` $" # parameter # "^)? attr-dict `:` type($operand)";
+  let assemblyFormat = "$operand (`" # parameter # "` `=` custom<Real>($" # parameter # ")^)? attr-dict `:` "
+                       "type($operand)";
   let extraClassDeclaration = "double parameter() { return getProperties()." # parameter # ".getValueAsDouble(); }";
   let extraClassDefinition = [{
     void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients,

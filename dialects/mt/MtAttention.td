@@ -26,8 +26,8 @@ class Mt_Attention<string mnemonic, dag operands, string from, string to, list<T
                                   UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<Mt_Real>:$scale));
   let results = (outs Mt_AnyFloat:$result);
   let assemblyFormat = from # [{ (`mask` $mask^)? (`heads` `=` $heads^)? (`key_heads` `=` $key_heads^)?
-    (`causal` $causal^)? (`window` `=` $window^)? (`scale` `=` $scale^)? attr-dict `:` }] # to # [{
-    (`,` type($mask)^)? }];
+    (`causal` $causal^)? (`window` `=` $window^)? (`scale` `=` custom<Real>($scale)^)? attr-dict
+    `:` }] # to # [{ (`,` type($mask)^)? }];
 }
 class Mt_DroppingAttention<string mnemonic, dag operands, string from, string to, list<Trait> traits = []>
     : Mt_Attention<mnemonic, operands, from, to, !listconcat([AttrSizedOperandSegments], traits)> {
@@ -37,8 +37,8 @@ class Mt_DroppingAttention<string mnemonic, dag operands, string from, string to
                                   UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<Mt_Real>:$scale,
                                   OptionalAttr<StrAttr>:$stream, OptionalAttr<Mt_Real>:$rate));
   let assemblyFormat = from # [{ (`mask` $mask^)? (`heads` `=` $heads^)? (`key_heads` `=` $key_heads^)?
-    (`causal` $causal^)? (`window` `=` $window^)? (`scale` `=` $scale^)? (`dropout` $stream^)?
-    (`hash` `(` $hash^ `)`)? (`rate` `=` $rate^)? (`step` `(` $step^ `)`)? attr-dict
+    (`causal` $causal^)? (`window` `=` $window^)? (`scale` `=` custom<Real>($scale)^)? (`dropout` $stream^)?
+    (`hash` `(` $hash^ `)`)? (`rate` `=` custom<Real>($rate)^)? (`step` `(` $step^ `)`)? attr-dict
     `:` }] # to # [{ (`,` type($mask)^)? }];
 }
 

@@ -34,7 +34,7 @@ class Mt_SmoothedCrossEntropy<string mnemonic, string text> : Mt_CrossEntropy<mn
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, UnitAttr:$from_logits,
                    DefaultValuedAttr<Mt_Real, "0.0f">:$label_smoothing);
   let assemblyFormat = "$predictions `,` $targets (`from_logits` $from_logits^)? (`label_smoothing` `=` "
-                       "$label_smoothing^)? attr-dict `:` type($predictions) `,` type($targets)";
+                       "custom<Real>($label_smoothing)^)? attr-dict `:` type($predictions) `,` type($targets)";
   let builders = [OpBuilder<(ins "::mlir::Value":$predictions, "::mlir::Value":$targets, "bool":$from_logits),
     "build($_builder, $_state, predictions, targets, from_logits, ::llvm::APFloat(0.0f));">];
   let hasVerifier = 1;
@@ -69,7 +69,8 @@ def HuberOp : Mt_DerivedCriterion<"huber",
                                   "mean over the last axis of d^2 / 2 if |d| <= delta, else delta |d| - delta^2 / 2; "
                                   "d = p - t"> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, DefaultValuedAttr<Mt_Real, "1.0f">:$delta);
-  let assemblyFormat = "$predictions `,` $targets (`delta` `=` $delta^)? attr-dict `:` type($predictions) `,` "
+  let assemblyFormat = "$predictions `,` $targets (`delta` `=` custom<Real>($delta)^)? attr-dict `:` "
+                       "type($predictions) `,` "
                        "type($targets)";
 }
 // A target of 0 counts as -1. (Keras converts only a batch that holds nothing but zeros and ones; the result is the

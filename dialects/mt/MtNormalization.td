@@ -29,8 +29,9 @@ def BatchNormalizationOp : Mt_Composite<"batch_normalization", [DeclareOpInterfa
                    DefaultValuedAttr<Mt_Real, "0.99f">:$momentum,
                        DefaultValuedAttr<Mt_Real, "1e-3f">:$epsilon, UnitAttr:$frozen, UnitAttr:$training);
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = [{$operand `,` $gamma `,` $beta `,` $mean `,` $variance (`momentum` `=` $momentum^)?
-    (`epsilon` `=` $epsilon^)? (`frozen` $frozen^)? (`training` $training^)? attr-dict `:`
+  let assemblyFormat = [{$operand `,` $gamma `,` $beta `,` $mean `,` $variance
+    (`momentum` `=` custom<Real>($momentum)^)? (`epsilon` `=` custom<Real>($epsilon)^)?
+    (`frozen` $frozen^)? (`training` $training^)? attr-dict `:`
     type($operand) `,` type($gamma) `,` type($beta) `,` type($mean) `,` type($variance)}];
   let hasVerifier = 1;
 }
@@ -46,7 +47,7 @@ def NormalizeOp : Mt_Composite<"normalize",
   }];
   let arguments = (ins Mt_Float:$operand, DenseI64ArrayAttr:$dims, DefaultValuedAttr<Mt_Real, "1e-3f">:$epsilon);
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = "$operand `over` $dims (`epsilon` `=` $epsilon^)? attr-dict `:` type($operand)";
+  let assemblyFormat = "$operand `over` $dims (`epsilon` `=` custom<Real>($epsilon)^)? attr-dict `:` type($operand)";
   let hasVerifier = 1;
 }
 
@@ -69,7 +70,7 @@ class Mt_Noise<string mnemonic, string amount, string text> : Mt_DerivedComposit
   let arguments = !con((ins Mt_Float:$operand, Optional<Mt_Step>:$step, StrAttr:$stream),
                        !dag(ins, [Mt_Real], [amount]));
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = "$operand $stream `" # amount # "` `=` $" # amount #
+  let assemblyFormat = "$operand $stream `" # amount # "` `=` custom<Real>($" # amount # ")" #
       " (`step` `(` $step^ `)`)? attr-dict `:` type($operand)";
   let hasVerifier = 1;
   let extraClassDefinition = derivedGradient # [{
@@ -90,8 +91,8 @@ def DropoutOp : Mt_Noise<"dropout", "rate",
                          "x / (1 - rate) if mt.random_uniform >= rate, else 0 (Srivastava et al. 2014)"> {
   let arguments = (ins Mt_Float:$operand, Optional<Mt_Step>:$step, StrAttr:$stream, Mt_Real:$rate,
                    DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shared);
-  let assemblyFormat = "$operand $stream `rate` `=` $rate (`shared` `=` $shared^)? (`step` `(` $step^ `)`)? attr-dict "
-                       "`:` type($operand)";
+  let assemblyFormat = "$operand $stream `rate` `=` custom<Real>($rate) (`shared` `=` $shared^)? "
+                       "(`step` `(` $step^ `)`)? attr-dict `:` type($operand)";
   let description = "Without `step`, as in eval_step and predict, the result is the operand. One random number is "
                     "drawn "
                     "for all elements along the axes `shared`: `shared = [1, 2]` drops whole channels of an image. The "

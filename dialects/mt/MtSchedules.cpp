@@ -63,11 +63,15 @@ LogicalResult PiecewiseConstantDecayOp::verify() {
 }
 template <typename T> static T rateAt(PiecewiseConstantDecayOp op, T step) {
   size_t count = op.getBoundaries().size();
-  auto last = select(step <= static_cast<double>(op.getBoundaries()[count - 1]), double(op.getValues()[count - 1]),
-                     double(op.getValues()[count]));
+  bool isDouble = cast<RankedTensorType>(op.getType()).getElementType().isF64();
+  auto value = [&](size_t i) { // the attribute has numbers of f32 in f64 too
+    float written = op.getValues()[i];
+    return isDouble ? decimalOf(llvm::APFloat(written)) : double(written);
+  };
+  auto last = select(step <= static_cast<double>(op.getBoundaries()[count - 1]), value(count - 1), value(count));
   T rate = last;
   for (size_t i = count - 1; i-- > 0;)
-    rate = select(step <= static_cast<double>(op.getBoundaries()[i]), T(double(op.getValues()[i])), rate);
+    rate = select(step <= static_cast<double>(op.getBoundaries()[i]), T(value(i)), rate);
   return rate;
 }
 MT_SCHEDULE(PiecewiseConstantDecayOp)

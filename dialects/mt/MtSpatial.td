@@ -140,7 +140,8 @@ def PadOp : Mt_PureOp<"pad", [Mt_Moves, Mt_PadMoves, Mt_InferType,
                    DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$interior,
                        DefaultValuedAttr<Mt_Real, "0.0f">:$value);
   let results = (outs Mt_AnyNumber:$result);
-  let assemblyFormat = [{$operand `low` `=` $low `high` `=` $high (`interior` `=` $interior^)? (`value` `=` $value^)?
+  let assemblyFormat = [{$operand `low` `=` $low `high` `=` $high (`interior` `=` $interior^)?
+    (`value` `=` custom<Real>($value)^)?
     attr-dict `:` type($operand)}];
 }
 def SliceOp : Mt_PureOp<"slice", [Mt_Moves, Mt_MovesByLine, Mt_InferType,

@@ -222,7 +222,7 @@ def LossOp : Mt_Op<"loss"> {
                    DefaultValuedAttr<Mt_DivisorAttr, "::mlir::mt::Divisor::elements">:$divisor,
                        DefaultValuedAttr<Mt_Real, "1.0f">:$scale);
   let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? "
-                       "(`by` `` $divisor^)? (`scale` `=` $scale^)? attr-dict `:` type($values)";
+                       "(`by` `` $divisor^)? (`scale` `=` custom<Real>($scale)^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
 }
 def RegularizerOp : Mt_Op<"regularizer"> {
@@ -235,7 +235,8 @@ def RegularizerOp : Mt_Op<"regularizer"> {
     divided by n.
   }];
   let arguments = (ins Mt_Float:$value, DefaultValuedAttr<Mt_Real, "0.0f">:$l1, DefaultValuedAttr<Mt_Real, "0.0f">:$l2);
-  let assemblyFormat = "$value (`l1` `=` $l1^)? (`l2` `=` $l2^)? attr-dict `:` type($value)";
+  let assemblyFormat = "$value (`l1` `=` custom<Real>($l1)^)? (`l2` `=` custom<Real>($l2)^)? attr-dict `:` "
+                       "type($value)";
 }
 def MetricOp : Mt_Op<"metric"> {
   let summary = "a metric of a model: a weighted mean of values, or another function of their sums";

@@ -1,8 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Syntax.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include <cstring>
+
 using namespace mlir;
 using namespace mlir::mt;
+
+// Whether `: f32` or `: f64` follows the number that begins at `at`, in text that ends with a zero byte. MLIR's parser
+// looks one token ahead, and another colon may stand there.
+static bool hasType(const char *at) {
+  auto skipBlanks = [&] { at += strspn(at, " \t\r\n"); };
+  while (llvm::isAlnum(*at) || *at == '.' || *at == '+' || *at == '-')
+    ++at;
+  skipBlanks();
+  if (*at++ != ':')
+    return false;
+  skipBlanks();
+  return (!strncmp(at, "f32", 3) || !strncmp(at, "f64", 3)) && !llvm::isAlnum(at[3]) && at[3] != '_';
+}
+ParseResult mlir::mt::parseReal(OpAsmParser &parser, FloatAttr &value) {
+  SMLoc at = parser.getCurrentLocation();
+  return parser.parseAttribute(value, hasType(at.getPointer()) ? Type() : Type(parser.getBuilder().getF32Type()));
+}
+void mlir::mt::printReal(OpAsmPrinter &printer, Operation *, FloatAttr value) {
+  if (value.getType().isF32())
+    printer.printAttributeWithoutType(value);
+  else
+    printer.printAttribute(value);
+}
 
 // Parses `init(zeros)` or `init(constant = 0.5)`.
 ParseResult mlir::mt::parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value) {
@@ -15,15 +41,15 @@ ParseResult mlir::mt::parseStart(OpAsmParser &parser, InitKindAttr &init, FloatA
   if (!known)
     return parser.emitError(kindLoc) << "expected the name of an initialiser, found " << kind;
   init = InitKindAttr::get(parser.getContext(), *known);
-  if (succeeded(parser.parseOptionalEqual()) && parser.parseAttribute(value, parser.getBuilder().getF32Type()))
+  if (succeeded(parser.parseOptionalEqual()) && parseReal(parser, value))
     return failure();
   return parser.parseRParen();
 }
-void mlir::mt::printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, FloatAttr value) {
+void mlir::mt::printStart(OpAsmPrinter &printer, Operation *op, InitKindAttr init, FloatAttr value) {
   printer << "init(" << stringifyInitKind(init.getValue());
   if (value) {
     printer << " = ";
-    printer.printAttributeWithoutType(value);
+    printReal(printer, op, value);
   }
   printer << ")";
 }

@@ -8,6 +8,9 @@
 
 namespace mlir::mt {
 
+// A number of f32, or one of f64, whose type is written: `0.1 : f64`. Another type may follow: `0.1 : tensor<4xf32>`.
+ParseResult parseReal(OpAsmParser &parser, FloatAttr &value);
+void printReal(OpAsmPrinter &printer, Operation *, FloatAttr value);
 ParseResult parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value);
 void printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, FloatAttr value);
 ParseResult parseRole(OpAsmParser &parser, VariableRoleAttr &role);

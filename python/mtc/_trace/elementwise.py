@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import patterns, reals
+from mtc._trace import patterns
 from mtc._trace.layout import broadcast, repeats
 from mtc._trace.text import number as typed_number
 from mtc._trace.values import Batch, Operand, Refused, Shape, Size, Value, dtype_of_elements
@@ -127,11 +127,6 @@ def unary_with(op: str, value: Value, parameter: str, number: float) -> Value:
     """leaky_relu (negative_slope), elu (alpha), celu (alpha)."""
     if not isinstance(number, (int, float)):
         raise Refused(f"{parameter} that is made of the number of samples: give a number")
-    if not reals.is_short(number):
-        above, below = compare("gt", value, 0.0), value
-        if op != "leaky_relu":  # of numbers that do not overflow
-            below = unary("expm1", select(above, 0.0, value) / (number if op == "celu" else 1.0))
-        return select(above, value, below * number)
     text = f'graph.elementwise "{op}"({{0}}) {{{{{parameter} = {typed_number(number)}}}}}'
     return value.graph.operation(op, (value,), text, value.shape, "f32")
 

@@ -8,7 +8,6 @@ number of samples, of tokens that count, a sum of weights), the result is exact 
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Optional, Sequence
 
 import numpy as np
@@ -17,7 +16,7 @@ from mtc._trace import elementwise as e
 from mtc._trace import reals, reductions
 from mtc._trace.graph import Graph
 from mtc._trace.layout import broadcast, reshape
-from mtc._trace.text import quoted
+from mtc._trace.text import number, quoted
 from mtc._trace.values import BATCH, Refused, Value, elements, has_batch
 
 
@@ -58,9 +57,7 @@ def add_loss(graph: Graph, value: Value, evaluation: Optional[Value] = None, nam
         values = while_training(per_sample(graph, parts), per_sample(graph, other))
         graph.say(f"mt.loss {quoted(name)}, {{0}} : {{t0}}", values)
     for variable, coefficient in parts.squares:
-        if coefficient > 0 and not reals.is_short(coefficient):
-            variable, coefficient = variable * math.sqrt(coefficient), 1.0
-        graph.say(f"mt.regularizer {{0}} l2 = {coefficient:.9e} : {{t0}}", variable)
+        graph.say(f"mt.regularizer {{0}} l2 = {number(coefficient)} : {{t0}}", variable)
 
 
 def add_metric(graph: Graph, name: str, value: Value, evaluation: Optional[Value] = None,
@@ -205,9 +202,7 @@ def _say_mean(graph: Graph, name: str, term: Term) -> None:
         inner = values.operands[0]
         times = scale * elements(inner.shape)
         values, scale, divisor = inner, (1.0 if abs(times - 1) < reals.rounding() else times), "elements"
-    if not reals.is_short(scale):
-        values, scale = values * scale, 1.0
-    scaled = "" if scale == 1 else f" scale = {scale:.9e}"
+    scaled = "" if scale == 1 else f" scale = {number(scale)}"
     graph.say(f"mt.loss {quoted(name)}, {{0}} by {divisor}{scaled} : {{t0}}", values)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Optional, Sequence, Union
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace import reals
 from mtc._trace.layout import broadcast, expand_dims, reshape, squeeze
+from mtc._trace.text import number
 from mtc._trace.values import BATCH, Batch, Refused, Shape, Size, Value, has_batch
 
 if TYPE_CHECKING:
@@ -105,13 +105,10 @@ def pad(value: Value, fill: float, low: Sequence[int], high: Sequence[int], inte
     folded = _padded(value, fill, low, high, interior)
     if folded is not None:
         return folded
-    if not reals.is_short(fill):
-        inside = pad(broadcast(value.graph.constant(np.asarray(True), "i1"), value.shape), 0.0, low, high, interior)
-        return e.select(inside, pad(value, 0.0, low, high, interior), e.as_value(value, fill))
     if value.dtype == "i1":
         return e.cast(pad(e.cast(value, "i32"), fill, low, high, interior), "i1")
-    return value.graph.operation("pad", (value,), f"graph.pad {{0}} value = {fill:.9e} low {low} high {high} interior "
-                                 f"{interior}", tuple(shape), value.dtype)
+    return value.graph.operation("pad", (value,), f"graph.pad {{0}} value = {number(fill)} low {low} high {high} "
+                                 f"interior {interior}", tuple(shape), value.dtype)
 
 
 def _padded(value: Value, fill: float, low: list[int], high: list[int], interior: list[int]) -> Optional[Value]:

@@ -62,11 +62,6 @@ def real() -> Any:
     return np.float64 if _doubles.get() else np.float32
 
 
-def is_short(number: float) -> bool:
-    """Whether the text of a trace has the number as it is: the shortest decimal of its float32, as a rule."""
-    return not double() or float(str(np.float32(number))) == number
-
-
 def rounding() -> float:
     """By how much two factors that mean the same differ at most."""
     return 1e-13 if double() else 1e-6

@@ -12,6 +12,7 @@ import numpy as np
 from mtc._trace import elementwise as e
 from mtc._trace import integers, layout, patterns
 from mtc._trace.layout import broadcast, expand_dims, transpose
+from mtc._trace.text import number
 from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
 _NUMPY: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
@@ -184,8 +185,8 @@ def normalize(value: Value, axes: Sequence[int], epsilon: float) -> Value:
         raise Refused("a normalisation over the batch")
     if all(value.shape[i] == 1 for i in axes):  # an element alone is its mean
         return value * 0.0
-    return value.graph.operation("normalize", (value,), f"graph.normalize {{0}} over {axes} epsilon = {epsilon:.9e}",
-                                 value.shape, "f32", axes)
+    text = f"graph.normalize {{0}} over {axes} epsilon = {number(epsilon)}"
+    return value.graph.operation("normalize", (value,), text, value.shape, "f32", axes)
 
 
 def pick(value: Value, ids: Value) -> Value:

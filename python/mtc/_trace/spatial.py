@@ -10,6 +10,7 @@ import numpy as np
 from mtc._trace import elementwise as e
 from mtc._trace import moves, products
 from mtc._trace.layout import broadcast, expand_dims, move_axis, reshape, squeeze, transpose
+from mtc._trace.text import number
 from mtc._trace.values import BATCH, Batch, Refused, Size, Value, has_batch
 
 Pads = Sequence[tuple[int, int]]
@@ -259,6 +260,7 @@ def batch_normalization(images: Value, parameters: Sequence[Value], momentum: fl
     """With the statistics of the batch. `parameters`: scale, centre, moving mean and variance, [C] each."""
     last = move_axis(images, 1, -1)
     made = images.graph.tensor("batch_normalization", (last, *parameters),
-                               f"mt.batch_normalization {{0}}, {{1}}, {{2}}, {{3}}, {{4}} momentum = {momentum:.9e} "
-                               f"epsilon = {epsilon:.9e} : {{t0}}, {{t1}}, {{t2}}, {{t3}}, {{t4}}", last.shape, "f32")
+                               f"mt.batch_normalization {{0}}, {{1}}, {{2}}, {{3}}, {{4}} momentum = "
+                               f"{number(momentum)} epsilon = {number(epsilon)} : {{t0}}, {{t1}}, {{t2}}, {{t3}}, "
+                               "{t4}", last.shape, "f32")
     return move_axis(made, -1, 1)

@@ -13,6 +13,7 @@ from typing import Optional, Sequence
 import numpy as np
 
 from mtc._trace import BATCH, Graph, Refused, Value, layout, reals
+from mtc._trace.text import number
 from mtc._trace.values import VIEWS, elements
 
 
@@ -67,7 +68,7 @@ def _say(graph: Graph, found: _Statistic, mean: Value, variance: Value, momentum
     source = found.source
     count = int(source.shape[found.channels])  # type: ignore[arg-type]
     rest = [i for i in range(source.rank) if i != found.channels]
-    graph.say("mt.batch_normalization {0}, {1}, {2}, {3}, {4} momentum = " f"{momentum:.9e}"
+    graph.say("mt.batch_normalization {0}, {1}, {2}, {3}, {4} momentum = " f"{number(momentum)}"
               " : {t0}, {t1}, {t2}, {t3}, {t4}", layout.transpose(source, [*rest, found.channels]),
               graph.constant(np.ones(count)), graph.constant(np.zeros(count)), mean, variance)
 

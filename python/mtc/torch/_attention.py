@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, products, reals, reductions
+from mtc._trace import BATCH, Batch, Refused, Value, layout, products, reductions
 from mtc._trace import elementwise as e
-from mtc._trace.text import quoted
+from mtc._trace.text import number, quoted
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
 from mtc.torch._layers import drop
@@ -85,10 +85,8 @@ def _whole(c: Converter, operands: tuple[Value, ...], key_heads: int, mask: Mask
     text = "mt.attention {0}, {1}, {2}" + (" mask {3}" if mask.seen is not None else "") + f" heads = {heads}"
     text += f" key_heads = {key_heads}" if key_heads != heads else ""
     text += mask.words
-    if scale is not None and not reals.is_short(scale):
-        nodes[0], scale = nodes[0] * (scale * math.sqrt(int(q.shape[3]))), None  # type: ignore[arg-type]
-    text += f" scale = {scale:.9e}" if scale is not None else ""
-    text += f" dropout {quoted(c.stream())} rate = {rate:.9e}" if rate and c.random else ""
+    text += f" scale = {number(scale)}" if scale is not None else ""
+    text += f" dropout {quoted(c.stream())} rate = {number(rate)}" if rate and c.random else ""
     nodes += [mask.seen] if mask.seen is not None else []
     types = ", ".join(f"{{t{i}}}" for i in range(len(nodes)))
     made = c.graph.tensor("attention", nodes, f"{text} : {types}", (BATCH, places, heads * channels), "f32")
