@@ -72,8 +72,12 @@ private:
   }
 
   void enumeration(const std::string &word) {
-    if (name == "compare" && !state.attributes.get("comparison_direction"))
+    if (name != "compare")
+      return;
+    if (!state.attributes.get("comparison_direction"))
       state.addAttribute("comparison_direction", opaque(builder, "comparison_direction " + word));
+    else if (!state.attributes.get("compare_type"))
+      state.addAttribute("compare_type", opaque(builder, "comparison_type " + word));
   }
 
   // [1, 2]. Words in it are left out, as those of [DEFAULT, DEFAULT].

@@ -160,6 +160,12 @@ def bytes_of(params, x):
 
 
 # name -> function, parameters, x
+def searched(params, x):
+    """Places in a sorted line, which are found in the total order: that of a NaN is behind all numbers."""
+    places = jnp.searchsorted(jnp.array([-0.3, 0.0, 0.4]), jnp.where(x > 0.5, jnp.nan, x), method="compare_all")
+    return x @ params["w"] + places
+
+
 FORWARD = {
     "parts": (parts, {"w": shaped(6, 2), "v": shaped(3, 2)}, shaped(BATCH, 5, 3)),
     "linear": (linear, {"w": shaped(6, 6)}, shaped(BATCH, 6)),
@@ -181,6 +187,7 @@ FORWARD = {
              shaped(BATCH, 4, 3)),
     "branches": (branches, {"w": shaped(6, 6), "v": shaped(6, 3), "u": shaped(6, 3)}, shaped(BATCH, 6)),
     "updates": (updates, {"w": shaped(6, 4), "v": shaped(2, 2)}, shaped(BATCH, 6)),
+    "searched": (searched, {"w": shaped(6, 6)}, shaped(BATCH, 6)),
     "autoencoder": (autoencoder, {"in": shaped(6, 2), "out": shaped(2, 6)}, shaped(BATCH, 6)),
 }
 

@@ -270,6 +270,29 @@ std::optional<bool> compareCounts(mt::Compare kind, const Known &a, const Known 
   return logical::holds(kind, first ? 1 : 0, first ? 0 : 1);
 }
 
+// In the total order a NaN is equal to another one and above all numbers. What writes it, searches and sorts, has one
+// zero and one NaN: those with a sign, which the order tells apart, are taken as those without.
+Value compareInTotalOrder(logical::Ops &ops, mt::Compare kind, const Value &a, const Value &b) {
+  auto isNan = [&](const Value &value) { return logical::compare(ops, mt::Compare::ne, value, value); };
+  auto both = [&](const Value &x, const Value &y) { return logical::logicalAnd(ops, x, y); };
+  auto either = [&](const Value &x, const Value &y) { return logical::logicalOr(ops, x, y); };
+  switch (kind) {
+  case mt::Compare::ne:
+    return logical::logicalNot(ops, compareInTotalOrder(ops, mt::Compare::eq, a, b));
+  case mt::Compare::gt:
+    return compareInTotalOrder(ops, mt::Compare::lt, b, a);
+  case mt::Compare::ge:
+    return compareInTotalOrder(ops, mt::Compare::le, b, a);
+  case mt::Compare::eq:
+    return either(logical::compare(ops, kind, a, b), both(isNan(a), isNan(b)));
+  case mt::Compare::lt:
+    return either(logical::compare(ops, kind, a, b), both(logical::logicalNot(ops, isNan(a)), isNan(b)));
+  case mt::Compare::le:
+    return either(logical::compare(ops, kind, a, b), isNan(b));
+  }
+  llvm_unreachable("a kind of comparison");
+}
+
 void buildCompare(Call &call) {
   std::string direction = call.text("comparison_direction");
   std::optional<mt::Compare> kind = mt::symbolizeCompare(StringRef(direction).take_back(2).lower());
@@ -285,11 +308,16 @@ void buildCompare(Call &call) {
         throw Refused("a comparison of the number of samples");
     return call.give(Known::scalar(1, Known::Type::Boolean));
   }
+  bool total = StringRef(call.text("compare_type")).contains("TOTALORDER");
   if (a && b)
     return call.give(logical::computed({a, b}, Known::Type::Boolean, [&](ArrayRef<double> values) {
-      return logical::holds(*kind, values[0], values[1]);
+      double x = values[0], y = values[1];
+      bool differs = total && (x != x || y != y); // with a NaN the order is decided by what is one
+      return differs ? logical::holds(*kind, x != x, y != y) : logical::holds(*kind, x, y);
     }));
-  call.give(logical::compare(call.ops, *kind, call.value(0), call.value(1)));
+  bool isTotal = total && call.value(0).isFloat();
+  call.give(isTotal ? compareInTotalOrder(call.ops, *kind, call.value(0), call.value(1))
+                    : logical::compare(call.ops, *kind, call.value(0), call.value(1)));
 }
 
 void buildSelect(Call &call) {

@@ -47,6 +47,21 @@ def _pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return e.select(zero, at_zero, e.binary("pow", e.select(zero, one, a), b))
 
 
+@rule("eq_to", "le_to", "lt_to")
+def _total_order(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    """A comparison where a NaN is equal to others and above all numbers, as searches and sorts ask.
+
+    They give it no negative zero, and no NaN with a sign, which the order of XLA would tell apart.
+    """
+    a, b = r.value(inputs[0]), r.value(inputs[1])
+    name = equation.primitive.name.removesuffix("_to")
+    made = e.compare(name, a, b)
+    if a.dtype != "f32":
+        return made
+    last, first = e.compare("ne", b, b), e.compare("ne", a, a)
+    return made | {"eq": first & last, "lt": ~first & last, "le": last}[name]
+
+
 @rule("rem")
 def _rem(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     a, b = r.value(inputs[0]), r.value(inputs[1])
