@@ -168,6 +168,43 @@ def third(p, batch):
     return jnp.mean(jax.vmap(lambda x: jax.jvp(jax.grad(first), (x,), (jnp.ones_like(x),))[1])(batch["x"]) ** 2)
 
 
+def equation_of_operators(p, batch):
+    """A DeepONet whose value s solves s'' + s = u, for a function u that is given at points."""
+    def value(u, place):
+        return mlp(p["branch"], u) @ mlp(p["trunk"], place[None])
+
+    def residual(u, place):
+        bend = jax.grad(jax.grad(value, 1), 1)(u, place)
+        before = jnp.searchsorted(jnp.linspace(0, 1, 4), place, method="compare_all")
+        return bend + value(u, place) - jnp.sum(jnp.where(jnp.arange(4) == before, u, 0))
+
+    return jnp.mean(jax.vmap(residual)(batch["u"], jax.nn.sigmoid(batch["y"])) ** 2)
+
+
+def sharpness(p, batch):
+    """The loss at the weights of a step uphill, which depends on them through the gradient."""
+    def loss(q):
+        return jnp.mean((mlp(q, batch["x"])[:, 0] - batch["y"]) ** 2)
+
+    slope = jax.grad(loss)(p)
+    norm = jnp.sqrt(sum(jnp.sum(g ** 2) for g in jax.tree.leaves(slope)) + 1e-6)
+    return loss(jax.tree.map(lambda a, g: a + 0.05 * g / norm, p, slope))
+
+
+def fixed_point(p, batch):
+    """z = tanh(w z + x) / 2, whose derivative solves a linear system."""
+    def one(x):
+        def miss(z):
+            return z - 0.5 * jnp.tanh(p["q"] @ z + x)
+
+        def solve(f, start):
+            return jax.lax.fori_loop(0, 10, lambda i, z: z - f(z), start)
+
+        return jax.lax.custom_root(miss, jnp.zeros(4), solve, lambda f, y: jnp.linalg.solve(jax.jacobian(f)(y), y))
+
+    return jnp.mean(jax.vmap(one)(batch["u"]) ** 2)
+
+
 BATCH = {"x": random(ROWS, 2), "y": random(ROWS), "v": random(ROWS, 2), "atoms": random(ROWS, 4, 3),
          "f": random(ROWS, 4, 3), "u": random(ROWS, 4), "f4": random(ROWS, 4), "images": random(ROWS, 6, 6),
          "sequence": random(ROWS, 5, 4)}
@@ -186,6 +223,8 @@ JAX = {
     "heads": (sloped(heads, "sequence"), {name: random(4, 4) for name in "qkv"}, ("sequence",)),
     "recurrent": (sloped(recurrent, "sequence"), {name: random(4, 4) for name in "qk"}, ("sequence",)),
     "third": (third, dense(2, 6, 3), ("x",)),
+    "equation of operators": (equation_of_operators, {"branch": dense(4, 8, 6), "trunk": dense(1, 8, 6)}, ("u", "y")),
+    "sharpness": (sharpness, dense(2, 6, 1), ("x", "y")), "fixed point": (fixed_point, {"q": random(4, 4)}, ("u",)),
 }
 
 
@@ -263,6 +302,40 @@ class Laplacian(nn.Module):
         return (sum(parts) - x.sin().sum(1)).square().mean()
 
 
+class Curved(nn.Module):
+    """A whole Hessian, and the logarithm of a Jacobian's determinant."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 3))
+
+    def forward(self, x):
+        bends = torch.func.vmap(torch.func.hessian(lambda row: self.net(row).sum()))(x)
+        volume = torch.linalg.slogdet(torch.func.vmap(torch.func.jacfwd(self.net))(x))[1]
+        return bends.square().mean() + 0.1 * volume.tanh().mean()
+
+
+class Meta(nn.Module):
+    """MAML: the loss of two samples of a task after a step on the two others."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(1, 6), nn.Tanh(), nn.Linear(6, 1))
+
+    def forward(self, x):
+        parameters = dict(self.net.named_parameters())
+
+        def loss(p, points):
+            found = torch.func.functional_call(self.net, p, (points[:, None],))[:, 0]
+            return (found - points.sin()).square().mean()
+
+        def task(points):
+            slope = torch.func.grad(loss)(parameters, points[:2])
+            return loss({k: parameters[k] - 0.1 * slope[k] for k in parameters}, points[2:])
+
+        return torch.func.vmap(task)(x).mean()
+
+
 class Sloped(nn.Module):
     """The loss is the square of a score's gradient by its images or sequences, taken in both ways."""
 
@@ -314,7 +387,7 @@ def test_slopes(name, functional):
 
 
 TORCH = {"pinn": (Pinn, (ROWS, 1)), "forces": (Forces, (ROWS, 2, 3)), "jacobian": (Jacobian, (ROWS, 4)),
-         "laplacian": (Laplacian, (ROWS, 2))}
+         "laplacian": (Laplacian, (ROWS, 2)), "curved": (Curved, (ROWS, 3)), "meta": (Meta, (ROWS, 4))}
 
 
 @pytest.mark.parametrize("name", TORCH)
