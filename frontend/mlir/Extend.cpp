@@ -40,6 +40,9 @@ LogicalResult extend(ModuleOp module) {
       return std::nullopt;
     return std::pair<Attribute, WalkResult>(FloatAttr::get(f64, mt::decimalOf(number.getValue())), WalkResult::skip());
   });
+  // Arrays keep their type, which is that of the attribute; the op that has one of f32 takes it as decimals.
+  replacer.addReplacement(
+      [](DenseArrayAttr array) { return std::pair<Attribute, WalkResult>(array, WalkResult::skip()); });
   replacer.addReplacement([=](DenseElementsAttr elements) -> std::optional<std::pair<Attribute, WalkResult>> {
     if (!elements.getElementType().isF32())
       return std::nullopt;
