@@ -22,12 +22,13 @@
 //   6. single       scalar ops between the same two all-reduces become one kernel, with the values that only its sums
 //                   read.
 //
-// At the end, the streams of random numbers become operands (Streams.cpp).
+// At the end, results that are cheap to compute again are dropped (CheapResults.cpp), and the streams of random numbers
+// become operands (Streams.cpp).
 //
 // Every kernel recomputes the constants, iotas and scalars derived from these that it needs. No merge may close a
 // cycle. A kernel has at most one matmul otherwise, and sums over the batch read stored values or compute
-// elements of them. Only two kinds of ops are
-// computed twice to avoid a store: x - mean of batch normalization, and the convolutions of rule 2.
+// elements of them. Only three kinds of ops
+// are computed twice to avoid a store: x - mean of batch normalization, the convolutions of rule 2, and cheap results.
 #include "compiler/Passes.h"
 #include "compiler/fuse/Outline.h"
 #include "compiler/fuse/Prepare.h"
@@ -59,6 +60,7 @@ struct Fuse : impl::FuseBase<Fuse> {
       graph->fuseElementwise(images);
       graph->fuseSingle(images, temporaryBytes);
       outlineKernels(program, *graph, /*gpus=*/!images);
+      dropCheapResults(program);
       passStreams(program);
     }
   }

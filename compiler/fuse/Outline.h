@@ -10,6 +10,10 @@ namespace mtc {
 // kernel or of an all-reduce. `gpus`: a kernel of scalars makes the copy of a scalar, where one follows.
 void outlineKernels(mlir::mt::ProgramOp program, const FusionGraph &graph, bool gpus);
 
+// Drops results that their readers compute from other stored values: reshapes, negatives, and sums, differences and
+// products with a constant.
+void dropCheapResults(mlir::mt::ProgramOp program);
+
 // Makes the streams of random numbers operands of their kernels, from constants between kernels. Kernels of equal
 // layers are then equal, although each draws other numbers.
 void passStreams(mlir::mt::ProgramOp program);

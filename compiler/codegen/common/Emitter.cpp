@@ -17,7 +17,7 @@ Value Emitter::splatConstant(TypedAttr scalar) {
 }
 
 Value Emitter::laneNumbers() {
-  SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, lanes));
+  SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, vectorWidth));
   return arith::ConstantOp::create(*this,
                                    DenseElementsAttr::get(cast<VectorType>(vectorOf(getI32Type())), ArrayRef(numbers)));
 }
@@ -98,16 +98,6 @@ void Emitter::store(Type element, Value value, Value address) {
   LLVM::StoreOp::create(*this, truncate(element, value), address, bytes(element));
 }
 
-Value Emitter::loadLanes(Type element, Value address, Value mask, Value others) {
-  Type type = vectorOf(stored(element));
-  unsigned alignment = bytes(element);
-  Value value;
-  if (mask)
-    value = LLVM::MaskedLoadOp::create(*this, type, address, mask, others ? others : zeros(type), alignment);
-  else
-    value = LLVM::LoadOp::create(*this, type, address, alignment);
-  return extend(element, value);
-}
 // The number of lanes of a mask that is the constant maskBelow(number).
 static std::optional<int64_t> lanesBelow(Value mask) {
   DenseElementsAttr known;
@@ -116,11 +106,37 @@ static std::optional<int64_t> lanesBelow(Value mask) {
   return llvm::count(known.getValues<bool>(), true);
 }
 
+// A mask makes accesses slower, on some CPUs much. One load or store of a known number of elements needs none.
+static bool isOneAccess(std::optional<int64_t> count) { return count && llvm::isPowerOf2_64(*count); }
+
+Value Emitter::loadLanes(Type element, Value address, Value mask, Value others) {
+  Type type = vectorOf(stored(element));
+  unsigned alignment = bytes(element);
+  Value value;
+  if (std::optional<int64_t> known = lanesBelow(mask); isOneAccess(known) && !others)
+    value = loadFirst(stored(element), *known, address, alignment);
+  else if (mask)
+    value = LLVM::MaskedLoadOp::create(*this, type, address, mask, others ? others : zeros(type), alignment);
+  else
+    value = LLVM::LoadOp::create(*this, type, address, alignment);
+  return extend(element, value);
+}
+
+// Loads the first `count` elements of a vector, a power of two; the others are zeros.
+Value Emitter::loadFirst(Type element, int64_t count, Value address, unsigned alignment) {
+  Type part = VectorType::get({count}, element);
+  Value loaded = LLVM::LoadOp::create(*this, part, address, alignment);
+  SmallVector<int32_t> order;
+  for (int64_t lane = 0; lane < vectorWidth; ++lane)
+    order.push_back(static_cast<int32_t>(std::min(lane, count)));
+  return LLVM::ShuffleVectorOp::create(*this, loaded, zeros(part), order);
+}
+
 // Stores the first `count` elements of a vector: 8, 4, 2 and 1 at a time.
 void Emitter::storeFirst(Value value, int64_t count, Value address, unsigned alignment) {
   Type element = getElementTypeOrSelf(value.getType());
   int32_t first = 0;
-  for (int32_t size = lanes; size >= 1; size /= 2) {
+  for (int32_t size = vectorWidth; size >= 1; size /= 2) {
     if (!(count & size))
       continue;
     Value part = size == 1 ? Value(LLVM::ExtractElementOp::create(*this, value, integer(first)))
@@ -135,10 +151,10 @@ void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
   value = truncate(element, value);
   unsigned alignment = bytes(element);
   // LLVM 22 turns a masked store of one element into a scalar store, but of four bytes, even for a value that was
-  // truncated to two bytes. The masked stores of AVX2 take many times as long as others, so a known number of elements
-  // is stored in parts.
+  // truncated to two bytes. The masked stores of AVX2 take many times as long as others, so any known number of
+  // elements is stored in parts.
   std::optional<int64_t> known = lanesBelow(mask);
-  if (known && (*known == 1 || !vectors.isWide()))
+  if (isOneAccess(known) || (known && !vectors.isWide()))
     storeFirst(value, *known, address, alignment);
   else if (mask)
     LLVM::MaskedStoreOp::create(*this, value, address, mask, alignment);
@@ -214,12 +230,24 @@ Value Emitter::global(DenseElementsAttr values) {
   return LLVM::AddressOfOp::create(*this, known);
 }
 
+void Emitter::tail(int64_t count, llvm::function_ref<void(Value)> body) {
+  int64_t outer = std::exchange(vectorWidth, static_cast<int64_t>(llvm::PowerOf2Ceil(count)));
+  body(count < vectorWidth ? maskBelow(count) : Value());
+  vectorWidth = outer;
+}
+
+Value Emitter::first(Value vector) {
+  if (cast<VectorType>(vector.getType()).getDimSize(0) == vectorWidth)
+    return vector;
+  return LLVM::ShuffleVectorOp::create(*this, vector, vector, llvm::to_vector(llvm::seq<int32_t>(0, vectorWidth)));
+}
+
 Value Emitter::splat(Value scalar) {
   Type type = vectorOf(scalar.getType());
   Value undefined = LLVM::PoisonOp::create(*this, type);
   Value zero = arith::ConstantOp::create(*this, getI32IntegerAttr(0));
   Value one = LLVM::InsertElementOp::create(*this, undefined, scalar, zero);
-  return LLVM::ShuffleVectorOp::create(*this, one, undefined, SmallVector<int32_t>(lanes, 0));
+  return LLVM::ShuffleVectorOp::create(*this, one, undefined, SmallVector<int32_t>(vectorWidth, 0));
 }
 
 // Calls an intrinsic of LLVM; `result` is null for one without a result.
@@ -244,13 +272,13 @@ Value Emitter::extract(Value vector, int64_t lane) {
 
 Value Emitter::maskBelow(Value count) {
   if (IntegerAttr known; matchPattern(count, m_Constant(&known)))
-    return maskBelow(std::clamp<int64_t>(known.getInt(), 0, lanes));
-  Value narrow = arith::TruncIOp::create(*this, getI32Type(), min(count, integer(lanes)));
+    return maskBelow(std::clamp<int64_t>(known.getInt(), 0, vectorWidth));
+  Value narrow = arith::TruncIOp::create(*this, getI32Type(), min(count, integer(vectorWidth)));
   return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, laneNumbers(), splat(narrow));
 }
 Value Emitter::maskBelow(int64_t count) {
   SmallVector<bool> bits;
-  for (int64_t lane = 0; lane < lanes; ++lane)
+  for (int64_t lane = 0; lane < vectorWidth; ++lane)
     bits.push_back(lane < count);
   return arith::ConstantOp::create(
       *this, DenseElementsAttr::get(cast<VectorType>(vectorOf(getI1Type())), ArrayRef<bool>(bits)));

@@ -41,7 +41,9 @@ public:
   VectorUnit vectors; // of the target CPU
 
   Type pointer() { return mlir::LLVM::LLVMPointerType::get(getContext()); }
-  Type vectorOf(Type element) { return mlir::VectorType::get({lanes}, element); }
+  // The elements of vectors: 16, or fewer within `tail`.
+  int64_t width() const { return vectorWidth; }
+  Type vectorOf(Type element) { return mlir::VectorType::get({vectorWidth}, element); }
   // The type of numbers of the plan: f32, or f64.
   Type realType() { return vectors.doubles ? Type(getF64Type()) : getF32Type(); }
   mlir::FloatAttr realAttr(double number) { return getFloatAttr(realType(), number); }
@@ -58,7 +60,7 @@ public:
     return mlir::arith::ConstantOp::create(*this, getZeroAttr(isHalf(type) ? Type(getF32Type()) : type));
   }
   Value splatConstant(mlir::TypedAttr scalar);
-  // The vector 0, 1, ... 15 of i32.
+  // The vector 0, 1, ... of i32.
   Value laneNumbers();
 
   // i64 arithmetic.
@@ -85,8 +87,8 @@ public:
   Value load(Type element, Value address);
   void store(Type element, Value value, Value address);
   void store(Value value, Value address) { store(value.getType(), value, address); }
-  // A vector of 16 elements, or the elements that `mask` (vector<16xi1>; null: all) selects, and the elements of
-  // `others` (as stored; null: zeros).
+  // A vector, or the elements of it that `mask` (a vector of i1; null: all) selects, and the elements of `others` (as
+  // stored; null: zeros).
   Value loadLanes(Type element, Value address, Value mask = {}, Value others = {});
   void storeLanes(Type element, Value value, Value address, Value mask = {});
   void storeLanes(Value value, Value address, Value mask = {}) {
@@ -101,6 +103,11 @@ public:
   Value global(mlir::DenseElementsAttr values);
 
   // Vectors.
+  // Calls `body` for the last `count` elements of a line, 1 to 16, and emits its code with vectors of as few elements
+  // as hold them, a power of two. `mask`: of these elements; null: all elements of the vectors.
+  void tail(int64_t count, llvm::function_ref<void(Value mask)> body);
+  // The first elements of a vector that may be wider.
+  Value first(Value vector);
   Value splat(Value scalar);
   Value fma(Value a, Value b, Value c) { return mlir::LLVM::FMAOp::create(*this, a, b, c); }
   // fma(a0, b0, fma(a1, b1, c)) for vectors of pairs of bf16 elements, each pair an i32 whose lower half is element 0.
@@ -110,7 +117,7 @@ public:
   // Mask of the elements below `count`, an i64 or a constant.
   Value maskBelow(Value count);
   Value maskBelow(int64_t count);
-  // Reduces a vector in the order 8, 4, 2, 1 by `combine(low, high)`.
+  // Reduces a vector of 16 elements in the order 8, 4, 2, 1 by `combine(low, high)`.
   Value fold(Value vector, llvm::function_ref<Value(Value low, Value high)> combine);
 
   // Control flow. A loop carries values; its body returns their next values.
@@ -143,11 +150,13 @@ private:
   mlir::LLVM::LLVMFuncOp define(llvm::StringRef name, FunctionType type, bool internal,
                                 llvm::function_ref<Value(ValueRange arguments)> body);
 
+  Value loadFirst(Type element, int64_t count, Value address, unsigned alignment);
   void storeFirst(Value value, int64_t count, Value address, unsigned alignment);
   Value intrinsic(llvm::StringRef name, Type result, ValueRange operands);
   mlir::LLVM::GlobalOp makeGlobal(mlir::DenseElementsAttr values, llvm::StringRef name, bool isShared);
 
   SharedCode *shared;
+  int64_t vectorWidth = lanes;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
   // Arrays of the function under construction.

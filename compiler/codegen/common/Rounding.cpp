@@ -52,7 +52,7 @@ Value mtc::emitRounded(Emitter &emit, Type half, Value value) {
   if (half.isBF16() && isBF16(value))
     return value;
   auto rounded = [&] { return mt::roundTo(mt::VectorExpr(emit, emit.getLoc(), value), half).value(); };
-  if (!half.isBF16() || !emit.vectors.dots || value.getType() != emit.vectorOf(emit.getF32Type()))
+  if (!half.isBF16() || !emit.vectors.dots || value.getType() != VectorType::get({lanes}, emit.getF32Type()))
     return rounded();
   return emit.extend(half, emitByInstruction(emit, value, [&] { return emit.truncate(half, rounded()); }));
 }

@@ -56,6 +56,11 @@ private:
   bool packsAtOnce() const { return packsTiles() || packedFloats() <= mostPacked(); }
   // A left side of 16 bits is converted, a block of rows at a time, unless its terms lie in pairs.
   bool converts() const { return Emitter::isHalf(leftElement) && !(terms == Terms::pairs && depth % 2 == 0); }
+  // Whether the kernel has the product as its only result.
+  bool isResult() {
+    return kernel.yields().size() == 1 && kernel.yields()[0] == product.getResult() &&
+           elementOf(product.getResult()) == emit.realType();
+  }
   // Columns of a group, and rows of a block.
   int64_t groupColumns() const;
   int64_t blockRows() const;
@@ -85,9 +90,7 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
   Type f32 = emit.realType();
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
     Value line = emit.address(sums, f32, emit.mul(i, panel.width())), here = emit.add(row, i);
-    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
-      bool masked = vector + 1 == panel.vectors && panel.last < lanes;
-      Value mask = masked ? emit.maskBelow(panel.last) : Value();
+    auto emitVector = [&](int64_t vector, Value mask) {
       Value at = emit.add(column, vector * lanes);
       VectorBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
         if (value == product.getResult())
@@ -107,7 +110,10 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
         Value address = emit.address(emit.address(result, element, emit.mul(here, columns)), element, at);
         emit.storeLanes(element, value, address, mask);
       }
-    }
+    };
+    for (int64_t vector = 0; vector + 1 < panel.vectors; ++vector)
+      emitVector(vector, Value());
+    emit.tail(panel.last, [&](Value mask) { emitVector(panel.vectors - 1, mask); });
   });
 }
 
@@ -155,10 +161,21 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value row, Value count,
                               Value packed) {
   Type f32 = emit.realType();
   int64_t partTerms = panel.depth() * termsOfUnit(terms);
-  Value sums = emit.array(f32, blockRows() * panel.width());
   Value own = packed ? Value() : emit.array(f32, panel.depth() * panel.width());
   bool byParts = converts() && !packed;
   Value converted = byParts ? emit.array(f32, blockRows() * panel.depth()) : Value();
+  // The sums of a product without an epilogue, of one part, are the result.
+  if (packed && depth <= partTerms) {
+    bool direct = isResult();
+    Value sums = direct ? emit.address(emit.address(results[0], f32, emit.mul(row, columns)), f32, column)
+                        : emit.array(f32, blockRows() * panel.width());
+    emitProduct(emit, Layout::rows, panel, a, emit.integer(stride), packed, emit.integer(unitsOf(terms, depth)), sums,
+                count, Sums::exact, terms, direct ? emit.integer(columns) : Value());
+    if (!direct)
+      emitEpilogue(column, panel, row, sums, count);
+    return;
+  }
+  Value sums = emit.array(f32, blockRows() * panel.width());
   forVectors(emit, panel, count,
              [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
   emit.loop(emit.integer(0), emit.integer(depth), partTerms, [&](Value k) {

@@ -136,14 +136,19 @@ Value RowEmitter::sourceOf(const RowStatement &statement, const Chunk &chunk, Va
   }
   if (inside)
     return Value();
-  if (innerCount(root) == 1)
-    return chunk.scalar ? scalarOf(root) : splats.lookup(root);
+  if (innerCount(root) == 1) {
+    Value known = chunk.scalar ? scalarOf(root) : splats.lookup(root);
+    return chunk.scalar || !known ? known : emit.first(known);
+  }
   if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op);
       constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
     return Value();
   if (statement.period && periodOf(root) == statement.period && !pointers.lookup(root)) {
-    Value repeated = op->getOperand(0);
-    return emit.loadLanes(elementOf(root), emit.address(pointerOf(repeated), elementOf(root), chunk.inner), chunk.mask);
+    Value repeated = op->getOperand(0), none, &held = chunk.held ? chunk.held->operands[resolve(repeated)] : none;
+    if (!held)
+      held =
+          emit.loadLanes(elementOf(root), emit.address(pointerOf(repeated), elementOf(root), chunk.inner), chunk.mask);
+    return held;
   }
   return emit.loadLanes(elementOf(root), emit.address(pointerOf(root), elementOf(root), chunk.index), chunk.mask);
 }
@@ -179,6 +184,16 @@ LogicalResult RowEmitter::runChunk(const RowStatement &statement, const Chunk &c
   return success();
 }
 
+// Emits the last `count` elements of a statement. Sums of all elements, and random numbers, are of 16 elements.
+void RowEmitter::forTail(const RowStatement &statement, int64_t count, llvm::function_ref<void(Value mask)> body) {
+  bool whole = llvm::any_of(statement.operations, [](Operation *op) {
+    return isa<mt::RandomUniformOp>(op) || (isa<mt::ReduceOp>(op) && !leadingPeriod(op));
+  });
+  if (whole)
+    return body(emit.maskBelow(count));
+  emit.tail(count, body);
+}
+
 LogicalResult RowEmitter::runLoop(const RowStatement &statement) {
   SmallVector<mt::ReduceOp> reductions;
   for (Operation *op : statement.operations)
@@ -212,7 +227,8 @@ LogicalResult RowEmitter::runLoop(const RowStatement &statement) {
         return next;
       });
     if (whole < statement.count && succeeded(result))
-      result = runChunk(statement, {emit.integer(whole), emit.maskBelow(statement.count - whole), {}, {}, false}, sums);
+      forTail(statement, statement.count - whole,
+              [&](Value mask) { result = runChunk(statement, {emit.integer(whole), mask, {}, {}, false}, sums); });
   }
   for (auto [reduce, sum] : llvm::zip_equal(reductions, sums)) {
     if (!scalar)

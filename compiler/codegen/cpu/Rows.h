@@ -53,18 +53,27 @@ private:
   mlir::Value pointerOf(mlir::Value value);
   void define(mlir::Value value, mlir::Value scalar);
 
+  // Registers that the pixels of a chunk share: operands that repeat, and partial sums of sums over the pixels.
+  struct Held {
+    llvm::DenseMap<mlir::Value, mlir::Value> operands;
+    llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> sums;
+    int64_t pixel = 0;
+  };
   // 16 elements of a loop, possibly masked at the end. In a statement with a period, `inner` is the index within the
-  // period and `pixel` the number of the period.
+  // period and `pixel` the number of the period. `held`: null where pixels share memory.
   struct Chunk {
     mlir::Value index, mask, inner, pixel;
     bool scalar;
+    Held *held = nullptr;
   };
+  void forTail(const RowStatement &statement, int64_t count, llvm::function_ref<void(mlir::Value mask)> body);
   mlir::LogicalResult runLoop(const RowStatement &statement);
   mlir::LogicalResult runChunk(const RowStatement &statement, const Chunk &chunk,
                                llvm::SmallVectorImpl<mlir::Value> &sums);
   mlir::Value sourceOf(const RowStatement &statement, const Chunk &chunk, mlir::Value value);
   mlir::Value lanesOf(mlir::mt::IotaOp iota, const Chunk &chunk);
   mlir::LogicalResult runPeriods(const RowStatement &statement, llvm::SmallVectorImpl<mlir::Value> &sums);
+  mlir::LogicalResult runPixels(const RowStatement &statement);
   // Sums over the first axes: 16 partial sums in memory (BroadcastPeriods.cpp).
   llvm::DenseMap<mlir::Operation *, mlir::Value> lines;
   void beginLines(const RowStatement &statement);

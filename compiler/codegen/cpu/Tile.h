@@ -48,20 +48,22 @@ void forTiles(Emitter &emit, int64_t most, mlir::Value rows,
 mlir::Value lowerHalf(Emitter &emit, mlir::Value vector);
 
 // One step of a tile in registers: sums + column of a * row of b. The elements of the column have addresses of their
-// own, or are contiguous. `half`: a single vector of b and of each sum is only its lower half.
+// own, or are contiguous. `half`: the last vector of b and of each row of sums is only its lower half.
 Emitter::Values emitOuterProduct(Emitter &emit, Terms terms, llvm::ArrayRef<mlir::Value> a, mlir::Value b,
                                  int64_t vectors, mlir::ValueRange sums, bool half = false);
 Emitter::Values emitOuterProduct(Emitter &emit, Terms terms, mlir::Value a, mlir::Value b, int64_t rows,
                                  int64_t vectors, mlir::ValueRange sums, bool half = false);
 
-// Whether a product is added to existing sums, or to 0.
-enum class Sums { there, fresh };
+// Whether a product is added to existing sums, or to 0; exact: to 0, and columns that the panel does not have are not
+// written.
+enum class Sums { there, fresh, exact };
 
 // sums[rows x width] += A[rows x depth] * packed. `rows` and `depth` are i64 values; `depth` and `stride` are in floats
-// or pairs. Sums of columns that the panel does not have may stay as they were.
+// or pairs. Sums of columns that the panel does not have may stay as they were. `step`: distance of the rows of exact
+// sums, in floats; null: the panel's width.
 void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir::Value stride, mlir::Value packed,
                  mlir::Value depth, mlir::Value sums, mlir::Value rows, Sums start = Sums::there,
-                 Terms terms = Terms::single);
+                 Terms terms = Terms::single, mlir::Value step = {});
 
 // Whether packing the left side makes products faster: a tile of a CPU with few registers is so narrow that it reads an
 // element of the left side often.

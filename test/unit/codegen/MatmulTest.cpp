@@ -34,10 +34,12 @@ struct ProductShape {
 };
 
 // Also of a right side that lies transposed. A panel of 1,500 rows is packed in parts; it is three vectors wide with
-// AVX-512. On CPUs with few registers, the left sides of the last two shapes are packed too.
+// AVX-512. On CPUs with few registers, the left sides of two shapes are packed too. The last vector of some has at most
+// eight columns.
 TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
-  std::vector<ProductShape> shapes = {{784, 256}, {256, 10}, {10, 256},  {3, 1},      {70, 100}, {5, 17},
-                                      {300, 64},  {1, 33},   {1500, 48}, {1100, 257}, {21, 530}};
+  std::vector<ProductShape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1},     {70, 100},
+                                      {5, 17},    {300, 64}, {1, 33},   {1500, 48}, {1100, 257},
+                                      {21, 530},  {20, 20},  {64, 40},  {9, 51},    {2, 4}};
   auto nameOf = [](ProductShape s, bool transposed) {
     return "m" + std::to_string(s.depth) + "x" + std::to_string(s.columns) + (transposed ? "t" : "");
   };

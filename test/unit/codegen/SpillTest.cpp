@@ -67,10 +67,13 @@ Loops inspect(const std::vector<Instruction> &code) {
     lastJump = i;
     int products = 0, locals = 0;
     std::string spill;
+    bool frame = true; // a loop that moves the register has a pointer in it
+    for (size_t j = start->second; j <= i; ++j)
+      frame &= !has(code[j].text, ", %rbp");
     for (size_t j = start->second; j <= i; ++j) {
       products += has(code[j].text, "vfmadd");
       // Below a frame's base lie locals; at other places a function without a frame has data.
-      bool local = has(code[j].text, "(%rsp") || (has(code[j].text, "-0x") && has(code[j].text, "(%rbp)"));
+      bool local = has(code[j].text, "(%rsp") || (frame && has(code[j].text, "-0x") && has(code[j].text, "(%rbp)"));
       if (has(code[j].text, "\tv") && local) {
         spill = code[j].text;
         ++locals;

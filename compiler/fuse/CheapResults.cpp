@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Results that a kernel need not store, because their readers compute them from a value that is in memory anyway: a
+// reshape, the negative, or a sum, difference or product with a constant, of an operand or of another result of the
+// kernel. Derivatives of tanh are full of them: 1 - y, its reshape, and negatives. A reader then loads the other value
+// instead, often one that it loads anyway.
+#include "compiler/fuse/Outline.h"
+#include "dialects/mt/Types.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/BitVector.h"
+
+namespace mtc {
+
+using namespace mlir;
+using mt::KernelKind;
+
+namespace {
+// How a result is computed: a chain of ops, in order. The first one computes from `root`, a value outside of the
+// kernel.
+struct Computation {
+  Value root;
+  SmallVector<Operation *> ops;
+};
+} // namespace
+
+// More ops would cost more than a load.
+static constexpr size_t maxOps = 3;
+
+// The operand of a cheap op that is no constant; null if the op is not cheap.
+static Value cheapOperand(Operation *op) {
+  if (isa<mt::ReshapeOp, mt::NegOp>(op))
+    return op->getOperand(0);
+  if (!isa<mt::AddOp, mt::SubOp, mt::MulOp>(op))
+    return {};
+  for (int64_t i : {0, 1})
+    if (auto constant = op->getOperand(1 - i).getDefiningOp<mt::ConstantOp>();
+        constant && cast<RankedTensorType>(constant.getType()).getRank() == 0)
+      return op->getOperand(i);
+  return {};
+}
+
+static std::optional<Computation> computationOf(mt::KernelOp kernel, unsigned index, const llvm::BitVector &dropped) {
+  Operation *yield = kernel.getBody().front().getTerminator();
+  Computation found;
+  Value value = yield->getOperand(index);
+  if (!mt::isSplit(value.getType()))
+    return std::nullopt;
+  while (true) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      found.root = kernel->getOperand(argument.getArgNumber());
+      break;
+    }
+    auto isStored = [&](unsigned i) { return i != index && !dropped[i] && yield->getOperand(i) == value; };
+    auto others = llvm::seq<unsigned>(0, yield->getNumOperands());
+    if (auto other = llvm::find_if(others, isStored); other != others.end()) {
+      found.root = kernel->getResult(*other);
+      break;
+    }
+    Operation *op = value.getDefiningOp();
+    Value operand = cheapOperand(op);
+    if (!operand || !mt::isSplit(operand.getType()) || found.ops.size() == maxOps)
+      return std::nullopt;
+    found.ops.push_back(op);
+    value = operand;
+  }
+  std::reverse(found.ops.begin(), found.ops.end());
+  if (found.root.getType() == yield->getOperand(index).getType() &&
+      llvm::all_of(found.ops, [](Operation *op) { return isa<mt::ReshapeOp>(op); }))
+    found.ops.clear();
+  // A kernel has its own form of a value only if the elements are as many.
+  return mt::elementsPerRow(found.root.getType()) == mt::elementsPerRow(yield->getOperand(index).getType())
+             ? std::optional(std::move(found))
+             : std::nullopt;
+}
+
+// Whether a kernel can compute its operand.
+static bool computes(OpOperand &use, const Computation &computation) {
+  auto reader = dyn_cast<mt::KernelOp>(use.getOwner());
+  if (!reader)
+    return false;
+  if (computation.ops.empty())
+    return true;
+  Value argument = reader.getBody().front().getArgument(use.getOperandNumber());
+  auto isElementwise = [](Operation *op) { return isa<mt::ElementwiseOpInterface>(op); };
+  auto isReshape = [](Operation *op) { return isa<mt::ReshapeOp>(op); };
+  auto readsReshapes = [&](Operation *op) { return isElementwise(op) || isa<mt::ConcatOp>(op); };
+  // The epilogue of a product computes elements at the positions of its own.
+  if (reader.getKind() == KernelKind::matmul)
+    return llvm::none_of(computation.ops, isReshape) && llvm::all_of(argument.getUsers(), isElementwise);
+  if (reader.getKind() != KernelKind::rows)
+    return false;
+  return llvm::all_of(computation.ops, isReshape) ? llvm::all_of(argument.getUsers(), readsReshapes)
+                                                  : llvm::all_of(argument.getUsers(), isElementwise);
+}
+
+static void compute(OpOperand &use, const Computation &computation) {
+  auto reader = cast<mt::KernelOp>(use.getOwner());
+  Block &block = reader.getBody().front();
+  unsigned number = use.getOperandNumber();
+  BlockArgument argument = block.getArgument(number);
+  auto operands = reader->getOperands();
+  auto known = llvm::find(operands, computation.root);
+  Value value = known == operands.end() ? block.insertArgument(number, computation.root.getType(), argument.getLoc())
+                                        : block.getArgument(known - operands.begin());
+  auto builder = OpBuilder::atBlockBegin(&block);
+  for (Operation *op : computation.ops) {
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      if (auto constant = operand.getDefiningOp<mt::ConstantOp>())
+        mapping.map(operand, builder.clone(*constant)->getResult(0));
+      else
+        mapping.map(operand, value);
+    value = builder.clone(*op, mapping)->getResult(0);
+  }
+  argument.replaceAllUsesWith(value);
+  block.eraseArgument(argument.getArgNumber());
+  if (known == operands.end())
+    use.set(computation.root);
+  else
+    reader->eraseOperand(number);
+}
+
+// Removes results without readers.
+static void eraseResults(mt::KernelOp kernel, const llvm::BitVector &dropped) {
+  Operation *yield = kernel.getBody().front().getTerminator();
+  SmallVector<Type> types;
+  SmallVector<Value> kept;
+  for (auto [i, value] : llvm::enumerate(yield->getOperands()))
+    if (!dropped[i]) {
+      types.push_back(value.getType());
+      kept.push_back(kernel->getResult(i));
+    }
+  yield->eraseOperands(dropped);
+  if (types.empty())
+    return kernel.erase();
+  Block &body = kernel.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  for (unsigned i = body.getNumArguments(); i-- > 0;)
+    if (body.getArgument(i).use_empty()) {
+      body.eraseArgument(i);
+      kernel->eraseOperand(i);
+    }
+  OperationState state(kernel.getLoc(), mt::KernelOp::getOperationName(), kernel->getOperands(), types,
+                       kernel->getAttrs());
+  state.addRegion()->takeBody(kernel.getBody());
+  OpBuilder builder(kernel);
+  Operation *made = builder.create(state);
+  for (auto [old, result] : llvm::zip_equal(kept, made->getResults()))
+    old.replaceAllUsesWith(result);
+  kernel.erase();
+}
+
+void dropCheapResults(mt::ProgramOp program) {
+  for (auto kernel : llvm::make_early_inc_range(program.getBody().front().getOps<mt::KernelOp>())) {
+    if (kernel.getKind() != KernelKind::rows && kernel.getKind() != KernelKind::matmul)
+      continue;
+    llvm::BitVector dropped(kernel->getNumResults());
+    for (unsigned i = 0; i < dropped.size(); ++i) {
+      std::optional<Computation> computation = computationOf(kernel, i, dropped);
+      Value result = kernel->getResult(i);
+      if (!computation || result.use_empty() ||
+          !llvm::all_of(result.getUses(), [&](OpOperand &use) { return computes(use, *computation); }))
+        continue;
+      while (!result.use_empty())
+        compute(*result.getUses().begin(), *computation);
+      dropped.set(i);
+    }
+    if (dropped.any())
+      eraseResults(kernel, dropped);
+  }
+}
+
+} // namespace mtc
