@@ -4,6 +4,7 @@
 // reshape, the negative, or a sum, difference or product with a constant, of an operand or of another result of the
 // kernel. Derivatives of tanh are full of them: 1 - y, its reshape, and negatives. A reader then loads the other value
 // instead, often one that it loads anyway.
+#include "compiler/fuse/Computations.h"
 #include "compiler/fuse/Outline.h"
 #include "dialects/mt/Types.h"
 
@@ -24,8 +25,10 @@ struct Computation {
 };
 } // namespace
 
-// More ops would cost more than a load.
+// More ops would cost more than a load. A reader that has no loop with the shape of a value computes it in memory of
+// its own, so the value of a sample must be small.
 static constexpr size_t maxOps = 3;
+static constexpr int64_t maxBytes = 4096;
 
 // The operand of a cheap op that is no constant; null if the op is not cheap.
 static Value cheapOperand(Operation *op) {
@@ -44,7 +47,7 @@ static std::optional<Computation> computationOf(mt::KernelOp kernel, unsigned in
   Operation *yield = kernel.getBody().front().getTerminator();
   Computation found;
   Value value = yield->getOperand(index);
-  if (!mt::isSplit(value.getType()))
+  if (!mt::isSplit(value.getType()) || bytesPerSample(value) > maxBytes)
     return std::nullopt;
   while (true) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
