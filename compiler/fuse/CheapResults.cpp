@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Results that a kernel need not store, because their readers compute them from a value that is in memory anyway: a
-// reshape, the negative, or a sum, difference or product with a constant, of an operand or of another result of the
-// kernel. Derivatives of tanh are full of them: 1 - y, its reshape, and negatives. A reader then loads the other value
-// instead, often one that it loads anyway.
+// reshape, the negative, or a sum, difference or product with a constant, say, of an operand or of another result of
+// the kernel. Derivatives of tanh are full of them: 1 - y, its reshape, and negatives. A reader then loads the other
+// value instead, often one that it loads anyway.
 #include "compiler/fuse/Computations.h"
 #include "compiler/fuse/Outline.h"
 #include "dialects/mt/Types.h"
@@ -30,17 +30,31 @@ struct Computation {
 static constexpr size_t maxOps = 3;
 static constexpr int64_t maxBytes = 4096;
 
-// The operand of a cheap op that is no constant; null if the op is not cheap.
+// Whether the op is a reshape, or a broadcast that repeats nothing.
+static bool isReshape(Operation *op) {
+  return op->hasTrait<mt::Repeats>() &&
+         mt::elementsPerRow(op->getOperand(0).getType()) == mt::elementsPerRow(op->getResult(0).getType());
+}
+
+// The operand of a cheap op that is no constant; null if the op is not cheap. A cheap op is one operation an element.
 static Value cheapOperand(Operation *op) {
-  if (isa<mt::ReshapeOp, mt::NegOp>(op))
+  if (isReshape(op))
     return op->getOperand(0);
-  if (!isa<mt::AddOp, mt::SubOp, mt::MulOp>(op))
+  Value result = op->getResult(0), found;
+  auto cost = dyn_cast<mt::CostOpInterface>(op);
+  if (!isa<mt::ElementwiseOpInterface>(op) || !cost || cost.getFlops() > mt::elementsPerRow(result.getType()))
     return {};
-  for (int64_t i : {0, 1})
-    if (auto constant = op->getOperand(1 - i).getDefiningOp<mt::ConstantOp>();
-        constant && cast<RankedTensorType>(constant.getType()).getRank() == 0)
-      return op->getOperand(i);
-  return {};
+  for (Value operand : op->getOperands()) {
+    if (!mt::isSplit(operand.getType())) {
+      if (!mt::splatOf(operand) || cast<RankedTensorType>(operand.getType()).getRank() != 0)
+        return {};
+    } else if (found || getElementTypeOrSelf(operand.getType()) != getElementTypeOrSelf(result.getType())) {
+      return {};
+    } else {
+      found = operand;
+    }
+  }
+  return found;
 }
 
 static std::optional<Computation> computationOf(mt::KernelOp kernel, unsigned index, const llvm::BitVector &dropped) {
@@ -68,8 +82,7 @@ static std::optional<Computation> computationOf(mt::KernelOp kernel, unsigned in
     value = operand;
   }
   std::reverse(found.ops.begin(), found.ops.end());
-  if (found.root.getType() == yield->getOperand(index).getType() &&
-      llvm::all_of(found.ops, [](Operation *op) { return isa<mt::ReshapeOp>(op); }))
+  if (found.root.getType() == yield->getOperand(index).getType() && llvm::all_of(found.ops, isReshape))
     found.ops.clear();
   // A kernel has its own form of a value only if the elements are as many.
   return mt::elementsPerRow(found.root.getType()) == mt::elementsPerRow(yield->getOperand(index).getType())
@@ -86,7 +99,6 @@ static bool computes(OpOperand &use, const Computation &computation) {
     return true;
   Value argument = reader.getBody().front().getArgument(use.getOperandNumber());
   auto isElementwise = [](Operation *op) { return isa<mt::ElementwiseOpInterface>(op); };
-  auto isReshape = [](Operation *op) { return isa<mt::ReshapeOp>(op); };
   auto readsReshapes = [&](Operation *op) { return isElementwise(op) || isa<mt::ConcatOp>(op); };
   // The epilogue of a product computes elements at the positions of its own.
   if (reader.getKind() == KernelKind::matmul)
@@ -110,10 +122,8 @@ static void compute(OpOperand &use, const Computation &computation) {
   for (Operation *op : computation.ops) {
     IRMapping mapping;
     for (Value operand : op->getOperands())
-      if (auto constant = operand.getDefiningOp<mt::ConstantOp>())
-        mapping.map(operand, builder.clone(*constant)->getResult(0));
-      else
-        mapping.map(operand, value);
+      mapping.map(operand,
+                  mt::isSplit(operand.getType()) ? value : builder.clone(*operand.getDefiningOp())->getResult(0));
     value = builder.clone(*op, mapping)->getResult(0);
   }
   argument.replaceAllUsesWith(value);
