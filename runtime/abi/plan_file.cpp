@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/abi/plan_file.h"
+#include "runtime/abi/compact_tables.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,6 +18,7 @@ constexpr size_t headerHashSpan = offsetof(mt_plan_header, header_hash);
 constexpr uint64_t maxTablesSize = (uint64_t{1} << 31) - 1;
 constexpr int maxTableDepth = 64;
 constexpr int maxTables = 1000000;
+constexpr uint64_t minCompactSize = 1 << 16; // smaller tables gain little, and older readers read them
 
 constexpr uint64_t alignSection(uint64_t offset) {
   return (offset + MT_PLAN_ALIGNMENT - 1) & ~uint64_t{MT_PLAN_ALIGNMENT - 1};
@@ -110,15 +112,16 @@ static uint32_t versionOf(const mt::plan::PlanT &plan) {
     return std::any_of(program->metrics.begin(), program->metrics.end(),
                        [](const auto &metric) { return !metric->parameters.empty(); });
   };
-  constexpr uint32_t ofColumns = 9;
-  if (plan.precision == "f64" || plan.fixed_batch)
+  constexpr uint32_t ofColumns = 9, ofDoubles = 10;
+  if (plan.compact)
     return MT_PLAN_NEWEST_VERSION;
+  if (plan.precision == "f64" || plan.fixed_batch)
+    return ofDoubles;
   bool later = !plan.columns.empty() || std::any_of(plan.programs.begin(), plan.programs.end(), hasParameters);
   return later ? ofColumns : MT_PLAN_VERSION;
 }
 
 std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections) {
-  plan.version = versionOf(plan);
   plan.sections.clear();
   for (const SectionBytes &section : sections) {
     auto entry = std::make_unique<mt::plan::SectionT>();
@@ -129,6 +132,9 @@ std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const Sectio
     entry->hash_high = hash.high;
     plan.sections.push_back(std::move(entry));
   }
+  if (packTables(plan).size() >= minCompactSize)
+    compactTables(plan);
+  plan.version = versionOf(plan);
   uint64_t end = sizeof(mt_plan_header) + packTables(plan).size();
   for (auto &entry : plan.sections) {
     entry->offset = alignSection(end);
@@ -195,6 +201,23 @@ const mt::plan::Plan *wellFormedTables(std::span<const uint8_t> bytes) {
   return wellFormed ? plan : nullptr;
 }
 
+// Replaces the view's tables if they are compact. Returns what is wrong, or "".
+static std::string expand(PlanFileView &view) {
+  if (!view.tables->compact())
+    return {};
+  if (view.tables->version() < MT_PLAN_NEWEST_VERSION)
+    return "expected no compact tables in a plan of version " + std::to_string(view.tables->version()) + ", found some";
+  mt::plan::PlanT plan;
+  view.tables->UnPackTo(&plan);
+  if (std::string message = expandTables(plan); !message.empty())
+    return message;
+  flatbuffers::DetachedBuffer tables = packTables(plan);
+  auto bytes = std::make_shared<const std::vector<uint8_t>>(tables.data(), tables.data() + tables.size());
+  view.tables = tables.size() > maxTablesSize ? nullptr : wellFormedTables(*bytes);
+  view.expanded = std::move(bytes);
+  return view.tables ? "" : "the expanded tables are too large";
+}
+
 PlanFileView openPlanFile(std::span<const uint8_t> file) {
   mt_plan_header header;
   if (file.size() < sizeof(header))
@@ -233,6 +256,8 @@ PlanFileView openPlanFile(std::span<const uint8_t> file) {
     return corrupt("expected tables of version " + std::to_string(header.version) + ", found version " +
                    std::to_string(view.tables->version()));
   if (std::string message = checkSections(*view.tables, file, sizeof(header) + header.tables_size); !message.empty())
+    return corrupt(std::move(message));
+  if (std::string message = expand(view); !message.empty())
     return corrupt(std::move(message));
   return view;
 }

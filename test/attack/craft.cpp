@@ -3,6 +3,7 @@
 // Files whose hashes are right and whose contents are wrong, as somebody who knows the formats would make them:
 //   craft plan IN OUT CHANGE [TEXT]    a plan with one change of its tables
 //   craft seal FILE                    a manifest or tuning file, with the hash of what stands before its last member
+#include "runtime/abi/compact_tables.h"
 #include "runtime/abi/plan_file.h"
 #include "runtime/support/hash_text.h"
 
@@ -61,6 +62,7 @@ static const std::map<std::string, Change> changes = {
        for (auto &target : p.targets)
          p.sections[target->section]->size = std::min<uint64_t>(p.sections[target->section]->size, 64);
      }},
+    {"compact", [](fb::PlanT &p, const std::string &) { mtrun::compactTables(p); }},
     {"smallvar",
      [](fb::PlanT &p, const std::string &) {
        for (auto &variable : p.variables) {
@@ -88,6 +90,8 @@ static int craftPlan(const char *from, const char *to, const std::string &name, 
   std::string tables = bytes.substr(64, header.tables_size);
   fb::PlanT plan;
   fb::GetPlan(tables.data())->UnPackTo(&plan);
+  if (std::string fault = mtrun::expandTables(plan); !fault.empty())
+    return std::fprintf(stderr, "craft: %s: %s\n", from, fault.c_str()), 2;
   change->second(plan, text);
   std::vector<mtrun::SectionBytes> sections;
   for (const auto &section : plan.sections)

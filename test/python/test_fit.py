@@ -30,7 +30,7 @@ def test_bits_of_mtrun(mnist, mtrun, tmp_path):
         mtc.fit(model, x, y, batch_size=64, epochs=2, verbose=0, devices="cpu:2")
         with plan.session("cpu:1") as session:
             session.load(tmp_path / "w.safetensors")
-            pairs = match_variables(model, plan)
+            pairs = match_variables(model, plan.variables)
             assert len(pairs) == len(plan.variables) == 14
             for variable, info in pairs:
                 ours = keras.ops.convert_to_numpy(variable.value)
@@ -282,7 +282,7 @@ def test_compile_keeps_the_weights(mnist, tmp_path):
     mtc.fit(model, x, y, **QUIET)
     plan = mtc.compile(model, batch_size=16)
     with plan.session("cpu:1") as session:
-        for variable, info in match_variables(model, plan):
+        for variable, info in match_variables(model, plan.variables):
             assert np.array_equal(session.variables[info.name], keras.ops.convert_to_numpy(variable.value)), info
         session.train_on_batch(x[:16], y[:16])
         session.save(tmp_path / "m.keras")

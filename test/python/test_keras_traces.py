@@ -19,6 +19,7 @@ import models
 import mtc
 import numpy as np
 import pytest
+from mtc import _compile
 from mtc.keras import _on_jax
 
 HERE = {"devices": "cpu:1", "cpu": "native"}
@@ -134,6 +135,23 @@ def test_compile_and_save(tmp_path):
     functional = keras_models.make(keras_models.lambda_layer)  # knows its inputs, and Keras' loss its targets
     plan = mtc.compile(functional.model, batch_size=16, cpu="native", verbose=0)
     assert [t.name for t in plan.targets] == ["target"] and plan.metrics() == ("loss", "accuracy")
+
+
+def test_a_model_whose_optimizer_has_no_state_is_compiled_once(monkeypatch):
+    names = []
+    plan_of_text = _compile.plan_of_text
+
+    def counted(text, name, *more):
+        names.append(name)
+        return plan_of_text(text, name, *more)
+
+    monkeypatch.setattr(_compile, "plan_of_text", counted)
+    model = keras_models.make(keras_models.lambda_layer).model
+    plan = mtc.compile(model, batch_size=16, cpu="native", verbose=0, cache=False)
+    assert names.count(model.name) == 1
+    with plan.session("cpu:1") as session:
+        for variable in model.trainable_variables:
+            assert np.array_equal(session.variables[variable.path], variable.numpy()), variable.path
 
 
 def test_generator_and_unbuilt_model():

@@ -61,6 +61,7 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
     policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
     if policy.startswith("mixed_"):
         settings = {"precision": policy, **settings}
+    has_state = _has_state(model)  # before the trace, which may build the optimizer
     result = _trace(model, request, with_weights, drop)
     for reason in result.dropped:
         warnings.warn(f"{reason}; it is left out of the plan", ModelWarning, stacklevel=2)
@@ -79,15 +80,24 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
         return f"{model.name} is traced on JAX; {line}"
 
     key = ["trace", result.text, _options.identity(settings), _library.compiler_identity()]
-    plan = _compile.cached(_cache.key(*key), make, cache)
     if with_weights:
-        weights = {info.name: _model.value_of(v) for v, info in _match.match_variables(model, plan)}
+        variables = result.variables
+        if has_state and not any(info.kind == "optimizer" for info in variables):  # a plan knows their names
+            variables = _compile.cached(_cache.key(*key), make, cache).variables
+        weights = {info.name: _model.value_of(v) for v, info in _match.match_variables(model, variables)}
         digest = hashlib.blake2b()
         for name in sorted(weights):
             digest.update(np.ascontiguousarray(weights[name]).data)
         plan = _compile.cached(_cache.key(*key, digest.hexdigest()), lambda: make(weights), cache)
+    else:
+        plan = _compile.cached(_cache.key(*key), make, cache)
     plan._any_label = not _has_classes(model)
     return plan, result.names.structure({t.name for t in plan.signature()})
+
+
+def _has_state(model: Any) -> bool:
+    """Whether there is an optimizer that has variables."""
+    return bool(getattr(model, "optimizer", None) is not None and _model.inner_optimizer(model).built)
 
 
 def _has_classes(model: Any) -> bool:

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterable, Optional
+from typing import Any, Iterable, Optional, Sequence
 
 from mtc._errors import ModelError
-from mtc._plan import Plan
 from mtc._tensors import TensorInfo
 from mtc.keras._model import inner_optimizer, keras, unique_paths
 
@@ -44,14 +43,14 @@ class _ByName:
         return [info for found in self._infos.values() for info in found]
 
 
-def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
-    """Pairs of a Keras variable and the plan's variable of the same meaning.
+def match_variables(model: Any, variables: Sequence[TensorInfo]) -> list[tuple[Any, TensorInfo]]:
+    """Pairs of a Keras variable and the plan's variable of the same meaning, of all variables of the plan.
 
     Keras alone has seeds of random layers and counts of adapted ones; the plan alone has nothing of the model.
     """
     left_out = sequentials(model)
-    weights = [v for v in plan.variables if v.kind != "optimizer"]
-    slots = [v for v in plan.variables if v.kind == "optimizer"]
+    weights = [v for v in variables if v.kind != "optimizer"]
+    slots = [v for v in variables if v.kind == "optimizer"]
     optimizer = inner_optimizer(model) if getattr(model, "optimizer", None) is not None else None
     exact = {v.path for v in model.variables} >= {w.name for w in weights if not _is_scalar(w)}
     left_out = set() if exact else left_out

@@ -8,7 +8,10 @@ from typing import Any, Sequence, Union
 from mtc import _compile
 from mtc._errors import ModelError
 from mtc._plan import Plan
+from mtc._tensors import TensorInfo
 from mtc._trace import places
+from mtc._trace.graph import Graph
+from mtc._trace.values import Value
 from mtc.jax import _check, _program
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._update import Update
@@ -58,7 +61,18 @@ def trace(model: Any, example: Example, rate: bool, drop: bool, paths: Sequence[
         return _check.compare(program, program.batch.arrays, TOLERANCES.get(policy, LOOSE), _small_plan, full,
                               updates)
 
-    return Result(text, traced.names, check, tuple(traced.program.dropped or ()))
+    return Result(text, traced.names, check, tuple(traced.program.dropped or ()), _variables_of(graph.graph))
+
+
+def _variables_of(graph: Graph) -> list[TensorInfo]:
+    def info(name: str, value: Value, kind: str) -> TensorInfo:
+        return TensorInfo(name, value.dtype, tuple(size for size in value.shape if isinstance(size, int)), kind=kind)
+
+    assigned = {name for name, _ in graph.assigned}
+    kinds = {name: "trainable" if value.learned and name not in assigned else "non_trainable"
+             for name, value in graph.variables.items()}
+    return [*(info(name, value, kinds[name]) for name, value in graph.variables.items()),
+            *(info(name, value, "optimizer") for name, value in graph.state.items())]
 
 
 def _small_plan(text: str, rows: int) -> Plan:

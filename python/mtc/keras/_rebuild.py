@@ -12,12 +12,14 @@ import tempfile
 from typing import Any, Sequence, Union
 
 from mtc._errors import ModelError
+from mtc._tensors import TensorInfo
 from mtc.keras import _model, _saved
 from mtc.keras._example import Example
 from mtc.keras._request import Result
 
 SECONDS = 600
-Found = tuple[str, Any, str, Sequence[str]]  # text, names, line of the check, metrics that were left out
+# Text, names, line of the check, metrics that were left out, variables.
+Found = tuple[str, Any, str, Sequence[str], Sequence[TensorInfo]]
 _known: dict[str, Found] = {}  # what the process found, by what it was given
 
 
@@ -28,8 +30,8 @@ def trace(model: Any, example: Example, check: Union[bool, str], rate: bool, dro
     key = "\n".join([description, repr(example), repr(options)])
     if key not in _known:
         _known[key] = _run(model, example, options)
-    text, names, line, dropped = _known[key]
-    return Result(text, names, lambda: line, dropped)
+    text, names, line, dropped, variables = _known[key]
+    return Result(text, names, lambda: line, dropped, variables)
 
 
 def _run(model: Any, example: Example, options: dict[str, Any]) -> Found:
@@ -53,8 +55,8 @@ def _run(model: Any, example: Example, options: dict[str, Any]) -> Found:
         result = pickle.loads((folder / "result").read_bytes())
     if isinstance(result, str):
         raise ModelError(result.replace(name + "/", ""))
-    text, names, line, dropped = result
-    return text, names, line, dropped
+    text, names, line, dropped, variables = result
+    return text, names, line, dropped, variables
 
 
 def _modules(model: Any) -> list[str]:

@@ -30,7 +30,8 @@ def _main(folder: pathlib.Path) -> None:
         _kinks.follow(given["backend"])
         made = _on_jax.trace(model, given["example"], given["rate"], given["drop"], given["paths"],
                              given["check"] == "full")
-        result = made.text, made.names, made.check() if given["check"] else "not checked", made.dropped
+        line = made.check() if given["check"] else "not checked"
+        result = made.text, made.names, line, made.dropped, made.variables
     except ModelError as error:
         result = str(error)
     (folder / "result").write_bytes(pickle.dumps(result))

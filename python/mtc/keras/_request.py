@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Optional, Sequence, Union
 
+from mtc._tensors import TensorInfo
 from mtc.keras._example import Example, Names
 
 
@@ -33,9 +34,11 @@ class Result:
         names: of its entries.
         check: raises a ModelError where a batch differs from Keras; gives the line that says how good it is.
         dropped: why metrics were left out.
+        variables: of the text. The compiler adds those of an optimizer that the text names and does not spell out.
     """
 
     text: str
     names: Names
     check: Callable[[], str]
     dropped: Sequence[str]
+    variables: Sequence[TensorInfo]

@@ -59,7 +59,7 @@ class Window:
         """`any_thread`: whichever thread reads a variable sees the session's value."""
         self.model = model
         self.session = session
-        self.pairs: list[tuple[Any, TensorInfo]] = match_variables(model, session.plan)
+        self.pairs: list[tuple[Any, TensorInfo]] = match_variables(model, session.plan.variables)
         self._infos = {id(variable): info for variable, info in self.pairs}
         # What other processes have parts of, until it is collected.
         self.divided = {id(variable) for variable, info in self.pairs

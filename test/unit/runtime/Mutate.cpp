@@ -155,6 +155,7 @@ private:
     add(t.wait, t.kernel, t.segments, t.share, t.collective, t.partial_offset, t.result_offset, t.partial_bytes,
         t.layer);
   }
+  void fields(fb::CompactTablesT &t) { add(t.words, t.numbers); }
   void fields(fb::VariantT &t) { add(t.shards, t.arena_bytes, t.bound_bytes); }
   void fields(fb::ProgramT &t) {
     add(t.name, t.signature, t.metrics, t.buffers, t.variants, t.shared_bytes, t.steps, t.learning_rate);
@@ -176,7 +177,7 @@ void mutateTables(fb::PlanT &plan, Random &random) {
             plan.variables_bytes, plan.variables, plan.kernels, plan.sum_kernel, plan.targets, plan.constants,
             plan.programs, plan.learning_rate, plan.iteration, plan.min_devices, plan.initial_values, plan.archive,
             plan.call_workspace, plan.layers, plan.precision, plan.input_scaling, plan.class_names, plan.vocabulary,
-            plan.micro_batches, plan.lengths, plan.length_input, plan.fixed_batch);
+            plan.micro_batches, plan.lengths, plan.length_input, plan.fixed_batch, plan.compact);
     all.change();
   }
 }
