@@ -110,9 +110,13 @@ static uint32_t versionOf(const mt::plan::PlanT &plan) {
     return std::any_of(program->metrics.begin(), program->metrics.end(),
                        [](const auto &metric) { return !metric->parameters.empty(); });
   };
+  auto hasGrid = [](const auto &kernel) { return kernel->gpu != nullptr; };
   constexpr uint32_t ofColumns = 9;
+  constexpr uint32_t ofDoubles = 10;
+  if (std::any_of(plan.kernels.begin(), plan.kernels.end(), hasGrid))
+    return MT_PLAN_GPU_VERSION;
   if (plan.precision == "f64" || plan.fixed_batch)
-    return MT_PLAN_NEWEST_VERSION;
+    return ofDoubles;
   bool later = !plan.columns.empty() || std::any_of(plan.programs.begin(), plan.programs.end(), hasParameters);
   return later ? ofColumns : MT_PLAN_VERSION;
 }

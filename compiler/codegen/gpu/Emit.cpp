@@ -37,11 +37,15 @@ static Value isThere(BlockKernel &kernel) {
   if (kernel.gpu.elementsPerTile)
     return emit.less(emit.mul(kernel.tile, kernel.gpu.elementsPerTile), kernel.elements);
   Value there = emit.less(kernel.tile, tilesOf(kernel));
-  return usesRows(kernel.op) ? both(emit, there, emit.less(emit.integer(0), kernel.rows())) : there;
+  // Sums over the batch ask for the rows when they have loaded their pointers.
+  bool asks = usesRows(kernel.op) && kernel.op.getKind() != mt::KernelKind::reduce;
+  return asks ? both(emit, there, emit.less(emit.integer(0), kernel.rows())) : there;
 }
 
+static constexpr int64_t ownBuffers = 3; // of a kernel that is not a plan.kernel
+
 // Emits a kernel into a gpu.func, and adds the workgroup memory to its grid. `own`: emits the body of a kernel that is
-// not a plan.kernel and has three buffers.
+// not a plan.kernel.
 static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)(BlockKernel &) = nullptr,
                                 ArrayRef<Tail> tails = {}) {
   Emitter &emit = kernel.emit;
@@ -62,17 +66,21 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   kernel.thread = number(gpu::ThreadIdOp::create(emit, gpu::Dimension::x));
   kernel.tile = number(gpu::BlockIdOp::create(emit, gpu::Dimension::x));
   kernel.segment = number(gpu::BlockIdOp::create(emit, gpu::Dimension::y));
-  Value segment = emit.address(entry.getArgument(1), emit.getI64Type(), emit.mul(kernel.segment, 2));
-  kernel.elements = emit.loadInteger(segment, 1);
-  kernel.buffers = emit.loadPointer(segment, 0);
+  int64_t buffers = own ? ownBuffers : buffersOf(kernel.op);
+  for (const Tail &tail : tails)
+    buffers += buffersOf(tail.op);
+  Value segment = emit.address(entry.getArgument(1), emit.getI64Type(), emit.mul(kernel.segment, 1 + buffers));
+  kernel.elements = emit.loadInteger(segment, 0);
+  kernel.buffers = emit.address(segment, emit.pointer(), 1);
   kernel.memory =
       UnrealizedConversionCastOp::create(emit, TypeRange(emit.pointer()), entry.getArgument(2)).getResult(0);
+  kernel.loadedRows = kernel.rows();
+  if (own)
+    kernel.bindOwnPointers(ownBuffers);
+  else
+    kernel.bindPointers();
   LogicalResult status = success();
   emit.when(isThere(kernel), [&] {
-    for (int64_t i = 0; own && i < 3; ++i)
-      kernel.pointers.push_back(kernel.pointer(emit.integer(i), /*isNumber=*/false));
-    if (!own)
-      kernel.bindPointers();
     Value thread = kernel.thread;
     if (own)
       own(kernel);

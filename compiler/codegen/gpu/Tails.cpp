@@ -30,6 +30,7 @@ static BlockKernel tailKernel(BlockKernel &head, const Tail &tail, int64_t buffe
   grid.innerTiles *= tail.form.lines;
   grid.threads = head.gpu.threads;
   BlockKernel kernel({emit, op, op.getKind(), {}, head.shardRows, head.fast, head.params, {}, {}, {}, tail.form}, grid);
+  kernel.loadedRows = head.loadedRows;
   kernel.thread = head.thread;
   kernel.segment = head.segment;
   kernel.memory = head.memory;
@@ -41,11 +42,6 @@ static BlockKernel tailKernel(BlockKernel &head, const Tail &tail, int64_t buffe
 static Value flagOf(BlockKernel &head) {
   head.gpu.sharedBytes = std::max<int64_t>(head.gpu.sharedBytes, maxAccessBytes);
   return head.memory;
-}
-
-static int64_t buffersOf(plan::KernelOp op) {
-  Block &body = op.getBody().front();
-  return body.getNumArguments() + body.getTerminator()->getNumOperands();
 }
 
 // A sum over the batch: `blocks` blocks write what a part of it reads.

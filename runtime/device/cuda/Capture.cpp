@@ -3,7 +3,6 @@
 // Records the CUDA graph. Nothing here runs on a GPU: streams are in capture mode.
 #include "runtime/device/cuda/Capture.h"
 
-#include "runtime/abi/gpu_kernel.h"
 #include "runtime/device/cuda/Stamps.h"
 
 #include <algorithm>
@@ -269,7 +268,7 @@ bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int devic
   for (const SumLaunch &sum : side.sums)
     if (sum.collective == index &&
         !launch(device, links, tree.sum, (sum.elements + tree.elementsPerTile - 1) / tree.elementsPerTile,
-                sum.pairs.size(), tree.threads, side.tables + firstSum + sum.segment * sizeof(mt_gpu_segment)))
+                sum.pairs.size(), tree.threads, side.tables + firstSum + sum.segment * sumWords * sizeof(mt_gpu_word)))
       return false;
   return !inTree || copy(device, links, chunks.result(number) + chunks.begin(number), chunks.node(number, 0),
                          chunks.bytes(number));
