@@ -42,6 +42,12 @@ static Value isThere(BlockKernel &kernel) {
   return asks ? both(emit, there, emit.less(emit.integer(0), kernel.rows())) : there;
 }
 
+// Whether the code depends on the unit that computes products.
+static bool usesUnit(plan::KernelOp op) {
+  mt::KernelKind kind = op.getKind();
+  return mt::infoOf(kind).isProduct || kind == mt::KernelKind::attention || kind == mt::KernelKind::attention_gradient;
+}
+
 static constexpr int64_t ownBuffers = 3; // of a kernel that is not a plan.kernel
 
 // Emits a kernel into a gpu.func, and adds the workgroup memory to its grid. `own`: emits the body of a kernel that is
@@ -58,6 +64,8 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   auto type = FunctionType::get(emit.getContext(), {emit.pointer(), emit.pointer()}, {});
   auto function = gpu::GPUFuncOp::create(emit, name, type, TypeRange(memoryOf(0)), TypeRange());
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), emit.getUnitAttr());
+  if (!own && usesUnit(kernel.op))
+    function->setAttr(ofUnitName, emit.getUnitAttr());
   function->setAttr("known_block_size", emit.getDenseI32ArrayAttr({static_cast<int32_t>(kernel.gpu.threads), 1, 1}));
   Block &entry = function.getBody().front();
   emit.setInsertionPointToStart(&entry);
@@ -88,9 +96,11 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
       status = codeOf(kernel.op).emitGpu(kernel);
     kernel.warp = Value(); // all threads of the block work on the tail
     kernel.thread = thread;
-    if (!tails.empty() && succeeded(status))
+    if (!tails.empty() && !tails.front().isNumbers() && succeeded(status))
       status = emitTails(kernel, tails, tilesOf(kernel));
   });
+  if (!tails.empty() && tails.front().isNumbers() && succeeded(status))
+    status = emitNumbers(kernel, tails.front());
   gpu::ReturnOp::create(emit);
   if (kernel.residentBlocks)
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
@@ -153,7 +163,7 @@ static llvm::DenseMap<Operation *, plan::KernelOp> findTails(ModuleOp module,
 }
 
 FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, const CodegenOptions &options,
-                                                     MatrixUnit unit) {
+                                                     MatrixUnit unit, bool unitAlone) {
   ModuleOp normal = *whole.module;
   bool reduced = mt::Compilation(normal).getPrecision() != "f32";
   OwningOpRef<ModuleOp> code(ModuleOp::create(normal.getLoc()));
@@ -167,24 +177,30 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, 
   for (auto &[head, tail] : tails)
     behindOthers.insert(tail);
   for (auto op : normal.getOps<plan::KernelOp>()) {
+    if (unitAlone && !usesUnit(op))
+      continue;
     emit.setLoc(op.getLoc());
     GpuGrid grid = codeOf(op).gpuGrid(op, options.shardRows);
     SmallVector<Tail> behind;
     for (plan::KernelOp tail = tails.lookup(op); tail; tail = tails.lookup(tail))
       behind.push_back({tail, whole.forms.at(tail)});
-    if (!behind.empty()) // the memory's counters alone are used
+    if (!behind.empty() && !behind.front().isNumbers()) // the memory's counters alone are used
       grid.partialBytes = std::max<int64_t>(grid.partialBytes, sizeof(float));
     const LineForm &form = whole.forms.at(op);
     grid.innerTiles *= form.lines;
     BlockKernel kernel({emit, op, op.getKind(), {}, options.shardRows, options.fast, {}, {}, {}, {}, form}, grid);
-    kernel.precision = !reduced ? Precision::f32 : unit == MatrixUnit::fma ? Precision::reduced : Precision::tensor;
-    kernel.warpgroups = unit == MatrixUnit::wgmma;
+    if (usesUnit(op)) {
+      kernel.precision = !reduced ? Precision::f32 : unit == MatrixUnit::fma ? Precision::reduced : Precision::tensor;
+      kernel.warpgroups = unit == MatrixUnit::wgmma;
+    }
     bool inHead = behindOthers.contains(op) && !alone.contains(op); // its code is that of the head's end alone
     auto body = inHead ? +[](BlockKernel &) {} : nullptr;
     if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()), body, body ? ArrayRef<Tail>() : behind)))
       return failure();
     op.setGpuGridAttr(attributeOf(op.getContext(), kernel.gpu));
   }
+  if (unitAlone)
+    return code;
   BlockKernel sum({emit, {}, mt::KernelKind::elementwise, {}, 1, false, {}, {}, {}, {}}, sumGrid);
   if (failed(emitKernel(sum, mtrun::sumKernelName, emitBlockSum)) || failed(emitCallKernels(emit, normal, options)))
     return failure();

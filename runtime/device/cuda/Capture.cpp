@@ -166,6 +166,8 @@ bool CapturedProgram::perform(const DeviceProgram &bound, int device, const Boun
     tiles = std::max(tiles, step.segments[s].tiles);
   if (!step.elementwise)
     tiles = (step.rowsPerTile ? (bound.maxRows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
+  if (index + 1 < bound.steps.size() && bound.steps[index + 1].isTail) // the first block may have numbers to compute
+    tiles = std::max<int64_t>(tiles, 1);
   return launch(device, stream, step.kernel, tiles, step.segmentCount, step.threads,
                 side.tables + side.segments[index]);
 }
@@ -187,9 +189,12 @@ std::vector<Overlap::Place> CapturedProgram::place(const DeviceProgram &bound, i
     }
     touched_.clear();
     touch(step);
-    for (size_t tail = index + 1; tail < end && bound.steps[tail].isTail; ++tail)
+    bool isUpdate = step.isUpdate;
+    for (size_t tail = index + 1; tail < end && bound.steps[tail].isTail; ++tail) {
       touch(bound.steps[tail]);
-    Overlap::Place place = overlap.launch(touched_, step.isUpdate);
+      isUpdate &= bound.steps[tail].isUpdate;
+    }
+    Overlap::Place place = overlap.launch(touched_, isUpdate);
     if (place.onCommunication)
       place.after = overlap.links() - 1; // the index of this operation on `links`
     else if (!computeAfterCommunication(device, place.after))

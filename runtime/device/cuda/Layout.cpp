@@ -42,13 +42,14 @@ PartialRoom partialRoom(const mt::plan::Plan &plan) {
 }
 
 uint64_t tableBytes(const mt::plan::Program &program, int devices) {
-  uint64_t pairs = static_cast<uint64_t>(devices - 1), bytes = paramsBytes, heads = 0;
+  uint64_t pairs = static_cast<uint64_t>(devices - 1), bytes = paramsBytes, heads = 0, before = 0;
   for (uint32_t i = 0; i < count(program.steps()); ++i) {
     const auto *segments = program.steps()->Get(i)->segments();
     if (program.steps()->Get(i)->kernel() < 0)
       bytes += pairs * CapturedProgram::sumWords * sizeof(mt_gpu_word);
-    // The launches before a tail have its buffers too.
-    heads = program.steps()->Get(i)->tail() ? heads + 1 : 0;
+    // The segments of the launches before a tail have its buffers too.
+    heads = program.steps()->Get(i)->tail() ? heads + before : 0;
+    before = count(segments);
     for (uint32_t s = 0; s < count(segments); ++s)
       bytes += (1 + (1 + heads) * count(segments->Get(s)->buffers())) * sizeof(mt_gpu_word);
   }
@@ -218,7 +219,7 @@ void CapturedProgram::planSums(const BoundProgram &program, int device, std::vec
   }
 }
 
-// Appends the words of a launch's segments. A head has one segment, which has the buffers of its tails too.
+// Appends the words of a launch's segments. The segments of a head have the buffers of its tails too.
 static void appendSegments(const DeviceProgram &bound, size_t index, std::vector<mt_gpu_word> &words) {
   auto append = [&](const BoundSegment &segment) {
     for (uint32_t i = 0; i < segment.bufferCount; ++i)
@@ -228,9 +229,9 @@ static void appendSegments(const DeviceProgram &bound, size_t index, std::vector
   for (uint32_t s = 0; s < step.segmentCount; ++s) {
     words.push_back({.count = step.segments[s].count});
     append(step.segments[s]);
+    for (size_t tail = index + 1; tail < bound.steps.size() && bound.steps[tail].isTail; ++tail)
+      append(*bound.steps[tail].segments);
   }
-  for (size_t tail = index + 1; tail < bound.steps.size() && bound.steps[tail].isTail; ++tail)
-    append(*bound.steps[tail].segments);
 }
 
 Status CapturedProgram::layOutDevice(const BoundProgram &program, int device) {
