@@ -107,6 +107,23 @@ static Costs elementwiseCosts(Block &body) {
   return costs;
 }
 
+// Bytes of an operand that a kernel reads. Convolutions by strides longer than their windows pass over pixels.
+static int64_t readAlong(const mt::Window &axis) {
+  return axis.taps < axis.stride ? std::min(axis.inputs, axis.outputs * axis.taps) : axis.inputs;
+}
+static int64_t bytesRead(Value argument) {
+  int64_t pixels = 1, read = 0;
+  for (OpOperand &use : argument.getUses()) {
+    auto op = dyn_cast<mt::ConvolutionOpInterface>(use.getOwner());
+    if (!op || use.getOperandNumber() != 0 || isa<mt::Conv2DInputGradientOp>(use.getOwner()))
+      return bytesOf(argument);
+    mt::Convolution conv = op.getConvolution();
+    pixels = conv.rows.inputs * conv.columns.inputs;
+    read = std::max(read, readAlong(conv.rows) * readAlong(conv.columns));
+  }
+  return read == 0 ? bytesOf(argument) : bytesOf(argument) / pixels * read;
+}
+
 static Costs costsOf(Block &body, KernelKind kind) {
   if (kind == KernelKind::elementwise)
     return elementwiseCosts(body);
@@ -116,11 +133,13 @@ static Costs costsOf(Block &body, KernelKind kind) {
       bool rows = llvm::any_of(op.getOperandTypes(), mt::isSplit) || llvm::any_of(op.getResultTypes(), mt::isSplit);
       (rows ? costs.flopsPerRow : costs.flopsFixed) += cost.getFlops();
     }
-  auto add = [&](Value value) {
-    (mt::isSplit(value.getType()) ? costs.bytesPerRow : costs.bytesFixed) += bytesOf(value);
+  auto add = [&](Value value, int64_t bytes) {
+    (mt::isSplit(value.getType()) ? costs.bytesPerRow : costs.bytesFixed) += bytes;
   };
-  llvm::for_each(body.getArguments(), add);
-  llvm::for_each(body.getTerminator()->getOperands(), add);
+  for (Value argument : body.getArguments())
+    add(argument, bytesRead(argument));
+  for (Value result : body.getTerminator()->getOperands())
+    add(result, bytesOf(result));
   return costs;
 }
 

@@ -66,13 +66,15 @@ struct StepList {
     entry.phase = phase;
     entry.rendezvous = rendezvous;
     entry.segments.push_back(kernel);
-    for (mt::KernelOp tail = tailOf(kernel); tail; tail = tailOf(tail))
+    for (mt::KernelOp tail = tailOf(kernel); tail; tail = tailOf(tail)) {
       entry.tails += kernelKey(tail) + "\n";
-    if (entry.wait == plan::Wait::none && entry.tails.empty() && mayHaveSegments(kernel.getKind()))
+      entry.mayHaveMore = tail.getKind() == mt::KernelKind::single;
+    }
+    if (entry.wait == plan::Wait::none && entry.tails.empty() && !entry.isTail && mayHaveSegments(kernel.getKind()))
       for (PlanEntry &other : llvm::reverse(entries)) {
         if (other.phase != phase)
           break;
-        bool alone = !other.tails.empty() || other.isTail;
+        bool alone = !other.mayHaveMore || other.isTail;
         if (other.key == entry.key && other.share == entry.share && !alone) {
           other.segments.push_back(kernel);
           return;

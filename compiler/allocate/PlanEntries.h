@@ -19,8 +19,9 @@ struct PlanEntry {
   std::vector<mlir::shard::AllReduceOp> reduces;
   mlir::plan::Wait wait = mlir::plan::Wait::none;
   bool share = false, isTail = false;
-  std::string key;   // key of the kernel
-  std::string tails; // keys of the tails of the only segment, which are the next entries
+  bool mayHaveMore = true; // no tail reads what the segment writes, so there may be other segments
+  std::string key;         // key of the kernel
+  std::string tails;       // keys of the tails, which are the next entries
   // No barrier separates entries of the same phase on a device, or entries of the same rendezvous on all devices: they
   // run concurrently. A tail has the phase of its head.
   int64_t phase = 0, rendezvous = 0;
@@ -28,7 +29,7 @@ struct PlanEntry {
 
 // The entries in order of execution. Elementwise launches of equal kernels in one phase are segments of one entry. With
 // `all`, so are launches of all kinds; but products only if they are of 16 bits, because a library computes one at a
-// time. A kernel with a tail, and a tail, are the only segments of their entries.
+// time. A tail is the only segment of its entry, and so is a kernel whose tail reads what it writes.
 std::vector<PlanEntry> entriesOf(mlir::mt::ProgramOp program, bool all);
 
 } // namespace mtc

@@ -16,24 +16,26 @@ using mt::KernelKind;
 using mt::tensorOf;
 
 // Whether an epilogue can read the operand next to an element of the result: as the same element of another tensor, an
-// element of a vector along the last axis, or a scalar.
-static bool fitsTile(const FusionGraph &graph, Value operand, RankedTensorType tile) {
+// element of a vector along the last axis, or a scalar. Code for GPUs reads an element of a vector for each image, too.
+static bool fitsTile(const FusionGraph &graph, Value operand, RankedTensorType tile, bool gpusAlone) {
   RankedTensorType type = tensorOf(operand);
   if (Operation *op = operand.getDefiningOp();
       graph.isRecomputed(operand) && type.getRank() != 0 && !isa<mt::ConstantOp>(op))
     return false;
-  return type.getRank() == 0 || type.getShape() == tile.getShape() ||
+  bool ofImage = gpusAlone && tile.getRank() == 4 && mt::isSplit(tile) && mt::isSplit(type) && type.getRank() == 4 &&
+                 mt::elementsPerRow(type) == tile.getShape().back() && type.getShape().back() == tile.getShape().back();
+  return type.getRank() == 0 || type.getShape() == tile.getShape() || ofImage ||
          (type.getRank() == 1 && !mt::isSplit(type) && type.getDimSize(0) == tile.getShape().back());
 }
 
-static bool isEpilogueOp(const FusionGraph &graph, Operation *op, RankedTensorType tile) {
+static bool isEpilogueOp(const FusionGraph &graph, Operation *op, RankedTensorType tile, bool gpusAlone) {
   return isa<mt::ElementwiseOpInterface>(op) && tensorOf(op->getResult(0)).getShape() == tile.getShape() &&
-         llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(graph, operand, tile); });
+         llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(graph, operand, tile, gpusAlone); });
 }
 
 // Merges element-wise users of the product into its group, and producers that only the group reads, until nothing
 // changes.
-void FusionGraph::extendEpilogue(unsigned matmul) {
+void FusionGraph::extendEpilogue(unsigned matmul, bool gpusAlone) {
   RankedTensorType tile = tensorOf((*llvm::find_if(groups[matmul].ops, isProduct))->getResult(0));
   // An operand of the product itself must be complete before the kernel starts.
   auto feedsProduct = [&](Operation *op) {
@@ -42,7 +44,7 @@ void FusionGraph::extendEpilogue(unsigned matmul) {
   auto candidate = [&](Operation *op) -> std::optional<unsigned> {
     std::optional<unsigned> group = groupOf(op);
     if (!group || feedsProduct(op) || *group == matmul || groups[*group].ops.size() != 1 ||
-        !isEpilogueOp(*this, op, tile) || !canMerge(matmul, *group))
+        !isEpilogueOp(*this, op, tile, gpusAlone) || !canMerge(matmul, *group))
       return std::nullopt;
     return groups[*group].kind == KernelKind::rows || groups[*group].kind == KernelKind::elementwise ||
                    groups[*group].kind == KernelKind::single
@@ -218,12 +220,12 @@ void FusionGraph::fuseSummedProducts() {
   }
 }
 
-void FusionGraph::fuseEpilogues() {
+void FusionGraph::fuseEpilogues(bool gpusAlone) {
   for (unsigned group = 0, count = groups.size(); group < count; ++group) {
     bool product = groups[group].kind == KernelKind::matmul || groups[group].kind == KernelKind::conv;
     if (!product || groups[group].ops.empty())
       continue;
-    extendEpilogue(group);
+    extendEpilogue(group, gpusAlone);
     shrinkEpilogue(group);
   }
 }

@@ -27,8 +27,8 @@
 //
 // Every kernel recomputes the constants, iotas and scalars derived from these that it needs. No merge may close a
 // cycle. A kernel has at most one matmul otherwise, and sums over the batch read stored values or compute
-// elements of them. Only three kinds of ops
-// are computed twice to avoid a store: x - mean of batch normalization, the convolutions of rule 2, and cheap results.
+// elements of them. Four kinds of ops are computed twice to avoid a store: x - mean of batch normalization, the
+// convolutions of rule 2, cheap results, and for GPUs alone a choice, by a mask, of values that all pixels share.
 #include "compiler/Passes.h"
 #include "compiler/fuse/Outline.h"
 #include "compiler/fuse/Prepare.h"
@@ -45,13 +45,14 @@ struct Fuse : impl::FuseBase<Fuse> {
   using FuseBase::FuseBase;
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {
-      prepareForFusion(program, images);
+      bool gpusAlone = !images && temporaryBytes == 0; // the plan has no code for CPUs
+      prepareForFusion(program, images, gpusAlone);
       FailureOr<FusionGraph> graph = FusionGraph::classify(program.getBody().front());
       if (failed(graph))
         return signalPassFailure();
       graph->fuseAttention();
-      graph->fuseEpilogues();
-      if (!images && temporaryBytes == 0) // the code for CPUs computes one product
+      graph->fuseEpilogues(gpusAlone);
+      if (gpusAlone) // the code for CPUs computes one product
         graph->fuseSummedProducts();
       if (images)
         graph->fuseSmallConvolutions();

@@ -41,7 +41,7 @@ public:
 
   // Apply the rules that Fuse.cpp describes.
   void fuseAttention();
-  void fuseEpilogues();
+  void fuseEpilogues(bool gpusAlone);
   void fuseSummedProducts();
   void fuseSmallConvolutions();
   // `maxBytes`: largest size of the temporaries of a kernel; 0: no limit.
@@ -73,7 +73,7 @@ private:
   std::optional<unsigned> firstToMerge(unsigned group, llvm::ArrayRef<unsigned> others,
                                        llvm::function_ref<bool(unsigned, unsigned)> allowed) const;
   void mergeAdjacent(mlir::mt::KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed);
-  void extendEpilogue(unsigned matmul);
+  void extendEpilogue(unsigned matmul, bool gpusAlone);
   void shrinkEpilogue(unsigned matmul);
   void separate(unsigned matmul, mlir::Operation *op);
   bool isNearStored(mlir::Value value) const;

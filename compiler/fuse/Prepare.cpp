@@ -87,6 +87,22 @@ static bool isRecomputed(Operation *op) {
          llvm::all_of(op->getUsers(), computes);
 }
 
+// Whether the op chooses, by a mask, between constants and values that all pixels of a sample share: the gradient of
+// the ReLU before a global average pool. The mask has a quarter of the bytes of the result, so every user chooses
+// again.
+static bool isSharedChoice(mt::SelectOp op) {
+  RankedTensorType type = tensorOf(op.getResult());
+  auto isShared = [&](Value value) {
+    int64_t elements = mt::elementsPerRow(value.getType());
+    return mt::splatOf(value) || tensorOf(value).getRank() == 0 ||
+           (elements == type.getShape().back() && elements < mt::elementsPerRow(type));
+  };
+  auto computes = [](Operation *user) { return isa<mt::ElementwiseOpInterface, mt::ReduceOp>(user); };
+  return !op->hasOneUse() && mt::isSplit(type) && type.getElementType().isF32() && type.getRank() == 4 &&
+         tensorOf(op.getOperand(0)).getShape() == type.getShape() && isShared(op.getLhs()) && isShared(op.getRhs()) &&
+         llvm::all_of(op->getUsers(), computes);
+}
+
 // Clones the op for each user.
 static void recompute(Operation *op) {
   llvm::SmallSetVector<Operation *, 8> users(op->user_begin(), op->user_end());
@@ -178,7 +194,7 @@ static void placeOperands(Operation &op, const RecomputedValues &recomputed, llv
   }
 }
 
-void prepareForFusion(mt::ProgramOp program, bool images) {
+void prepareForFusion(mt::ProgramOp program, bool images, bool gpusAlone) {
   Block &body = program.getBody().front();
   masksBeforePools(program);
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::AssignOp>()))
@@ -196,6 +212,9 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
   for (Operation &op : llvm::make_early_inc_range(body))
     if (isRecomputed(&op))
       recompute(&op);
+  for (auto op : llvm::make_early_inc_range(body.getOps<mt::SelectOp>()))
+    if (gpusAlone && isSharedChoice(op))
+      recompute(op);
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::CastOp>()))
     if (extendedFrom(op.getResult()) && !op->hasOneUse())
       recompute(op);

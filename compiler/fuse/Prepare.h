@@ -8,8 +8,8 @@ namespace mtc {
 // Rewrites a program to the form that fusion expects. Only the right operand of a matmul is transposed (and the left
 // operand in sums over the batch). Each explicit transpose occurs once. No broadcast precedes an op that broadcasts by
 // itself. No assignment is conditional. Each reader has an extending cast of its own. With `images`, small convolutions
-// may become statements of rows kernels.
-void prepareForFusion(mlir::mt::ProgramOp program, bool images);
+// may become statements of rows kernels. `gpusAlone`: the plan has no code for CPUs.
+void prepareForFusion(mlir::mt::ProgramOp program, bool images, bool gpusAlone);
 
 // Recomputes a convolution of few taps times channels for the gradient of the max pool that reads it.
 void recomputeSmallConvolutions(mlir::mt::ProgramOp program);

@@ -53,5 +53,7 @@ private:
 // Finds tails of a kind, for GPUs: sums over the batch first, then rows. Returns whether there are new
 // tails, for which levels must be assigned.
 bool findTails(Graph &graph, mlir::mt::KernelKind kind);
+// Makes kernels of single numbers tails too, when the levels are final. Their levels may change.
+void findScalarTails(Graph &graph, llvm::ArrayRef<unsigned> order);
 
 } // namespace mtc

@@ -144,6 +144,11 @@ void setWaits(Graph &graph, ArrayRef<unsigned> order) {
   std::vector<int64_t> position(graph.nodes.size());
   // The indices of the last barrier of the device, and of all devices.
   int64_t deviceBarrier = 0, allBarrier = 0;
+  // A head waits for what its single numbers wait for, so that these do not wait.
+  std::vector<bool> sharesByTail(graph.nodes.size());
+  for (const Node &node : graph.nodes)
+    if (node.head && node.kernel().getKind() == mt::KernelKind::single)
+      sharesByTail[*node.head] = node.share;
   for (auto [index, node] : llvm::enumerate(order)) {
     Node &current = graph.nodes[node];
     position[node] = index;
@@ -151,14 +156,16 @@ void setWaits(Graph &graph, ArrayRef<unsigned> order) {
       deviceBarrier = allBarrier = index + 1;
       continue;
     }
-    if (current.head) { // on GPUs it is no barrier
+    if (current.head)
       mt::markTail(current.kernel());
+    if (current.head && current.kernel().getKind() != mt::KernelKind::single) { // on GPUs it is no barrier
       current.kernel().setWait(mt::Wait::device);
       continue;
     }
     mt::Wait wait = mt::Wait::none;
+    bool share = current.share || sharesByTail[node];
     for (unsigned before : current.before) {
-      bool all = current.share || graph.nodes[before].share;
+      bool all = share || graph.nodes[before].share;
       if (all && position[before] >= allBarrier)
         wait = mt::Wait::all;
       else if (wait == mt::Wait::none && position[before] >= deviceBarrier)
@@ -188,6 +195,8 @@ struct Schedule : impl::ScheduleBase<Schedule> {
           assignLevels(*graph, order);
       sinkToFirstReader(*graph, order, /*copiesFirst=*/gpus);
       sinkBehindAllReduces(*graph, order);
+      if (gpus)
+        findScalarTails(*graph, order);
       moveToOrder(*graph, order);
       setWaits(*graph, order);
     }

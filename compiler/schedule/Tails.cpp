@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tails: kernels that, on GPUs, the last blocks of the kernel before them compute, their head, without a launch of
-// their own. There are three kinds:
+// their own. There are four kinds:
 //   - a sum over the batch, of a kernel that sums inside of the samples. The last block that has sums of some columns
 //     adds them; or the last block of all, if there are few columns;
 //   - sums of the pixels (or tokens) of a sample, of the convolution or product that computes these: by its last block
 //     of the sample;
-//   - a loss of few classes, of the product that computes the logits: by its last block of the samples.
+//   - a loss of few classes, of the product that computes the logits: by its last block of the samples;
+//   - single numbers, such as Adam's, of any element-wise kernel or sum over the batch of the same level: by its first
+//     block, because neither of the two reads what the other writes.
 // Everything else that a tail reads is complete before its head.
 #include "compiler/schedule/Graph.h"
 #include "dialects/mt/Blocks.h"
@@ -116,6 +118,49 @@ bool findTails(Graph &graph, KernelKind kind) {
     head.hasTail = changed = true;
   }
   return changed;
+}
+
+static bool computesNumbers(mt::KernelOp kernel) {
+  auto isNumber = [](Type type) { return !mt::isSplit(type) && mt::elementsPerRow(type) == 1; };
+  return kernel.getKind() == KernelKind::single && llvm::all_of(kernel->getOperandTypes(), isNumber) &&
+         llvm::all_of(kernel->getResultTypes(), isNumber);
+}
+
+// The level of the head is higher than the level of every kernel that the numbers wait for, and lower than the level of
+// every reader. The first kernel of the highest level of these is the head, because equal kernels of the level become
+// its segments. A sum over the batch and an element-wise kernel run on every device, even if it has no samples.
+void findScalarTails(Graph &graph, ArrayRef<unsigned> order) {
+  std::vector<unsigned> firstReader(graph.nodes.size(), std::numeric_limits<unsigned>::max());
+  for (const Node &node : graph.nodes)
+    for (unsigned before : node.before)
+      firstReader[before] = std::min(firstReader[before], node.level);
+  auto isFree = [](const Node &node) {
+    return !node.isCollective() && !node.head && !node.hasTail && !node.concurrent && !node.kernel().getRecomputed() &&
+           !mt::turnOf(node.kernel());
+  };
+  for (unsigned number = 0; number < graph.nodes.size(); ++number) {
+    Node &tail = graph.nodes[number];
+    if (!isFree(tail) || !computesNumbers(tail.kernel()))
+      continue;
+    unsigned first = 0;
+    for (unsigned before : tail.before)
+      first = std::max(first, graph.nodes[before].level + 1);
+    std::optional<unsigned> head;
+    for (unsigned other : order) {
+      const Node &node = graph.nodes[other];
+      bool suits = isFree(node) && (node.kernel().getKind() == KernelKind::elementwise ||
+                                    node.kernel().getKind() == KernelKind::reduce);
+      if (suits && node.level >= first && node.level < firstReader[number] &&
+          (!head || node.level > graph.nodes[*head].level || (node.level == graph.nodes[*head].level && other < *head)))
+        head = other;
+    }
+    if (!head)
+      continue;
+    graph.nodes[*head].before.insert(tail.before.begin(), tail.before.end());
+    graph.nodes[*head].hasTail = true;
+    tail.head = head;
+    tail.level = graph.nodes[*head].level;
+  }
 }
 
 } // namespace mtc

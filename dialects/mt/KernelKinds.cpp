@@ -149,7 +149,10 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
   auto fits = [&](Value value) {
     ArrayRef<int64_t> other = tensorOf(value).getShape();
     bool ofLines = other.size() == shape.size() && other.back() == 1 && other.drop_back() == shape.drop_back();
-    return other == shape || ofLines || (!isSplit(value.getType()) && elementsPerRow(value.getType()) == 1) ||
+    bool ofImages = isSplit(value.getType()) && other.size() == 4 && shape.size() == 4 && other[1] == 1 &&
+                    other[2] == 1 && other.back() == shape.back();
+    return other == shape || ofLines || ofImages ||
+           (!isSplit(value.getType()) && elementsPerRow(value.getType()) == 1) ||
            (other.size() == 1 && other.back() == shape.back());
   };
   for (Operation &op : body.without_terminator()) {
@@ -191,7 +194,8 @@ static LogicalResult verifyMatmul(Block &body, KernelError error) {
 }
 
 // ---- conv: one mt.conv2d or mt.conv2d_input_gradient (for GPUs alone: a sum of several) with two operands, then
-// element-wise ops on its result. Their other operands have the type of the result, [F] or one element
+// element-wise ops on its result. Their other operands have the type of the result, [F], for GPUs alone [? x 1 x 1 x
+// F], or one element
 
 std::optional<KernelKind> Conv2DOp::getKernelKind() { return KernelKind::conv; }
 std::optional<KernelKind> Conv2DInputGradientOp::getKernelKind() { return KernelKind::conv; }

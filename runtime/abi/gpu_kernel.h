@@ -5,7 +5,7 @@
  *
  * A kernel of a target "cuda:sm_NN" or "cuda:ptx" is
  *
- *     extern "C" kernel NAME(const mt_kernel_params *params, const mt_gpu_segment *segments)
+ *     extern "C" kernel NAME(const mt_kernel_params *params, const mt_gpu_word *segments)
  *
  * | launch                | value                                                                                |
  * |-----------------------|--------------------------------------------------------------------------------------|
@@ -14,13 +14,16 @@
  * | block                 | `gpu.threads` x 1 x 1                                                                |
  * | dynamic shared memory | 0; shared memory is static                                                           |
  *
- * Block (x, y) computes tile x of segments[y]. It returns at once where x is not below the number of tiles that the
+ * Block (x, y) computes tile x of segment y. It returns at once where x is not below the number of tiles that the
  * segment has for `params->rows` (elementwise kernels: for its `count`). A kernel with `uses_rows` returns at once
  * where `params->rows` is 0.
  *
  * `params` and `segments` are in device memory. A copy rewrites `params` before each step. The copy is part of the
  * captured graph, so one graph serves any number of samples and any seed. `params->count` is 0, since each segment has
  * its own count.
+ *
+ * A block needs both before it can read an element, and reads them at once, since neither leads to the other: a segment
+ * is its pointers themselves, not where they are.
  */
 #ifndef MT_ABI_GPU_KERNEL_H
 #define MT_ABI_GPU_KERNEL_H
@@ -33,13 +36,17 @@
 extern "C" {
 #endif
 
-/** One segment of a launch, in device memory. */
-typedef struct mt_gpu_segment {
-  /** One pointer in device memory for each argument: operands first, then results. */
-  void *const *buffers;
+/**
+ * A word of a segment. Each segment of a launch has one word more than buffers, and they lie one after another.
+ *
+ * The first word is `count`. Then there is a pointer in device memory for each argument of the kernel, operands first,
+ * then results, and then for each argument of the kernels that are its tails (docs/gpu-code.md).
+ */
+typedef union mt_gpu_word {
   /** Elements of the segment, for elementwise kernels; 0 for all others. */
   int64_t count;
-} mt_gpu_segment;
+  void *buffer;
+} mt_gpu_word;
 
 /**
  * Counters for each segment of a kernel whose blocks add to one result.
@@ -114,7 +121,7 @@ typedef struct mt_sim_thread {
 } mt_sim_thread;
 
 /** The function NAME of simulated code. It is called once for each thread of each block. */
-typedef void (*mt_sim_kernel_fn)(const mt_kernel_params *params, const mt_gpu_segment *segments,
+typedef void (*mt_sim_kernel_fn)(const mt_kernel_params *params, const mt_gpu_word *segments,
                                  const mt_sim_thread *thread);
 
 #ifdef __cplusplus

@@ -112,9 +112,12 @@ static uint32_t versionOf(const mt::plan::PlanT &plan) {
     return std::any_of(program->metrics.begin(), program->metrics.end(),
                        [](const auto &metric) { return !metric->parameters.empty(); });
   };
+  auto hasGrid = [](const auto &kernel) { return kernel->gpu != nullptr; };
   constexpr uint32_t ofColumns = 9, ofDoubles = 10;
   if (plan.compact)
-    return MT_PLAN_NEWEST_VERSION;
+    return MT_PLAN_COMPACT_VERSION;
+  if (std::any_of(plan.kernels.begin(), plan.kernels.end(), hasGrid))
+    return MT_PLAN_GPU_VERSION;
   if (plan.precision == "f64" || plan.fixed_batch)
     return ofDoubles;
   bool later = !plan.columns.empty() || std::any_of(plan.programs.begin(), plan.programs.end(), hasParameters);
@@ -205,7 +208,7 @@ const mt::plan::Plan *wellFormedTables(std::span<const uint8_t> bytes) {
 static std::string expand(PlanFileView &view) {
   if (!view.tables->compact())
     return {};
-  if (view.tables->version() < MT_PLAN_NEWEST_VERSION)
+  if (view.tables->version() < MT_PLAN_COMPACT_VERSION)
     return "expected no compact tables in a plan of version " + std::to_string(view.tables->version()) + ", found some";
   mt::plan::PlanT plan;
   view.tables->UnPackTo(&plan);

@@ -127,15 +127,23 @@ private:
   }
 
   // Verifies that a tail follows its head, whose blocks count each other, or another tail, of a convolution or a
-  // product. Each has one segment.
+  // product. Each has one segment. Single numbers follow any element-wise launch or sum over the batch.
   Status tail(uint32_t index, const std::string &place) const {
     auto at = [&](uint32_t back) { return back > index ? nullptr : program_.steps()->Get(index - back); };
     auto kernel = [&](const Step &step) { return plan_.kernels()->Get(uint32_t(step.kernel())); };
     auto isOne = [&](const Step *each) {
       return each && each->kernel() >= 0 && count(each->segments()) == 1 && !each->share();
     };
+    const Step *head = at(1);
+    if (at(0)->kernel() >= 0 && kernel(*at(0))->kind() == KernelKind::Single) {
+      bool follows = head && head->kernel() >= 0 && !head->tail() && count(at(0)->segments()) == 1;
+      KernelKind before = follows ? kernel(*head)->kind() : KernelKind::Single;
+      return before == KernelKind::Elementwise || before == KernelKind::Reduce
+                 ? Status()
+                 : differs(place, "a tail of one segment after an Elementwise or Reduce launch", "another step");
+    }
     uint32_t back = 1; // to the head
-    if (const Step *before = at(1); isOne(before) && before->tail())
+    if (isOne(head) && head->tail())
       back = 2;
     bool good = isOne(at(0)) && isOne(at(back)) && !at(back)->tail();
     for (uint32_t i = 0; good && i < back; ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %source/test/allocate/inputs/train_step.mlir --mt-fuse --mt-schedule | FileCheck %s
 // RUN: mt-opt %s --mt-schedule | FileCheck %s --check-prefix=MORE
+// RUN: mt-opt %s --mt-schedule=gpus=true | FileCheck %s --check-prefix=GPUS
 
 // CHECK: mt.kernel "matmul+add+relu" {{.*}}wait none
 // CHECK: mt.kernel "matmul+sub+square+mul" {{.*}}wait device
@@ -78,4 +79,40 @@ mt.program @beside {
     mt.yield %1 : tensor<4xf32>
   }
   mt.assign "w", %y : tensor<4xf32>
+}
+
+// On GPUs the first block of another kernel computes single numbers: after what they need, and before their readers.
+// MORE-LABEL: @numbers
+// MORE-NOT: mt.tail
+// GPUS-LABEL: @numbers
+mt.program @numbers {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.read "w" : tensor<4xf32>
+  %t = mt.read "step" : tensor<f32>
+  %n = mt.read "loss" : tensor<f32>
+  // GPUS: mt.kernel "sum" reduce
+  // GPUS: mt.kernel "rate" single {{.*}}wait none share {{.*}}mt.tail
+  // GPUS: shard.all_reduce
+  // GPUS: mt.kernel "update" elementwise
+  // GPUS: mt.kernel "loss" single {{.*}}wait none share {{.*}}mt.tail
+  %rate = mt.kernel "rate" single (%i = %t : tensor<f32>) -> (tensor<f32>) {
+    %0 = mt.sqrt %i : tensor<f32>
+    mt.yield %0 : tensor<f32>
+  }
+  %s = mt.kernel "sum" reduce (%i = %x : tensor<?x4xf32>) -> (tensor<4xf32>) {
+    %0 = mt.reduce sum, %i over [0] : tensor<?x4xf32>
+    mt.yield %0 : tensor<4xf32>
+  }
+  %sum = shard.all_reduce %s on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
+  %l = mt.kernel "loss" single (%i = %t : tensor<f32>, %j = %n : tensor<f32>) -> (tensor<f32>) {
+    %0 = mt.div %j, %i : tensor<f32>, tensor<f32>
+    mt.yield %0 : tensor<f32>
+  }
+  %y = mt.kernel "update" elementwise (%i = %sum : tensor<4xf32>, %j = %w : tensor<4xf32>, %k = %rate : tensor<f32>) -> (tensor<4xf32>) {
+    %0 = mt.mul %i, %k : tensor<4xf32>, tensor<f32>
+    %1 = mt.add %0, %j : tensor<4xf32>, tensor<4xf32>
+    mt.yield %1 : tensor<4xf32>
+  }
+  mt.assign "w", %y : tensor<4xf32>
+  mt.assign "loss", %l : tensor<f32>
 }

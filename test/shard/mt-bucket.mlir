@@ -68,6 +68,35 @@ module attributes {mt.compilation = #mt.compilation<shards = 8>} {
     %db = mt.reduce sum, %y over [0] : tensor<?x3xf32>
     mt.assign "b", %db : tensor<3xf32>
   }
+
+  // Two sums of the same values, of which one is needed later: what reads both reads the values once.
+  // CHECK-LABEL: mt.program @together
+  mt.program @together {
+    %x = mt.input "x" : tensor<?x3xf32>
+    // CHECK: over [0]
+    // CHECK-NEXT: mt.bucket = 0
+    %m = mt.reduce sum, %x over [0] : tensor<?x3xf32>
+    %xx = mt.square %x : tensor<?x3xf32>
+    // CHECK: over [0]
+    // CHECK-NEXT: mt.bucket = 0
+    %q = mt.reduce sum, %xx over [0] : tensor<?x3xf32>
+    %c = mt.sub %x, %m : tensor<?x3xf32>, tensor<3xf32>
+    %y = mt.input "y" : tensor<?x3xf32>
+    %cy = mt.mul %c, %y : tensor<?x3xf32>, tensor<?x3xf32>
+    // CHECK: over [0]
+    // CHECK-NEXT: mt.bucket = 1
+    %v = mt.reduce sum, %cy over [0] : tensor<?x3xf32>
+    // CHECK: over [0]
+    // CHECK-NEXT: mt.bucket = 1
+    %r = mt.reduce sum, %y over [0] : tensor<?x3xf32>
+    %z = mt.mul %c, %v : tensor<?x3xf32>, tensor<3xf32>
+    %zz = mt.mul %z, %q : tensor<?x3xf32>, tensor<3xf32>
+    %zr = mt.mul %zz, %r : tensor<?x3xf32>, tensor<3xf32>
+    // CHECK: over [0]
+    // CHECK-NEXT: mt.bucket = 2
+    %db = mt.reduce sum, %zr over [0] : tensor<?x3xf32>
+    mt.assign "b", %db : tensor<3xf32>
+  }
 }
 
 // A training step of a whole model meets once: gradients, loss and metric together.

@@ -76,7 +76,7 @@ struct Operation {
   CUfunc_st *function = nullptr;
   unsigned gridX = 0, gridY = 0, threads = 0;
   const mt_kernel_params *params = nullptr;
-  const mt_gpu_segment *segments = nullptr;
+  const mt_gpu_word *segments = nullptr;
   std::function<std::unique_ptr<External>()> begin; // External
   std::shared_ptr<External> running;
   CUevent_st *event = nullptr; // of a stamp: takes the time

@@ -272,9 +272,9 @@ Result cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigne
   operation.gridY = gridY;
   operation.threads = blockX;
   operation.params = *static_cast<const mt_kernel_params **>(parameters[0]);
-  operation.segments = *static_cast<const mt_gpu_segment **>(parameters[1]);
+  operation.segments = *static_cast<const mt_gpu_word **>(parameters[1]);
   const Memory *params = s.find(operation.params, sizeof(mt_kernel_params), "cuLaunchKernel");
-  const Memory *segments = s.find(operation.segments, gridY * sizeof(mt_gpu_segment), "cuLaunchKernel");
+  const Memory *segments = s.find(operation.segments, gridY * sizeof(mt_gpu_word), "cuLaunchKernel");
   if (!params || params->device != launches.device || !segments || segments->device != launches.device)
     fatal("cuLaunchKernel of " + called.name + " with arguments in memory of another device");
   if (s.fails("cuLaunchKernel"))

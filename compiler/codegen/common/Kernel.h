@@ -26,6 +26,7 @@ struct Kernel {
   bool fast;
   mlir::Value params, buffers, tileBegin, tileEnd; // arguments of the function
   LineForm form = {};                              // of the body
+  mlir::Value loadedRows = {};                     // rows(), if they are known already
 
   mlir::Block &body() { return op.getBody().front(); }
   mlir::OperandRange yields() { return body().getTerminator()->getOperands(); }
@@ -33,7 +34,7 @@ struct Kernel {
   mlir::Value argumentBuffer(int64_t index) { return buffer(index); }
   mlir::Value resultBuffer(int64_t index) { return buffer(body().getNumArguments() + index); }
   // Fields of mt_kernel_params, i64.
-  mlir::Value rows() { return emit.loadInteger(params, 0); }
+  mlir::Value rows() { return loadedRows ? loadedRows : emit.loadInteger(params, 0); }
   mlir::Value firstRow() { return emit.loadInteger(params, 1); }
   mlir::Value globalRows() { return emit.loadInteger(params, 2); }
   mlir::Value count() { return emit.loadInteger(params, 3); }

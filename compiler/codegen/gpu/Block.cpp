@@ -3,6 +3,7 @@
 #include "compiler/codegen/gpu/Sizes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "runtime/abi/gpu_kernel.h"
+#include "llvm/ADT/StringExtras.h"
 #include <cstddef>
 
 using namespace mlir;
@@ -24,12 +25,51 @@ Value BlockKernel::pointer(Value index, bool isNumber) {
   return inDevice(emit, emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0), isNumber);
 }
 
+Value BlockKernel::pointerKnownHere(Value index, bool isNumber) {
+  Value loaded = emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0);
+  requireHere(emit, loaded);
+  return inDevice(emit, loaded, isNumber);
+}
+
+int64_t mtc::buffersOf(plan::KernelOp op) {
+  Block &body = op.getBody().front();
+  return body.getNumArguments() + body.getTerminator()->getNumOperands();
+}
+
+// By assembly without a text.
+void mtc::requireHere(Emitter &emit, ValueRange pointers) {
+  if (pointers.empty())
+    return;
+  SmallVector<StringRef> constraints(pointers.size(), "l");
+  LLVM::InlineAsmOp::create(emit, TypeRange(), pointers, "", llvm::join(constraints, ","), /*has_side_effects=*/true,
+                            /*is_align_stack=*/false, LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
+void BlockKernel::bindOwnPointers(int64_t count) {
+  Emitter::Values loaded;
+  for (int64_t i = 0; i < count; ++i)
+    loaded.push_back(emit.loadPointer(buffers, i));
+  loaded.push_back(rows());
+  requireHere(emit, loaded);
+  for (Value each : ArrayRef(loaded).drop_back())
+    pointers.push_back(inDevice(emit, each));
+}
+
 void BlockKernel::bindPointers() {
-  int64_t arguments = body().getNumArguments(), all = arguments + yields().size();
+  if (op.getKind() == mt::KernelKind::reduce)
+    return;
+  int64_t arguments = body().getNumArguments(), all = buffersOf(op);
+  Emitter::Values loaded;
+  for (int64_t i = 0; i < arguments && !hasManyArguments(); ++i)
+    loaded.push_back(emit.loadPointer(buffers, i));
+  requireHere(emit, loaded);
   for (int64_t i = 0; i < all; ++i) {
     Value of = i < arguments ? Value(body().getArgument(i)) : yields()[i - arguments];
-    bool isLate = i < arguments && hasManyArguments(), isNumber = !isSplit(of) && innerCount(of) == 1;
-    pointers.push_back(isLate ? Value() : pointer(emit.integer(i), isNumber));
+    bool isNumber = !isSplit(of) && innerCount(of) == 1;
+    if (i < arguments)
+      pointers.push_back(hasManyArguments() ? Value() : inDevice(emit, loaded[i], isNumber));
+    else
+      pointers.push_back(pointer(emit.integer(i), isNumber));
   }
 }
 

@@ -54,7 +54,12 @@ struct BlockKernel : Kernel {
   // Pointer with index `index` of the segment's buffers. `isNumber`: the buffer may hold a single number, which is
   // aligned only to its own size.
   mlir::Value pointer(mlir::Value index, bool isNumber);
-  void bindPointers(); // loads `pointers`
+  mlir::Value pointerKnownHere(mlir::Value index, bool isNumber); // as pointer(), and requireHere
+  // Load `pointers`. The pointers of operands are known from here on, which is before the parameters tell whether the
+  // tile exists: a block waits for both at once. Sums over the batch load the pointers of their tile instead. `count`:
+  // of a kernel that is not a plan.kernel.
+  void bindPointers();
+  void bindOwnPointers(int64_t count);
   mlir::Value argument(int64_t index) { return pointers[index]; }
   // Whether a rows kernel has too many arguments to keep their pointers in registers. The pointers are then null here,
   // and loaded where an argument is read.
@@ -86,6 +91,10 @@ struct BlockKernel : Kernel {
   void firstThread(llvm::function_ref<void()> body);
 };
 
+// Makes values known at this point: LLVM would load them after the next branch, where they are used.
+void requireHere(Emitter &emit, mlir::ValueRange pointers);
+// Number of pointers of a segment of the kernel, without its tails.
+int64_t buffersOf(mlir::plan::KernelOp op);
 // Division of samples into lines, one per block, for rows kernels whose values of a sample do not fit into workgroup
 // memory.
 LineForm gpuLineForm(mlir::plan::KernelOp op);

@@ -37,11 +37,21 @@ static Value isThere(BlockKernel &kernel) {
   if (kernel.gpu.elementsPerTile)
     return emit.less(emit.mul(kernel.tile, kernel.gpu.elementsPerTile), kernel.elements);
   Value there = emit.less(kernel.tile, tilesOf(kernel));
-  return usesRows(kernel.op) ? both(emit, there, emit.less(emit.integer(0), kernel.rows())) : there;
+  // Sums over the batch ask for the rows when they have loaded their pointers.
+  bool asks = usesRows(kernel.op) && kernel.op.getKind() != mt::KernelKind::reduce;
+  return asks ? both(emit, there, emit.less(emit.integer(0), kernel.rows())) : there;
 }
 
+// Whether the code depends on the unit that computes products.
+static bool usesUnit(plan::KernelOp op) {
+  mt::KernelKind kind = op.getKind();
+  return mt::infoOf(kind).isProduct || kind == mt::KernelKind::attention || kind == mt::KernelKind::attention_gradient;
+}
+
+static constexpr int64_t ownBuffers = 3; // of a kernel that is not a plan.kernel
+
 // Emits a kernel into a gpu.func, and adds the workgroup memory to its grid. `own`: emits the body of a kernel that is
-// not a plan.kernel and has three buffers.
+// not a plan.kernel.
 static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)(BlockKernel &) = nullptr,
                                 ArrayRef<Tail> tails = {}) {
   Emitter &emit = kernel.emit;
@@ -54,6 +64,8 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   auto type = FunctionType::get(emit.getContext(), {emit.pointer(), emit.pointer()}, {});
   auto function = gpu::GPUFuncOp::create(emit, name, type, TypeRange(memoryOf(0)), TypeRange());
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), emit.getUnitAttr());
+  if (!own && usesUnit(kernel.op))
+    function->setAttr(ofUnitName, emit.getUnitAttr());
   function->setAttr("known_block_size", emit.getDenseI32ArrayAttr({static_cast<int32_t>(kernel.gpu.threads), 1, 1}));
   Block &entry = function.getBody().front();
   emit.setInsertionPointToStart(&entry);
@@ -62,17 +74,21 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   kernel.thread = number(gpu::ThreadIdOp::create(emit, gpu::Dimension::x));
   kernel.tile = number(gpu::BlockIdOp::create(emit, gpu::Dimension::x));
   kernel.segment = number(gpu::BlockIdOp::create(emit, gpu::Dimension::y));
-  Value segment = emit.address(entry.getArgument(1), emit.getI64Type(), emit.mul(kernel.segment, 2));
-  kernel.elements = emit.loadInteger(segment, 1);
-  kernel.buffers = emit.loadPointer(segment, 0);
+  int64_t buffers = own ? ownBuffers : buffersOf(kernel.op);
+  for (const Tail &tail : tails)
+    buffers += buffersOf(tail.op);
+  Value segment = emit.address(entry.getArgument(1), emit.getI64Type(), emit.mul(kernel.segment, 1 + buffers));
+  kernel.elements = emit.loadInteger(segment, 0);
+  kernel.buffers = emit.address(segment, emit.pointer(), 1);
   kernel.memory =
       UnrealizedConversionCastOp::create(emit, TypeRange(emit.pointer()), entry.getArgument(2)).getResult(0);
+  kernel.loadedRows = kernel.rows();
+  if (own)
+    kernel.bindOwnPointers(ownBuffers);
+  else
+    kernel.bindPointers();
   LogicalResult status = success();
   emit.when(isThere(kernel), [&] {
-    for (int64_t i = 0; own && i < 3; ++i)
-      kernel.pointers.push_back(kernel.pointer(emit.integer(i), /*isNumber=*/false));
-    if (!own)
-      kernel.bindPointers();
     Value thread = kernel.thread;
     if (own)
       own(kernel);
@@ -80,9 +96,11 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
       status = codeOf(kernel.op).emitGpu(kernel);
     kernel.warp = Value(); // all threads of the block work on the tail
     kernel.thread = thread;
-    if (!tails.empty() && succeeded(status))
+    if (!tails.empty() && !tails.front().isNumbers() && succeeded(status))
       status = emitTails(kernel, tails, tilesOf(kernel));
   });
+  if (!tails.empty() && tails.front().isNumbers() && succeeded(status))
+    status = emitNumbers(kernel, tails.front());
   gpu::ReturnOp::create(emit);
   if (kernel.residentBlocks)
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
@@ -145,7 +163,7 @@ static llvm::DenseMap<Operation *, plan::KernelOp> findTails(ModuleOp module,
 }
 
 FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, const CodegenOptions &options,
-                                                     MatrixUnit unit) {
+                                                     MatrixUnit unit, bool unitAlone) {
   ModuleOp normal = *whole.module;
   bool reduced = mt::Compilation(normal).getPrecision() != "f32";
   OwningOpRef<ModuleOp> code(ModuleOp::create(normal.getLoc()));
@@ -159,24 +177,30 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, 
   for (auto &[head, tail] : tails)
     behindOthers.insert(tail);
   for (auto op : normal.getOps<plan::KernelOp>()) {
+    if (unitAlone && !usesUnit(op))
+      continue;
     emit.setLoc(op.getLoc());
     GpuGrid grid = codeOf(op).gpuGrid(op, options.shardRows);
     SmallVector<Tail> behind;
     for (plan::KernelOp tail = tails.lookup(op); tail; tail = tails.lookup(tail))
       behind.push_back({tail, whole.forms.at(tail)});
-    if (!behind.empty()) // the memory's counters alone are used
+    if (!behind.empty() && !behind.front().isNumbers()) // the memory's counters alone are used
       grid.partialBytes = std::max<int64_t>(grid.partialBytes, sizeof(float));
     const LineForm &form = whole.forms.at(op);
     grid.innerTiles *= form.lines;
     BlockKernel kernel({emit, op, op.getKind(), {}, options.shardRows, options.fast, {}, {}, {}, {}, form}, grid);
-    kernel.precision = !reduced ? Precision::f32 : unit == MatrixUnit::fma ? Precision::reduced : Precision::tensor;
-    kernel.warpgroups = unit == MatrixUnit::wgmma;
+    if (usesUnit(op)) {
+      kernel.precision = !reduced ? Precision::f32 : unit == MatrixUnit::fma ? Precision::reduced : Precision::tensor;
+      kernel.warpgroups = unit == MatrixUnit::wgmma;
+    }
     bool inHead = behindOthers.contains(op) && !alone.contains(op); // its code is that of the head's end alone
     auto body = inHead ? +[](BlockKernel &) {} : nullptr;
     if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()), body, body ? ArrayRef<Tail>() : behind)))
       return failure();
     op.setGpuGridAttr(attributeOf(op.getContext(), kernel.gpu));
   }
+  if (unitAlone)
+    return code;
   BlockKernel sum({emit, {}, mt::KernelKind::elementwise, {}, 1, false, {}, {}, {}, {}}, sumGrid);
   if (failed(emitKernel(sum, mtrun::sumKernelName, emitBlockSum)) || failed(emitCallKernels(emit, normal, options)))
     return failure();

@@ -30,21 +30,30 @@ enum class MatrixUnit {
   wgmma, // tensor cores of four warps for 16-bit operands, otherwise as mma: sm_90
 };
 
+// Attribute of the functions whose code depends on the unit.
+inline constexpr llvm::StringLiteral ofUnitName = "mtc.of_unit";
 // Emits the kernels of a module, and mt_sum, into one gpu.module; sets `gpu_grid` of every plan.kernel. The grid is the
-// same for all units, except for the workgroup memory of wgmma.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-emitGpuKernels(const NormalModule &normal, const CodegenOptions &options, MatrixUnit unit = MatrixUnit::mma);
+// same for all units, except for the workgroup memory of wgmma. `unitAlone`: emits the kernels alone whose code depends
+// on the unit.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitGpuKernels(const NormalModule &normal,
+                                                                  const CodegenOptions &options,
+                                                                  MatrixUnit unit = MatrixUnit::mma,
+                                                                  bool unitAlone = false);
 
 // Functions of kernels, in parts that are compiled in parallel.
 using KernelModules = std::vector<mlir::OwningOpRef<mlir::ModuleOp>>;
 
-// Lower gpu.funcs to llvm.funcs: for NVPTX, or for the host with mt_sim_thread (runtime/abi/gpu_kernel.h).
-KernelModules lowerToNvvm(mlir::ModuleOp kernels);
+// Lower gpu.funcs to llvm.funcs: for NVPTX, either the functions whose code depends on the unit or the others; or for
+// the host, with mt_sim_thread (runtime/abi/gpu_kernel.h).
+KernelModules lowerToNvvm(mlir::ModuleOp kernels, bool ofUnit);
 KernelModules lowerToSimulated(mlir::ModuleOp kernels);
 
-// Compiles the modules that lowerToNvvm returns to one PTX text for `architecture` and newer architectures.
-llvm::Expected<std::string> compilePtx(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules,
+// Compiles the modules that lowerToNvvm returns to one PTX text for `architecture` and newer architectures. The parts
+// have the numbers from `first` on, which texts that are joined must not have in common.
+llvm::Expected<std::string> compilePtx(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules, size_t first,
                                        llvm::StringRef architecture, llvm::ThreadPoolInterface &pool);
+// Appends the kernels of a text to another one, which keeps its header.
+void joinPtx(std::string &text, llvm::StringRef more);
 
 // Path of ptxas: on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin; empty if not found.
 std::string findPtxas();

@@ -13,7 +13,10 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "runtime/abi/kernel_symbol.h"
+#include <future>
+#include <map>
 #include <memory>
+#include <mutex>
 
 using namespace mlir;
 using namespace mtc;
@@ -66,16 +69,46 @@ static std::vector<int64_t> memoryOfLaunches(ModuleOp normal, MatrixUnit unit, s
   return bytes;
 }
 
+namespace {
+// The kernels whose code does not depend on the unit. Groups of one architecture, such as cubins with wgmma and PTX
+// without, have the text in common.
+class CommonKernels {
+public:
+  explicit CommonKernels(KernelModules parts) : parts(std::move(parts)) {}
+  size_t count() const { return parts.size(); }
+  llvm::Expected<std::string> text(const std::string &architecture, llvm::ThreadPoolInterface &pool) {
+    std::lock_guard lock(mutex);
+    std::string &text = texts[architecture];
+    if (!text.empty())
+      return text;
+    auto compiled = compilePtx(parts, 0, architecture, pool);
+    if (compiled)
+      text = *compiled;
+    return compiled;
+  }
+
+private:
+  KernelModules parts;
+  std::mutex mutex;
+  std::map<std::string, std::string> texts; // by architecture
+};
+} // namespace
+
 // Generates a cubin for each architecture, then PTX.
-static llvm::Expected<Codes> makeCode(const KernelModules &kernels, const std::string &ptxas, const Group &group,
-                                      ArrayRef<std::string> names, ArrayRef<int64_t> memory,
+static llvm::Expected<Codes> makeCode(CommonKernels &common, const KernelModules &kernels, const std::string &ptxas,
+                                      const Group &group, ArrayRef<std::string> names, ArrayRef<int64_t> memory,
                                       llvm::ThreadPoolInterface &pool) {
   Codes codes;
   // Code with wgmma runs on no other architecture, which the suffix tells the assembler.
   std::string suffix = group.unit == MatrixUnit::wgmma ? "a" : "";
-  auto ptx = compilePtx(kernels, (group.cubins.empty() ? group.text : group.cubins.front()) + suffix, pool);
-  if (!ptx)
-    return ptx.takeError();
+  std::string architecture = group.cubins.empty() ? group.text : group.cubins.front();
+  auto others = std::async(std::launch::async, [&] { return common.text(architecture, pool); });
+  auto ptx = compilePtx(kernels, common.count(), architecture + suffix, pool);
+  auto more = others.get();
+  if (!ptx || !more)
+    return llvm::joinErrors(ptx ? llvm::Error::success() : ptx.takeError(),
+                            more ? llvm::Error::success() : more.takeError());
+  joinPtx(*ptx, *more);
   auto cubins = assemble(ptxas, *ptx, group.cubins, suffix, names);
   if (!cubins)
     return cubins.takeError();
@@ -146,14 +179,15 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
     if (ptxas.empty())
       emitRemark((*kernels)->getLoc())
           << "PTX only for GPUs: expected ptxas on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin, found none";
+    auto common = std::make_shared<CommonKernels>(lowerToNvvm(**kernels, /*ofUnit=*/false));
     for (const Group &group : groupsOf(architectures, precision, !ptxas.empty())) {
       FailureOr<OwningOpRef<ModuleOp>> others;
-      if (group.unit != unit && failed(others = emitGpuKernels(normal, options, group.unit)))
+      if (group.unit != unit && failed(others = emitGpuKernels(normal, options, group.unit, /*unitAlone=*/true)))
         return failure();
       ModuleOp own = group.unit == unit ? **kernels : **others;
-      Kernels lowered = std::make_shared<KernelModules>(lowerToNvvm(own));
+      Kernels lowered = std::make_shared<KernelModules>(lowerToNvvm(own, /*ofUnit=*/true));
       std::vector<int64_t> memory = memoryOfLaunches(*normal.module, group.unit, names.size());
-      tasks.push_back({[=](auto &pool) { return makeCode(*lowered, ptxas, group, names, memory, pool); },
+      tasks.push_back({[=](auto &pool) { return makeCode(*common, *lowered, ptxas, group, names, memory, pool); },
                        /*assembles=*/!group.cubins.empty()});
     }
   }

@@ -20,10 +20,13 @@ mlir::LogicalResult emitBlockElements(BlockKernel &kernel);
 struct Tail {
   mlir::plan::KernelOp op;
   LineForm form;
+  bool isNumbers() const { return mlir::plan::KernelOp(op).getKind() == mlir::mt::KernelKind::single; }
 };
 // The end of a kernel of `blocks` blocks with tails: a sum over the batch, or for a convolution sums inside of samples,
 // and perhaps their sum over the batch. The buffers of the tails follow the kernel's.
 mlir::LogicalResult emitTails(BlockKernel &head, llvm::ArrayRef<Tail> tails, mlir::Value blocks);
+// A tail of single numbers, which have nothing to do with the head: its first block computes them.
+mlir::LogicalResult emitNumbers(BlockKernel &head, const Tail &tail);
 // Number of tiles side by side of a convolution's or a product's results, if successive tiles are side by side and have
 // equal numbers of columns; else 1.
 int64_t convTilesAcross(mlir::plan::KernelOp op);

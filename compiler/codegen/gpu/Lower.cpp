@@ -143,13 +143,16 @@ static void addReferred(Operation *op, SymbolTable &kernels, ModuleOp part) {
   }
 }
 
-KernelModules mtc::lowerKernels(ModuleOp kernels, llvm::function_ref<std::unique_ptr<Lowering>()> lowering) {
+KernelModules mtc::lowerKernels(ModuleOp kernels, llvm::function_ref<std::unique_ptr<Lowering>()> lowering,
+                                llvm::function_ref<bool(gpu::GPUFuncOp)> isWanted) {
   auto device = *kernels.getOps<gpu::GPUModuleOp>().begin();
   SymbolTable symbols(device);
   KernelModules parts;
   constexpr int64_t opsOfPart = 2500; // with fewer, the code that every part repeats would cost more
   int64_t ops = opsOfPart;
   for (auto function : device.getOps<gpu::GPUFuncOp>()) {
+    if (!isWanted(function))
+      continue;
     if (ops >= opsOfPart) {
       parts.push_back(ModuleOp::create(kernels.getLoc()));
       ops = 0;
@@ -162,6 +165,8 @@ KernelModules mtc::lowerKernels(ModuleOp kernels, llvm::function_ref<std::unique
   return parts;
 }
 
-KernelModules mtc::lowerToNvvm(ModuleOp kernels) {
-  return lowerKernels(kernels, [] { return std::make_unique<NvvmLowering>(); });
+KernelModules mtc::lowerToNvvm(ModuleOp kernels, bool ofUnit) {
+  return lowerKernels(
+      kernels, [] { return std::make_unique<NvvmLowering>(); },
+      [&](gpu::GPUFuncOp function) { return function->hasAttr(ofUnitName) == ofUnit; });
 }

@@ -258,5 +258,6 @@ private:
 } // namespace
 
 KernelModules mtc::lowerToSimulated(ModuleOp kernels) {
-  return lowerKernels(kernels, [] { return std::make_unique<SimulatedLowering>(); });
+  return lowerKernels(
+      kernels, [] { return std::make_unique<SimulatedLowering>(); }, [](gpu::GPUFuncOp) { return true; });
 }

@@ -42,7 +42,8 @@ public:
 };
 
 // Lowers gpu.funcs to llvm.funcs, each with a Lowering of its own.
-KernelModules lowerKernels(mlir::ModuleOp kernels, llvm::function_ref<std::unique_ptr<Lowering>()> lowering);
+KernelModules lowerKernels(mlir::ModuleOp kernels, llvm::function_ref<std::unique_ptr<Lowering>()> lowering,
+                           llvm::function_ref<bool(mlir::gpu::GPUFuncOp)> isWanted);
 
 } // namespace mtc
 

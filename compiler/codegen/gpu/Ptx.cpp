@@ -154,13 +154,16 @@ static llvm::Expected<std::string> compilePart(ModuleOp module, size_t part, Str
 // The header, equal in all parts: version and architecture.
 constexpr StringLiteral endOfHeader = ".address_size 64\n";
 
-llvm::Expected<std::string> mtc::compilePtx(ArrayRef<OwningOpRef<ModuleOp>> modules, StringRef architecture,
-                                            llvm::ThreadPoolInterface &pool) {
+void mtc::joinPtx(std::string &text, StringRef more) { text += text.empty() ? more : more.split(endOfHeader).second; }
+
+llvm::Expected<std::string> mtc::compilePtx(ArrayRef<OwningOpRef<ModuleOp>> modules, size_t first,
+                                            StringRef architecture, llvm::ThreadPoolInterface &pool) {
   std::vector<std::optional<llvm::Expected<std::string>>> parts(modules.size());
   llvm::ThreadPoolTaskGroup threads(pool);
   for (auto [i, module] : llvm::enumerate(modules))
-    threads.async(
-        [&parts, i, module = *module, architecture] { parts[i].emplace(compilePart(module, i, architecture)); });
+    threads.async([&parts, i, first, module = *module, architecture] {
+      parts[i].emplace(compilePart(module, first + i, architecture));
+    });
   threads.wait();
   std::string text;
   llvm::Error failed = llvm::Error::success();
@@ -168,7 +171,7 @@ llvm::Expected<std::string> mtc::compilePtx(ArrayRef<OwningOpRef<ModuleOp>> modu
     if (!*part)
       failed = llvm::joinErrors(std::move(failed), part->takeError());
     else
-      text += text.empty() ? StringRef(**part) : StringRef(**part).split(endOfHeader).second;
+      joinPtx(text, **part);
   }
   if (failed)
     return std::move(failed);

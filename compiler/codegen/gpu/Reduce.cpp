@@ -7,6 +7,7 @@
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
 #include "dialects/mt/Compilation.h"
+#include "llvm/ADT/SetVector.h"
 #include <utility>
 
 using namespace mlir;
@@ -26,6 +27,7 @@ public:
   void run();
 
 private:
+  void sum();
   void chooseResult();
   void chooseComputed(int64_t number);
   Value element(Value row);
@@ -45,9 +47,10 @@ private:
   // For the result of the block: numbers of its buffers, its columns, its first tile, and the index of its operand's
   // type in `types`.
   Value operand, result, count, firstTile, kind;
-  Value computed;     // the operand, if it is computed; else null
-  Value column, from; // the thread's column; address of the operand
-  Value sums;         // sums of slices, in workgroup memory
+  Value computed;                        // the operand, if it is computed; else null
+  llvm::DenseMap<Value, Value> pointers; // of the arguments that it is computed from
+  Value column, from;                    // the thread's column; address of the operand
+  Value sums;                            // sums of slices, in workgroup memory
 };
 } // namespace
 
@@ -72,11 +75,12 @@ BlockReduce::BlockReduce(BlockKernel &kernel, int64_t computed)
   Value first = emit.mul(emit.sub(kernel.tile, firstTile), reduceColumns);
   column = emit.min(emit.add(first, lane), emit.add(count, -1));
   if (!this->computed)
-    from = kernel.pointer(operand, /*isNumber=*/false);
+    from = kernel.pointerKnownHere(operand, /*isNumber=*/false);
 }
 
 static mt::ReduceOp sumOf(Value yield) { return yield.getDefiningOp<mt::ReduceOp>(); }
 static bool isComputed(Value yield) { return !isa<BlockArgument>(sumOf(yield).getOperand()); }
+static bool isNumber(Value value) { return !isSplit(value) && innerCount(value) == 1; }
 static int64_t tilesOfResult(Value yield) { return ceilDiv(innerCount(yield), reduceColumns); }
 
 void BlockReduce::chooseComputed(int64_t number) {
@@ -89,6 +93,14 @@ void BlockReduce::chooseComputed(int64_t number) {
   count = emit.integer(innerCount(yield));
   firstTile = emit.integer(tiles);
   types = {f32};
+  llvm::SetVector<Value> read;
+  read.insert(computed);
+  for (size_t i = 0; i < read.size(); ++i)
+    if (Operation *op = read[i].getDefiningOp())
+      read.insert(op->operand_begin(), op->operand_end());
+  for (Value value : read)
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      pointers[value] = kernel.pointerKnownHere(emit.integer(argument.getArgNumber()), isNumber(value));
 }
 
 // The thread's element of a row of the computed operand. The operands of its operations have as many elements per row
@@ -98,12 +110,10 @@ Value BlockReduce::element(Value row) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (!argument)
       return Value();
-    bool isNumber = !isSplit(value) && innerCount(value) == 1;
     Value index = innerCount(value) == 1 ? emit.integer(0) : column;
     if (isSplit(value))
       index = emit.add(emit.mul(row, innerCount(value)), index);
-    Value address = kernel.pointer(emit.integer(argument.getArgNumber()), isNumber);
-    return emit.load(elementOf(value), emit.address(address, elementOf(value), index));
+    return emit.load(elementOf(value), emit.address(pointers.lookup(argument), elementOf(value), index));
   });
   return body.get(computed);
 }
@@ -196,6 +206,10 @@ Value BlockReduce::addSlices(Value begin, Value end) {
 }
 
 void BlockReduce::run() {
+  emit.when(emit.less(emit.integer(0), shards.rows), [&] { sum(); });
+}
+
+void BlockReduce::sum() {
   if (slices.count)
     sumSlices();
   Value there = emit.less(emit.add(emit.mul(emit.sub(kernel.tile, firstTile), reduceColumns), lane), count);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tails (docs/gpu-code.md): what the last blocks of a kernel compute for the kernels after it. The blocks that write
-// what a part of a tail reads count themselves, and the last of them computes the part. The counters of samples come
-// first, then the counters of a sum over the batch.
+// Tails (docs/gpu-code.md): what the last blocks of a kernel compute for the kernels after it, and single numbers,
+// which the first block computes. The blocks that write what a part of a tail reads count themselves, and the last of
+// them computes the part. The counters of samples come first, then the counters of a sum over the batch.
 #include "compiler/codegen/KernelKinds.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
@@ -30,6 +30,7 @@ static BlockKernel tailKernel(BlockKernel &head, const Tail &tail, int64_t buffe
   grid.innerTiles *= tail.form.lines;
   grid.threads = head.gpu.threads;
   BlockKernel kernel({emit, op, op.getKind(), {}, head.shardRows, head.fast, head.params, {}, {}, {}, tail.form}, grid);
+  kernel.loadedRows = head.loadedRows;
   kernel.thread = head.thread;
   kernel.segment = head.segment;
   kernel.memory = head.memory;
@@ -41,11 +42,6 @@ static BlockKernel tailKernel(BlockKernel &head, const Tail &tail, int64_t buffe
 static Value flagOf(BlockKernel &head) {
   head.gpu.sharedBytes = std::max<int64_t>(head.gpu.sharedBytes, maxAccessBytes);
   return head.memory;
-}
-
-static int64_t buffersOf(plan::KernelOp op) {
-  Block &body = op.getBody().front();
-  return body.getNumArguments() + body.getTerminator()->getNumOperands();
 }
 
 // A sum over the batch: `blocks` blocks write what a part of it reads.
@@ -126,6 +122,20 @@ static LogicalResult emitSamples(BlockKernel &head, ArrayRef<Tail> tails) {
       all = emit.mul(all, count);
     status = emitSum(head, tails[1], buffersOf(head.op) + buffersOf(tails[0].op),
                      byPart ? parts : Parts{1, emit.integer(0)}, all, ceilDiv(groups, shared) * count, flag);
+  });
+  return status;
+}
+
+LogicalResult mtc::emitNumbers(BlockKernel &head, const Tail &tail) {
+  Emitter &emit = head.emit;
+  Value isFirst = emit.equal(emit.add(head.tile, head.segment), emit.integer(0));
+  LogicalResult status = success();
+  emit.when(isFirst, [&] {
+    head.barrier(); // the head's workgroup memory is free
+    BlockKernel kernel = tailKernel(head, tail, buffersOf(head.op));
+    kernel.bindPointers();
+    status = codeOf(tail.op).emitGpu(kernel);
+    head.gpu.sharedBytes = std::max(head.gpu.sharedBytes, kernel.gpu.sharedBytes);
   });
   return status;
 }

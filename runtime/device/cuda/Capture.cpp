@@ -3,7 +3,6 @@
 // Records the CUDA graph. Nothing here runs on a GPU: streams are in capture mode.
 #include "runtime/device/cuda/Capture.h"
 
-#include "runtime/abi/gpu_kernel.h"
 #include "runtime/device/cuda/Stamps.h"
 
 #include <algorithm>
@@ -167,6 +166,8 @@ bool CapturedProgram::perform(const DeviceProgram &bound, int device, const Boun
     tiles = std::max(tiles, step.segments[s].tiles);
   if (!step.elementwise)
     tiles = (step.rowsPerTile ? (bound.maxRows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
+  if (index + 1 < bound.steps.size() && bound.steps[index + 1].isTail) // the first block may have numbers to compute
+    tiles = std::max<int64_t>(tiles, 1);
   return launch(device, stream, step.kernel, tiles, step.segmentCount, step.threads,
                 side.tables + side.segments[index]);
 }
@@ -188,9 +189,12 @@ std::vector<Overlap::Place> CapturedProgram::place(const DeviceProgram &bound, i
     }
     touched_.clear();
     touch(step);
-    for (size_t tail = index + 1; tail < end && bound.steps[tail].isTail; ++tail)
+    bool isUpdate = step.isUpdate;
+    for (size_t tail = index + 1; tail < end && bound.steps[tail].isTail; ++tail) {
       touch(bound.steps[tail]);
-    Overlap::Place place = overlap.launch(touched_, step.isUpdate);
+      isUpdate &= bound.steps[tail].isUpdate;
+    }
+    Overlap::Place place = overlap.launch(touched_, isUpdate);
     if (place.onCommunication)
       place.after = overlap.links() - 1; // the index of this operation on `links`
     else if (!computeAfterCommunication(device, place.after))
@@ -269,7 +273,7 @@ bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int devic
   for (const SumLaunch &sum : side.sums)
     if (sum.collective == index &&
         !launch(device, links, tree.sum, (sum.elements + tree.elementsPerTile - 1) / tree.elementsPerTile,
-                sum.pairs.size(), tree.threads, side.tables + firstSum + sum.segment * sizeof(mt_gpu_segment)))
+                sum.pairs.size(), tree.threads, side.tables + firstSum + sum.segment * sumWords * sizeof(mt_gpu_word)))
       return false;
   return !inTree || copy(device, links, chunks.result(number) + chunks.begin(number), chunks.node(number, 0),
                          chunks.bytes(number));

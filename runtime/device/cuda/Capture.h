@@ -7,6 +7,7 @@
 // samples: what differs between runs is in device memory. Launches.h makes graphs of slots, and copies inputs to them.
 #pragma once
 
+#include "runtime/abi/gpu_kernel.h"
 #include "runtime/device/cuda/GroupParts.h"
 #include "runtime/support/overlap.h"
 
@@ -22,6 +23,8 @@ class Stamps;
 
 class CapturedProgram {
 public:
+  static constexpr size_t sumWords = 4; // of a segment of the tree's sums: its count and three pointers
+
   explicit CapturedProgram(GroupParts &parts) : parts_(parts), group_(parts.devices), driver_(parts.devices.driver()) {}
   ~CapturedProgram();
 
@@ -86,7 +89,7 @@ private:
   };
 
   Status layOutDevice(const BoundProgram &program, int device);
-  void planSums(const BoundProgram &program, int device, std::vector<void *> &pointers);
+  void planSums(const BoundProgram &program, int device, std::vector<mt_gpu_word> &words);
   Status layOutCalls(const BoundProgram &program, int device);
   void layOutTensors(const BoundProgram &program, int device, std::byte *onDevice, std::byte *onHost);
   Status layOutResults(const BoundProgram &program);

@@ -115,13 +115,16 @@ Status chooseTargets(const Plan &plan, const char *forced, int major, int minor,
   indices.clear();
   for (auto [order, index] : fitting)
     indices.push_back(index);
-  if (!indices.empty())
+  if (!indices.empty() && plan.tables().version() >= MT_PLAN_GPU_VERSION)
     return {};
   std::string gpu = "a GPU of compute capability " + std::to_string(major) + "." + std::to_string(minor);
   std::string recompile =
       "; recompile the plan with: mtc compile MODEL --target cuda:sm_" + std::to_string(major) + std::to_string(minor);
   if (names.empty())
     return {MT_DEVICE, "expected code for GPUs in the plan, found none" + recompile};
+  if (plan.tables().version() < MT_PLAN_GPU_VERSION)
+    return {MT_DEVICE, "expected code for GPUs of plan format version " + std::to_string(MT_PLAN_GPU_VERSION) +
+                           " or newer, found version " + std::to_string(plan.tables().version()) + recompile};
   if (!named)
     return {MT_INVALID, "expected one of the plan's targets (" + names + "), found " + forced};
   return {MT_DEVICE, "expected code for " + gpu + " in the plan, found " + (forced ? forced : names) + recompile};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The addresses of a program's tensors and tables, on each device and on the host.
-#include "runtime/abi/gpu_kernel.h"
 #include "runtime/device/cuda/Capture.h"
 #include "runtime/plan/Check.h"
 
@@ -43,13 +42,16 @@ PartialRoom partialRoom(const mt::plan::Plan &plan) {
 }
 
 uint64_t tableBytes(const mt::plan::Program &program, int devices) {
-  uint64_t pairs = static_cast<uint64_t>(devices - 1), bytes = paramsBytes;
+  uint64_t pairs = static_cast<uint64_t>(devices - 1), bytes = paramsBytes, heads = 0, before = 0;
   for (uint32_t i = 0; i < count(program.steps()); ++i) {
     const auto *segments = program.steps()->Get(i)->segments();
     if (program.steps()->Get(i)->kernel() < 0)
-      bytes += pairs * (sizeof(mt_gpu_segment) + 3 * sizeof(void *));
+      bytes += pairs * CapturedProgram::sumWords * sizeof(mt_gpu_word);
+    // The segments of the launches before a tail have its buffers too.
+    heads = program.steps()->Get(i)->tail() ? heads + before : 0;
+    before = count(segments);
     for (uint32_t s = 0; s < count(segments); ++s)
-      bytes += sizeof(mt_gpu_segment) + count(segments->Get(s)->buffers()) * sizeof(void *);
+      bytes += (1 + (1 + heads) * count(segments->Get(s)->buffers())) * sizeof(mt_gpu_word);
   }
   return bytes;
 }
@@ -175,16 +177,20 @@ Status CapturedProgram::layOutResults(const BoundProgram &program) {
 
 // Plans the tree's sums for the device's chunk of every all-reduce. All sums of a level are one launch with a segment
 // each. A segment has three pointers; the result overwrites the left operand.
-void CapturedProgram::planSums(const BoundProgram &program, int device, std::vector<void *> &pointers) {
+void CapturedProgram::planSums(const BoundProgram &program, int device, std::vector<mt_gpu_word> &words) {
   Side &side = sides_[static_cast<size_t>(device)];
   int devices = program.sessionDevices(), number = program.firstDevice + device;
   size_t segments = 0;
+  auto append = [&](std::initializer_list<float *> buffers) {
+    words.push_back({.count = 0});
+    for (float *buffer : buffers)
+      words.push_back({.buffer = buffer});
+  };
   for (uint32_t r = 0; r < program.allReduces.size(); ++r) {
     Chunks chunks(program, r);
     if (parts_.addsByCommunicator) { // a partial sum without rows is set to 0 + 0, from the zeros in staging
       float *zeros = program.staging[static_cast<size_t>(device)];
-      for (float *each : {zeros, zeros, chunks.partial(number)})
-        pointers.push_back(each);
+      append({zeros, zeros, chunks.partial(number)});
       side.sums.push_back({r, segments++, {{number, number}}, chunks.elements()});
       continue;
     }
@@ -207,49 +213,50 @@ void CapturedProgram::planSums(const BoundProgram &program, int device, std::vec
       launch.segment = segments;
       segments += launch.pairs.size();
       for (const TreeSum &sum : launch.pairs)
-        for (int node : {sum.left, sum.right, sum.left})
-          pointers.push_back(chunks.node(number, node));
+        append({chunks.node(number, sum.left), chunks.node(number, sum.right), chunks.node(number, sum.left)});
       side.sums.push_back(std::move(launch));
     }
+  }
+}
+
+// Appends the words of a launch's segments. The segments of a head have the buffers of its tails too.
+static void appendSegments(const DeviceProgram &bound, size_t index, std::vector<mt_gpu_word> &words) {
+  auto append = [&](const BoundSegment &segment) {
+    for (uint32_t i = 0; i < segment.bufferCount; ++i)
+      words.push_back({.buffer = segment.buffers[i]});
+  };
+  const BoundStep &step = bound.steps[index];
+  for (uint32_t s = 0; s < step.segmentCount; ++s) {
+    words.push_back({.count = step.segments[s].count});
+    append(step.segments[s]);
+    for (size_t tail = index + 1; tail < bound.steps.size() && bound.steps[tail].isTail; ++tail)
+      append(*bound.steps[tail].segments);
   }
 }
 
 Status CapturedProgram::layOutDevice(const BoundProgram &program, int device) {
   const DeviceProgram &bound = program.devices[static_cast<size_t>(device)];
   Side &side = sides_[static_cast<size_t>(device)];
-  std::vector<void *> pointers;
-  planSums(program, device, pointers);
-  size_t sums = pointers.size() / 3;
-  pointers.insert(pointers.begin(), bound.pointers.begin(), bound.pointers.end());
-
-  side.stepBytes = paramsBytes + sums * sizeof(mt_gpu_segment);
-  uint64_t pointersAt = side.stepBytes + bound.segments.size() * sizeof(mt_gpu_segment);
-  uint64_t bytes = pointersAt + pointers.size() * sizeof(void *);
+  std::vector<mt_gpu_word> words;
+  planSums(program, device, words);
+  uint64_t sumBytes = words.size() * sizeof(mt_gpu_word);
+  side.stepBytes = paramsBytes + sumBytes;
+  for (size_t i = 0; i < bound.steps.size(); ++i) {
+    side.segments.push_back(paramsBytes + words.size() * sizeof(mt_gpu_word));
+    if (bound.steps[i].kernel)
+      appendSegments(bound, i, words);
+  }
+  uint64_t bytes = paramsBytes + words.size() * sizeof(mt_gpu_word);
   void *place = nullptr;
   if (Status status = group_.allocate(device, bytes, &place); !status.ok())
     return status;
   if (Status status = pinned(side.stepBytes, &side.step); !status.ok())
     return status;
   side.tables = static_cast<std::byte *>(place);
-  auto *onDevice = reinterpret_cast<void *const *>(side.tables + pointersAt);
-
-  std::vector<mt_gpu_segment> segments;
-  for (size_t s = 0; s < sums; ++s)
-    segments.push_back({onDevice + bound.pointers.size() + 3 * s, 0});
-  if (sums)
-    std::memcpy(side.step + paramsBytes, segments.data(), sums * sizeof(mt_gpu_segment));
-  for (const BoundSegment &segment : bound.segments)
-    segments.push_back({onDevice + (segment.buffers - bound.pointers.data()), segment.count});
-  for (const BoundStep &step : bound.steps)
-    side.segments.push_back(step.kernel
-                                ? side.stepBytes + static_cast<uint64_t>(step.segments - bound.segments.data()) *
-                                                       sizeof(mt_gpu_segment)
-                                : 0);
   std::vector<std::byte> table(bytes);
-  if (!segments.empty())
-    std::memcpy(table.data() + paramsBytes, segments.data(), segments.size() * sizeof(mt_gpu_segment));
-  if (!pointers.empty())
-    std::memcpy(table.data() + pointersAt, pointers.data(), pointers.size() * sizeof(void *));
+  if (!words.empty())
+    std::memcpy(table.data() + paramsBytes, words.data(), words.size() * sizeof(mt_gpu_word));
+  std::memcpy(side.step + paramsBytes, table.data() + paramsBytes, sumBytes);
   group_.copyIn(device, side.tables, table.data(), bytes);
   return group_.health();
 }
@@ -303,10 +310,11 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
                seed_,
                group_.device(static_cast<int>(d)).partials,
                nullptr};
-    auto *segments = reinterpret_cast<mt_gpu_segment *>(side.step + paramsBytes);
+    auto *words = reinterpret_cast<mt_gpu_word *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
       for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or is set to 0
-        segments[sum.segment + i].count = (sum.pairs[i].right < active) != parts_.addsByCommunicator ? sum.elements : 0;
+        words[(sum.segment + i) * sumWords].count =
+            (sum.pairs[i].right < active) != parts_.addsByCommunicator ? sum.elements : 0;
     side.tensorsChanged = !same && params->rows > 0;
   }
 }

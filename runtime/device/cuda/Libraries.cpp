@@ -19,12 +19,11 @@ namespace {
 constexpr uint64_t alignment = 256;
 constexpr uint64_t clearTile = 1024, sumTile = MT_GPU_CALL_THREADS, transposeSide = 32;
 // The tables of a call's helper kernels on the device: two segments that clear, one that sums, one that transposes,
-// their buffers and sizes.
+// and their sizes. A segment is its count, an operand, a result and the place of its sizes.
 constexpr size_t segmentCount = 4, clearLeft = 0, clearRight = 1, summed = 2, transposed = 3;
 struct Tables {
-  mt_gpu_segment segments[segmentCount];
-  void *buffers[4][3];
-  int64_t sizes[4][2];
+  mt_gpu_word segments[segmentCount][4];
+  int64_t sizes[segmentCount][2];
 };
 
 // Thresholds below which the helper launches of a call likely take longer than the call saves. Both are estimates: 2^28
@@ -280,11 +279,11 @@ Status Libraries::layOut(int device, const DeviceProgram &program, const Memory 
     std::byte *at = place + i * sizeof(Tables);
     Tables &table = tables[i];
     auto set = [&](size_t segment, void *operand, void *result, int64_t count, uint64_t first, uint64_t second) {
-      table.buffers[segment][0] = operand;
-      table.buffers[segment][1] = result;
-      table.buffers[segment][2] = at + offsetof(Tables, sizes) + segment * sizeof(table.sizes[0]);
-      table.segments[segment] = {
-          reinterpret_cast<void *const *>(at + offsetof(Tables, buffers) + segment * sizeof(table.buffers[0])), count};
+      mt_gpu_word *words = table.segments[segment];
+      words[0].count = count;
+      words[1].buffer = operand;
+      words[2].buffer = result;
+      words[3].buffer = at + offsetof(Tables, sizes) + segment * sizeof(table.sizes[0]);
       table.sizes[segment][0] = static_cast<int64_t>(first);
       table.sizes[segment][1] = static_cast<int64_t>(second);
     };
@@ -326,7 +325,7 @@ Status Libraries::enqueue(int device, const Gpu &gpu, const DeviceProgram &progr
   const Choice &choice = choiceOf(step);
   const fb::LibraryCall &call = *choice.call;
   int64_t shards = program.maxRows / shardRows_;
-  auto at = [&](size_t segment) { return table + segment * sizeof(mt_gpu_segment); };
+  auto at = [&](size_t segment) { return table + segment * sizeof(Tables::segments[0]); };
   uint64_t kernel = kernelElements(choice), filters = call.filters();
   bool images = isConvolution(call), tree = isTree(call);
   auto transposeKernel = [&] {

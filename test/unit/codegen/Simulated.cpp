@@ -41,7 +41,7 @@ struct Fiber {
 
 class Block {
 public:
-  Block(mt_sim_kernel_fn kernel, const mt_kernel_params &params, const mt_gpu_segment &segment, int64_t threads,
+  Block(mt_sim_kernel_fn kernel, const mt_kernel_params &params, const mt_gpu_word *segment, int64_t threads,
         int64_t sharedBytes)
       : kernel(kernel), params(params), segment(segment), fibers(threads), stacks(new std::byte[threads * stackBytes]),
         memory(sharedBytes / sizeof(Line) + 1), sharedBytes(sharedBytes) {}
@@ -50,7 +50,7 @@ public:
 private:
   mt_sim_kernel_fn kernel;
   const mt_kernel_params &params;
-  const mt_gpu_segment &segment;
+  const mt_gpu_word *segment;
   std::vector<Fiber> fibers;
   std::unique_ptr<std::byte[]> stacks; // not initialised: most of it is never used
   struct alignas(1024) Line {
@@ -91,7 +91,7 @@ Block *Block::running = nullptr;
 
 void Block::enter() {
   Fiber &mine = *running->current;
-  running->kernel(&running->params, &running->segment, &mine.thread);
+  running->kernel(&running->params, running->segment, &mine.thread);
   stop(State::done);
 }
 
@@ -163,8 +163,10 @@ bool Block::exchange() {
 
 void codegentest::runSimulated(mt_sim_kernel_fn kernel, const GpuGrid &grid, const mt_kernel_params &params,
                                const std::vector<void *> &buffers, int64_t count) {
-  mt_gpu_segment segment{buffers.data(), count};
-  Block block(kernel, params, segment, grid.threads, grid.sharedBytes);
+  std::vector<mt_gpu_word> segment{{.count = count}};
+  for (void *buffer : buffers)
+    segment.push_back({.buffer = buffer});
+  Block block(kernel, params, segment.data(), grid.threads, grid.sharedBytes);
   for (int64_t tile = grid.tiles(params, count); tile >= 0; --tile)
     block.run(static_cast<uint32_t>(tile));
 }

@@ -86,7 +86,7 @@ TEST(PlanFile, NamesBothVersions) {
   bytes[8] = 7;
   Status status = load(bytes);
   EXPECT_EQ(status.code(), MT_CORRUPT);
-  EXPECT_EQ(status.message(), "expected plan format version 8 to 11, found version 7");
+  EXPECT_EQ(status.message(), "expected plan format version 8 to 12, found version 7");
 }
 
 uint32_t versionOf(const std::vector<uint8_t> &bytes) {
@@ -114,7 +114,7 @@ TEST(PlanFile, HasALaterVersionForWhatOlderReadersPassOver) {
     plan.fixed_batch->rows = 3;
   });
   EXPECT_EQ(versionOf(fixed), 10u);
-  EXPECT_EQ(versionOf(makePlan({}, compactTables)), MT_PLAN_NEWEST_VERSION);
+  EXPECT_EQ(versionOf(makePlan({}, compactTables)), MT_PLAN_COMPACT_VERSION);
 }
 
 TEST(PlanFile, ReadsFromAFile) {

@@ -32,14 +32,14 @@
 #undef double_rows
 
 #ifdef __NVPTX__
-#define GPU_ARGUMENTS const mt_kernel_params *params, const mt_gpu_segment *segments
+#define GPU_ARGUMENTS const mt_kernel_params *params, const mt_gpu_word *segments
 #define GPU_KERNEL_TYPE __attribute__((nvptx_kernel)) void
 #define BLOCK_X __nvvm_read_ptx_sreg_ctaid_x()
 #define BLOCK_Y __nvvm_read_ptx_sreg_ctaid_y()
 #define MEET __syncthreads()
 #define IS_LAST_THREAD (__nvvm_read_ptx_sreg_tid_x() == __nvvm_read_ptx_sreg_ntid_x() - 1)
 #else
-#define GPU_ARGUMENTS const mt_kernel_params *params, const mt_gpu_segment *segments, const mt_sim_thread *thread
+#define GPU_ARGUMENTS const mt_kernel_params *params, const mt_gpu_word *segments, const mt_sim_thread *thread
 #define GPU_KERNEL_TYPE KERNEL
 #define BLOCK_X thread->block_x
 #define BLOCK_Y thread->block_y
@@ -48,30 +48,31 @@
 #endif
 
 #define ROWS(n) ((params->rows + (n) - 1) / (n))
-#define ELEMENTS(n) ((segments[BLOCK_Y].count + (n) - 1) / (n))
+#define ELEMENTS(n) ((segment->count + (n) - 1) / (n))
 
-#define GPU_KERNEL(name, tiles)                                                                                        \
+#define GPU_KERNEL(name, buffers, tiles)                                                                               \
   GPU_KERNEL_TYPE name(GPU_ARGUMENTS) {                                                                                \
+    const mt_gpu_word *segment = segments + BLOCK_Y * (1 + (buffers));                                                 \
     if (BLOCK_X >= (tiles))                                                                                            \
       return;                                                                                                          \
     MEET;                                                                                                              \
     if (!IS_LAST_THREAD)                                                                                               \
       return;                                                                                                          \
     mt_kernel_params own = *params;                                                                                    \
-    own.count = segments[BLOCK_Y].count;                                                                               \
-    cpu_##name(&own, segments[BLOCK_Y].buffers, BLOCK_X, BLOCK_X + 1);                                                 \
+    own.count = segment->count;                                                                                        \
+    cpu_##name(&own, &segment[1].buffer, BLOCK_X, BLOCK_X + 1);                                                        \
   }
 
-GPU_KERNEL(init_variables, 1)
-GPU_KERNEL(predict_rows, ROWS(3))
-GPU_KERNEL(difference_rows, ROWS(3))
-GPU_KERNEL(gradient_partial, params->rows ? ((const shape *)segments->buffers[0])->features + 1 : 0)
-GPU_KERNEL(loss_partial, params->rows ? 2 : 0)
-GPU_KERNEL(loss_beyond, params->rows ? 2 : 0)
-GPU_KERNEL(finish, 1)
-GPU_KERNEL(update, ELEMENTS(5))
-GPU_KERNEL(sum_partials, ELEMENTS(4))
+GPU_KERNEL(init_variables, 5, 1)
+GPU_KERNEL(predict_rows, 5, ROWS(3))
+GPU_KERNEL(difference_rows, 7, ROWS(3))
+GPU_KERNEL(gradient_partial, 4, params->rows ? ((const shape *)segment[1].buffer)->features + 1 : 0)
+GPU_KERNEL(loss_partial, 4, params->rows ? 2 : 0)
+GPU_KERNEL(loss_beyond, 4, params->rows ? 2 : 0)
+GPU_KERNEL(finish, 4, 1)
+GPU_KERNEL(update, 3, ELEMENTS(5))
+GPU_KERNEL(sum_partials, 3, ELEMENTS(4))
 /* As the conformance suite launches it: by elements where segments have any, by rows elsewhere. */
-GPU_KERNEL(probe, segments[0].count ? ELEMENTS(4) : ROWS(3) * 2)
-GPU_KERNEL(rotate, 64)
-GPU_KERNEL(double_rows, ROWS(1))
+GPU_KERNEL(probe, 2, segment->count ? ELEMENTS(4) : ROWS(3) * 2)
+GPU_KERNEL(rotate, 2, 64)
+GPU_KERNEL(double_rows, 2, ROWS(1))

@@ -3,6 +3,7 @@
 // Which of a plan's targets a GPU takes.
 #include "TestPlan.h"
 
+#include "runtime/abi/plan_header.h"
 #include "runtime/device/cuda/Gpus.h"
 
 #include <gtest/gtest.h>
@@ -71,6 +72,26 @@ TEST(CudaTarget, TheOthersThatFitFollow) {
   for (uint32_t index : indices)
     names += plan->tables().targets()->Get(index)->name()->str() + " ";
   EXPECT_EQ(names, "cuda:sm_86 cuda:sm_80 cuda:ptx ");
+}
+
+// Code of an older plan takes its pointers from elsewhere.
+TEST(CudaTarget, CodeOfAnOlderFormatIsRefused) {
+  TestPlanShape shape;
+  shape.gpu = true;
+  std::vector<uint8_t> bytes = makePlan(shape);
+  mt_plan_header header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  ASSERT_EQ(header.version, MT_PLAN_GPU_VERSION);
+  header.version = MT_PLAN_VERSION;
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  auto *tables = flatbuffers::GetMutableRoot<flatbuffers::Table>(bytes.data() + header.tables_offset);
+  ASSERT_TRUE(tables->SetField<uint32_t>(mt::plan::Plan::VT_VERSION, MT_PLAN_VERSION, 0));
+  rehash(bytes);
+  std::unique_ptr<Plan> plan;
+  Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(chosen(*plan, 0, 0), "5: expected code for GPUs of plan format version 9 or newer, found version 8; "
+                                 "recompile the plan with: mtc compile MODEL --target cuda:sm_00");
 }
 
 TEST(CudaTarget, SimulatedCodeIsForTheSimulatedGpuAlone) {
