@@ -106,31 +106,21 @@ static std::optional<int64_t> lanesBelow(Value mask) {
   return llvm::count(known.getValues<bool>(), true);
 }
 
-// A mask makes accesses slower, on some CPUs much. One load or store of a known number of elements needs none.
-static bool isOneAccess(std::optional<int64_t> count) { return count && llvm::isPowerOf2_64(*count); }
-
+// The other lanes are no zeros of a shuffle: LLVM 22 takes a quotient of lanes that it knows to be zeros for a zero,
+// and so drops what replaces it in a sum.
 Value Emitter::loadLanes(Type element, Value address, Value mask, Value others) {
   Type type = vectorOf(stored(element));
   unsigned alignment = bytes(element);
   Value value;
-  if (std::optional<int64_t> known = lanesBelow(mask); isOneAccess(known) && !others)
-    value = loadFirst(stored(element), *known, address, alignment);
-  else if (mask)
+  if (mask)
     value = LLVM::MaskedLoadOp::create(*this, type, address, mask, others ? others : zeros(type), alignment);
   else
     value = LLVM::LoadOp::create(*this, type, address, alignment);
   return extend(element, value);
 }
 
-// Loads the first `count` elements of a vector, a power of two; the others are zeros.
-Value Emitter::loadFirst(Type element, int64_t count, Value address, unsigned alignment) {
-  Type part = VectorType::get({count}, element);
-  Value loaded = LLVM::LoadOp::create(*this, part, address, alignment);
-  SmallVector<int32_t> order;
-  for (int64_t lane = 0; lane < vectorWidth; ++lane)
-    order.push_back(static_cast<int32_t>(std::min(lane, count)));
-  return LLVM::ShuffleVectorOp::create(*this, loaded, zeros(part), order);
-}
+// A mask makes stores slower, on some CPUs much. One store of a known number of elements needs none.
+static bool isOneStore(std::optional<int64_t> count) { return count && llvm::isPowerOf2_64(*count); }
 
 // Stores the first `count` elements of a vector: 8, 4, 2 and 1 at a time.
 void Emitter::storeFirst(Value value, int64_t count, Value address, unsigned alignment) {
@@ -154,7 +144,7 @@ void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
   // truncated to two bytes. The masked stores of AVX2 take many times as long as others, so any known number of
   // elements is stored in parts.
   std::optional<int64_t> known = lanesBelow(mask);
-  if (isOneAccess(known) || (known && !vectors.isWide()))
+  if (isOneStore(known) || (known && !vectors.isWide()))
     storeFirst(value, *known, address, alignment);
   else if (mask)
     LLVM::MaskedStoreOp::create(*this, value, address, mask, alignment);

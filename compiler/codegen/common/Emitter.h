@@ -150,7 +150,6 @@ private:
   mlir::LLVM::LLVMFuncOp define(llvm::StringRef name, FunctionType type, bool internal,
                                 llvm::function_ref<Value(ValueRange arguments)> body);
 
-  Value loadFirst(Type element, int64_t count, Value address, unsigned alignment);
   void storeFirst(Value value, int64_t count, Value address, unsigned alignment);
   Value intrinsic(llvm::StringRef name, Type result, ValueRange operands);
   mlir::LLVM::GlobalOp makeGlobal(mlir::DenseElementsAttr values, llvm::StringRef name, bool isShared);

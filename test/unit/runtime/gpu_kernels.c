@@ -73,6 +73,6 @@ GPU_KERNEL(finish, 4, 1)
 GPU_KERNEL(update, 3, ELEMENTS(5))
 GPU_KERNEL(sum_partials, 3, ELEMENTS(4))
 /* As the conformance suite launches it: by elements where segments have any, by rows elsewhere. */
-GPU_KERNEL(probe, 2, segment->count ? ELEMENTS(4) : ROWS(3) * 2)
+GPU_KERNEL(probe, 2, segments[0].count ? ELEMENTS(4) : ROWS(3) * 2)
 GPU_KERNEL(rotate, 2, 64)
 GPU_KERNEL(double_rows, 2, ROWS(1))

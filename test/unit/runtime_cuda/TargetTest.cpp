@@ -90,7 +90,7 @@ TEST(CudaTarget, CodeOfAnOlderFormatIsRefused) {
   std::unique_ptr<Plan> plan;
   Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(chosen(*plan, 0, 0), "5: expected code for GPUs of plan format version 9 or newer, found version 8; "
+  EXPECT_EQ(chosen(*plan, 0, 0), "5: expected code for GPUs of plan format version 11 or newer, found version 8; "
                                  "recompile the plan with: mtc compile MODEL --target cuda:sm_00");
 }
 
