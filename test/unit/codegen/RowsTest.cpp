@@ -51,6 +51,28 @@ TEST(Rows, ReducesByLanes) {
   }
 }
 
+// The lanes after the last element, 0 / 0, are no part of the sum.
+TEST(Rows, SumsQuotients) {
+  for (int64_t n : {1, 2, 3, 4, 8, 20}) {
+    std::string type = "tensor<?x" + std::to_string(n) + "xf32>";
+    auto codes =
+        compile(kernelText("quotients", "rows",
+                           "^bb0(%x: " + type + ", %y: " + type + "):\n%0 = mt.div %x, %y : " + type + ", " + type +
+                               "\n%1 = mt.reduce sum, %0 over [1] : " + type + "\nmt.yield %1 : tensor<?xf32>"));
+    std::vector<float> x = randoms(2 * n, 1), y = randoms(2 * n, 2), quotients(2 * n);
+    for (int64_t i = 0; i < 2 * n; ++i)
+      quotients[i] = x[i] / y[i];
+    Guarded left = guarded(x), right = guarded(y);
+    for (auto &code : codes) {
+      Guarded sums(2 * 4);
+      code->run("quotients", {2, 0, 2, 0, 0, nullptr, nullptr}, {left.as<void>(), right.as<void>(), sums.as<void>()},
+                1);
+      for (int64_t row = 0; row < 2; ++row)
+        ASSERT_EQ(sums.as<float>()[row], laneSum(&quotients[row * n], n)) << code->target << " n " << n;
+    }
+  }
+}
+
 // What a row computes in between took megabytes of stack, which a thread of a host's may not have.
 TEST(Rows, KeepsLargeTemporariesOffTheStack) {
   auto codes = compile(kernelText("turn", "rows", R"(
