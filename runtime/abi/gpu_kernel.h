@@ -45,6 +45,7 @@ extern "C" {
 typedef union mt_gpu_word {
   /** Elements of the segment, for elementwise kernels; 0 for all others. */
   int64_t count;
+  /** An operand or a result of the kernel, or of one of its tails. */
   void *buffer;
 } mt_gpu_word;
 
