@@ -226,3 +226,23 @@ class Fused(nn.Module):
 def test_layers():
     torch.manual_seed(1)
     compare(Fused(), {"x": torch.randn(4, 5, 3)}).close()
+
+
+class Extended(nn.Module):
+    """A weight of two parts, one of which has no elements, as MobileBERT's head where both sizes are equal."""
+
+    def __init__(self):
+        super().__init__()
+        self.part, self.rest = nn.Parameter(torch.randn(6, 5)), nn.Parameter(torch.zeros(0, 5))
+
+    def forward(self, x):
+        return torch.tanh(x @ torch.cat([self.part, self.rest])).square().mean()
+
+
+def test_a_parameter_without_elements():
+    module = Extended()
+    step = compare(module, {"x": torch.randn(4, 6)})
+    before = module.part.detach().clone()
+    step.train_on_batch({"x": torch.randn(4, 6)})
+    step.to_module()
+    assert not torch.equal(before, module.part) and module.rest.shape == (0, 5)

@@ -153,6 +153,7 @@ def pad_from(value: Value, axis: int, low: int, high: int, mode: str) -> Value:
 
 def concat(values: Sequence[Value], axis: int) -> Value:
     """One after the other along an axis."""
+    values = [v for v in values if v.shape[axis] != 0] or values[:1]
     if len(values) == 1:
         return values[0]
     graph, dtype = values[0].graph, values[0].dtype

@@ -326,6 +326,8 @@ class Converter:
         if tensor.dtype not in (torch.float32, torch.float64):
             raise Refused(f"{name}: expected a parameter of float32, found one of {tensor.dtype}: call float() of the "
                           "module, and train in 16 bits by precision= of compile")
+        if tensor.numel() == 0:  # a plan has no variables without elements, and this one has nothing to train
+            return self.graph.constant(np.zeros(tuple(tensor.shape), np.float32))
         order = self._stored.setdefault(name, tuple(range(tensor.ndim)))
         if name not in self._slots:
             self._slots[name] = self.graph.variable(name, tuple(tensor.shape[i] for i in order),
