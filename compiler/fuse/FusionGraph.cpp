@@ -61,14 +61,16 @@ void FusionGraph::connectAll() {
   edges.sort();
 }
 
-// The number of ops of a kernel is limited, which limits its stack and its compile time.
-bool FusionGraph::fitTogether(unsigned a, unsigned b) const {
-  constexpr size_t maxOps = 200;
-  bool otherTurns = groups[a].turn && groups[b].turn && *groups[a].turn != *groups[b].turn;
-  return a != b && !otherTurns && groups[a].ops.size() + groups[b].ops.size() <= maxOps;
-}
-
 bool FusionGraph::canMerge(unsigned a, unsigned b) const { return fitTogether(a, b) && !edges.haveIndirectPath(a, b); }
+
+// The ops of both groups, in program order.
+std::vector<Operation *> FusionGraph::opsOfBoth(unsigned a, unsigned b) const {
+  const std::vector<Operation *> &first = groups[a].ops, &second = groups[b].ops;
+  std::vector<Operation *> both(first.size() + second.size());
+  std::merge(first.begin(), first.end(), second.begin(), second.end(), both.begin(),
+             [&](Operation *one, Operation *other) { return position.at(one) < position.at(other); });
+  return both;
+}
 
 void FusionGraph::merge(unsigned into, unsigned from) {
   edges.merge(into, from);
@@ -77,13 +79,9 @@ void FusionGraph::merge(unsigned into, unsigned from) {
 
 // Valid only before edges are added.
 void FusionGraph::join(unsigned into, unsigned from) {
-  std::vector<Operation *> &ops = groups[into].ops;
   for (Operation *op : groups[from].ops)
     groupOfOp[op] = into;
-  std::vector<Operation *> both(ops.size() + groups[from].ops.size());
-  std::merge(ops.begin(), ops.end(), groups[from].ops.begin(), groups[from].ops.end(), both.begin(),
-             [&](Operation *a, Operation *b) { return position.at(a) < position.at(b); });
-  ops = std::move(both);
+  groups[into].ops = opsOfBoth(into, from);
   groups[into].reductionDepth = std::max(groups[into].reductionDepth, groups[from].reductionDepth);
   groups[into].livesByLine.reset();
   groups[into].afterProduct |= groups[from].afterProduct;

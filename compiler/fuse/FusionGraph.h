@@ -68,6 +68,7 @@ private:
   llvm::SmallSetVector<unsigned, 8> adjacent(unsigned group) const;
   bool fitTogether(unsigned a, unsigned b) const;
   bool canMerge(unsigned a, unsigned b) const;
+  std::vector<mlir::Operation *> opsOfBoth(unsigned a, unsigned b) const;
   void merge(unsigned into, unsigned from);
   void join(unsigned into, unsigned from);
   std::optional<unsigned> firstToMerge(unsigned group, llvm::ArrayRef<unsigned> others,

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Limits for the memory and the code of kernels of kind rows and single.
+// Limits for the size of kernels, and for the memory and the code of kernels of kind rows and single.
 #include "compiler/fuse/FusionGraph.h"
 
 namespace mtc {
 
 using namespace mlir;
+
+// The number of ops of a kernel is limited, which limits its stack and its compile time.
+bool FusionGraph::fitTogether(unsigned a, unsigned b) const {
+  constexpr size_t maxOps = 200;
+  bool otherTurns = groups[a].turn && groups[b].turn && *groups[a].turn != *groups[b].turn;
+  return a != b && !otherTurns && groups[a].ops.size() + groups[b].ops.size() <= maxOps;
+}
 
 // Bytes of the temporaries of a kernel that joins both groups: results and operands of ops that move data.
 int64_t FusionGraph::bytesBetween(unsigned a, unsigned b) const {
@@ -33,9 +40,7 @@ int64_t FusionGraph::evaluationsOf(unsigned a, unsigned b) const {
     return op && isOfEither(op, a, b) &&
            (moves(op) || isa<mt::ElementwiseOpInterface>(op) || op->hasTrait<mt::Repeats>());
   };
-  std::vector<Operation *> ops(groups[a].ops.size() + groups[b].ops.size());
-  std::merge(groups[a].ops.begin(), groups[a].ops.end(), groups[b].ops.begin(), groups[b].ops.end(), ops.begin(),
-             [&](Operation *one, Operation *other) { return position.at(one) < position.at(other); });
+  std::vector<Operation *> ops = opsOfBoth(a, b);
   constexpr int64_t few = 8; // moves, whose evaluations are few
   if (llvm::count_if(ops, moves) < few)
     return 0;

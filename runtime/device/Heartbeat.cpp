@@ -5,10 +5,10 @@
 // process 0 names a lost process to all, and a process that is cut off from process 0 ends too.
 #include "runtime/device/ProcessGroup.h"
 #include "runtime/support/blocked_signals.h"
+#include "runtime/support/seconds_text.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -20,12 +20,6 @@ namespace mtrun {
 namespace {
 
 constexpr double missedBeats = 3; // number of missing heartbeats from which a process is suspected
-
-std::string secondsText(double seconds) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%g seconds", seconds);
-  return text;
-}
 
 } // namespace
 

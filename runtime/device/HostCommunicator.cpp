@@ -2,10 +2,10 @@
 #include "runtime/device/HostCommunicator.h"
 
 #include "runtime/support/device_memory.h"
+#include "runtime/support/seconds_text.h"
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <sched.h>
 #include <set>
@@ -300,9 +300,8 @@ Status HostCommunicator::silent() const {
   std::string names;
   for (int process : senders.empty() ? takers : senders)
     names += (names.empty() ? "" : ", ") + title(process);
-  char seconds[40];
-  std::snprintf(seconds, sizeof seconds, " nothing for %g seconds", watch_.timeout);
-  return {MT_LOST, names + " was lost: it " + (senders.empty() ? "received" : "sent") + seconds};
+  return {MT_LOST, names + " was lost: it " + (senders.empty() ? "received" : "sent") + " nothing for " +
+                       secondsText(watch_.timeout)};
 }
 
 Status HostCommunicator::fail(Status why) {

@@ -6,6 +6,7 @@
 // Rendezvous.cpp connects the processes, and Heartbeat.cpp reads the connections from then on.
 #include "runtime/device/ProcessGroup.h"
 
+#include "runtime/support/seconds_text.h"
 #include "runtime/support/text.h"
 
 #include <algorithm>
@@ -37,11 +38,7 @@ ProcessGroup::~ProcessGroup() {
   }
 }
 
-std::string ProcessGroup::patience() const {
-  char text[40];
-  std::snprintf(text, sizeof text, "%g seconds", options_.timeout);
-  return text;
-}
+std::string ProcessGroup::patience() const { return secondsText(options_.timeout); }
 
 ProcessGroup::Clock::time_point ProcessGroup::limit() const {
   return Clock::now() +

@@ -4,6 +4,7 @@
 // secret, and its addresses. Each process uses the first address that it can reach.
 #include "runtime/device/SharedAddress.h"
 
+#include "runtime/support/seconds_text.h"
 #include "runtime/support/secret.h"
 #include "runtime/support/socket.h"
 #include "runtime/support/text.h"
@@ -12,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -83,9 +83,8 @@ private:
         return status;
       if (Clock::now() >= deadline_) {
         transport_.abandon();
-        char seconds[40];
-        snprintf(seconds, sizeof seconds, " nothing for %g seconds", timeout_);
-        return {MT_LOST, "process " + std::to_string(peer) + " was lost: it " + what + seconds};
+        return {MT_LOST,
+                "process " + std::to_string(peer) + " was lost: it " + what + " nothing for " + secondsText(timeout_)};
       }
       std::this_thread::sleep_for(20us);
     }

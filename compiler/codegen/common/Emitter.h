@@ -41,8 +41,6 @@ public:
   VectorUnit vectors; // of the target CPU
 
   Type pointer() { return mlir::LLVM::LLVMPointerType::get(getContext()); }
-  // The elements of vectors: 16, or fewer within `tail`.
-  int64_t width() const { return vectorWidth; }
   Type vectorOf(Type element) { return mlir::VectorType::get({vectorWidth}, element); }
   // The type of numbers of the plan: f32, or f64.
   Type realType() { return vectors.doubles ? Type(getF64Type()) : getF32Type(); }
@@ -155,7 +153,7 @@ private:
   mlir::LLVM::GlobalOp makeGlobal(mlir::DenseElementsAttr values, llvm::StringRef name, bool isShared);
 
   SharedCode *shared;
-  int64_t vectorWidth = lanes;
+  int64_t vectorWidth = lanes; // fewer within `tail`
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
   // Arrays of the function under construction.
