@@ -11,6 +11,7 @@ import numpy as np
 
 from mtc._trace import Batch, Value, integers, layout
 from mtc._trace import elementwise as e
+from mtc._trace.values import has_batch
 
 CLIP = jax.lax.GatherScatterMode.CLIP
 FILL = jax.lax.GatherScatterMode.FILL_OR_DROP
@@ -72,10 +73,20 @@ def _is_below_0(condition: Value, plain: Value) -> bool:
 
 def is_sample(value: Any) -> bool:
     """Whether it is the place of each sample in the batch."""
-    if not isinstance(value, Value) or not any(isinstance(n, Batch) for n in value.shape):
+    if not isinstance(value, Value) or not has_batch(value.shape):
         return False
-    plain = unwrapped(value, next(n for n in value.shape if isinstance(n, Batch)))
-    return layout.unshaped(value if plain is None else plain).op == "iota"
+    size = next(n for n in value.shape if isinstance(n, Batch))
+    value = _unrepeated(value)
+    plain = unwrapped(value, size)
+    line = _unrepeated(value if plain is None else plain)
+    return line.op == "iota" and size in line.shape
+
+
+def _unrepeated(value: Value) -> Value:
+    """A value of the samples that is repeated along other axes, as jnp.arange(b)[:, None] for several ids of each."""
+    while value.op in ("reshape", "broadcast") and has_batch(value.operands[0].shape):
+        value = value.operands[0]
+    return value
 
 
 def _is_data(value: Value) -> bool:

@@ -23,6 +23,7 @@ from mtc._trace import Batch, Graph, Refused, Value, integers, reals
 from mtc._trace.complex_numbers import Complex
 from mtc._trace.graph import Origin, Problem, in_lines
 from mtc._trace.values import Shape, dtype_of_elements
+from mtc.jax import _empty
 
 Rule = Callable[["Reader", Any, Sequence[Any]], Any]
 RULES: dict[str, Rule] = {}
@@ -87,9 +88,11 @@ class Reader:
             values[variable] = value
 
         def find(atom: Any) -> Any:
-            return concrete(atom.val) if isinstance(atom, core.Literal) else values[atom]
+            if isinstance(atom, core.Literal):
+                return concrete(atom.val)
+            return values[atom] if atom in values else _empty.of(atom)
 
-        for equation in jaxpr.eqns:
+        for equation in _empty.needed(jaxpr):
             made = self._equation(equation, [find(a) for a in equation.invars])
             for variable, value in zip(equation.outvars, made):
                 values[variable] = value
@@ -109,6 +112,8 @@ class Reader:
                 elif self._is_concrete(equation, inputs):
                     made = equation.primitive.bind(*inputs, **equation.params)
                     made = [concrete(m) for m in (made if equation.primitive.multiple_results else [made])]
+                elif (whole := _empty.without(self, RULES, equation, inputs)) is not None:
+                    made = [whole]
                 elif inputs and isinstance(inputs[0], Keys) and name in ON_KEYS:
                     made = [on_keys(equation, inputs)]
                 elif self._move_keys is not None and (moved := self._move_keys(self, equation, inputs)) is not None:

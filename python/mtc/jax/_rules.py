@@ -26,6 +26,7 @@ from mtc._trace import (
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc.jax import _kinks
+from mtc.jax._empty import EMPTY
 from mtc.jax._reader import ACROSS, Reader, rounded, rule
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -245,13 +246,14 @@ def _slice(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 
 @rule("split")
-def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     value, axis = r.value(inputs[0]), equation.params["axis"]
     sizes = [r.size(n) for n in equation.params["sizes"]]
     if isinstance(value.shape[axis], Batch):
         return moves.split_batches(value, axis, sizes)
     ends = np.cumsum([0, *sizes])
-    return [moves.part(value, axis, int(start), int(end)) for start, end in zip(ends, ends[1:])]
+    return [moves.part(value, axis, int(start), int(end)) if end > start else EMPTY
+            for start, end in zip(ends, ends[1:])]
 
 
 # Reductions and products

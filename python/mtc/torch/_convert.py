@@ -97,7 +97,8 @@ class Converter:
         self._undecayed = undecayed
         self._values: dict[Any, Any] = {}
         self._problems: list[tuple[str, str, str]] = []
-        self._stored = _nodes.stored_orders(exported)
+        self._orders = _nodes.stored_orders(exported)  # of all convolutions, needed or not
+        self._stored: dict[str, tuple[int, ...]] = {}  # of the parameters that are variables
         self._streams = 0
         self._changing = self._changed_nodes()
         self._buffers: dict[str, Value] = {}  # that the step changes and that are no statistics of a normalisation
@@ -160,7 +161,8 @@ class Converter:
         for name, node in self.exported.changed.items():
             failed = any(isinstance(self._values.get(n), _Failed) for n in _nodes.needed([node]))
             if name not in self.statistics and not self._counts(name) and not failed:
-                self._problems.append((f"the buffer {name}", _CHANGED, _nodes.where(node)))
+                reason = _UNREAD if self._is_statistic(name) else _CHANGED
+                self._problems.append((f"the buffer {name}", reason, _nodes.where(node)))
 
     # Buffers that the step changes
 
@@ -328,7 +330,7 @@ class Converter:
                           "module, and train in 16 bits by precision= of compile")
         if tensor.numel() == 0:  # a plan has no variables without elements, and this one has nothing to train
             return self.graph.constant(np.zeros(tuple(tensor.shape), np.float32))
-        order = self._stored.setdefault(name, tuple(range(tensor.ndim)))
+        order = self._stored.setdefault(name, self._orders.get(name, tuple(range(tensor.ndim))))
         if name not in self._slots:
             self._slots[name] = self.graph.variable(name, tuple(tensor.shape[i] for i in order),
                                                     frozen=not tensor.requires_grad,
