@@ -15,7 +15,7 @@ import numpy as np
 
 from mtc._trace import Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
-from mtc.jax._places import CLIP, FILL, PROMISED, fill_of
+from mtc.jax._modes import CLIP, FILL, PROMISED, fill_of
 from mtc.jax._reader import ACROSS, Reader
 
 NONE = -1  # the number of an element that is out of range

@@ -7,10 +7,11 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import Batch, Refused, Value, layout, moves, reductions
+from mtc._trace import Batch, Refused, Value, layout, lookups, moves, reductions
 from mtc._trace import elementwise as e
-from mtc.jax import _constants, _lookups
-from mtc.jax._places import CLIP, FILL, PROMISED, fill_of, filled, places
+from mtc._trace.indices import filled, places
+from mtc.jax import _constants, _modes
+from mtc.jax._modes import CLIP, FILL, PROMISED, fill_of
 from mtc.jax._reader import ACROSS, Reader, is_concrete, rule
 
 
@@ -27,11 +28,19 @@ def _gather(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     if (window := _batches(operand, numbers, indices, sizes)) is not None:
         return window
     columns = _columns(r, indices)
-    form = _lookups.Form.of(operand.shape, numbers, columns, sizes)
+    form = _form(operand.shape, numbers, columns, sizes)
     picked = _along_axis(equation, operand, form)
     if picked is not None:
         return picked
-    return _lookups.gather(operand, form, equation.params["mode"], _fill(equation))
+    return lookups.gather(operand, form, _modes.ours(equation.params["mode"]), _fill(equation))
+
+
+def _form(shape: Sequence[Any], numbers: Any, columns: Sequence[Value], sizes: Sequence[Any]) -> lookups.Form:
+    """A lookup by JAX' dimension numbers."""
+    gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    inner = [i for i in range(len(shape)) if i not in gone]
+    return lookups.Form(list(numbers.operand_batching_dims), list(numbers.start_indices_batching_dims),
+                        list(numbers.start_index_map), list(columns), sizes, inner, numbers.offset_dims).counting(shape)
 
 
 def _fill(equation: Any) -> Any:
@@ -73,7 +82,7 @@ def _batches(operand: Value, numbers: Any, index: Value, sizes: Sequence[Any]) -
     return moves.slice_(operand, starts, limits, [1] * operand.rank)
 
 
-def _along_axis(equation: Any, operand: Value, form: _lookups.Form) -> Optional[Value]:
+def _along_axis(equation: Any, operand: Value, form: lookups.Form) -> Optional[Value]:
     """An element of each line: jnp.take_along_axis, labels. None: it is another lookup."""
     batching, theirs, axes = form.batching, form.theirs, form.axes
     rest = [i for i in range(operand.rank) if i not in batching and i not in axes]
@@ -97,9 +106,10 @@ def _picked(equation: Any, lines: Value, ids: Value, kept: int) -> Value:
     if isinstance(size, Batch):
         raise Refused(f"a lookup of samples: {ACROSS}")
     logs = lines.op == "log_softmax"  # what is picked becomes a cross-entropy, whose labels MTC checks
-    found = places(ids, size, equation.params["mode"], checked=logs)
+    mode = _modes.ours(equation.params["mode"])
+    found = places(ids, size, mode, checked=logs)
     made = filled(_pick(lines, found.ids, kept), found, _fill(equation))
-    plain = places(ids, size, equation.params["mode"], checked=True)
+    plain = places(ids, size, mode, checked=True)
     other = made if plain == found else _pick(lines, plain.ids, kept)
     nan = _fill(equation) is np.nan or plain.valid is None or plain.clamped
     if other is not made and made.info is None and nan:
@@ -128,7 +138,7 @@ def _columns(r: Reader, indices: Any) -> list[Value]:
     known = r.columns.get(id(indices)) if isinstance(indices, Value) else None
     if known is not None and all(c.shape[last] == 1 for c in known):
         return [layout.squeeze(c, (last,)) for c in known]
-    return _lookups.columns_of(value)
+    return lookups.columns_of(value)
 
 
 @rule("concatenate")
@@ -182,7 +192,7 @@ def _dynamic_slice(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     starts = _starts(inputs[1:])
     if starts is None:
         form = _part(r, inputs[1:], value, sizes)
-        return _lookups.gather(value, form, CLIP, None)
+        return lookups.gather(value, form, _modes.ours(CLIP), None)
     starts = [0 if isinstance(n, Batch) else min(max(s, 0), int(n) - int(m))  # type: ignore[arg-type]
               for s, n, m in zip(starts, value.shape, sizes)]
     limits = [None if isinstance(n, Batch) else s + n for s, n in zip(starts, sizes)]
@@ -200,11 +210,11 @@ def _starts(given: Sequence[Any]) -> Optional[list[int]]:
     return starts
 
 
-def _part(r: Reader, starts: Sequence[Any], value: Value, sizes: Sequence[Any]) -> _lookups.Form:
+def _part(r: Reader, starts: Sequence[Any], value: Value, sizes: Sequence[Any]) -> lookups.Form:
     """A part of these sizes, whose place the data says."""
     axes = [i for i, (n, m) in enumerate(zip(value.shape, sizes)) if n != m]
     everywhere = list(range(value.rank))
-    return _lookups.Form([], [], axes, [r.value(starts[i]) for i in axes], sizes, everywhere, everywhere)
+    return lookups.Form([], [], axes, [r.value(starts[i]) for i in axes], sizes, everywhere, everywhere)
 
 
 @rule("dynamic_update_slice")
@@ -217,7 +227,7 @@ def _dynamic_update(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         return _update(value, part, starts, "set")
     if part.shape == value.shape:
         return part
-    return _lookups.replace(value, _part(r, inputs[2:], value, part.shape), CLIP, part)
+    return lookups.replace(value, _part(r, inputs[2:], value, part.shape), _modes.ours(CLIP), part)
 
 
 def _update(value: Value, part: Value, starts: Sequence[int], way: str) -> Value:
@@ -261,11 +271,11 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         if way == "mul":
             raise Refused("products at places that depend on the data: take part by part what is multiplied")
         changed = _constants.sizes_of(numbers, updates.shape, value.rank)
-        form = _lookups.Form.of(value.shape, _constants.lookup_of(numbers), _columns(r, indices), changed)
-        mode = mode if mode == CLIP else FILL
+        form = _form(value.shape, _constants.lookup_of(numbers), _columns(r, indices), changed)
+        ours = _modes.ours(mode if mode == CLIP else FILL)
         if way in ("minimum", "maximum"):
-            return _lookups.extremum(value, form, mode, updates, way)
-        return (_lookups.add if way == "add" else _lookups.replace)(value, form, mode, updates)
+            return lookups.extremum(value, form, ours, updates, way)
+        return (lookups.add if way == "add" else lookups.replace)(value, form, ours, updates)
     if int(np.prod(indices.shape[:-1])) != 1 or numbers.operand_batching_dims or way in ("minimum", "maximum"):
         return _constants.scatter(equation, value, indices, updates, way)
     starts = [0] * value.rank

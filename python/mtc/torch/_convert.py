@@ -24,6 +24,8 @@ from mtc.torch._nodes import dtype_of, shape_of, size_of
 
 _NUMBERS = {"truediv": "div", "mul": "mul", "add": "add", "sub": "sub", "pow": "pow"}  # operations of Python on them
 POINT = "argument"  # of a derivative, in whole steps
+_UNREAD = ("no loss or prediction depends on its batch normalization: use its result, or take the layer out of the "
+           "module")
 _CHANGED = "the step changes it: update it in Python between steps, or take it out of the module"
 
 

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
+from mtc._trace import BATCH, Batch, Refused, Value, gradients, layout, moves, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.values import Operand
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
 from mtc.torch._known import SAMPLES, Known, product
-from mtc.torch._places import known, scattered
+from mtc.torch._places import NEUTRAL, added_along, known, scattered
 
 
 @op("embedding")
@@ -58,68 +58,15 @@ def index_select(c: Converter, value: Any, dim: int, ids: Any) -> Value:
     x, places = c.value(value), c.value(ids)
     if not x.shape:
         return x if not places.shape else layout.broadcast(x, c.shape())
-    return moves.take(x, _from_start(c, places, x.shape[dim % len(x.shape)]), dim)
+    return moves.take(x, from_start(c, places, x.shape[dim % len(x.shape)]), dim)
 
 
-@op("index")
-def index(c: Converter, value: Any, places: Sequence[Any]) -> Value:
-    x = c.value(value)
-    if any((isinstance(p, Value) and p.dtype == "i1") or (isinstance(p, Known) and p.tensor.dtype.itemsize == 1)
-           for p in places if p is not None):
-        raise Refused("as many elements as a mask is true for, which the data says")
-    given = [(i, p) for i, p in enumerate(places) if p is not None]
-    if len(given) > 1 and given[0][0] == 0 and _is_each_sample(given[0][1]) and x.shape[0] == BATCH:
-        return layout.reshape(_of_each_sample(c, x, given[1:]), c.shape())
-    if len(given) > 1:
-        if any(not isinstance(p, Known) for _, p in given) or [i for i, _ in given] != list(
-                range(given[0][0], given[0][0] + len(given))):
-            raise Refused("a lookup by several lists of places")
-        x, ids = _joined(c, x, given)
-    else:
-        ids = _from_start(c, given[0][1], x.shape[given[0][0]])
-    return moves.take(x, ids, given[0][0])
-
-
-def _from_start(c: Converter, places: Any, size: Any) -> Value:
+def from_start(c: Converter, places: Any, size: Any) -> Value:
     """Places in an axis of this size, where those that are known may count from its end."""
     ids = c.value(places)
     if ids.array is None or isinstance(size, Batch) or (ids.array >= 0).all():
         return ids
     return c.graph.constant(np.where(ids.array < 0, ids.array + size, ids.array))
-
-
-def _is_each_sample(places: Any) -> bool:
-    """Whether they are 0, 1, 2 ... along the batch."""
-    return (isinstance(places, Known) and places.shape.count(BATCH) == 1 and places.tensor.numel() == SAMPLES
-            and places.tensor.flatten().tolist() == list(range(SAMPLES)))
-
-
-def _of_each_sample(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> Value:
-    """x[sample, ids]: a lookup within each sample."""
-    if len(given) != 1 or given[0][0] != 1:
-        raise Refused("a lookup by several lists of places in each sample")
-    ids = _from_start(c, given[0][1], x.shape[1])
-    if ids.array is not None:
-        return moves.take(x, ids, 1)
-    return take_in_samples(x, ids, 1)
-
-
-def take_in_samples(x: Value, ids: Value, axis: int) -> Value:
-    """Slices of each sample by ids [BATCH, ...] of its own, along an axis; the axes of the ids take its place."""
-    return moves.take(x, layout.broadcast(ids, (BATCH, *ids.shape[1:])), axis)
-
-
-def _joined(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> tuple[Value, Value]:
-    """Neighbouring axes as one, and places in it."""
-    first, last = given[0][0], given[-1][0]
-    sizes = x.shape[first:last + 1]
-    if any(isinstance(n, Batch) for n in sizes):
-        raise Refused("a lookup among the samples")
-    whole: Any = 0
-    for size, (_, places) in zip(sizes, given):
-        whole = whole * size + places.tensor % size
-    total = product(sizes)
-    return layout.reshape(x, (*x.shape[:first], total, *x.shape[last + 1:])), c.graph.constant(whole.numpy())
 
 
 @op("gather")
@@ -147,6 +94,8 @@ def index_add(c: Converter, value: Any, dim: int, ids: Any, source: Any, alpha: 
     if not x.shape:
         new = e.cast(c.value(source), x.dtype) * alpha
         return x + reductions.reduce("sum", new, range(len(new.shape)))
+    if known(ids) is not None and (dim % x.rank or isinstance(x.shape[0], Batch)):
+        return added_along(c, x, dim, ids, e.cast(c.value(source), x.dtype) * alpha)
     if dim % len(x.shape) != 0 or not isinstance(x.shape[0], int):
         raise Refused("samples that are added to another axis than the first one of a table")
     new = e.cast(c.value(source), "f32") * alpha
@@ -182,19 +131,73 @@ def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction
     if reduction is not None:
         raise Refused("a scatter with reduce= to places that the data say: see scatter_add and scatter_reduce")
     lines, at = (layout.move_axis(v, axis, -1) for v in (x, places))
-    line = c.graph.constant(np.arange(product([x.shape[axis]])), "i32")
-    hot = e.compare("eq", layout.expand_dims(at, (rank,)), line)  # [..., places, elements]
     if number:
-        made = e.select(reductions.reduce_logic(False, hot, [rank - 1]), e.as_value(lines, source), lines)
+        made = e.select(reductions.reduce_logic(False, _hot(lines, at), [rank - 1]), e.as_value(lines, source), lines)
     else:
-        given = c.value(source)
-        if given.shape != places.shape:  # the rest of it is not used
-            ends = [n if isinstance(n, int) else None for n in places.shape]
-            given = moves.slice_(given, [0] * rank, ends, [1] * rank)
-        given = layout.expand_dims(layout.move_axis(e.cast(given, x.dtype), axis, -1), (rank,))
-        one = add or places.shape[axis] == 1
-        elements = given if one else _last_of_each(at, given)
-        new = reductions.reduce("sum", e.select(hot, elements, e.as_value(elements, 0)), [rank - 1])
-        there = reductions.reduce_logic(False, hot, [rank - 1])
-        made = lines + new if add else e.select(there, new, lines)
+        new = layout.move_axis(_used(e.cast(c.value(source), x.dtype), places), axis, -1)
+        made = placed(lines, at, new, add)
     return layout.move_axis(made, -1, axis)
+
+
+def _hot(lines: Value, at: Value) -> Value:
+    """Which elements of each line the places are: [..., places, elements]."""
+    line = lines.graph.constant(np.arange(product([lines.shape[-1]])), "i32")
+    return e.compare("eq", layout.expand_dims(at, (at.rank,)), line)
+
+
+def _used(given: Value, places: Value) -> Value:
+    """The part of a source that has places."""
+    ends = [n if isinstance(n, int) else None for n in places.shape]
+    return moves.slice_(given, [0] * given.rank, ends, [1] * given.rank)
+
+
+def placed(lines: Value, at: Value, given: Value, add: bool) -> Value:
+    """Lines [..., n] with `given` [..., places] at places in them: of equal ones the last, or all added."""
+    rank, hot = lines.rank, _hot(lines, at)
+    elements = layout.expand_dims(given, (rank,))
+    if not add and at.shape[-1] != 1:
+        elements = _last_of_each(at, elements)
+    new = reductions.reduce("sum", e.select(hot, elements, e.as_value(elements, 0)), [rank - 1])
+    return lines + new if add else e.select(reductions.reduce_logic(False, hot, [rank - 1]), new, lines)
+
+
+@op("scatter_reduce")
+def scatter_reduce(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduce: str,
+                   include_self: bool = True) -> Value:
+    """Each element combined with all that has its place. The gradient of equal extrema is divided among them."""
+    x = c.value(value)
+    if isinstance(ids, Known) and (not x.shape or known(ids, int(x.shape[0] == BATCH)) is not None):
+        return scattered(c, x, dim, ids, source, reduce, include_self)
+    places, axis = c.value(ids), dim % max(x.rank, 1)
+    if not x.rank or isinstance(x.shape[axis], Batch) or isinstance(places.shape[axis], Batch):
+        raise Refused("a scatter_reduce among the samples")
+    if any(a != b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis):
+        raise Refused("a scatter_reduce to some of the lines")
+    lines, at, given = (layout.move_axis(v, axis, -1)
+                        for v in (x, places, _used(e.cast(c.value(source), x.dtype), places)))
+    hot = _hot(lines, at)
+    there = reductions.reduce_logic(False, hot, [x.rank - 1])
+    own = lines if include_self else e.select(there, e.as_value(lines, NEUTRAL[reduce]), lines)
+    parts = e.select(hot, layout.expand_dims(given, (x.rank,)), e.as_value(given, NEUTRAL[reduce]))
+    if reduce in ("sum", "mean"):
+        made = own + reductions.reduce("sum", parts, [x.rank - 1])
+        count = reductions.reduce("sum", e.cast(hot, "f32"), [x.rank - 1])
+        count = count + 1.0 if include_self else e.binary("maximum", count, 1.0)
+        made = made / count if reduce == "mean" else made
+    else:
+        both = moves.concat([layout.expand_dims(own, (x.rank - 1,)), parts], x.rank - 1)
+        made = (reductions.product(both, [x.rank - 1]) if reduce == "prod"
+                else _of_equal(reductions.reduce(reduce[1:], both, [x.rank - 1]), both, lines))
+    return layout.move_axis(made, -1, axis)
+
+
+def _of_equal(found: Value, parts: Value, before: Value) -> Value:
+    """The extremum of parts along the axis before the last; what was there before counts as one of them, as in PyTorch,
+    also where it is replaced."""
+    best = found.graph.stop_gradient(found)
+    axis = parts.rank - 2
+    hit = e.compare("eq", parts, layout.expand_dims(best, (axis,)))
+    others = reductions.reduce("sum", e.cast(moves.part(hit, axis, 1, None), "f32"), [axis])
+    count = others + e.cast(e.compare("eq", before, best), "f32")
+    total = reductions.reduce("sum", e.select(hit, parts, e.as_value(parts, 0.0)), [axis])
+    return gradients.following(best, e.binary("div", total, count))

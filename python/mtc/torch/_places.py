@@ -14,6 +14,7 @@ import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, gradients, layout, moves, reals
 from mtc._trace import elementwise as e
+from mtc._trace.values import elements
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
 from mtc.torch._known import SAMPLES, Known, product
@@ -87,7 +88,7 @@ def _taken(value: Value, places: Any, axis: int) -> Value:
     return moves.take(value, value.graph.constant(places.astype("i4")), axis)
 
 
-def _numbers(x: Value) -> tuple[Any, int]:
+def numbers_of(x: Value) -> tuple[Any, int]:
     """The numbers of the elements of x, or of a sample of it, in its shape; and how many axes the batch is."""
     shape = x.shape[1:] if x.rank and x.shape[0] == BATCH else x.shape
     if any(isinstance(n, Batch) for n in shape):
@@ -108,37 +109,20 @@ def known(given: Any, skipped: int = 0) -> Optional[Any]:
     return array[0]
 
 
-def _places(c: Converter, x: Value, given: Sequence[Any]) -> tuple[Any, Any]:
-    """The numbers of the elements x[given] and their shape."""
-    numbers, skipped = _numbers(x)
-    if skipped and (not given or given[0] is not None):
-        raise Refused(f"{c.name()}: places among the samples")
-    index = []
-    for places in given[skipped:]:
-        array = None if places is None else known(places)
-        if places is not None and array is None:
-            raise Refused(f"{c.name()}: places that depend on the data")
-        index.append(slice(None) if array is None else array)
-    return numbers[tuple(index)], skipped
-
-
-@op("index_put")
-def index_put(c: Converter, value: Any, given: Sequence[Any], source: Any, accumulate: bool = False) -> Value:
-    x = c.value(value)
-    places, _ = _places(c, x, given)
-    return put(x, places, c.value(source, x), "sum" if accumulate else "set")
-
-
 @op("masked_scatter")
 def masked_scatter(c: Converter, value: Any, mask: Any, source: Any) -> Value:
     x, given = layout.broadcast(c.value(value), c.shape()), c.value(source)
-    numbers, skipped = _numbers(x)
+    numbers, skipped = numbers_of(x)
     array = known(mask, skipped)
-    if array is None or skipped:
+    if array is None:
         raise Refused("as many elements as a mask is true for, which the data says")
     places = numbers[np.broadcast_to(array, numbers.shape)]
-    elements = layout.reshape(given, (product([int(n) for n in given.shape]),))  # type: ignore[arg-type]
-    return put(x, places, moves.slice_(elements, [0], [len(places)], [1]))
+    if skipped:
+        if elements(given.shape) != elements((BATCH, len(places))):
+            raise Refused("a source of another number of elements than a mask is true for in the samples of a batch")
+        return put(x, places, layout.reshape(given, (BATCH, len(places))))
+    line = layout.reshape(given, (product([int(n) for n in given.shape]),))  # type: ignore[arg-type]
+    return put(x, places, moves.slice_(line, [0], [len(places)], [1]))
 
 
 @op("index_copy", "index_fill", "index_reduce")
@@ -146,24 +130,31 @@ def along(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduce: str
           include_self: bool = True) -> Value:
     """Slices along an axis at known places."""
     x = c.value(value)
-    if not x.shape:
-        x = layout.reshape(x, (1,))
-    numbers, skipped = _numbers(x)
+    x = x if x.shape else layout.reshape(x, (1,))
+    how = {"set": "set", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}[reduce]
+    return _along(c, x, dim, ids, c.value(source, x), how, include_self)
+
+
+def added_along(c: Converter, x: Value, dim: int, ids: Any, source: Value) -> Value:
+    """`index_add` at known places."""
+    return _along(c, x, dim, ids, source, "sum", True)
+
+
+def _along(c: Converter, x: Value, dim: int, ids: Any, given: Value, how: str, with_own: bool) -> Value:
+    numbers, skipped = numbers_of(x)
     axis, array = dim % len(x.shape) - skipped, known(ids)
     if array is None or axis < 0:
         raise Refused(f"{c.name()}: places that depend on the data, or samples")
     places = np.take(numbers, array.reshape(-1), axis)
-    given = c.value(source, x)
     if c.name() != "index_fill":
         given = layout.reshape(given, (*(given.shape[:1] if skipped and given.shape[0] == BATCH else ()),
                                        *places.shape))
-    how = {"set": "set", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}[reduce]
-    return layout.reshape(put(x, places, given, how, include_self), c.shape())
+    return layout.reshape(put(x, places, given, how, with_own), c.shape())
 
 
 def scattered(c: Converter, x: Value, dim: int, ids: Any, source: Any, how: str, with_own: bool = True) -> Value:
     """`scatter` and its kin with known places; None where they are not known."""
-    numbers, skipped = _numbers(x)
+    numbers, skipped = numbers_of(x)
     array = known(ids, skipped)
     axis = dim % max(x.rank, 1) - skipped
     if array is None or axis < 0:
@@ -180,16 +171,10 @@ def scattered(c: Converter, x: Value, dim: int, ids: Any, source: Any, how: str,
     return put(x, numbers[tuple(index)], given, how, with_own)
 
 
-@op("scatter_reduce")
-def scatter_reduce(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduce: str,
-                   include_self: bool = True) -> Value:
-    return scattered(c, c.value(value), dim, ids, source, reduce, include_self)
-
-
 @op("diagonal_scatter")
 def diagonal_scatter(c: Converter, value: Any, source: Any, offset: int = 0, first: int = 0, second: int = 1) -> Value:
     x = c.value(value)
-    numbers, skipped = _numbers(x)
+    numbers, skipped = numbers_of(x)
     axes = [axis % x.rank - skipped for axis in (first, second)]
     if min(axes) < 0:
         raise Refused("a diagonal among the samples")
@@ -206,7 +191,7 @@ def _strided(sizes: Sequence[int], strides: Sequence[int], offset: int) -> Any:
 @op("as_strided")
 def as_strided(c: Converter, value: Any, sizes: Sequence[int], strides: Sequence[int], offset: Any = None) -> Value:
     x = c.value(value)
-    numbers, skipped = _numbers(x)
+    numbers, skipped = numbers_of(x)
     if skipped or any(isinstance(n, Batch) for n in (*sizes, *strides)) or not c.is_contiguous():
         raise Refused("as_strided of samples: use slices, unfold and transpose")
     flat = layout.reshape(x, (numbers.size,))
@@ -216,7 +201,7 @@ def as_strided(c: Converter, value: Any, sizes: Sequence[int], strides: Sequence
 @op("put")
 def put_(c: Converter, value: Any, ids: Any, source: Any, accumulate: bool = False) -> Value:
     x, array = c.value(value), known(ids)
-    numbers, skipped = _numbers(x)
+    numbers, skipped = numbers_of(x)
     if array is None or skipped:
         raise Refused("put: places that depend on the data, or samples")
     places = array % numbers.size
@@ -226,7 +211,7 @@ def put_(c: Converter, value: Any, ids: Any, source: Any, accumulate: bool = Fal
 @op("take")
 def take(c: Converter, value: Any, ids: Any) -> Value:
     x, array = c.value(value), known(ids)
-    numbers, skipped = _numbers(x)
+    numbers, skipped = numbers_of(x)
     if array is None or skipped:
         raise Refused("take: places that depend on the data, or samples: use gather")
     return _taken(layout.reshape(x, (numbers.size,)), array % numbers.size, 0)

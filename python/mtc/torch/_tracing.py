@@ -13,7 +13,7 @@ from typing import Any, Iterator, Optional
 
 from mtc._errors import ModelError
 from mtc._trace import places
-from mtc.torch import _sequences
+from mtc.torch import _sequences, _shapeless
 from mtc.torch._framework import torch
 
 ACROSS = "for what compares samples see docs/pytorch.md#losses-of-all-pairs-of-samples"
@@ -122,30 +122,7 @@ class _WithoutQuestions(torch.overrides.TorchFunctionMode):  # type: ignore[misc
     """The same for functions of C++."""
 
     def __torch_function__(self, function: Any, _types: Any, arguments: Any = (), keywords: Any = None) -> Any:
-        return _OF_ROWS.get(function, function)(*arguments, **(keywords or {}))
-
-
-def _covariance(given: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """As torch.cov, which looks whether the weights are good ones."""
-    x = given.reshape(1, -1) if given.ndim < 2 else given
-    weights = [w for w in (fweights, aweights) if w is not None]
-    each = math.prod(weights) if weights else torch.ones(x.shape[1])
-    total = each.sum()
-    x = x - ((x * each).sum(1) / total)[:, None]
-    lost = correction if aweights is None else correction * (each * aweights).sum() / total
-    return ((x * each) @ x.mT.conj() / (total - lost).clamp(min=0)).squeeze()
-
-
-def _correlation(given: Any) -> Any:
-    found = _covariance(given)
-    if found.ndim == 0:
-        return found / found
-    size = found.diagonal().sqrt()
-    return found / size[:, None] / size[None, :]
-
-
-_OF_ROWS = {torch.cov: _covariance, torch.Tensor.cov: _covariance, torch.corrcoef: _correlation,
-            torch.Tensor.corrcoef: _correlation}
+        return _shapeless.FUNCTIONS.get(function, function)(*arguments, **(keywords or {}))
 
 
 class _WithoutGraphs(io.TextIOBase):

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices: what JAX makes of those below 0 and of those out of range."""
+"""Indices along an axis: those below 0, those out of range, and those that count the samples."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any, Optional, Sequence
 
-import jax
 import numpy as np
 
-from mtc._trace import Batch, Value, integers, layout
 from mtc._trace import elementwise as e
-from mtc._trace.values import has_batch
+from mtc._trace import integers, layout
+from mtc._trace.values import Batch, Value, has_batch
 
-CLIP = jax.lax.GatherScatterMode.CLIP
-FILL = jax.lax.GatherScatterMode.FILL_OR_DROP
-PROMISED = jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS
+# What an index out of range reads: the nearest element, a number of its own, or the nearest without a gradient.
+CLIP, FILL, PROMISED = "clip", "fill", "promised"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Places:
     clamped: bool = False
 
 
-def places(ids: Value, size: int, mode: Any, checked: bool) -> Places:
+def places(ids: Value, size: int, mode: str, checked: bool) -> Places:
     """The places of indices along an axis with so many of them.
 
     `checked`: what reads them lets MTC check that data is in range, so that neither a wrap nor a limit has to be
@@ -54,7 +52,7 @@ def places(ids: Value, size: int, mode: Any, checked: bool) -> Places:
 
 
 def unwrapped(ids: Value, size: Any) -> Optional[Value]:
-    """The indices to whose negative ones JAX has added the size, if that is what these are."""
+    """The indices to whose negative ones a framework has added the size, if that is what these are."""
     value = layout.unshaped(ids)
     if value.op != "select":
         return None
@@ -99,17 +97,6 @@ def _is_data(value: Value) -> bool:
         elif top.op not in ("input", "target"):
             return False
     return True
-
-
-def fill_of(given: Any, dtype: Any) -> Any:
-    """What stands for elements out of range."""
-    if given is not None:
-        return given
-    if jax.numpy.issubdtype(dtype, np.inexact):
-        return np.nan
-    if np.dtype(dtype) == bool:
-        return True
-    return np.iinfo(dtype).max if np.issubdtype(dtype, np.unsignedinteger) else np.iinfo(dtype).min
 
 
 def filled(value: Value, found: Places, fill: Any, after: int = 0) -> Value:

@@ -13,11 +13,10 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, integers, layout, moves, reductions
 from mtc._trace import elementwise as e
-from mtc._trace.values import has_batch
-from mtc.jax._places import CLIP, Places, filled, is_sample, joined, places, unwrapped
-from mtc.jax._reader import ACROSS
+from mtc._trace import integers, layout, moves, reductions
+from mtc._trace.indices import CLIP, Places, filled, is_sample, joined, places, unwrapped
+from mtc._trace.values import BATCH, Batch, Refused, Value, has_batch
 
 MOST = 256  # of so large integers the sums of 2^16 are exact in f32
 Label = tuple[str, int]  # an axis of the indices, or an axis of the array that the slices have too
@@ -43,14 +42,12 @@ class Form:
     inner: list[int]
     outer: Sequence[int]
 
-    @staticmethod
-    def of(shape: Sequence[Any], numbers: Any, columns: Sequence[Value], sizes: Sequence[Any]) -> Form:
-        """Of JAX' numbers. An index that counts along an axis of the indices is one that they share with the array."""
-        gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
-        form = Form(list(numbers.operand_batching_dims), list(numbers.start_indices_batching_dims),
-                    list(numbers.start_index_map), list(columns), sizes,
-                    [i for i in range(len(shape)) if i not in gone], numbers.offset_dims)
-        for axis, column in zip(list(form.axes), columns):
+    def counting(self, shape: Sequence[Any]) -> Form:
+        """The same lookup, where an index that counts along an axis of the indices is an axis that they share with the
+        array of this shape."""
+        form = dataclasses.replace(self, batching=list(self.batching), theirs=list(self.theirs), axes=list(self.axes),
+                                   columns=list(self.columns))
+        for axis, column in zip(list(form.axes), list(form.columns)):
             shared = _counts_along(column, shape[axis], form.theirs)
             if len(form.axes) > 1 and axis not in form.inner and shared is not None:
                 place = form.axes.index(axis)
@@ -140,10 +137,10 @@ class _Numbers:
         return dataclasses.replace(self.found, valid=valid)
 
 
-def _numbered(shape: Sequence[Any], form: Form, mode: Any, checked: bool) -> _Numbers:
+def _numbered(shape: Sequence[Any], form: Form, mode: str, checked: bool) -> _Numbers:
     own = [i for i in form.batching if isinstance(shape[i], Batch)]
     if own and shape[own[0]] != BATCH or any(isinstance(shape[i], Batch) for i in form.axes):
-        raise Refused(f"a lookup of samples: {ACROSS}")
+        raise Refused("a lookup among the samples of a batch")
     moved = [*(i for i in form.batching if i not in own), *form.axes]
     rest = [i for i in range(len(shape)) if i not in own and i not in moved]
     if any(form.sizes[i] != shape[i] for i in rest):
@@ -155,7 +152,7 @@ def _numbered(shape: Sequence[Any], form: Form, mode: Any, checked: bool) -> _Nu
     whole = (*form.columns[0].shape, *(int(form.sizes[i]) for i in windows))
     labels: list[Label] = [*(("index", i) for i in range(rank)), *(("slice", i) for i in windows)]
     if not own and has_batch(whole) and has_batch([shape[i] for i in rest]):
-        raise Refused(f"a lookup of samples: {ACROSS}")
+        raise Refused("a lookup among the samples of a batch")
     number, found = graph.constant(np.int32(0)), []
     for axis in moved:
         size = int(shape[axis])
@@ -184,7 +181,7 @@ def _numbered(shape: Sequence[Any], form: Form, mode: Any, checked: bool) -> _Nu
     return _Numbers(shape, own, moved, rest, made, labels)
 
 
-def gather(array: Value, form: Form, mode: Any, fill: Any) -> Value:
+def gather(array: Value, form: Form, mode: str, fill: Any) -> Value:
     """What is at the places, in JAX' order of axes."""
     numbers = _numbered(array.shape, form, mode, array.constant is None)
     made = moves.take(numbers.lines(array), numbers.found.ids, len(numbers.own) + numbers.at)
@@ -192,7 +189,7 @@ def gather(array: Value, form: Form, mode: Any, fill: Any) -> Value:
     return layout.transpose(made, [numbers.made.index(label) for label in form.result()])
 
 
-def add(array: Value, form: Form, mode: Any, updates: Value) -> Value:
+def add(array: Value, form: Form, mode: str, updates: Value) -> Value:
     """The array with updates added at the places."""
     numbers = _numbered(array.shape, form, mode, False)
     result, ids = form.result(), numbers.found.ids
@@ -217,37 +214,64 @@ def add(array: Value, form: Form, mode: Any, updates: Value) -> Value:
     return made if array.scalar == 0 else array + made
 
 
-def extremum(array: Value, form: Form, mode: Any, updates: Value, way: str) -> Value:
+@dataclasses.dataclass(frozen=True)
+class Lined:
+    """An update of lines at places in them.
+
+    Attributes:
+        lines: the array as [lead, places, rest]; `lead` is the batch, if each sample has places of its own.
+        ids: [lead, count]. -1: out of range.
+        new: the updates, [lead, count, rest].
+    """
+
+    lines: Value
+    ids: Value
+    new: Value
+    _shape: Sequence[Any]
+    _order: Sequence[int]
+
+    @staticmethod
+    def of(array: Value, form: Form, mode: str, updates: Value) -> Lined:
+        numbers = _numbered(array.shape, form, mode, False)
+        result, ids = form.result(), numbers.found.ids
+        if has_batch(ids.shape) and not numbers.own:
+            raise Refused("an update of one array at places of the samples of a batch, of which two may be the same")
+        labels = [*numbers.labels, *(("slice", i) for i in numbers.rest)]
+        new = layout.transpose(updates, [result.index(label) for label in labels])
+        first = len(numbers.own)
+        lead, rest = ids.shape[:first], tuple(array.shape[i] for i in numbers.rest)
+        count = int(np.prod([int(n) for n in ids.shape[first:]]))  # type: ignore[arg-type]
+        order = [*numbers.own, *numbers.moved, *numbers.rest]
+        shape = tuple(array.shape[i] for i in order)
+        if numbers.found.valid is not None:
+            ids = e.select(numbers.found.valid, ids, -1)
+        return Lined(layout.reshape(layout.transpose(array, order), (*lead, numbers.size, *rest)),
+                     layout.reshape(ids, (*lead, count)), layout.reshape(new, (*lead, count, *rest)), shape, order)
+
+    def array(self, lines: Value) -> Value:
+        """Lines as the array that they come from."""
+        return layout.transpose(layout.reshape(lines, tuple(self._shape)), np.argsort(self._order).tolist())
+
+
+def extremum(array: Value, form: Form, mode: str, updates: Value, way: str) -> Value:
     """The "maximum" or the "minimum" of each element and of the updates at its place."""
-    numbers = _numbered(array.shape, form, mode, False)
-    result, ids = form.result(), numbers.found.ids
-    if has_batch(ids.shape) and not numbers.own:
-        raise Refused(f"a {way} over samples by ids: {ACROSS}")
-    labels = [*numbers.labels, *(("slice", i) for i in numbers.rest)]
-    new = layout.transpose(updates, [result.index(label) for label in labels])
-    first = len(numbers.own)
-    lead, rest = ids.shape[:first], tuple(array.shape[i] for i in numbers.rest)
-    count = int(np.prod([int(n) for n in ids.shape[first:]]))  # type: ignore[arg-type]
-    order = [*numbers.own, *numbers.moved, *numbers.rest]
-    lines = layout.reshape(layout.transpose(array, order), (*lead, numbers.size, *rest))
-    line = array.graph.constant(np.arange(numbers.size)[:, None], "i32")
-    there = e.compare("eq", layout.reshape(ids, (*lead, 1, count)), line)
-    if numbers.found.valid is not None:
-        there = there & layout.reshape(numbers.found.valid, (*lead, 1, count))
-    whole = (*lead, numbers.size, count, *rest)
-    new = layout.reshape(new, (*lead, 1, count, *rest))
+    lined = Lined.of(array, form, mode, updates)
+    first, (size, count) = lined.ids.rank - 1, (lined.lines.shape[lined.ids.rank - 1], lined.ids.shape[-1])
+    lead, rest = lined.ids.shape[:-1], lined.lines.shape[first + 1:]
+    line = array.graph.constant(np.arange(size)[:, None], "i32")  # type: ignore[arg-type]
+    there = e.compare("eq", layout.reshape(lined.ids, (*lead, 1, count)), line)
+    whole = (*lead, size, count, *rest)
+    new = layout.reshape(lined.new, (*lead, 1, count, *rest))
     ends = (-np.inf, np.inf) if array.dtype == "f32" else (-2**31, 2**31 - 1)
     none = ends[way == "minimum"]
     nothing = layout.broadcast(array.graph.constant(np.asarray(none), array.dtype), whole)
     there = layout.broadcast(layout.expand_dims(there, range(first + 2, len(whole))), whole)
     given = e.select(there, layout.broadcast(new, whole), nothing)
-    both = moves.concat([layout.expand_dims(lines, (first + 1,)), given], first + 1)
-    made = reductions.reduce(way[:3], both, [first + 1])
-    made = layout.reshape(made, tuple(array.shape[i] for i in order))
-    return layout.transpose(made, [order.index(i) for i in range(array.rank)])
+    both = moves.concat([layout.expand_dims(lined.lines, (first + 1,)), given], first + 1)
+    return lined.array(reductions.reduce(way[:3], both, [first + 1]))
 
 
-def replace(array: Value, form: Form, mode: Any, updates: Value) -> Value:
+def replace(array: Value, form: Form, mode: str, updates: Value) -> Value:
     """The array with one part replaced, or one of each sample: each element reads the update at its distance from the
     part's start."""
     ids_axes = form.columns[0].shape
@@ -255,7 +279,7 @@ def replace(array: Value, form: Form, mode: Any, updates: Value) -> Value:
     if any(n != 1 for i, n in enumerate(ids_axes) if i not in shared):
         raise Refused("several updates at places that depend on the data, of which two may be the same")
     if any(isinstance(array.shape[i], Batch) for i in form.axes):
-        raise Refused(f"an update of samples: {ACROSS}")
+        raise Refused("an update among the samples of a batch")
     if has_batch(ids_axes) and not has_batch(array.shape):
         raise Refused("an update of one array at places of the samples, of which two may be the same")
     result, rank = form.result(), array.rank
