@@ -10,7 +10,7 @@ from typing import Any, Optional, Sequence, Union
 import jax
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, linear, losses
+from mtc._trace import BATCH, Batch, Refused, Value, layout, linear, losses, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
 from mtc.jax import _named
@@ -33,6 +33,12 @@ def _inline(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     if metric is not None:
         return losses.named_metric(r.graph, metric, [r.value(i) for i in inputs], len(equation.outvars))
     inner = equation.params.get("jaxpr") or equation.params["call_jaxpr"]
+    if equation.params.get("name") == "_searchsorted_scan_impl":
+        before, r.searches = r.searches, True
+        try:
+            return r.read(inner, inputs)
+        finally:
+            r.searches = before
     return r.read(inner, inputs) if hasattr(inner, "consts") else r.read_open(inner, [], inputs)
 
 
@@ -129,14 +135,23 @@ def _is_relu(jaxpr: Any) -> bool:
 
 @rule("custom_vjp_call", "custom_vjp_call_jaxpr")
 def _custom_vjp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
-    if not any(isinstance(i, Value) and i.learned for i in inputs):
-        inner = equation.params.get("call_jaxpr") or equation.params["fun_jaxpr"]
+    inner = equation.params.get("call_jaxpr") or equation.params["fun_jaxpr"]
+    if not any(isinstance(i, Value) and i.learned for i in inputs) or _is_checkpointed(inner.jaxpr):
         return r.read(inner, inputs)
     try:
         return _with_own_gradient(r, equation, inputs)
     except (NotImplementedError, AssertionError, RuntimeError):  # what JAX's transposition raises
         raise Refused("a gradient of the user's own (jax.custom_vjp) that is not linear in the gradient of the "
                       "result, such as a clipped one: call jax.grad yourself, in a step of mtc.jax.step") from None
+
+
+def _is_checkpointed(jaxpr: Any) -> bool:
+    """Whether it is a loop of Equinox, as diffrax has it, whose rule is the gradient of the loop in less memory."""
+    loops = [e.params["cond_jaxpr"].jaxpr for e in jaxpr.eqns if e.primitive.name == "while"]
+    return bool(loops) and all(_CHECKPOINTED in str(loop.debug_info.func_src_info) for loop in loops)
+
+
+_CHECKPOINTED = str(pathlib.PurePath("equinox", "internal", "_loop", "checkpointed.py"))
 
 
 def _with_own_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
@@ -163,17 +178,47 @@ def _cond(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     branches = equation.params["branches"]
     if is_concrete(index):
         return r.read(branches[min(max(int(index), 0), len(branches) - 1)], rest)
-    made = [r.read(branch, rest) for branch in branches]
+    made = [_errors(branch) or r.read(branch, rest) for branch in branches]
     which = r.value(index)
     results = []
     for column in zip(*made):
+        others = [given for given in column if given is not None]
+        column = tuple(others[-1] if given is None else given for given in column)
         keys = any(isinstance(given, threefry.Words) for given in column)
         values = [threefry.words_of(r, given).value if keys else r.value(given) for given in column]
         value = values[-1]
         for i in range(len(branches) - 2, -1, -1):
-            value = e.select(e.compare("le", e.cast(which, "i32"), i), values[i], value)
+            chosen = e.compare("le", e.cast(which, "i32"), i)
+            if chosen.rank:  # one for each sample: see the rule of unvmap_any
+                rank = max(v.rank for v in values)
+                chosen = layout.expand_dims(chosen, range(chosen.rank, rank))
+            value = e.select(chosen, values[i], value)
         results.append(threefry.Words(value) if keys else value)
     return results
+
+
+def _errors(branch: Any) -> Optional[list[Any]]:
+    """In place of the results of a branch of Equinox that raises an error: numbers that are none, of which the loss is
+    none either, so that the step ends with an error; None in place of integers. None: it is another branch."""
+    jaxpr = branch.jaxpr
+    if _ERRORS not in str(jaxpr.debug_info.func_src_info) or not any(
+            e.primitive.name == "pure_callback" for e in jaxpr.eqns):
+        return None
+    found = [np.full((), np.nan, v.aval.dtype) if np.issubdtype(v.aval.dtype, np.floating) else None
+             for v in jaxpr.outvars]
+    return found if any(f is not None for f in found) else None
+
+
+_ERRORS = str(pathlib.PurePath("equinox", "_errors.py"))
+
+
+@rule("unvmap_any", "unvmap_all")
+def _unvmapped(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    """Of Equinox: whether a condition holds for any or all samples, by which a loop or a branch is left out for all.
+    Here each sample has its own loop and branch."""
+    value = r.value(inputs[0])
+    axes = [i for i, n in enumerate(value.shape) if n != BATCH]
+    return reductions.reduce_logic(equation.primitive.name == "unvmap_all", value, axes) if axes else value
 
 
 # Random numbers

@@ -164,7 +164,7 @@ def _elements(value: Any) -> Any:
 
 def _frozen(r: Reader, active: Value, after: Any, before: Any) -> Any:
     """What a step has made where the loop runs, else what was before."""
-    if after is before or UNKNOWN in (after, before):
+    if after is before or after is UNKNOWN or before is UNKNOWN:
         return after
     value = r.value(after)
     return e.select(layout.expand_dims(active, range(active.rank, value.rank)), value, r.value(before))

@@ -14,6 +14,7 @@ import pathlib
 from typing import Any, Callable, Optional, Sequence, Union
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
@@ -73,6 +74,7 @@ class Reader:
         self.randoms: dict[Any, Value] = {}
         self.columns: dict[int, list[Any]] = {}  # of indices that were put together, by id
         self.parts: dict[int, list[Value]] = {}  # the scalars of vectors that were put together, by id
+        self.searches = False  # while JAX' own binary search is read, whose places in uint32 are never below 0
         self.solves = False  # while a function is read that solves: it is linear, whatever gradient it stops
         self.masks: set[Value] = set()  # booleans as numbers: see the rule of mul
         self._line = ""
@@ -110,7 +112,8 @@ class Reader:
                 if unknown and name in RULES and name not in NOT_FOLDED:
                     made = [UNKNOWN] * count
                 elif self._is_concrete(equation, inputs):
-                    made = equation.primitive.bind(*inputs, **equation.params)
+                    # A primitive of a package may be a function of Python, which expects arrays of JAX.
+                    made = equation.primitive.bind(*map(jnp.asarray, inputs), **equation.params)
                     made = [concrete(m) for m in (made if equation.primitive.multiple_results else [made])]
                 elif (whole := _empty.without(self, RULES, equation, inputs)) is not None:
                     made = [whole]
@@ -122,17 +125,32 @@ class Reader:
                     made = RULES[OF_COMPLEX](self, equation, inputs)
                     made = made if isinstance(made, (list, tuple)) else [made]
                 elif name not in RULES:
-                    raise Refused("mtc.jax does not have this primitive")
+                    made = self._by_definition(equation, inputs)
                 else:
                     made = RULES[name](self, equation, inputs)
                     made = made if isinstance(made, (list, tuple)) else [made]
                     if name not in NOT_FOLDED:
-                        made = [typed(m, v.aval.dtype) for m, v in zip(made, equation.outvars)]
+                        made = [typed(m, v.aval.dtype, self.searches) for m, v in zip(made, equation.outvars)]
             except Refused as problem:
                 self.refuse(name, str(problem))
                 made = [UNKNOWN] * count
         self._line = before
         return list(made)
+
+    def _by_definition(self, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+        """The results of a primitive of a package, which is a function of Python in terms of other primitives."""
+        primitive = equation.primitive
+
+        def call(*operands: Any) -> Any:
+            return primitive.impl(*operands, **equation.params)
+
+        try:
+            closed = jax.make_jaxpr(call)(*(v.aval for v in equation.invars))
+        except Exception:  # noqa: BLE001 - whatever a primitive without such a function raises
+            closed = None
+        if closed is None or any(e.primitive is primitive for e in closed.jaxpr.eqns):
+            raise Refused("mtc.jax does not have this primitive")
+        return self.read(closed, inputs)
 
     def _is_concrete(self, equation: Any, inputs: list[Any]) -> bool:
         if not all(is_concrete(i) for i in inputs) or equation.primitive.name in NOT_FOLDED:
@@ -197,15 +215,16 @@ def _is_of_complex(equation: Any, inputs: Sequence[Any]) -> bool:
         getattr(getattr(v.aval, "dtype", None), "kind", "") == "c" for v in equation.outvars)
 
 
-def typed(value: Any, dtype: Any) -> Any:
-    """A result as its type has it: integers of fewer bits wrap around, numbers of fewer bits are rounded."""
+def typed(value: Any, dtype: Any, small: bool = False) -> Any:
+    """A result as its type has it: integers of fewer bits wrap around, numbers of fewer bits are rounded. `small`:
+    uint32 is known to be below 2^31."""
     if not isinstance(value, Value):
         return value
     if dtype.itemsize == dtype_of_elements(value.dtype)().itemsize and dtype.name != "uint32":
         return value
     if value.dtype == "i32" and dtype.itemsize < 4:
         return integers.wrapped(value, 8 * dtype.itemsize, dtype.kind == "i")
-    if dtype.name == "uint32" and integers.bounds(value)[0] < 0:
+    if dtype.name == "uint32" and not small and integers.bounds(value)[0] < 0:
         raise Refused("uint32 that may be 2^31 or more: cast to int32 or float32 first")
     return rounded(value, dtype.name) if value.dtype == "f32" else value
 

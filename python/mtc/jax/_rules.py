@@ -133,6 +133,8 @@ def logic(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 @rule("select_n")
 def _select(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     which, *cases = (r.value(i) for i in inputs)
+    if which.rank > len(equation.invars[0].aval.shape):  # one for each sample: see the rule of unvmap_any
+        which = layout.expand_dims(which, range(which.rank, max(case.rank for case in cases)))
     if len(cases) == 2:
         return e.select(e.cast(which, "i1"), cases[1], cases[0])
     made = cases[-1]

@@ -11,6 +11,7 @@ from mtc._trace import complex_numbers as cn
 from mtc._trace import elementwise as e
 from mtc._trace.complex_numbers import Complex
 from mtc.torch._convert import Converter
+from mtc.torch._framework import torch
 from mtc.torch._handlers import HANDLERS, on_complex, op
 from mtc.torch._known import Known
 
@@ -51,8 +52,11 @@ def as_complex(c: Converter, given: Any) -> Complex:
     if isinstance(given, complex):
         return Complex(c.value(given.real), c.value(given.imag))
     if isinstance(given, Known) and given.tensor.is_complex():
-        tensor = given.tensor.resolve_conj()
-        return Complex(*(c.value(Known(part.contiguous(), given.shape)) for part in (tensor.real, tensor.imag)))
+        few: Any
+        whole: Any
+        few, whole = (t if t is None else torch.view_as_real(t.resolve_conj()) for t in (given.tensor, given.whole))
+        parts = ((few[..., i], None if whole is None else whole[..., i]) for i in range(2))
+        return Complex(*(c.value(Known(a, given.shape, b, given.varies)) for a, b in parts))
     return Complex(e.cast(c.value(given), "f32"))
 
 

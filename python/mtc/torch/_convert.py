@@ -105,7 +105,7 @@ class Converter:
         self._changing = self._changed_nodes()
         self._buffers: dict[str, Value] = {}  # that the step changes and that are no statistics of a normalisation
         self._slots: dict[str, Value] = {}  # the variables of parameters, as they are stored
-        self.points: dict[int, tuple[Value, tuple[int, ...]]] = {}  # by which derivatives are taken
+        self.points: dict[int, tuple[Value, Shape, tuple[int, ...]]] = {}  # by which derivatives are taken
         self._differentiated = _nodes.differentiated(exported.nodes)
 
     def convert(self) -> Model:
@@ -244,9 +244,11 @@ class Converter:
         axes = tuple(range(len(stored_as.shape)))
         if name is not None:
             axes = tuple(self._stored[name].index(i) for i in axes)
-        point = self.graph.argument(stored_as)
-        made = layout.transpose(point, axes)
-        self.points[id(made)] = point, axes
+        shape = stored_as.shape
+        apart = [m for n in shape for m in ((BATCH, n.times) if isinstance(n, Batch) and n != BATCH else (n,))]
+        point = self.graph.argument(layout.reshape(stored_as, tuple(apart)))  # of axes that are the batch alone
+        made = layout.transpose(layout.reshape(point, shape), axes)
+        self.points[id(made)] = point, shape, axes
         return made
 
     def argument(self, given: Any) -> Any:
@@ -323,7 +325,8 @@ class Converter:
         if key in exported.buffers:
             self.constants.add(exported.buffers[key])
         tensor = self.tensors[exported.buffers[key]] if key in exported.buffers else exported.constants[key]
-        return Known(tensor.detach().cpu(), tuple(tensor.shape))
+        given = tensor.detach().cpu()
+        return Known(given, tuple(tensor.shape), given)
 
     def _variable(self, name: str) -> Value:
         tensor = self.tensors[name]
@@ -362,7 +365,8 @@ class Converter:
                 return self._of_samples(name, positional)
         if isinstance(node.meta.get("val"), torch.Tensor) and _nodes.is_empty(node.meta["val"]):
             shape = shape_of(node.meta["val"])  # no elements, as the rest behind a rotary embedding of all
-            return Known(torch.empty([_known.plain(n) for n in shape]), shape)
+            return Known(torch.empty([_known.plain(n) for n in shape]), shape,
+                         torch.empty([_known.plain(n, self.batch_size) for n in shape]))
         if name in FILLS and isinstance(positional[-1], (Batch, Value)):
             number = self._of_samples("sym_float", positional[-1:])
             return layout.broadcast(e.cast(number, self.dtype()), self.shape())
@@ -371,7 +375,7 @@ class Converter:
         random = _nodes.is_random(node.target)
         known = not (random or counts or name == POINT or any(isinstance(a, (Value, Complex, State)) for a in flat))
         if known or name in OF_SHAPE:
-            return _known.computed(node, positional, keywords)
+            return _known.computed(node, positional, keywords, self.batch_size)
         if name not in HANDLERS:
             raise Refused("MTC has nothing for it")
         with self.graph.at(self.layer(), _nodes.where(node), name):

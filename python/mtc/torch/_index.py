@@ -14,9 +14,9 @@ from mtc._trace import elementwise as e
 from mtc._trace.indices import FILL, PROMISED
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
-from mtc.torch._known import Known, product
-from mtc.torch._lookups import from_start, placed
-from mtc.torch._places import known, numbers_of, put
+from mtc.torch._known import Known, product, within_samples
+from mtc.torch._lookups import from_start, of_own, placed
+from mtc.torch._places import known, numbers_of, put, to_own
 
 Given = Sequence[tuple[int, Any]]  # axes with their places
 
@@ -26,6 +26,8 @@ def index(c: Converter, value: Any, places: Sequence[Any]) -> Value:
     x, given = c.value(value), _given(places)
     if len(given) == 1:
         axis, ids = given[0]
+        if (own := within_samples(ids, x.shape[axis])) is not None:
+            return of_own(c, x, axis, own)
         return moves.take(x, from_start(c, ids, x.shape[axis]), axis)
     if not _is_one_list(x, given):
         return layout.reshape(lookups.gather(x, _form(c, x, given), PROMISED, None), c.shape())
@@ -36,6 +38,9 @@ def index(c: Converter, value: Any, places: Sequence[Any]) -> Value:
 @op("index_put")
 def index_put(c: Converter, value: Any, places: Sequence[Any], source: Any, accumulate: bool = False) -> Value:
     x, given = c.value(value), _given(places)
+    own = within_samples(given[0][1], x.shape[0]) if x.rank and [i for i, _ in given] == [0] else None
+    if own is not None and own.ndim == 1:
+        return to_own(x, own, e.cast(c.value(source, x), x.dtype), "sum" if accumulate else "set")
     at = _known_places(x, given)
     if at is not None:
         return put(x, at, c.value(source, x), "sum" if accumulate else "set")

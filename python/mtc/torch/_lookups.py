@@ -12,15 +12,19 @@ from mtc._trace import elementwise as e
 from mtc._trace.values import Operand
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
-from mtc.torch._known import SAMPLES, Known, product
-from mtc.torch._places import NEUTRAL, added_along, known, scattered
+from mtc.torch._known import Known, is_numbers, product, within_samples
+from mtc.torch._places import NEUTRAL, added_along, known, scattered, taken_of_own, to_own
 
 
 @op("embedding")
 def embedding(c: Converter, table: Any, ids: Any, padding: int = -1, by_frequency: bool = False, *_: Any) -> Value:
-    weights, places = c.value(table), c.value(ids)
+    weights = c.value(table)
     if by_frequency:
         raise Refused("gradients that are scaled by the frequency of an id")
+    own = within_samples(ids, weights.shape[0]) if padding is None or padding < 0 else None
+    if own is not None:
+        return of_own(c, weights, 0, own)
+    places = c.value(ids)
     rows = moves.take(weights, places)
     if padding is None or padding < 0 or (places.constant is not None and not (places.constant == padding).any()):
         return rows
@@ -34,7 +38,7 @@ def embedding_bag(c: Converter, table: Any, ids: Any, starts: Any, by_frequency:
     """Sums, means or maxima of rows. The bags of a matrix of ids are its lines, which PyTorch lays end to end."""
     places = c.value(ids)
     count = places.shape[0].times if isinstance(places.shape[0], Batch) else 0
-    same = isinstance(starts, Known) and np.array_equal(starts.tensor.numpy(), count * np.arange(SAMPLES))
+    same = isinstance(starts, Known) and is_numbers(starts, count)
     if by_frequency or with_end or not same:
         raise Refused("an embedding bag other than of a matrix with the ids of a sample in each line")
     bags = layout.reshape(places, (BATCH, count))
@@ -55,10 +59,19 @@ def embedding_bag(c: Converter, table: Any, ids: Any, starts: Any, by_frequency:
 
 @op("index_select")
 def index_select(c: Converter, value: Any, dim: int, ids: Any) -> Value:
-    x, places = c.value(value), c.value(ids)
+    x = c.value(value)
+    if x.shape and (own := within_samples(ids, x.shape[dim % len(x.shape)])) is not None:
+        return of_own(c, x, dim % len(x.shape), own)
+    places = c.value(ids)
     if not x.shape:
         return x if not places.shape else layout.broadcast(x, c.shape())
     return moves.take(x, from_start(c, places, x.shape[dim % len(x.shape)]), dim)
+
+
+def of_own(c: Converter, x: Value, axis: int, places: Any) -> Value:
+    """Lookups along an axis that has a part for each sample, such as the atoms of molecules, at places in this part."""
+    parts = layout.reshape(x, (*x.shape[:axis], BATCH, x.shape[axis].times, *x.shape[axis + 1:]))  # type: ignore
+    return layout.reshape(moves.take(parts, c.graph.constant(places, "i32"), axis + 1), c.shape())
 
 
 def from_start(c: Converter, places: Any, size: Any) -> Value:
@@ -72,10 +85,14 @@ def from_start(c: Converter, places: Any, size: Any) -> Value:
 @op("gather")
 def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
     """Elements of each line by their places in it, whatever else is in the line: infinities too."""
-    x, places = c.value(value), c.value(ids)
+    x = c.value(value)
     if not x.shape:
         return layout.broadcast(x, c.shape())
     axis = dim % len(x.shape)
+    own = within_samples(ids, x.shape[0]) if axis == 0 else None
+    if own is not None:
+        return layout.reshape(taken_of_own(x, own), c.shape())
+    places = c.value(ids)
     size = x.shape[axis]
     same = all(a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis)
     if not same or isinstance(size, Batch):
@@ -90,12 +107,16 @@ def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
 @op("index_add")
 def index_add(c: Converter, value: Any, dim: int, ids: Any, source: Any, alpha: Any = 1) -> Value:
     """Samples that are added to rows of a table. With the places 0, 1, ... of the batch these are all samples."""
-    x, places = c.value(value), c.value(ids)
+    x = c.value(value)
     if not x.shape:
         new = e.cast(c.value(source), x.dtype) * alpha
         return x + reductions.reduce("sum", new, range(len(new.shape)))
+    own = within_samples(ids, x.shape[0]) if dim % len(x.shape) == 0 else None
+    if own is not None and own.ndim == 1:
+        return to_own(x, own, e.cast(c.value(source), x.dtype) * alpha, "sum")
     if known(ids) is not None and (dim % x.rank or isinstance(x.shape[0], Batch)):
         return added_along(c, x, dim, ids, e.cast(c.value(source), x.dtype) * alpha)
+    places = c.value(ids)
     if dim % len(x.shape) != 0 or not isinstance(x.shape[0], int):
         raise Refused("samples that are added to another axis than the first one of a table")
     new = e.cast(c.value(source), "f32") * alpha
@@ -118,6 +139,10 @@ def scatter(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduction
     """Elements of each line are replaced, or added to, at their places in it."""
     x = c.value(value)
     add = c.name() == "scatter_add"
+    own = within_samples(ids, x.shape[0]) if x.shape and dim % len(x.shape) == 0 else None
+    if own is not None and (reduction is not None or add or isinstance(source, Value)):
+        return to_own(x, own, c.value(source, x), {None: "sum" if add else "set", "add": "sum", "multiply": "prod"}[
+            reduction])
     if isinstance(ids, Known) and (not x.shape or known(ids, int(x.shape[0] == BATCH)) is not None):
         how = {None: "sum" if add else "set", "add": "sum", "multiply": "prod"}[reduction]
         return scattered(c, x, dim, ids, source, how)
@@ -166,6 +191,9 @@ def scatter_reduce(c: Converter, value: Any, dim: int, ids: Any, source: Any, re
                    include_self: bool = True) -> Value:
     """Each element combined with all that has its place. The gradient of equal extrema is divided among them."""
     x = c.value(value)
+    own = within_samples(ids, x.shape[0]) if x.shape and dim % x.rank == 0 else None
+    if own is not None:
+        return to_own(x, own, c.value(source, x), reduce, include_self)
     if isinstance(ids, Known) and (not x.shape or known(ids, int(x.shape[0] == BATCH)) is not None):
         return scattered(c, x, dim, ids, source, reduce, include_self)
     places, axis = c.value(ids), dim % max(x.rank, 1)

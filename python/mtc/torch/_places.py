@@ -12,12 +12,13 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, gradients, layout, moves, reals
+from mtc._trace import BATCH, Batch, Refused, Value, gradients, layout, moves, reals, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.values import elements
+from mtc.torch import _known
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
-from mtc.torch._known import SAMPLES, Known, product
+from mtc.torch._known import Known, product, within_samples
 
 MOST_TO_A_PLACE = 64  # elements, which are combined one after the other
 add = functools.partial(e.binary, "add")
@@ -70,6 +71,46 @@ def put(x: Value, places: Any, source: Value, how: str = "set", with_own: bool =
     return layout.reshape(own, x.shape)
 
 
+def _numbers_of_own(x: Value, places: Any) -> Any:
+    """The numbers in a sample of the elements of x, whose first axis has a part for each sample, at places in it."""
+    if any(isinstance(n, Batch) for n in x.shape[1:]):
+        raise Refused("places among the samples")
+    shape: Any = (x.shape[0].times, *x.shape[1:])  # type: ignore[union-attr]
+    index = list(np.indices(places.shape))
+    index[0] = places
+    return np.arange(product(shape)).reshape(shape)[tuple(index)]
+
+
+def taken_of_own(x: Value, places: Any) -> Value:
+    """Elements of x along its first axis, which has a part for each sample, by places in it."""
+    numbers = _numbers_of_own(x, places)
+    return _taken(layout.reshape(x, (BATCH, product((x.shape[0].times, *x.shape[1:])))), numbers, 1)  # type: ignore
+
+
+def to_own(x: Value, places: Any, source: Value, how: str, with_own: bool = True) -> Value:
+    """x, whose first axis has a part for each sample, with slices of the source at places in this part.
+
+    `places`: [n], of the n slices that each sample has in the source; or [n, ...], of as many of their elements.
+    """
+    if places.ndim == 1:
+        places = np.broadcast_to(places.reshape(-1, *[1] * (x.rank - 1)), (len(places), *x.shape[1:]))  # type: ignore
+    if not source.rank or not isinstance(source.shape[0], Batch):
+        source = layout.broadcast(source, (Batch(len(places)), *x.shape[1:]))
+    if any(isinstance(n, Batch) for n in source.shape[1:]):
+        raise Refused("elements that are replaced among the samples")
+    rest = [int(n) for n in source.shape[1:]]  # type: ignore[arg-type]
+    parts = layout.reshape(source, (BATCH, len(places), *rest))
+    if list(places.shape[1:]) != rest:  # the rest of it is not used
+        parts = moves.slice_(parts, [0] * parts.rank, [None, *places.shape], [1] * parts.rank)
+    count = x.shape[0].times  # type: ignore[union-attr]
+    if how == "sum" and count == 1 and places.shape[1:] == x.shape[1:]:
+        total = reductions.reduce("sum", parts, (1,))
+        return x + total if with_own else total
+    numbers = _numbers_of_own(x, places)
+    made = put(layout.reshape(x, (BATCH, count, *x.shape[1:])), numbers, parts, how, with_own)
+    return layout.reshape(made, x.shape)
+
+
 def _shared(found: Value, parts: Sequence[Value], before: Value) -> Value:
     """The largest or smallest of parts, of which equal ones have equal gradients.
 
@@ -101,12 +142,9 @@ def known(given: Any, skipped: int = 0) -> Optional[Any]:
     """An array of what PyTorch knows; along a batch, which is its first axis if `skipped`, all elements are equal."""
     if not isinstance(given, Known):
         return None
-    array = given.tensor.numpy()
     if not any(isinstance(n, Batch) for n in given.shape):
-        return array
-    if not skipped or given.shape[0] != BATCH or len(array) != SAMPLES or not (array == array[:1]).all():
-        return None
-    return array[0]
+        return given.tensor.numpy()
+    return _known.of_each(given) if skipped else None
 
 
 @op("masked_scatter")
@@ -131,6 +169,9 @@ def along(c: Converter, value: Any, dim: int, ids: Any, source: Any, reduce: str
     """Slices along an axis at known places."""
     x = c.value(value)
     x = x if x.shape else layout.reshape(x, (1,))
+    own = within_samples(ids, x.shape[0]) if dim % len(x.shape) == 0 else None
+    if own is not None and own.ndim == 1 and c.name() != "index_reduce":
+        return to_own(x, own, c.value(source, x), "set")
     how = {"set": "set", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}[reduce]
     return _along(c, x, dim, ids, c.value(source, x), how, include_self)
 

@@ -21,6 +21,6 @@ def derivative(c: Converter, loss: Any, at: Any) -> list[Value]:
     if not isinstance(loss, Value):
         raise Refused("a derivative of what depends on no argument")
     points = [c.points[id(place)] for place in at]
-    shared = [point for (point, _), is_shared in zip(points, c.are_shared_points()) if is_shared]
-    found = c.graph.derivatives(loss, [point for point, _ in points], shared)
-    return [layout.transpose(made, axes) for made, (_, axes) in zip(found, points)]
+    shared = [point for (point, *_), is_shared in zip(points, c.are_shared_points()) if is_shared]
+    found = c.graph.derivatives(loss, [point for point, *_ in points], shared)
+    return [layout.transpose(layout.reshape(made, shape), axes) for made, (_, shape, axes) in zip(found, points)]

@@ -103,6 +103,9 @@ def without_questions() -> Iterator[None]:
                 (torch.nn.functional, "gaussian_nll_loss", _gaussian_nll), (torch, "cdist", _distances),
                 (torch.nn.functional, "ctc_loss", _sequences.ctc_loss),
                 (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_said_to_be_causal)]
+    parser = sys.modules.get("opt_einsum.parser")  # which torch.einsum of three operands or more uses, too
+    if parser is not None:
+        replaced.append((parser, "get_shape", functools.partial(_numbers_of_shape, parser.get_shape)))
     before = [vars(owner)[name] for owner, name, _ in replaced]
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
     level = logger.level
@@ -136,6 +139,11 @@ class _WithoutGraphs(io.TextIOBase):
 
     def flush(self) -> None:
         self._stream.flush()
+
+
+def _numbers_of_shape(own: Any, tensor: Any) -> tuple[int, ...]:
+    """The sizes by which the order of the products of an einsum is chosen, where the batch is that of the example."""
+    return tuple(n.node.hint if isinstance(n, torch.SymInt) else n for n in own(tensor))
 
 
 def _distances(x1: Any, x2: Any, p: float = 2.0, compute_mode: Optional[str] = None) -> Any:
