@@ -44,12 +44,17 @@ Windows withTwoAxes(Windows windows) {
   return windows;
 }
 
+// Whether the ops of `mt` have the padding of an axis: less than what a window reaches over.
+static bool hasOwnPadding(const Windows &windows, size_t i) {
+  int64_t reach = multiply(windows.taps[i] - 1, windows.dilation[i]) + 1;
+  return std::min(windows.low[i], windows.high[i]) >= 0 && std::max(windows.low[i], windows.high[i]) < reach;
+}
+
 Value padded(Ops &ops, const Value &images, Windows &windows, double fill) {
   SmallVector<int64_t> low = {0, 0}, high = {0, 0};
   bool pads = false;
   for (size_t i = 0; i < 2; ++i) {
-    int64_t reach = multiply(windows.taps[i] - 1, windows.dilation[i]) + 1;
-    bool own = std::min(windows.low[i], windows.high[i]) >= 0 && std::max(windows.low[i], windows.high[i]) < reach;
+    bool own = hasOwnPadding(windows, i);
     low.push_back(own ? 0 : std::exchange(windows.low[i], 0));
     high.push_back(own ? 0 : std::exchange(windows.high[i], 0));
     pads |= !own;
@@ -125,11 +130,19 @@ Value transposedConvolution(Ops &ops, const Value &input, const Value &kernel, c
   SmallVector<int64_t> both(sizes);
   if (both.size() == 1)
     both.insert(both.begin(), 1);
+  // Padding that the op does not have is cut off from a larger result.
+  SmallVector<int64_t> low = {0, 0}, high = {0, 0};
+  for (size_t i = 0; i < 2; ++i) {
+    bool own = hasOwnPadding(windows, i);
+    low.push_back(own ? 0 : -std::exchange(windows.low[i], 0));
+    high.push_back(own ? 0 : -std::exchange(windows.high[i], 0));
+    both[i] -= low.back() + high.back();
+  }
   RankedTensorType type = imagesType(ops, both[0], both[1], multiply(kernel.size(1).times, windows.groups));
   mlir::Value result = mt::Conv2DInputGradientOp::create(
       ops.builder, ops.location, type, whole(ops, channelsLast(images)), wholeKernel(ops, kernel), windows.strides,
       paddingOf(windows), windows.dilation, windows.groups);
-  return fromImages(channelsFirst(ops.value(result)), input.rank());
+  return fromImages(pad(ops, channelsFirst(ops.value(result)), 0, low, high), input.rank());
 }
 
 Value pool(Ops &ops, mt::Reduction kind, const Value &input, const Windows &requested) {

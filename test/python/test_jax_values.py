@@ -48,6 +48,9 @@ INDICES = {
     "along by clip": lambda b: jnp.take_along_axis(b["x"], b["below"] + 3, 1, mode="clip"),
     "along an infinity": lambda b: jnp.take_along_axis(jnp.where(b["x"] > 0, b["x"], -jnp.inf), b["ids"][:, None], 1),
     "each its own": lambda b: b["x"][jnp.arange(b["x"].shape[0]), b["below"][:, 0]],
+    "several of its own": lambda b: b["x"][jnp.arange(b["x"].shape[0])[:, None], b["below"] - np.arange(3)],
+    "added to its own": lambda b: b["x"].at[jnp.arange(b["x"].shape[0])[:, None], b["below"] - np.arange(3) % 2].add(
+        b["x"][:, :3]),
     "each by two": lambda b: b["x"].reshape(-1, 2, 3)[jnp.arange(b["x"].shape[0]), b["ids"] % 2, -b["ids"] % 3],
     "entropy of computed labels": lambda b: -jnp.take_along_axis(jax.nn.log_softmax(b["x"]), b["below"] * 2, 1),
     "slices of its own": lambda b: jax.vmap(lambda t, i: t[:, i])(b["x"].reshape(-1, 2, 3, 1), b["below"] % 3),
@@ -139,6 +142,11 @@ def windows(b, reduce, start, window, pads, **more):
                                  **more)
 
 
+def spectral(*parts):
+    """What does not depend on the signs of vectors."""
+    return jnp.concatenate([part.ravel() if part.ndim == 1 else jnp.square(part).ravel() for part in parts])
+
+
 TAPS = np.linspace(-1, 1, 16, dtype="f4").reshape(2, 1, 2, 2, 2)
 WINDOWS = {
     "own kernels": lambda b: own_kernels(b["x"]),
@@ -167,7 +175,19 @@ WINDOWS = {
         row[:4].reshape(2, 2)[::-1] + np.array([[0, 3], [2, 1]], "f4"), row.reshape(2, 3)))(b["x"]),
     "inverse": lambda b: b["x"][:, :1] * jnp.linalg.inv(rows(b)[:3] + np.diag([9.0, -7, 1]).astype("f4")[::-1]).ravel(),
     "qr": lambda b: b["x"][:, :1] * jnp.linalg.qr(rows(b) + 20 * np.eye(4, 3, dtype="f4"))[0].ravel(),
+    "eigenvectors": lambda b: jax.vmap(lambda row: spectral(*jnp.linalg.eigh(
+        row[:4].reshape(2, 2) + np.diag([5.0, -5]).astype("f4"))))(b["x"]),
+    "eigenvalues": lambda b: jax.vmap(lambda row: jnp.linalg.eigvalsh(row[:4].reshape(2, 2)))(b["x"]),
+    "singular values": lambda b: jax.vmap(lambda row: jnp.linalg.svd(row.reshape(2, 3), compute_uv=False))(b["x"]),
+    "singular vectors": lambda b: jax.vmap(lambda row: spectral(*jnp.linalg.svd(
+        row.reshape(2, 3) + np.eye(2, 3, dtype="f4") * [[9], [5]], full_matrices=False)))(b["x"]),
     "sorted": lambda b: jnp.sort((b["x"][:, :, None] * np.linspace(-1, 1, 21, dtype="f4")).reshape(-1, 126)),
+    "rolled axis of one": lambda b: jnp.roll(b["x"][:, None], 1, 1)[:, 0],
+    "edges": lambda b: jnp.pad(b["x"], ((0, 0), (1, 2)), mode="edge"),
+    "wrapped": lambda b: jnp.pad(b["x"], ((0, 0), (0, 2)), mode="wrap"),
+    "scan of one": lambda b: jax.lax.associative_scan(jnp.multiply, b["x"][:, :1], axis=1),
+    "a part of none": lambda b: jnp.concatenate(jnp.split(b["x"], [0, 2, 2, 6], axis=1)[::-1], 1),
+    "sum of none": lambda b: b["x"] + jnp.sum(b["x"][:, 3:3], 1, keepdims=True) + b["x"][:, 1:1] @ rows(b)[:0, :1],
     "all samples": lambda b: b["x"] * jnp.where(jnp.all(b["x"] < 9) & jnp.any(b["x"] > 0), 2.0, 3.0),
     "its own triangle": lambda b: jax.vmap(lambda row: jax.scipy.linalg.solve_triangular(
         row[:4].reshape(2, 2) + 3 * np.eye(2, dtype="f4"), row[4:], trans=1))(b["x"]),

@@ -13,7 +13,7 @@ from typing import Sequence
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace import layout, linear, moves, products, reductions
+from mtc._trace import gradients, layout, linear, moves, products, reductions
 from mtc._trace.values import Batch, Refused, Value
 
 MOST_ROWS = 16
@@ -24,8 +24,8 @@ def symmetric(matrix: Value, upper: bool = False) -> tuple[Value, Value]:
     """The eigenvalues of symmetric matrices, the smallest first, and the vectors as columns. `upper`: the triangle of
     which they are read.
 
-    The values have gradients, the vectors none. The gradient is that of PyTorch and JAX, V diag(g) V^T: both triangles
-    have it, also the one that is not read.
+    Both triangles have the gradient, also the one that is not read, as in PyTorch and JAX: dw = diag(V^T dA V) and
+    dV = V (F * (V^T dA V)), F[i, j] = 1 / (w[j] - w[i]) and 0 for i = j. It is infinite for vectors of equal values.
     """
     n, _ = _sizes(matrix)
     graph, size = matrix.graph, _power(n)
@@ -46,14 +46,23 @@ def symmetric(matrix: Value, upper: bool = False) -> tuple[Value, Value]:
     values = e.select(graph.constant(np.arange(size) < n), linear.diagonal(made), np.inf)
     vectors = _sorted(values, vectors, n, smallest=True)
     left = products.matmul(vectors, given)
-    return reductions.reduce("sum", left * vectors, [left.rank - 1]), linear.matrix_transpose(vectors)
+    found = reductions.reduce("sum", left * vectors, [left.rank - 1])
+    columns = linear.matrix_transpose(vectors)
+    if not change.learned:
+        return found, columns
+    eye, values = np.eye(n, dtype="f4"), graph.stop_gradient(found)
+    apart = layout.expand_dims(values, (values.rank - 1,)) - layout.expand_dims(values, (values.rank,)) + eye
+    turn = _over(products.matmul(products.matmul(vectors, change), columns) * (1 - eye), apart)
+    return found, columns + products.matmul(columns, turn)
 
 
 def singular(matrix: Value) -> tuple[Value, Value, Value]:
     """U [..., m, k], the singular values, the largest first, and V^T [..., k, n]; k is the smaller of m and n.
 
-    The values have gradients, the vectors none. A matrix of zeros has the vectors of LAPACK, which are those of the
-    identity. Else the vectors of a value of 0 are 0 on the side that is longer.
+    A matrix of zeros has the vectors of LAPACK, which are those of the identity. Else the vectors of a value of 0 are 0
+    on the side that is longer. The gradients are those of PyTorch's linalg.svd: with P = U^T dA V and
+    F[i, j] = 1 / (s[j]^2 - s[i]^2), 0 for i = j, dU = U (F * (P S + S P^T)), ds = diag(P) and
+    dV = V (F * (S P + P^T S)) + (1 - V V^T) dA^T U / S. They are infinite for vectors of equal values.
     """
     m, n = _sizes(matrix)
     if m > n:
@@ -81,8 +90,28 @@ def singular(matrix: Value) -> tuple[Value, Value, Value]:
     nonzero = e.select(e.compare("gt", length, 0.0), length, 1.0)
     right = e.binary("div", right, layout.expand_dims(nonzero, (nonzero.rank,)))
     right = e.select(empty, graph.constant(np.eye(m, n, dtype="f4")), right)
-    values = reductions.reduce("sum", products.matmul(left, matrix) * right, [right.rank - 1])
-    return linear.matrix_transpose(left), values, right
+    found = reductions.reduce("sum", products.matmul(left, matrix) * right, [right.rank - 1])
+    columns = linear.matrix_transpose(left)
+    if not matrix.learned:
+        return columns, found, right
+    eye, values = np.eye(m, dtype="f4"), graph.stop_gradient(found)
+    row, column = layout.expand_dims(values, (values.rank - 1,)), layout.expand_dims(values, (values.rank,))
+    apart = e.unary("square", row) - e.unary("square", column) + eye
+    moved = products.matmul(left, matrix - plain)
+    inner = products.matmul(moved, linear.matrix_transpose(right))
+    turned = linear.matrix_transpose(inner)
+    u_turn, v_turn = (_over((a + b) * (1 - eye), apart) for a, b in ((inner * row, turned * column),
+                                                                     (inner * column, turned * row)))
+    outside = _over(moved - products.matmul(inner, right), column) if n > m else 0.0
+    return (columns + products.matmul(columns, u_turn), found,
+            right + products.matmul(linear.matrix_transpose(v_turn), right) + outside)
+
+
+def _over(change: Value, divisor: Value) -> Value:
+    """A change, which is 0 and has a gradient, divided by numbers: for those of 0 it is 0 without a gradient (NaN)."""
+    empty = layout.broadcast(e.compare("eq", divisor, 0.0), change.shape)
+    made = e.binary("div", change, e.select(empty, 1.0, divisor))
+    return e.select(empty, gradients.zero_without_slope(empty, change, e.as_value(change, 0.0)), made)
 
 
 def _sizes(matrix: Value) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from mtc._trace import Refused, Value, gradients, integers, linear, products
+from mtc._trace import Refused, Value, eigen, gradients, integers, linear, products
 from mtc._trace import elementwise as e
 from mtc.jax._reader import Reader, rule
 
@@ -143,6 +143,25 @@ def _qr(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     if equation.params.get("pivoting"):
         raise Refused("a QR decomposition with pivots")
     return list(linear.qr(r.value(inputs[0]), equation.params["full_matrices"]))
+
+
+@rule("eigh")
+def _symmetric(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    p = equation.params
+    if p["subset_by_index"] not in (None, (0, equation.invars[0].aval.shape[-1])):
+        raise Refused("some of the eigenvalues of a matrix")
+    values, vectors = eigen.symmetric(r.value(inputs[0]), not p["lower"])
+    return [vectors, values]
+
+
+@rule("svd")
+def _singular(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    p, matrix = equation.params, r.value(inputs[0])
+    if p["subset_by_index"] or p["compute_uv"] and p["full_matrices"] and matrix.shape[-1] != matrix.shape[-2]:
+        raise Refused("some of the singular values, or all vectors of matrices that are not square: full_matrices="
+                      "False has those of the singular values")
+    u, values, v = eigen.singular(matrix)
+    return [values, u, v] if p["compute_uv"] else [values]
 
 
 @rule("custom_linear_solve")

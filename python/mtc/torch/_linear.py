@@ -161,7 +161,7 @@ def householder_product(c: Converter, reflectors: Any, factors: Any) -> Value:
 def symmetric_eigenvalues(c: Converter, matrix: Any, uplo: str = "L", compute_v: bool = True) -> list[Any]:
     a = c.value(matrix)
     values, vectors = eigen.symmetric(a, uplo.upper() == "U")
-    return [values, _constant_vectors(c, a, vectors) if c.name() == "linalg_eigh" or compute_v else None]
+    return [values, vectors if c.name() == "linalg_eigh" or compute_v else None]
 
 
 @op("linalg_eigvalsh")
@@ -179,7 +179,7 @@ def singular_values(c: Converter, matrix: Any, full_matrices: bool = False, comp
     if full_matrices and a.shape[-2] != a.shape[-1]:
         raise Refused("all singular vectors of matrices that are not square: full_matrices=False has those of the "
                       "singular values")
-    return [_constant_vectors(c, a, u), values, _constant_vectors(c, a, v)]
+    return [u, values, v]
 
 
 @op("linalg_svdvals")
@@ -190,20 +190,30 @@ def singular_values_alone(c: Converter, matrix: Any, *_: Any) -> Value:
 @op("linalg_pinv", "pinverse")
 def pseudoinverse(c: Converter, matrix: Any, *_: Any, atol: Any = None, rtol: Any = None,
                   hermitian: bool = False) -> Value:
+    """V diag(1/s) U^T. The gradient is that of matrices of this rank: Golub and Pereyra, The differentiation of
+    pseudo-inverses, 1973, formula 4.12."""
     a = c.value(matrix)
     if hermitian:
         raise Refused("hermitian=True")
-    u, values, v = (_constant_vectors(c, a, part) for part in eigen.singular(a))
+    plain = c.graph.stop_gradient(a)
+    u, values, v = eigen.singular(plain)
     share = float(np.finfo("f4").eps) * max(int(n) for n in a.shape[-2:]) if rtol is None else rtol  # type: ignore
     least = e.binary("mul", reductions.reduce("max", values, [values.rank - 1]), c.value(share))
     least = least if atol is None else e.binary("maximum", least, c.value(atol))
     kept = e.compare("gt", values, layout.expand_dims(least, (least.rank,)))
     inverse = e.select(kept, e.binary("div", 1.0, e.select(kept, values, 1.0)), 0.0)
     scaled = e.binary("mul", linear.matrix_transpose(v), layout.expand_dims(inverse, (inverse.rank - 1,)))
-    return products.matmul(scaled, linear.matrix_transpose(u))
+    p = products.matmul(scaled, linear.matrix_transpose(u))
+    change = a - plain
+    if not change.learned:
+        return p
+    turned, p_turned = linear.matrix_transpose(change), linear.matrix_transpose(p)
+    left = products.matmul(turned, _rest(products.matmul(plain, p)))  # dA^T (1 - A P)
+    right = products.matmul(_rest(products.matmul(p, plain)), turned)  # (1 - P A) dA^T
+    moved = products.matmul(p, products.matmul(p_turned, left)) + products.matmul(products.matmul(right, p_turned), p)
+    return p + moved - products.matmul(p, products.matmul(change, p))
 
 
-def _constant_vectors(c: Converter, matrix: Value, vectors: Value) -> Value:
-    if matrix.learned and c.differentiated:
-        raise Refused("the gradient of eigenvectors or singular vectors")
-    return vectors
+def _rest(projection: Value) -> Value:
+    """1 less a projection."""
+    return np.eye(int(projection.shape[-1]), dtype="f4") - projection  # type: ignore[arg-type, no-any-return]

@@ -324,6 +324,12 @@ class Step:
         """Ends the session."""
         self.session.close()
 
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _may_evaluate(self) -> None:
         if self._evaluation:
             raise ModelError(self._evaluation)
