@@ -188,6 +188,8 @@ WINDOWS = {
     "scan of one": lambda b: jax.lax.associative_scan(jnp.multiply, b["x"][:, :1], axis=1),
     "a part of none": lambda b: jnp.concatenate(jnp.split(b["x"], [0, 2, 2, 6], axis=1)[::-1], 1),
     "sum of none": lambda b: b["x"] + jnp.sum(b["x"][:, 3:3], 1, keepdims=True) + b["x"][:, 1:1] @ rows(b)[:0, :1],
+    "a map": lambda b: jax.lax.map(lambda parts: jnp.tanh(parts[0]) * parts[1], (b["x"], b["x"][:, 0])),
+    "a total": lambda b: b["x"] * jax.lax.scan(lambda c, row: (c + jnp.sin(row), None), jnp.zeros(6), b["x"])[0],
     "all samples": lambda b: b["x"] * jnp.where(jnp.all(b["x"] < 9) & jnp.any(b["x"] > 0), 2.0, 3.0),
     "its own triangle": lambda b: jax.vmap(lambda row: jax.scipy.linalg.solve_triangular(
         row[:4].reshape(2, 2) + 3 * np.eye(2, dtype="f4"), row[4:], trans=1))(b["x"]),

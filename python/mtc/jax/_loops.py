@@ -7,12 +7,14 @@ is known of it, such as a counter by which it looks up a row.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional, Sequence
 
+import jax
 import numpy as np
 from jax.extend import core
 
-from mtc._trace import Refused, Value, layout, loops, moves
+from mtc._trace import Refused, Value, layout, loops, moves, reductions
 from mtc._trace import elementwise as e
 from mtc.jax import _threefry as threefry
 from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
@@ -23,7 +25,7 @@ def _scan(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     p = equation.params
     length, consts, carries = p["length"], p["num_consts"], p["num_carry"]
     if not isinstance(length, int):
-        raise Refused("a loop along the samples")
+        return _over_samples(r, equation, inputs)
     fixed, carry, sliced = inputs[:consts], list(inputs[consts:consts + carries]), inputs[consts + carries:]
     whole = _whole(r, p, fixed, carry, sliced)
     if whole is not None:
@@ -37,6 +39,36 @@ def _scan(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     if p["reverse"]:
         rows.reverse()
     return [*carry, *(_stack(r, column) for column in zip(*rows))]
+
+
+def _over_samples(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    """A loop along the samples, as jax.lax.map has it and the gradient of this, whose carries are sums over them."""
+    p = equation.params
+    body, consts, carries = p["jaxpr"], p["num_consts"], p["num_carry"]
+    own = body.jaxpr.invars[consts:consts + carries]
+    if not all(map(functools.partial(_is_total, body.jaxpr), own, body.jaxpr.outvars)):
+        raise Refused("a loop along the samples of a batch, each of whose steps depends on the one before")
+    function = core.jaxpr_as_fun(body)
+
+    def step(*given: Any) -> Any:
+        return function(*given[:consts], *(jax.numpy.zeros(v.aval.shape, v.aval.dtype) for v in own), *given[consts:])
+
+    places = [None] * consts + [0] * (len(equation.invars) - consts - carries)
+    atoms = [*equation.invars[:consts], *equation.invars[consts + carries:]]
+    specs = [jax.ShapeDtypeStruct(a.aval.shape, a.aval.dtype) for a in atoms]  # type: ignore[no-untyped-call]
+    closed = jax.make_jaxpr(jax.vmap(step, places))(*specs)
+    made = r.read(closed, [*inputs[:consts], *inputs[consts + carries:]])
+    totals = [r.value(before) + reductions.reduce("sum", r.value(m), [0])
+              for before, m in zip(inputs[consts:consts + carries], made)]
+    return [*totals, *made[carries:]]
+
+
+def _is_total(jaxpr: Any, before: Any, after: Any) -> bool:
+    """Whether a carry is a sum: what a step adds to it does not depend on it."""
+    users = [e for e in jaxpr.eqns if any(v is before for v in e.invars)]
+    return (len(users) == 1 and users[0].primitive.name in ("add", "add_any") and users[0].outvars[0] is after
+            and sum(v is before for v in users[0].invars) == 1 and sum(v is before for v in jaxpr.outvars) == 0
+            and not any(v is after for e in jaxpr.eqns for v in e.invars))
 
 
 def _whole(r: Reader, p: Any, fixed: Sequence[Any], carry: Sequence[Any],
