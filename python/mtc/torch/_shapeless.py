@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of PyTorch whose own code looks at sizes or at data, without these questions.
+"""Functions of PyTorch that look at sizes or at data, written without these questions.
 
 torch.export makes the number of samples a constant where such a function compares it with another number, although its
 result does not depend on the answer.
