@@ -41,18 +41,30 @@ private:
   int64_t end = 0;
 };
 
+// Whether a device computes a shard in parts, whose values stay in the cache next to the CPU: the values of all shards
+// are larger than the last cache, and the sums that stay in memory for the next part are small.
+bool needsParts(const BufferAssignment &assignment, const ContinuedSums &sums) {
+  constexpr int64_t lastCache = int64_t(1) << 24, small = 32;
+  int64_t bytes = 0;
+  for (Value sum : sums)
+    bytes += plan::bytesOfType(sum.getType());
+  return !sums.empty() && assignment.arenaBytes.back() >= lastCache && bytes * small <= assignment.arenaBytes.front();
+}
+
 // Writes one plan.program.
 class ProgramWriter {
 public:
   ProgramWriter(mt::ProgramOp source, KernelTable &kernels, ConstantTable &constants,
-                const std::vector<PlanEntry> &entries, BufferAssignment &assignment, OpBuilder builder)
+                const std::vector<PlanEntry> &entries, BufferAssignment &assignment, const ContinuedSums &continued,
+                OpBuilder builder)
       : source(source), kernels(kernels), constants(constants), entries(entries), assignment(assignment),
-        builder(builder) {}
+        continued(continued), builder(builder) {}
 
   void write() {
     Location location = source.getLoc();
     auto program = plan::ProgramOp::create(builder, location, source.getSymName(), assignment.arenaBytes,
                                            assignment.boundBytes, assignment.sharedBytes);
+    program.setParts(!continued.empty());
     Block *body = builder.createBlock(&program.getBody());
     builder.setInsertionPointToEnd(body);
     writeSignature();
@@ -139,6 +151,8 @@ private:
     }
     mt::KernelOp first = entry.segments.front();
     FlatSymbolRefAttr symbol = kernels.outline(first, entry.key, entry.tails);
+    if (!first->getResults().empty() && continued.contains(first->getResult(0)))
+      SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(source, symbol).setContinues(true);
     SmallVector<Location> locations;
     for (mt::KernelOp kernel : entry.segments)
       locations.push_back(kernel.getLoc());
@@ -169,6 +183,7 @@ private:
   ConstantTable &constants;
   const std::vector<PlanEntry> &entries;
   BufferAssignment &assignment;
+  const ContinuedSums &continued;
   OpBuilder builder;
   llvm::DenseMap<Value, Value> byValue;
   llvm::StringMap<Value> byName;
@@ -210,12 +225,23 @@ struct Allocate : impl::AllocateBase<Allocate> {
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     for (mt::ProgramOp program : sources) {
       std::vector<PlanEntry> entries = entriesOf(program, segments);
-      BufferAssignment assignment(program, entries, microBatches > 1);
-      if (failed(assignment.assignOffsets(program.getLoc(), compilation.getShards(), compilation.getShardRows())))
+      ContinuedSums continued;
+      std::optional<BufferAssignment> assignment;
+      auto assign = [&] {
+        assignment.emplace(program, entries, microBatches > 1, continued);
+        return assignment->assignOffsets(program.getLoc(), compilation.getShards(), compilation.getShardRows());
+      };
+      if (failed(assign()))
+        return signalPassFailure();
+      if (!segments && !compilation.isFast())
+        continued = continuedSums(program, compilation.getShardRows());
+      if (!needsParts(*assignment, continued))
+        continued.clear();
+      else if (failed(assign()))
         return signalPassFailure();
       if (deviceMemory > 0)
-        uses.push_back(memoryUse(program.getSymName(), assignment, compilation.getShardRows()));
-      ProgramWriter(program, kernels, constants, entries, assignment, builder).write();
+        uses.push_back(memoryUse(program.getSymName(), *assignment, compilation.getShardRows()));
+      ProgramWriter(program, kernels, constants, entries, *assignment, continued, builder).write();
     }
     for (mt::ProgramOp program : sources)
       program.erase();

@@ -11,8 +11,9 @@ namespace mtc {
 using namespace mlir;
 using plan::Space;
 
-BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<PlanEntry> &entries, bool microBatches)
-    : body(&program.getBody().front()), entries(entries), microBatches(microBatches) {
+BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<PlanEntry> &entries, bool microBatches,
+                                   const ContinuedSums &continued)
+    : body(&program.getBody().front()), entries(entries), microBatches(microBatches), continued(continued) {
   if (!entries.empty()) {
     lastPhase = entries.back().phase;
     lastRendezvous = entries.back().rendezvous;
@@ -146,6 +147,10 @@ void BufferAssignment::assignBucket(size_t index) {
       if (auto writer = phases.find(value.getDefiningOp()); writer != phases.end())
         partials.first = std::min(partials.first, writer->second);
     }
+    if (continued.contains(reduce.getInput())) {
+      partials.first = 0;
+      partials.last = lastPhase;
+    }
   }
   bucketBytes[index] = partials.fixedBytes = results.fixedBytes = end;
   bucketEnd += alignBuffer(end);
@@ -177,6 +182,7 @@ bool BufferAssignment::reuseOperand(const PlanEntry &entry, mt::KernelOp kernel,
     auto found = buffers.find(operand.get());
     const LastUse &use = lastUses[operand.get()];
     if (found == buffers.end() || found->second.allocation < 0 || partialSums.contains(operand.get()) ||
+        continued.contains(operand.get()) || continued.contains(result) ||
         operand.get().getDefiningOp<shard::AllReduceOp>() || use.phase != entry.phase || use.lastEntry != &entry ||
         use.readByMore || !mayOverwrite(kernel, operand.getOperandNumber(), result.getResultNumber()) ||
         llvm::count(kernel->getOperands(), operand.get()) != 1 || entry.segments.size() != 1)
@@ -212,6 +218,10 @@ void BufferAssignment::assignResults(const PlanEntry &entry, mt::KernelOp kernel
     (mt::isSplit(result.getType()) ? allocation.rowBytes : allocation.fixedBytes) = plan::bytesOfType(result.getType());
     allocation.first = entry.share ? entry.rendezvous : entry.phase;
     allocation.last = entry.share ? lastUses[result].rendezvous : lastUses[result].phase;
+    if (continued.contains(result)) {
+      allocation.first = 0;
+      allocation.last = lastPhase;
+    }
     buffers[result] = {entry.share ? Space::shared : Space::arena, allocation.name, "",
                        static_cast<int64_t>(allocations.size()), 0};
     allocations.push_back(std::move(allocation));

@@ -3,6 +3,7 @@
 // Buffer assignment: the memory space and the offset of each value of a program.
 #pragma once
 
+#include "compiler/allocate/Parts.h"
 #include "compiler/allocate/PlanEntries.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -33,7 +34,10 @@ class BufferAssignment {
 public:
   // `microBatches`: a value in the shared block that kernels read stays live, because these kernels may run again in a
   // later part of the program (runtime/support/phases.h).
-  BufferAssignment(mlir::mt::ProgramOp program, const std::vector<PlanEntry> &entries, bool microBatches);
+  // `continued`: sums that stay in their memory through the whole program, because it runs again for another part of
+  // the same shard.
+  BufferAssignment(mlir::mt::ProgramOp program, const std::vector<PlanEntry> &entries, bool microBatches,
+                   const ContinuedSums &continued);
 
   // Assigns the offsets of all allocations, for devices of 1, 2, 4 ... `allShards` shards of `shardRows` rows. Fails,
   // with an error at `location`, if an allocation or the arena would be larger than 2^46 bytes.
@@ -64,6 +68,7 @@ private:
   mlir::Block *body;
   const std::vector<PlanEntry> &entries;
   bool microBatches;
+  ContinuedSums continued;
   int64_t lastPhase = 0, lastRendezvous = 0, bucketEnd = 0, bucketCount = 0;
   llvm::DenseMap<mlir::Value, LastUse> lastUses;
   llvm::DenseMap<mlir::Operation *, int64_t> phases; // of kernels

@@ -135,12 +135,19 @@ void ProgramTables::addResult(mlir::plan::ResultOp op) {
   program->metrics.push_back(std::move(metric));
 }
 
+// A multiple of the rows of most tiles, and of a pair of samples.
+static constexpr uint64_t rowsOfPart = 64;
+
 mlir::FailureOr<std::unique_ptr<tables::ProgramT>> ProgramTables::make(mlir::plan::ProgramOp op) {
   program = std::make_unique<tables::ProgramT>();
   signature.clear();
   buffers.clear();
   program->name = op.getSymName().str();
   program->shared_bytes = op.getSharedBytes();
+  if (op.getParts()) {
+    program->parts = std::make_unique<tables::ShardPartsT>();
+    program->parts->unit = rowsOfPart;
+  }
   for (size_t variant = 0; variant < op.getVariantArena().size(); ++variant) {
     auto entry = std::make_unique<tables::VariantT>();
     entry->shards = uint32_t(1) << variant;

@@ -138,14 +138,15 @@ def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
 
     `mt-allocate` sets the costs. `plan-codegen` sets the grid of CPUs (`rows_per_tile`, `inner_tiles`,
     `elements_per_tile`) and, if a GPU is a target, `gpu_grid`. `plan-library-calls` sets `library_call`: a GPU library
-    may compute the kernel instead of the generated code.
+    may compute the kernel instead of the generated code. A kernel that `continues` sums over the batch, and can go on
+    with the sums of its last launch (`mt_kernel_params.continues`).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_KernelKind:$kind, I64Attr:$flops_per_row, I64Attr:$flops_fixed,
                    I64Attr:$bytes_per_row, I64Attr:$bytes_fixed,
                        OptionalAttr<I64Attr>:$rows_per_tile, OptionalAttr<I64Attr>:$inner_tiles,
                        OptionalAttr<I64Attr>:$elements_per_tile,
                        OptionalAttr<Plan_GpuGridAttr>:$gpu_grid,
-                       OptionalAttr<Plan_LibraryCallAttr>:$library_call);
+                       OptionalAttr<Plan_LibraryCallAttr>:$library_call, UnitAttr:$continues);
   let regions = (region SizedRegion<1>:$body);
   let hasVerifier = 1;
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
@@ -163,9 +164,10 @@ def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedF
   let summary = "a program of the plan: signature, buffers, then launches and all-reduces in order";
   let description = "`variant_arena` and `variant_bound` are the bytes of the arena, and of the largest sum of live "
                     "buffers (a lower bound), for 1, 2, 4 ... R shards on a device. `shared_bytes` is the size of the "
-                    "space `shared`.";
+                    "space `shared`. With `parts`, kernels that sum over the batch continue, and their sums stay in "
+                    "the arena, so a device may compute a shard in parts, one after the other.";
   let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$variant_arena, DenseI64ArrayAttr:$variant_bound,
-                   I64Attr:$shared_bytes);
+                   I64Attr:$shared_bytes, UnitAttr:$parts);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
 }

@@ -36,6 +36,9 @@ typedef struct mt_kernel_params {
   /** CPUs: memory that the kernel may use while it computes a tile: the plan's `scratch_bytes` of the kernel, aligned
    * to 64 bytes, for the calling thread alone, with any content. GPUs: null. */
   void *scratch;
+  /** CPUs, programs with `parts`: 1 if the rows continue a shard, whose sums up to these rows are in the results of
+   * kernels that sum over the batch; else 0. */
+  int64_t continues;
 } mt_kernel_params;
 
 /** The maximum number of stack bytes that a kernel uses. */

@@ -95,7 +95,8 @@ typedef struct mtrun_options {
    * computed. The data of a dataset is checked by mtrun_dataset_open(). */
   int unchecked_ids;
   /** Micro-batches of a step on CPUs: a power of two up to the shards, which a device computes one after another in
-   * less memory, to the same bits. 0: as compiled. Flag: `--micro-batches K`, in Devices. */
+   * less memory, to the same bits. 0: as compiled, or one for each shard where that is faster. Flag:
+   * `--micro-batches K`, in Devices. */
   int64_t micro_batches;
   /** 1: processes go on, with a warning, where one would compute other bits than the first (another GPU, target or
    * library); 0: that is MT_INVALID in all of them. */

@@ -113,7 +113,10 @@ static uint32_t versionOf(const mt::plan::PlanT &plan) {
                        [](const auto &metric) { return !metric->parameters.empty(); });
   };
   auto hasGrid = [](const auto &kernel) { return kernel->gpu != nullptr; };
-  constexpr uint32_t ofColumns = 9, ofDoubles = 10;
+  auto hasParts = [](const auto &program) { return program->parts != nullptr; };
+  constexpr uint32_t ofColumns = 9, ofDoubles = 10, ofParts = 13;
+  if (std::any_of(plan.programs.begin(), plan.programs.end(), hasParts))
+    return ofParts;
   if (plan.compact)
     return MT_PLAN_COMPACT_VERSION;
   if (std::any_of(plan.kernels.begin(), plan.kernels.end(), hasGrid))

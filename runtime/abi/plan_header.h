@@ -10,7 +10,7 @@
 
 #define MT_PLAN_MAGIC "MTPLAN\r\n"  /* 8 bytes, no terminator; \r\n shows transfers that rewrite line ends */
 #define MT_PLAN_VERSION 8u          /* of a plan that has nothing of a later version */
-#define MT_PLAN_NEWEST_VERSION 12u  /* the last one that this code writes and reads */
+#define MT_PLAN_NEWEST_VERSION 13u  /* the last one that this code writes and reads */
 #define MT_PLAN_GPU_VERSION 11u     /* the first one whose code for GPUs is called as gpu_kernel.h says */
 #define MT_PLAN_COMPACT_VERSION 12u /* the first one with compact tables */
 #define MT_PLAN_ALIGNMENT 4096u     /* of every section's offset, in bytes */

@@ -67,6 +67,7 @@ struct alignas(64) DeviceProgram {
   int64_t firstRow = 0;
   int64_t maxRows = 0;            // shards * shard_rows
   int64_t passRows = 0;           // rows of a micro-batch, at most maxRows
+  int64_t partRows = 0;           // rows of a micro-batch that a thread that takes it computes at once
   std::vector<BoundPhase> phases; // empty if no device has more than one micro-batch
   std::vector<BoundStep> steps;
   std::vector<BoundSegment> segments;
@@ -75,16 +76,19 @@ struct alignas(64) DeviceProgram {
   std::vector<bool> written;   // of each pointer: the launch writes a variable there
   std::vector<SignaturePatch> patches;
 
+  // Returns the largest number of parts in which a thread computes a micro-batch.
+  int64_t partsOfMicroBatch() const { return std::max<int64_t>((passRows + partRows - 1) / partRows, 1); }
   // Returns the number of micro-batches for `rows` valid rows; at least 1.
   int64_t microBatches(int64_t rows) const { return std::max<int64_t>((rows + passRows - 1) / passRows, 1); }
 };
 
 // One all-reduce: a partial sum and a buffer for the result per device.
 struct BoundAllReduce {
-  int64_t elements; // F32
-  std::vector<float *> partials;
+  int64_t elements;              // F32
+  std::vector<float *> partials; // by device; of a device whose threads take micro-batches, by thread
   std::vector<float *> results;
   // By device: sums of 1, 2, 4 ... micro-batches, while later micro-batches run. The last sum is stored in the result.
+  // If threads take micro-batches, the sums of each.
   std::vector<std::vector<float *>> sums = {};
   // A device needs only its chunk of the result, and these elements. Otherwise it needs all.
   bool scattered = false;
@@ -134,7 +138,11 @@ public:
 
 struct BoundProgram {
   std::vector<DeviceProgram> devices; // devices of this process
-  int firstDevice = 0;                // the session's index of devices[0]
+  // Whether threads of the only device take whole micro-batches, each in an arena of its own; and the device's program
+  // for its threads 1, 2 ....
+  bool takes = false;
+  std::vector<DeviceProgram> takers;
+  int firstDevice = 0; // the session's index of devices[0]
   // first row of each of the session's devices if some are in other processes; else empty
   std::vector<int64_t> firstRows;
   std::vector<BoundAllReduce> allReduces;

@@ -173,4 +173,21 @@ void LocalCollectives::addMicroBatch(const BoundProgram &program, uint32_t index
   tracked.mark(SpanKind::Sum);
 }
 
+void LocalCollectives::addTaken(const BoundProgram &program, uint32_t index, int64_t microBatches, int thread) const {
+  const BoundAllReduce &reduce = program.allReduces[index];
+  int64_t first = chunkBegin(reduce.elements, thread, pool_.threads());
+  int64_t size = chunkBegin(reduce.elements, thread + 1, pool_.threads()) - first;
+  if (size == 0)
+    return;
+  int64_t tiles = (size + program.tree->elementsPerTile - 1) / program.tree->elementsPerTile;
+  float *result = reduce.results[0] + first;
+  auto sum = [&](int64_t microBatch) { return reduce.sums[0][static_cast<size_t>(microBatch)] + first; };
+  for (int64_t distance = 1; distance < microBatches; distance *= 2)
+    for (int64_t left = 0; left + distance < microBatches; left += 2 * distance)
+      addPartials(*program.tree, sum(left), sum(left + distance), 2 * distance < microBatches ? sum(left) : result,
+                  size, 0, tiles);
+  if (microBatches == 1)
+    std::memcpy(result, sum(0), static_cast<size_t>(size) * sizeof(float));
+}
+
 } // namespace mtrun

@@ -40,6 +40,10 @@ public:
   void addMicroBatch(const BoundProgram &program, uint32_t allReduce, int64_t microBatch, bool last,
                      const Worker &worker, TrackedStep tracked);
 
+  // Adds the sums of the first `microBatches` micro-batches, which threads took, to the result, along the reduction
+  // tree: the elements of `thread` of the device's threads.
+  void addTaken(const BoundProgram &program, uint32_t allReduce, int64_t microBatches, int thread) const;
+
   // For tests: flips one bit in each chunk of `device`'s partial sum of all-reduce `collective` as other devices copy
   // it. -1: none.
   void corruptPartial(int collective, int device) {

@@ -120,6 +120,9 @@ void CpuDeviceGroup::copyIn(int device, void *to, const void *from, uint64_t byt
 void CpuDeviceGroup::copyOut(int device, void *to, const void *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
 
 Status CpuDeviceGroup::watchNextRun(const BoundProgram &program, LaunchWatcher see) {
+  if (program.takes)
+    return {MT_INVALID, "expected whole batches to see launches, found a session that divides them itself; run it with "
+                        "--micro-batches 1"};
   if (exchange_ || pool_.devices() > 1 || !program.devices[0].phases.empty())
     return {MT_INVALID, "expected CPUs of one process that share variables, without micro-batches, to see launches, "
                         "found others"};

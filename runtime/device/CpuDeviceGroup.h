@@ -62,8 +62,12 @@ private:
   // Each thread computes its part of each launch, and waits for the other threads.
   template <bool traced>
   void walkAssigned(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Track *track);
-  // The threads share the work of the launches, and wait for nothing else.
-  template <bool traced> void walkShared(const DeviceProgram &device, const Worker &worker, Track *track);
+  // The threads share the work of the launches, or of micro-batches, and wait for nothing else.
+  template <bool traced>
+  void walkShared(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Track *track);
+  // Computes what a phase repeats for one micro-batch, in the arena of the worker's thread.
+  void computeMicroBatch(BoundProgram &program, const BoundPhase &phase, int64_t microBatch,
+                         const StepArguments &arguments, const Worker &worker, Track *track);
   bool sharesWork(const BoundProgram &program) const;
   mt_kernel_params paramsOf(const DeviceProgram &device, const Worker &worker) const;
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);

@@ -4,6 +4,7 @@
 #include "runtime/device/CpuDeviceGroup.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace mtrun {
@@ -56,6 +57,8 @@ void CpuDeviceGroup::pointToRows(DeviceProgram &device, const StepArguments &arg
 
 // Collectives and exchanges divide their work among the threads in other ways, between barriers.
 bool CpuDeviceGroup::sharesWork(const BoundProgram &program) const {
+  if (program.takes)
+    return true;
   return pool_.devices() == 1 && pool_.threads() > 1 && !exchange_ && program.devices[0].phases.empty();
 }
 
@@ -91,23 +94,68 @@ mt_kernel_params CpuDeviceGroup::paramsOf(const DeviceProgram &device, const Wor
   return params;
 }
 
+void CpuDeviceGroup::computeMicroBatch(BoundProgram &program, const BoundPhase &phase, int64_t microBatch,
+                                       const StepArguments &arguments, const Worker &worker, Track *track) {
+  DeviceProgram &own = worker.thread == 0 ? program.devices[0] : program.takers[static_cast<size_t>(worker.thread) - 1];
+  const DeviceProgram &device = program.devices[0]; // has the rows of the step
+  mt_kernel_params params = paramsOf(device, worker);
+  const int64_t begin = microBatch * device.passRows, end = std::min(begin + device.passRows, params.rows);
+  for (int64_t row = begin; row == begin || row < end; row += device.partRows) {
+    params.first_row = device.firstRow + row;
+    params.rows = std::min(device.partRows, end - row);
+    params.continues = row > begin;
+    pointToRows(own, arguments, params.first_row);
+    for (const BoundStep &step : std::span(own.steps).subspan(phase.begin, phase.end - phase.begin)) {
+      if (step.once || (step.usesRows && params.rows == 0) || (!step.kernel && row + device.partRows < end))
+        continue;
+      if (step.kernel) {
+        ++counts_[worker.index].launches;
+        runPart(step, params, 0, 1);
+      } else {
+        const BoundAllReduce &reduce = program.allReduces[step.allReduce];
+        std::memcpy(reduce.sums[0][static_cast<size_t>(microBatch)],
+                    reduce.partials[static_cast<size_t>(worker.thread)],
+                    static_cast<size_t>(reduce.elements) * sizeof(float));
+      }
+      if (track)
+        track->mark(step.kernel ? SpanKind::Kernel : SpanKind::Sum, step.index);
+    }
+  }
+}
+
 template <bool traced>
-void CpuDeviceGroup::walkShared(const DeviceProgram &device, const Worker &worker, Track *track) {
+void CpuDeviceGroup::walkShared(BoundProgram &program, const StepArguments &arguments, const Worker &worker,
+                                Track *track) {
+  // A launch, an all-reduce, or one micro-batch of each thread: thread t computes micro-batch `first` + t.
+  struct Item {
+    const BoundStep *step;
+    const BoundPhase *phase; // of the micro-batches; else null
+    int64_t first;
+  };
+  DeviceProgram &device = program.devices[0];
   SharedWork &work = pool_.work();
   mt_kernel_params params = paramsOf(device, worker);
-  const BoundStep *launches[SharedWork::maxLaunches];
+  const int64_t microBatches = device.phases.empty() ? 1 : device.microBatches(params.rows);
+  Item items[SharedWork::maxLaunches];
   uint32_t group = pool_.firstGroup(), count = 0, done = 0;
   auto takeFrom = [&](int owner) {
-    for (uint32_t launch; (launch = work.take(group, owner, count)) < count; ++done) {
-      const BoundStep &step = *launches[launch];
-      runPart(step, params, owner, pool_.threads());
-      if constexpr (traced)
-        track->mark(SpanKind::Kernel, step.index);
+    for (uint32_t number; (number = work.take(group, owner, count)) < count; ++done) {
+      const Item &item = items[number];
+      if (!item.phase) {
+        if (item.step->kernel)
+          runPart(*item.step, params, owner, pool_.threads());
+        else
+          collectives_.addTaken(program, item.step->allReduce, microBatches, owner);
+        if constexpr (traced)
+          track->mark(item.step->kernel ? SpanKind::Kernel : SpanKind::Sum, item.step->index);
+      } else if (item.first + owner < microBatches) {
+        computeMicroBatch(program, *item.phase, item.first + owner, arguments, worker, track);
+      }
     }
   };
   // Completes the group, with others' work where they are late. False: the run has ended.
   auto finish = [&] {
-    const uint32_t index = launches[count - 1]->index;
+    const uint32_t index = items[count - 1].step->index;
     work.finish(group, count, std::exchange(done, 0));
     if (!pool_.goHome(worker))
       return false;
@@ -124,14 +172,37 @@ void CpuDeviceGroup::walkShared(const DeviceProgram &device, const Worker &worke
     count = 0;
     return open;
   };
-  for (const BoundStep &step : device.steps) {
-    if (count > 0 && (step.waits || count == SharedWork::maxLaunches) && !finish())
-      return;
-    if (!step.kernel || (step.usesRows && params.rows == 0)) // a single device has the sums already
-      continue;
-    counts_[worker.index].launches += worker.thread == 0;
-    launches[count++] = &step;
+  // False: the run has ended.
+  auto add = [&](const Item &item, bool waits) {
+    if (count > 0 && (waits || count == SharedWork::maxLaunches) && !finish())
+      return false;
+    items[count++] = item;
     takeFrom(worker.thread);
+    return true;
+  };
+  auto addStep = [&](const BoundStep &step) {
+    if (step.usesRows && params.rows == 0)
+      return true;
+    counts_[worker.index].launches += step.kernel && worker.thread == 0;
+    return add({&step, nullptr, 0}, step.waits || !step.kernel);
+  };
+  if (device.phases.empty())
+    for (const BoundStep &step : device.steps)
+      if (step.kernel && !addStep(step)) // a single device has the sums already
+        return;
+  for (const BoundPhase &phase : device.phases) {
+    const BoundStep *steps = device.steps.data();
+    for (int64_t first = 0; phase.repeats && first < microBatches; first += pool_.threads())
+      if (!add({&steps[phase.begin], &phase, first}, first == 0))
+        return;
+    bool waits = phase.repeats;
+    for (uint32_t i = phase.begin; i < phase.end; ++i)
+      if ((steps[i].once || !steps[i].kernel) && !steps[i].gathers) {
+        if (std::exchange(waits, false) && count > 0 && !finish())
+          return;
+        if (!addStep(steps[i]))
+          return;
+      }
   }
   if (count > 0)
     finish();
@@ -144,7 +215,7 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   if constexpr (traced)
     track->begin();
   if (sharesWork(program)) {
-    walkShared<traced>(program.devices[0], worker, track);
+    walkShared<traced>(program, arguments, worker, track);
     return;
   }
   walkAssigned<traced>(program, arguments, worker, track);

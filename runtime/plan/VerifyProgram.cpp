@@ -57,6 +57,8 @@ private:
     }
     if (program_.shared_bytes() > maxBlockBytes)
       return differs(place_, "at most 2^46 shared bytes", program_.shared_bytes());
+    if (const auto *parts = program_.parts(); parts && (parts->unit() < 1 || parts->unit() > maxCount))
+      return differs(place_, "parts of 1 to 2^40 rows", parts->unit());
     return {};
   }
 

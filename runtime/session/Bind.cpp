@@ -20,9 +20,10 @@ namespace {
 class Binder {
 public:
   Binder(const Plan &plan, const fb::Program &program, const DeviceGroup &group, const DeviceLayout &layout,
-         const MemoryMap &memory, int device)
+         const MemoryMap &memory, int device, int taker = 0)
       : plan_(plan), program_(program), group_(group), layout_(layout), memory_(memory), device_(device),
-        number_(layout.first + device), alone_(layout.alone()) {
+        number_(layout.first + device), alone_(layout.alone()),
+        arena_(taker ? memory.takers[static_cast<size_t>(taker) - 1] : memory.arenas[static_cast<size_t>(device)]) {
     for (uint32_t p = 0; p < layout.optimizer.programs.size(); ++p)
       if (plan.tables().programs()->Get(p) == &program)
         divided_ = &layout.optimizer.programs[p];
@@ -34,6 +35,7 @@ public:
       result.firstRow += layout_.shards[d] * shardRows;
     result.maxRows = layout_.shards[number_] * shardRows;
     result.passRows = std::min(result.maxRows, layout_.passShards * shardRows);
+    result.partRows = program_.parts() && layout_.takers > 0 ? layout_.partRows : result.passRows;
     std::vector<Phase> phases;
     if (layout_.inMicroBatches()) {
       auto variant = static_cast<uint32_t>(layout_.variants[number_]);
@@ -53,16 +55,23 @@ public:
   }
 
   std::byte *partial(const fb::Step &step) const {
-    return memory_.arenas[device_] + step.partial_offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
+    return arena_ + step.partial_offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
   }
 
-  // Returns the addresses of an all-reduce's sums of micro-batches. `end`: offset of the free part of the device's
-  // memory for sums; advanced by the call.
+  // Returns the addresses of an all-reduce's sums of micro-batches, as BoundAllReduce has them. `end`: offset of the
+  // free part of the device's memory for sums; advanced by the call.
   std::vector<float *> sums(const fb::Step &step, uint64_t &end) const {
     std::vector<float *> result;
     auto passes = static_cast<uint64_t>(layout_.shards[number_]) >> layout_.variants[number_];
     if (passes == 1)
       return result;
+    if (layout_.takers > 0) {
+      for (uint64_t microBatch = 0; microBatch < passes; ++microBatch) {
+        result.push_back(reinterpret_cast<float *>(memory_.sums[device_] + end));
+        end += static_cast<uint64_t>(alignBuffer(static_cast<int64_t>(step.partial_bytes())));
+      }
+      return result;
+    }
     auto levels = static_cast<uint64_t>(std::countr_zero(passes)) - 1;
     uint64_t bytes = microBatchSums(step.partial_bytes(), passes);
     for (uint64_t level = 0; level < levels; ++level)
@@ -81,7 +90,7 @@ public:
   void *pointer(const fb::Buffer &buffer) const {
     switch (buffer.space()) {
     case fb::Space::Arena:
-      return memory_.arenas[device_] + buffer.offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
+      return arena_ + buffer.offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
     case fb::Space::Shared:
       return sharedPointer(buffer);
     case fb::Space::Variable:
@@ -281,6 +290,7 @@ private:
   int device_; // index in this process
   int number_; // index in the session
   bool alone_;
+  std::byte *arena_;
   const DividedProgram *divided_ = nullptr;
   std::vector<BoundGather> gathers_;
 };
@@ -306,8 +316,15 @@ Status bindProgram(const Plan &plan, const fb::Program &program, const DeviceGro
     if (Status status = binders.back().bind(result.bound.devices.back()); !status.ok())
       return status;
   }
+  result.bound.takes = layout.takers > 0;
+  for (int taker = 1; taker < layout.takers; ++taker) {
+    binders.emplace_back(plan, program, group, layout, memory, 0, taker);
+    result.bound.takers.emplace_back();
+    if (Status status = binders.back().bind(result.bound.takers.back()); !status.ok())
+      return status;
+  }
   result.bound.gathers = binders[0].gathers();
-  for (size_t d = 1; d < binders.size(); ++d)
+  for (size_t d = 1; d < result.bound.devices.size(); ++d)
     for (size_t g = 0; g < result.bound.gathers.size(); ++g)
       for (size_t i = 0; i < result.bound.gathers[g].size(); ++i)
         result.bound.gathers[g][i].memory.push_back(binders[d].gathers()[g][i].memory[0]);
@@ -318,8 +335,9 @@ Status bindProgram(const Plan &plan, const fb::Program &program, const DeviceGro
       continue;
     BoundAllReduce reduce;
     reduce.elements = static_cast<int64_t>(step.partial_bytes() / sizeof(float));
+    for (const Binder &binder : binders)
+      reduce.partials.push_back(reinterpret_cast<float *>(binder.partial(step)));
     for (int d = 0; d < group.devices(); ++d) {
-      reduce.partials.push_back(reinterpret_cast<float *>(binders[d].partial(step)));
       std::byte *result = layout.alone() ? binders[d].partial(step) : memory.shared[d] + step.result_offset();
       reduce.results.push_back(reinterpret_cast<float *>(result));
       reduce.sums.push_back(binders[d].sums(step, sumsEnd[d]));

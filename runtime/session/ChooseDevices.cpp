@@ -219,10 +219,20 @@ static Status parseLibraries(const char *text, LibraryUse &use) {
   return {MT_INVALID, "expected auto, off, require or tune for libraries, found " + std::string(name)};
 }
 
-// Sets the number of shards that each device computes at once: the shards of a micro-batch.
-static Status cutBatch(const Plan &plan, const mtrun_options &options, SessionDevices &chosen) {
+// Sets the number of shards that each device computes at once: the shards of a micro-batch. `threads`: of the only
+// device, if nothing but the session decides how it divides the batch; else 0.
+static Status cutBatch(const Plan &plan, const mtrun_options &options, int threads, const Log &log,
+                       SessionDevices &chosen) {
   int64_t microBatches = options.micro_batches ? options.micro_batches : plan.tables().micro_batches();
-  int64_t shards = plan.shards();
+  const int64_t shards = plan.shards();
+  if (threads > 0 && options.micro_batches == 0 && microBatches == 1) {
+    BatchDivision division = usefulDivision(plan, threads);
+    microBatches = division.takes ? shards : 1;
+    chosen.layout.takers = division.takes ? threads : 0;
+    chosen.layout.partRows = division.partRows;
+    if (log && division.takes)
+      log(0, "divides a batch into " + std::to_string(shards) + " micro-batches, whose values stay in the caches");
+  }
   if (microBatches < 1 || microBatches > shards || !std::has_single_bit(static_cast<uint64_t>(microBatches)))
     return {MT_INVALID, "expected a power of two up to " + std::to_string(shards) +
                             ", the shards of the plan, for micro-batches, found " + std::to_string(microBatches)};
@@ -304,7 +314,9 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, Se
   if (chosen.transport)
     if (Status status = divideByWeight(static_cast<int>(plan.shards()), options, log, chosen); !status.ok())
       return status;
-  if (Status status = cutBatch(plan, options, chosen); !status.ok())
+  bool isOne = sharesVariables && chosen.layout.shards.size() == 1;
+  if (Status status = cutBatch(plan, options, isOne ? chosen.spec.devices * chosen.spec.threads : 0, log, chosen);
+      !status.ok())
     return status;
 
   GroupOptions groupOptions;

@@ -3,10 +3,14 @@
 
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/plan/Check.h"
+#include "runtime/session/Memory.h"
 #include "runtime/support/device_spec.h"
 #include "runtime/support/launcher.h"
+#include "runtime/support/phases.h"
+#include "runtime/support/plan_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <optional>
 #include <sched.h>
@@ -109,6 +113,58 @@ int usefulThreads(const Plan &plan, int cpus) {
     if (secondsOf(launches, threads) <= 1.05 * least)
       return threads;
   return cpus;
+}
+
+// Returns whether each program computes a micro-batch of one shard once, without a part that it computes again after a
+// sum over the batch. `repeated`: what the training step does for each micro-batch.
+static bool hasOnePhase(const Plan &plan, std::vector<PhaseStep> &repeated) {
+  for (const fb::Program *program : Each(plan.tables().programs())) {
+    std::vector<Phase> phases;
+    if (!phasesOf(plan.tables(), *program, 0, phases).ok() ||
+        std::count_if(phases.begin(), phases.end(), [](const Phase &phase) { return phase.repeats; }) > 1)
+      return false;
+    for (const Phase &phase : phases)
+      if (phase.repeats && program->name()->string_view() == "train_step")
+        repeated = phase.steps;
+  }
+  return !repeated.empty();
+}
+
+// A step of many samples and few weights, whose values do not stay in the caches, reads and writes them there if it
+// computes a shard at a time, or a part of it. Repeated work, above all packing weights, must cost little.
+BatchDivision usefulDivision(const Plan &plan, int threads) {
+  constexpr uint64_t lastCache = uint64_t{1} << 24, ownCache = 3 << 19; // what a thread may hope for
+  constexpr double launchSeconds = 1e-7, packing = 1e-10;               // of a launch, of a byte of weights
+  const fb::Plan &tables = plan.tables();
+  const auto shards = static_cast<int64_t>(plan.shards()), shardRows = static_cast<int64_t>(plan.shardRows());
+  std::vector<PhaseStep> repeated;
+  if (tables.fast() || tables.lengths() || (shards + threads - 1) / threads * threads * 5 > shards * 6 ||
+      !hasOnePhase(plan, repeated))
+    return {};
+  auto all = static_cast<uint32_t>(std::countr_zero(plan.shards()));
+  DeviceMemory whole = deviceMemory(tables, all, 1, 1), shard = deviceMemory(tables, all, 1, plan.shards());
+  if (whole.arena < lastCache ||
+      shard.shared + static_cast<uint64_t>(threads) * shard.arena + sumsOfTakers(tables) > whole.shared + whole.arena)
+    return {};
+  double once = 0, again = 0;
+  const fb::Program &program = *plan.program("train_step");
+  for (const PhaseStep &step : repeated) {
+    const fb::Step &of = *program.steps()->Get(step.step);
+    if (of.kernel() < 0 || step.once)
+      continue;
+    const fb::Kernel &kernel = *tables.kernels()->Get(static_cast<uint32_t>(of.kernel()));
+    double segments = count(of.segments());
+    once += segments * static_cast<double>(kernel.bytes_per_row() * plan.batch()) / bytesPerSecond;
+    again += launchSeconds + segments * packing * static_cast<double>(kernel.bytes_fixed());
+  }
+  auto most = static_cast<int64_t>(once / (8 * again)) / shards; // parts of a shard
+  if (most < 1 || (!program.parts() && shard.arena > 2 * lastCache))
+    return {};
+  if (!program.parts())
+    return {true, shardRows};
+  auto parts = std::min<int64_t>(most, static_cast<int64_t>(shard.arena / ownCache) + 1);
+  int64_t rows = (shardRows + parts - 1) / parts, unit = static_cast<int64_t>(program.parts()->unit());
+  return {true, std::min(shardRows, (rows + unit - 1) / unit * unit)};
 }
 
 static bool hasCode(const Plan &plan, std::string_view kind) {

@@ -20,7 +20,8 @@ struct MemoryMap {
   std::vector<std::byte *> arenas;
   std::vector<const std::byte *> constants;
   std::vector<float *> staging;
-  std::vector<std::byte *> sums; // sums of micro-batches
+  std::vector<std::byte *> sums;   // sums of micro-batches
+  std::vector<std::byte *> takers; // arenas of the threads 1, 2 ... that take micro-batches
 };
 
 // The shards of each of the session's devices, and the tree in which their partial sums are added.
@@ -29,6 +30,10 @@ struct DeviceLayout {
   std::vector<int> shards;
   int passShards = 0;        // the maximum number of shards that a device computes at once
   std::vector<int> variants; // log2 of the number of shards that each device computes at once
+  // The threads of the device that take whole micro-batches, each in an arena of its own, and how many rows of it they
+  // compute at once where a program has parts. 0: all threads of a device compute each micro-batch together.
+  int takers = 0;
+  int64_t partRows = 0;
   ReduceTree tree;
   OptimizerParts optimizer; // without parts: each device has whole variables
 
@@ -37,11 +42,15 @@ struct DeviceLayout {
   bool alone() const { return shards.size() == 1 && !inMicroBatches(); }
 };
 
+// The bytes of the partial sums of all micro-batches, of one shard each, of the program with the most.
+uint64_t sumsOfTakers(const mt::plan::Plan &plan);
+
 struct Memory {
   MemoryMap map;
   uint64_t sharedBytes = 0;         // size of a shared block
   std::vector<uint64_t> arenaBytes; // by device: the largest arena of its programs
   std::vector<uint64_t> sumsBytes;  // by device: sums of micro-batches, outside the shared block
+  int takers = 0;                   // as of the layout
   uint64_t peakBytes = 0;           // sum over all devices
   std::vector<std::byte> mirror;    // copy of the first device's variables, if the host cannot read them
 

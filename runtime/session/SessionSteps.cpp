@@ -272,6 +272,8 @@ uint64_t Session::launches() const { return state_->group->launches(); }
 void Session::fillTemporaries(uint8_t byte) {
   for (int d = 0; d < state_->group->devices(); ++d) {
     state_->group->fill(d, state_->memory.map.arenas[d], byte, state_->memory.arenaBytes[d]);
+    for (std::byte *arena : state_->memory.map.takers)
+      state_->group->fill(d, arena, byte, state_->memory.arenaBytes[d]);
     state_->group->fill(d, state_->memory.map.shared[d], byte, state_->memory.sharedBytes);
     if (uint64_t bytes = state_->memory.sumsBytes[static_cast<size_t>(d)])
       state_->group->fill(d, state_->memory.map.sums[d], byte, bytes);

@@ -19,7 +19,7 @@ Status startTracer(const TracerOptions &options, DeviceGroup &group, Executable 
   // There are two waits between micro-batches.
   int64_t microBatches = 1;
   for (const DeviceProgram &device : executable.bound.devices)
-    microBatches = std::max(microBatches, device.microBatches(device.maxRows));
+    microBatches = std::max(microBatches, device.microBatches(device.maxRows) * device.partsOfMicroBatch());
   marks = (marks + 2 * executable.bound.devices[0].phases.size()) * static_cast<size_t>(microBatches);
   // A CPU device has a track per thread. A GPU has a track for launches and, with several GPUs, a track for
   // all-reduces.

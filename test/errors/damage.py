@@ -30,15 +30,15 @@ cases |= {f"byte {p} after the tables flipped": flip(p) for p in [tables_end, *s
 cases |= {f"cut to {n} bytes": good[:n] for n in [0, 1, 63, 64, tables_end, len(good) - 1,
                                                   *spread(64, len(good) - 1, 8)]}
 cases["one byte longer"] = good + b"\0"
-cases["version 13"] = good[:8] + struct.pack("<I", 13) + good[12:]
+cases["version 14"] = good[:8] + struct.pack("<I", 14) + good[12:]
 problems = 0
 for what, data in cases.items():
     damaged.write_bytes(data)
     command = [str(damaged) if argument == "@" else argument for argument in sys.argv[2:]]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     said = [line for line in done.stdout.splitlines() if "error: " in line]
-    version = "expected plan format version 8 to 12, found version 13"
-    if done.returncode != 3 or not said or (what == "version 13" and version not in done.stdout):
+    version = "expected plan format version 8 to 13, found version 14"
+    if done.returncode != 3 or not said or (what == "version 14" and version not in done.stdout):
         print(f"{what}: expected exit code 3 and a message, found {done.returncode}: {done.stdout}")
         problems += 1
 damaged.unlink()

@@ -39,6 +39,8 @@ struct Kernel {
   mlir::Value globalRows() { return emit.loadInteger(params, 2); }
   mlir::Value count() { return emit.loadInteger(params, 3); }
   mlir::Value seed() { return emit.loadInteger(params, 4); }
+  // Whether the rows continue a shard, an i1.
+  mlir::Value continues() { return emit.less(emit.integer(0), emit.loadInteger(params, 7)); }
   // The value of mt.batch_size, an f32.
   mlir::Value batchSize();
 };

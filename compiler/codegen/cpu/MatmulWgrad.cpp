@@ -116,6 +116,7 @@ private:
   void emitLongShards(const Columns &wide, Value row, Value count, Value sums);
   void pack(Panel panel, Value column, Value sample, Value part, Value packed);
   void store(Value column, Panel panel, Value row, Value sums, Value count);
+  void load(Value column, Panel panel, Value row, Value sums, Value count);
 };
 } // namespace
 
@@ -136,6 +137,28 @@ void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value 
       bool masked = vector + 1 == panel.vectors && panel.last < lanes;
       emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)),
                       emit.address(to, f32, vector * lanes), masked ? emit.maskBelow(panel.last) : Value());
+    }
+  });
+}
+
+// Does the opposite of store().
+void TreeEmitter::load(Value column, Panel panel, Value row, Value sums, Value count) {
+  Type f32 = emit.realType();
+  emit.loop(emit.integer(0), count, 1, [&](Value i) {
+    Value to = emit.address(sums, f32, emit.mul(i, panel.width())), line = emit.add(row, i);
+    if (transposed) {
+      Value from = emit.address(emit.address(result, f32, emit.mul(column, resultStride)), f32, line);
+      emit.loop(emit.integer(0), emit.integer(panel.width() - lanes + panel.last), 1, [&](Value j) {
+        emit.store(emit.load(f32, emit.address(from, f32, emit.mul(j, resultStride))), emit.address(to, f32, j));
+      });
+      return;
+    }
+    Value from = emit.address(emit.address(result, f32, emit.mul(line, resultStride)), f32, column);
+    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+      bool masked = vector + 1 == panel.vectors && panel.last < lanes;
+      emit.storeLanes(
+          emit.loadLanes(f32, emit.address(from, f32, vector * lanes), masked ? emit.maskBelow(panel.last) : Value()),
+          emit.address(to, f32, vector * lanes));
     }
   });
 }
@@ -300,6 +323,12 @@ void TreeEmitter::emitLongShards(const Columns &wide, Value row, Value count, Va
   };
   auto shard = [&](Value first, Value end) {
     forSums([&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
+    if (kernel.op.getContinues())
+      emit.when(kernel.continues(), [&] {
+        forPanelsOf(wide, [&](Value at, Panel panel, Value offset) {
+          load(at, panel, row, emit.address(sums, f32, emit.mul(offset, blockRows)), count);
+        });
+      });
     emit.loop(first, end, samplesAtOnce, [&](Value sample) {
       Value part = emit.min(emit.integer(samplesAtOnce), emit.sub(end, sample));
       auto [a, stride] = leftBlock(sample, part, row, count);

@@ -18,9 +18,15 @@ static void emitColumns(Kernel &kernel, const Shards &shards, LoadLanes load, Va
   Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
   auto maskOf = [&](int64_t vector) { return vector + 1 == panel.vectors ? mask : Value(); };
   Value stack = emit.array(f32, shards.levels * panel.width());
+  Value continues = kernel.op.getContinues() ? kernel.continues() : Value();
   auto shard = [&](Value first, Value end) {
-    Emitter::Values zeros(panel.vectors, emit.zeros(emit.vectorOf(f32)));
-    return emit.loop(first, end, 1, zeros, [&](Value row, ValueRange carried) {
+    Emitter::Values start(panel.vectors, emit.zeros(emit.vectorOf(f32)));
+    for (int64_t vector = 0; continues && vector < panel.vectors; ++vector) {
+      Value address = emit.address(emit.address(to, f32, column), f32, vector * lanes);
+      start[vector] =
+          arith::SelectOp::create(emit, continues, emit.loadLanes(f32, address, maskOf(vector)), start[vector]);
+    }
+    return emit.loop(first, end, 1, start, [&](Value row, ValueRange carried) {
       Emitter::Values next;
       for (auto [vector, sum] : llvm::enumerate(carried)) {
         Value taken = load(row, emit.add(column, static_cast<int64_t>(vector) * lanes), maskOf(vector));

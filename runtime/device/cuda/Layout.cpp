@@ -309,7 +309,8 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
                0,
                seed_,
                group_.device(static_cast<int>(d)).partials,
-               nullptr};
+               nullptr,
+               0};
     auto *words = reinterpret_cast<mt_gpu_word *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
       for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or is set to 0

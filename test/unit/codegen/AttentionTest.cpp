@@ -131,7 +131,7 @@ std::vector<std::vector<float>> run(const std::vector<std::unique_ptr<Code>> &co
       std::vector<void *> buffers = operands;
       for (size_t size : sizes)
         buffers.push_back(outs.emplace_back(size * 4).as<void>());
-      mt_kernel_params params{r.rows, r.first, r.first + r.rows, 0, seed, nullptr, nullptr};
+      mt_kernel_params params{r.rows, r.first, r.first + r.rows, 0, seed, nullptr, nullptr, 0};
       code->run(name, params, buffers, shares);
       std::vector<std::vector<float>> results;
       for (size_t i = 0; i < sizes.size(); ++i)

@@ -35,7 +35,7 @@ void compare(const std::vector<Argument> &arguments, const std::string &ops, con
   auto bySample = compile(kernelText("sample", "rows", head + ops + sum + end));
   ASSERT_EQ(byLine.size(), bySample.size());
   for (int64_t rows : {1, 3}) {
-    mt_kernel_params params{rows, 5, 64, 0, 7, nullptr, nullptr};
+    mt_kernel_params params{rows, 5, 64, 0, 7, nullptr, nullptr, 0};
     std::vector<Guarded> inputs;
     for (size_t i = 0; i < arguments.size(); ++i)
       inputs.push_back(guarded(randoms(arguments[i].sample ? rows * arguments[i].sample : arguments[i].fixed, 3 + i)));

@@ -298,7 +298,7 @@ static std::string compareKernel(mlir::plan::KernelOp op, bool exact, const Load
   };
   std::vector<Line> lines((4 * MT_GPU_COUNTERS + blocks.getPartialBytes()) / sizeof(Line) + 1);
   char *partials = lines.front().bytes;
-  mt_kernel_params params{rows, 3, rows + 5, count, 11, partials + 4 * MT_GPU_COUNTERS, scratch};
+  mt_kernel_params params{rows, 3, rows + 5, count, 11, partials + 4 * MT_GPU_COUNTERS, scratch, 0};
   Grid grid{static_cast<int64_t>(op.getRowsPerTile().value_or(0)), static_cast<int64_t>(op.getInnerTiles().value_or(1)),
             static_cast<int64_t>(op.getElementsPerTile().value_or(0))};
   cpu.find<mt_kernel_fn>(op.getSymName())(&params, cpuBuffers.data(), 0, grid.tiles(params));

@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
                    {"b10", 10, 256, false},   {"g784", 784, 256, true},  {"g256", 256, 256, true},
                    {"g10", 256, 10, true}};
       for (const Case &c : cases) {
-        mt_kernel_params params{rows, 0, rows, 0, 0, nullptr, nullptr};
+        mt_kernel_params params{rows, 0, rows, 0, 0, nullptr, nullptr, 0};
         std::vector<void *> buffers = {x.data(), w.data(), b.data(), y.data()};
         if (c.tree)
           buffers = {x.data(), w.data(), y.data()};

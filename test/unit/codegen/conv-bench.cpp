@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
           .write(code->image.data(), code->image.size());
     std::printf("%s, %d samples\n", code->target.c_str(), static_cast<int>(rows));
     for (const Case &c : cases) {
-      mt_kernel_params params{rows, 0, rows, 0, 0, nullptr, nullptr};
+      mt_kernel_params params{rows, 0, rows, 0, 0, nullptr, nullptr, 0};
       double flops = 2.0 * rows * c.outputs * c.outputs * c.taps * c.taps * c.channels * c.filters;
       std::printf("  %-16s", c.name);
       for (const char *kind : {"_f", "_i", "_k"}) {

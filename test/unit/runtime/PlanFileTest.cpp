@@ -86,7 +86,7 @@ TEST(PlanFile, NamesBothVersions) {
   bytes[8] = 7;
   Status status = load(bytes);
   EXPECT_EQ(status.code(), MT_CORRUPT);
-  EXPECT_EQ(status.message(), "expected plan format version 8 to 12, found version 7");
+  EXPECT_EQ(status.message(), "expected plan format version 8 to 13, found version 7");
 }
 
 uint32_t versionOf(const std::vector<uint8_t> &bytes) {
