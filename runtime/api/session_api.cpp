@@ -4,6 +4,7 @@
 #include "runtime/api/Handles.h"
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/plan/Check.h"
+#include "runtime/session/ChooseDevices.h"
 #include "runtime/session/DefaultDevices.h"
 #include "runtime/support/launcher.h"
 #include "runtime/support/number_range.h"
@@ -97,6 +98,16 @@ mt_status *mtrun_options_launched(mtrun_options *options) {
     options->local_process = found.local;
     return {};
   });
+}
+
+void mtrun_options_abandon(const mtrun_options *options, mt_code code, const char *message) {
+  mt_status_free(guarded([&]() -> Status {
+    mtrun_options read;
+    Status status = MTRUN_READ_OPTIONS(mtrun_options, unchecked_ids, options, read);
+    if (status.ok())
+      mtrun::abandonProcesses(read, {code, message});
+    return status;
+  }));
 }
 
 mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session) {

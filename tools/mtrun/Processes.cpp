@@ -108,6 +108,14 @@ void takeRank(const mtrun::Launcher &by, bool onGpus, Arguments &arguments) {
     session.local_process = 0;
 }
 
+constexpr unsigned abandonSeconds = 8; // for MPI to start, which the other processes may never do
+int failedWith = 0;                    // while MPI starts for endOthers()
+
+void exitFailed() {
+  if (failedWith)
+    _exit(failedWith);
+}
+
 bool isGuarded = false;
 constexpr unsigned lastSeconds = 30;
 
@@ -130,6 +138,18 @@ MpiGuard::MpiGuard() {
 }
 
 MpiGuard::~MpiGuard() { isGuarded = false; }
+
+void endOthers(const Arguments &arguments, const Failure &failure) {
+  if (arguments.session.processes <= 1 || isOnGpus(arguments))
+    return;
+  failedWith = failure.code;
+  std::atexit(exitFailed); // the library of MPI may end this process
+  signal(SIGALRM, [](int) { exitFailed(); });
+  alarm(abandonSeconds);
+  mtrun_options_abandon(&arguments.session, static_cast<mt_code>(failure.code), failure.message.c_str());
+  alarm(0);
+  failedWith = 0;
+}
 
 std::vector<int> distinctGpus(const std::string &devices) {
   mtrun::DeviceSpec spec;
