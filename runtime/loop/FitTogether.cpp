@@ -44,7 +44,7 @@ Status Fit::openSaver() {
   if (Status s = rescue_.open(session, saver_, checkpoint.rescue, [this](const std::string &line) { warn(line); });
       !s.ok())
     return s;
-  if (Status s = session.dividesOptimizer() ? saver_.meet(tell) : Status(); !s.ok())
+  if (Status s = session.dividesOptimizer() ? saver_.meet(session, tell) : Status(); !s.ok())
     return s;
   savesTogether_ = session.dividesOptimizer() &&
                    decidedByFirst(checkpoint.folder && (checkpoint.every_steps > 0 || checkpoint.every_seconds > 0));

@@ -176,8 +176,7 @@ void Saver::tellError() {
     session_->log(1, "a checkpoint was not saved: " + s.message());
 }
 
-Status Saver::meet(const Note &note) {
-  Session &session = *session_;
+Status Saver::meet(Session &session, const Note &note) {
   std::error_code error;
   std::string path = opened_ ? std::filesystem::absolute(folder_.path(), error).string() : "";
   std::string word = path + "\n" + folder_.incarnation().run;

@@ -37,7 +37,7 @@ public:
   Status checkData(const LoopState &now, LoopState &state) const;
   // Decides in all processes whether each writes its parts of the optimizer's variables into the folder, which all must
   // have in common; else process 0 collects them. Collective, if the processes divide the optimizer.
-  Status meet(const Note &note);
+  Status meet(Session &session, const Note &note);
   bool savesTogether() const { return divided_ != nullptr; }
   // Starts the writer, once the data is known. `allowNan`: variables that are not finite are saved too.
   Status start(const Monitor &monitor, bool allowNan);
