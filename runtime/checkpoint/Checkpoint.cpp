@@ -209,8 +209,8 @@ Status endCheckpoint(Disk &disk, int folder, const std::string &path, Manifest m
   int64_t step = manifest.state.step;
   std::string name = temporaryName(step), place = path + "/" + name;
   int inside = disk.openFolder(folder, name);
-  Status status = inside < 0 ? ioError("cannot open", place, errno)
-                             : completeFiles(disk, inside, place, manifest, file, check);
+  Status status =
+      inside < 0 ? ioError("cannot open", place, errno) : completeFiles(disk, inside, place, manifest, file, check);
   if (inside >= 0)
     disk.close(inside);
   return nameCheckpoint(disk, folder, path, step, std::move(status), mayName);

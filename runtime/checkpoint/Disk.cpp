@@ -44,7 +44,8 @@ uint64_t Disk::freeBytes(int folder) {
 }
 
 // `write` writes the beginning of the bytes that it is given, and returns how many.
-template <typename Write> static Status writeAll(const std::string &path, std::span<const std::byte> bytes, Write write) {
+template <typename Write>
+static Status writeAll(const std::string &path, std::span<const std::byte> bytes, Write write) {
   while (!bytes.empty()) {
     ssize_t written = write(bytes);
     if (written < 0 && errno == EINTR)

@@ -165,8 +165,8 @@ Status CheckpointWriter::writeTogether() {
     for (size_t process = 0; process < hashes_.size(); ++process) {
       Session::Part part = session_.partOf(variable, static_cast<int>(process));
       if (hashes_[process].compare(at, digits, hashText(bytes.data() + part.begin, part.bytes)) != 0)
-        return {MT_IO, "expected the part of variable \"" + tensor.name + "\" that process " +
-                           std::to_string(process) + " has written, found other bytes in the file"};
+        return {MT_IO, "expected the part of variable \"" + tensor.name + "\" that process " + std::to_string(process) +
+                           " has written, found other bytes in the file"};
     }
     at += digits;
     return keep_.notFinite || finite_ ? Status() : checkNumbers(tensor);

@@ -17,7 +17,7 @@
 
 namespace mtrun {
 
-// The variables of a session in a file to which all processes write.
+// The file of a session's variables where each process writes a part of it.
 class DividedFile {
 public:
   explicit DividedFile(const Session &session);
@@ -57,7 +57,7 @@ public:
   // `finite`: the caller has checked that the variables are finite. `keptStep`: the step of a checkpoint that is kept
   // in addition; -1: none.
   void save(Manifest manifest, bool finite = false, int64_t keptStep = -1);
-  // Waits for the current save, and makes the file to which all processes write. MT_IO.
+  // Waits for the current save, and makes the file for the parts of all processes. MT_IO.
   Status begin(int64_t step, std::string &place);
   // Ends a save that has begun, without a checkpoint. takeError() then returns `why`.
   void abandon(int64_t step, Status why);
@@ -80,7 +80,7 @@ private:
   const Session &session_;
   Keep keep_;
   std::unique_ptr<DividedFile> divided_; // null: this process writes everything
-  std::vector<std::string> hashes_;       // by process; used by the thread while busy_
+  std::vector<std::string> hashes_;      // by process; used by the thread while busy_
   uint64_t bytes_ = 0;
   std::vector<std::byte> copy_;
   std::vector<SafeTensor> tensors_; // their bytes are in copy_

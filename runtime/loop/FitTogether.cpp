@@ -97,8 +97,8 @@ Status Fit::agree(const mtrun_dataset &data, const LoopState &state, int64_t see
     return {};
   std::string lines = "steps per epoch: " + std::to_string(state.stepsPerEpoch) + "\nseed: " + std::to_string(seed) +
                       "\nshuffled: " + std::to_string(state.shuffle) + "\nposition: epoch " +
-                      std::to_string(state_.epoch) + ", step " + std::to_string(state_.position) +
-                      "\nlearning rate: " + (options_.learning_rate != 0 ? valueText(options_.learning_rate) : "its own") +
+                      std::to_string(state_.epoch) + ", step " + std::to_string(state_.position) + "\nlearning rate: " +
+                      (options_.learning_rate != 0 ? valueText(options_.learning_rate) : "its own") +
                       "\nscale of the learning rate: " + valueText(options_.rate_scale);
   for (const auto &row : loopOptions)
     lines += std::string("\n") + row.name + ": " +
