@@ -100,14 +100,12 @@ mt_status *mtrun_options_launched(mtrun_options *options) {
   });
 }
 
-void mtrun_options_abandon(const mtrun_options *options, mt_code code, const char *message) {
-  mt_status_free(guarded([&]() -> Status {
+mt_status *mtrun_options_abandon(const mtrun_options *options, mt_code code, const char *message) {
+  return guarded([&]() -> Status {
     mtrun_options read;
     Status status = MTRUN_READ_OPTIONS(mtrun_options, unchecked_ids, options, read);
-    if (status.ok())
-      mtrun::abandonProcesses(read, {code, message});
-    return status;
-  }));
+    return status.ok() ? mtrun::abandonProcesses(read, {code, message}) : status;
+  });
 }
 
 mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session) {

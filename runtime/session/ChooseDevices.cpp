@@ -257,12 +257,17 @@ Status connectProcesses(const mtrun_options &options, const std::string &agreeme
                         chosen);
 }
 
-void abandonProcesses(const mtrun_options &options, const Status &why) {
+Status abandonProcesses(const mtrun_options &options, const Status &why) {
   constexpr double seconds = 5;
   std::unique_ptr<Transport> transport;
   std::string rendezvous, secret;
-  if (options.processes > 1 && !hasOpenedMpi() && openMpi(options.process, options.processes, {}, transport).ok())
+  Status status;
+  if (options.processes <= 1 || hasOpenedMpi(status))
+    return status;
+  status = openMpi(options.process, options.processes, {}, transport);
+  if (status.ok())
     (void)shareAddress(*transport, seconds, rendezvous, secret, why);
+  return status;
 }
 
 Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, SessionDevices &chosen) {

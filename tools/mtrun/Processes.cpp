@@ -146,7 +146,14 @@ void endOthers(const Arguments &arguments, const Failure &failure) {
   std::atexit(exitFailed); // the library of MPI may end this process
   signal(SIGALRM, [](int) { exitFailed(); });
   alarm(abandonSeconds);
-  mtrun_options_abandon(&arguments.session, static_cast<mt_code>(failure.code), failure.message.c_str());
+  mt_status *alone = mtrun_options_abandon(&arguments.session, failure.code, failure.message.c_str());
+  // Without MPI, only the launcher can end the others. Those of MPICH's kind read such lines, and then read no more of
+  // what this process has printed.
+  if (int launchers = number("PMI_FD"); alone && launchers > 2) {
+    usleep(200'000);
+    dprintf(launchers, "cmd=abort exitcode=%d\n", failure.code);
+  }
+  mt_status_free(alone);
   alarm(0);
   failedWith = 0;
 }

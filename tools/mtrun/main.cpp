@@ -73,6 +73,7 @@ static int run(const std::string &name, Arguments &arguments, char **argv) {
     std::string who = arguments.session.process ? "process " + std::to_string(arguments.session.process) + ": " : "";
     reportError(failure.code, who + failure.message);
     endOthers(arguments, failure);
+    endOrphan(failure.code);
     return failure.code;
   }
 }

@@ -151,8 +151,9 @@ Status openMpi(int process, int processes, const std::function<void(int level, c
   return {};
 }
 
-bool hasOpenedMpi() {
+bool hasOpenedMpi(Status &status) {
   std::lock_guard lock(worldMutex);
+  status = world().status;
   return world().opened;
 }
 
