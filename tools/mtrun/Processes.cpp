@@ -147,8 +147,8 @@ void endOthers(const Arguments &arguments, const Failure &failure) {
   signal(SIGALRM, [](int) { exitFailed(); });
   alarm(abandonSeconds);
   mt_status *alone = mtrun_options_abandon(&arguments.session, failure.code, failure.message.c_str());
-  // Without MPI, only the launcher can end the others. Those of MPICH's kind read such lines, and then read no more of
-  // what this process has printed.
+  // Without MPI, only the launcher can end the others. MPICH's launcher reads this line, and then nothing more of what
+  // this process has printed.
   if (int launchers = number("PMI_FD"); alone && launchers > 2) {
     usleep(200'000);
     dprintf(launchers, "cmd=abort exitcode=%d\n", failure.code);
