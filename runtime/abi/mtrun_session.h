@@ -127,6 +127,15 @@ MT_DEFINE_INIT(mtrun_options)
 MT_API mt_status *mtrun_options_launched(mtrun_options *options);
 
 /**
+ * Tells the other processes of CPU devices that this one fails before it has a session, for instance because a file is
+ * missing on its host: their mtrun_session_create() then fails with this code and message. Without the call they would
+ * wait, because not every launcher ends a run if one of its processes fails. Waits for them; exit afterwards. There is
+ * nothing to do if `options` has one process, or once this process has called mtrun_session_create().
+ * @return NULL, or MT_NO_DEVICE: there is no library of MPI, so the others know nothing
+ */
+MT_API mt_status *mtrun_options_abandon(const mtrun_options *options, mt_code code, const char *message);
+
+/**
  * Binds a plan to devices, allocates all memory that steps will need, starts the threads and runs `init`.
  *
  * The session keeps a pointer to the plan. Its threads do not survive a fork(): afterwards only the parent may use or

@@ -4,6 +4,7 @@
 #include "runtime/api/Handles.h"
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/plan/Check.h"
+#include "runtime/session/ChooseDevices.h"
 #include "runtime/session/DefaultDevices.h"
 #include "runtime/support/launcher.h"
 #include "runtime/support/number_range.h"
@@ -96,6 +97,14 @@ mt_status *mtrun_options_launched(mtrun_options *options) {
     options->process = found.process;
     options->local_process = found.local;
     return {};
+  });
+}
+
+mt_status *mtrun_options_abandon(const mtrun_options *options, mt_code code, const char *message) {
+  return guarded([&]() -> Status {
+    mtrun_options read;
+    Status status = MTRUN_READ_OPTIONS(mtrun_options, unchecked_ids, options, read);
+    return status.ok() ? mtrun::abandonProcesses(read, {code, message}) : status;
   });
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,14 @@ namespace mtrun {
 
 static Hash128 hashOf(std::span<const std::byte> bytes) {
   return hash128({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+}
+
+static Status writeManifestFile(Disk &disk, int folder, const std::string &path, const Manifest &manifest) {
+  std::string text = writeManifest(manifest);
+  std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  if (Status s = disk.writeFile(folder, manifestFile, path + "/" + manifestFile, {&bytes, 1}); !s.ok())
+    return s;
+  return disk.syncFolder(folder, path);
 }
 
 static Status writeFiles(Disk &disk, int folder, const std::string &path, Manifest &manifest,
@@ -29,16 +38,11 @@ static Status writeFiles(Disk &disk, int folder, const std::string &path, Manife
   }
   if (Status s = disk.writeFile(folder, variablesFile, path + "/" + variablesFile, parts); !s.ok())
     return s;
-  std::string text = writeManifest(manifest);
-  std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  if (Status s = disk.writeFile(folder, manifestFile, path + "/" + manifestFile, {&bytes, 1}); !s.ok())
-    return s;
-  return disk.syncFolder(folder, path);
+  return writeManifestFile(disk, folder, path, manifest);
 }
 
-// Creates the temporary folder and writes the files of a checkpoint.
-static Status writeTemporary(Disk &disk, int folder, const std::string &name, const std::string &path,
-                             Manifest &manifest, std::vector<SafeTensor> tensors) {
+// Creates and opens the temporary folder.
+static Status makeTemporary(Disk &disk, int folder, const std::string &name, const std::string &path, int &inside) {
   if (disk.mkdir(folder, name.c_str()) != 0) {
     if (errno != EEXIST)
       return ioError("cannot create", path, errno);
@@ -46,12 +50,8 @@ static Status writeTemporary(Disk &disk, int folder, const std::string &name, co
     if (disk.mkdir(folder, name.c_str()) != 0)
       return ioError("cannot create", path, errno);
   }
-  int inside = disk.openFolder(folder, name);
-  if (inside < 0)
-    return ioError("cannot create", path, errno);
-  Status status = writeFiles(disk, inside, path, manifest, std::move(tensors));
-  disk.close(inside);
-  return status;
+  inside = disk.openFolder(folder, name);
+  return inside < 0 ? ioError("cannot create", path, errno) : Status();
 }
 
 // Renames the finished folder. An older checkpoint of that name gets the temporary name.
@@ -75,11 +75,14 @@ static Status rename(Disk &disk, int folder, const std::string &temporary, const
   return {};
 }
 
-Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest,
-                       std::vector<SafeTensor> tensors, const std::function<Status()> &mayName) {
-  std::string name = checkpointName(manifest.state.step);
-  std::string temporary = temporaryPrefix + name + "-" + std::to_string(getpid());
-  Status status = writeTemporary(disk, folder, temporary, path + "/" + temporary, manifest, std::move(tensors));
+static std::string temporaryName(int64_t step) {
+  return temporaryPrefix + checkpointName(step) + "-" + std::to_string(getpid());
+}
+
+// Names the checkpoint of which `status` says whether the temporary folder has it, or removes the folder.
+static Status nameCheckpoint(Disk &disk, int folder, const std::string &path, int64_t step, Status status,
+                             const std::function<Status()> &mayName) {
+  std::string name = checkpointName(step), temporary = temporaryName(step);
   if (status.ok() && mayName)
     status = mayName();
   if (status.ok())
@@ -88,6 +91,129 @@ Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest
     status = disk.syncFolder(folder, path);
   disk.removeCheckpoint(folder, temporary); // the failed save, or the older checkpoint after the exchange
   return status;
+}
+
+Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest,
+                       std::vector<SafeTensor> tensors, const std::function<Status()> &mayName) {
+  int64_t step = manifest.state.step;
+  std::string name = temporaryName(step), place = path + "/" + name;
+  int inside = -1;
+  Status status = makeTemporary(disk, folder, name, place, inside);
+  if (status.ok())
+    status = writeFiles(disk, inside, place, manifest, std::move(tensors));
+  if (inside >= 0)
+    disk.close(inside);
+  return nameCheckpoint(disk, folder, path, step, std::move(status), mayName);
+}
+
+VariablesFile::VariablesFile(std::vector<SafeTensor> list) : tensors(std::move(list)) {
+  header = safetensorsHeader(tensors);
+  size = header.size();
+  for (const SafeTensor &tensor : tensors) {
+    offsets.push_back(size);
+    size += bytesOf(tensor);
+  }
+}
+
+Status beginCheckpoint(Disk &disk, int folder, const std::string &path, int64_t step, const VariablesFile &file,
+                       std::string &place) {
+  std::string name = temporaryName(step);
+  place = path + "/" + name + "/" + variablesFile;
+  int inside = -1, descriptor = -1;
+  Status status = makeTemporary(disk, folder, name, path + "/" + name, inside);
+  if (status.ok())
+    descriptor = disk.open(inside, variablesFile, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (status.ok() && descriptor < 0)
+    status = ioError("cannot create", place, errno);
+  if (status.ok() && disk.reserve(descriptor, file.size) != 0)
+    status = ioError("cannot write", place, errno);
+  if (status.ok()) {
+    Disk::Piece header = {0, std::as_bytes(std::span(file.header))};
+    status = disk.writePieces(descriptor, place, {&header, 1});
+  } else if (descriptor >= 0) {
+    disk.close(descriptor);
+  }
+  if (inside >= 0)
+    disk.close(inside);
+  if (!status.ok())
+    abandonCheckpoint(disk, folder, step);
+  return status;
+}
+
+void abandonCheckpoint(Disk &disk, int folder, int64_t step) { disk.removeCheckpoint(folder, temporaryName(step)); }
+
+Status writePieces(Disk &disk, const std::string &place, uint64_t size, std::span<const Disk::Piece> pieces) {
+  int descriptor = disk.open(AT_FDCWD, place.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (descriptor < 0)
+    return ioError("cannot open", place, errno);
+  struct stat facts;
+  if (fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode) || static_cast<uint64_t>(facts.st_size) != size) {
+    disk.close(descriptor);
+    return {MT_IO, place + ": expected the file of " + std::to_string(size) + " bytes of process 0, found another"};
+  }
+  return disk.writePieces(descriptor, place, pieces);
+}
+
+// Reads what other processes have written. The pieces of a tensor need not be in the memory of this process.
+static Status readBack(int folder, const std::string &place, uint64_t offset, std::span<std::byte> bytes) {
+  int descriptor = openat(folder, variablesFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  Status status = descriptor < 0 ? ioError("cannot open", place, errno) : Status();
+  while (status.ok() && !bytes.empty()) {
+    ssize_t count = pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      status = ioError("cannot read", place, count < 0 ? errno : EIO);
+    else
+      bytes = bytes.subspan(static_cast<size_t>(count)), offset += static_cast<uint64_t>(count);
+  }
+  if (descriptor >= 0)
+    close(descriptor);
+  return status;
+}
+
+static Status completeFiles(Disk &disk, int inside, const std::string &path, Manifest &manifest,
+                            const VariablesFile &file, const CheckTensor &check) {
+  std::string place = path + "/" + variablesFile;
+  std::vector<Disk::Piece> own;
+  for (size_t i = 0; i < file.tensors.size(); ++i)
+    if (!file.tensors[i].bytes.empty())
+      own.push_back({file.offsets[i], file.tensors[i].bytes});
+  int descriptor = disk.open(inside, variablesFile, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (descriptor < 0)
+    return ioError("cannot open", place, errno);
+  if (Status s = disk.writePieces(descriptor, place, own); !s.ok())
+    return s;
+  manifest.fileSize = file.size;
+  manifest.header = hashOf(std::as_bytes(std::span(file.header)));
+  manifest.tensors.clear();
+  std::vector<std::byte> room;
+  for (size_t i = 0; i < file.tensors.size(); ++i) {
+    const SafeTensor &tensor = file.tensors[i];
+    std::span<const std::byte> bytes = tensor.bytes;
+    if (bytes.empty()) {
+      room.resize(bytesOf(tensor));
+      if (Status s = readBack(inside, place, file.offsets[i], room); !s.ok())
+        return s;
+      bytes = room;
+      if (Status s = check(i, bytes); !s.ok())
+        return s;
+    }
+    manifest.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, hashOf(bytes)});
+  }
+  return writeManifestFile(disk, inside, path, manifest);
+}
+
+Status endCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest, const VariablesFile &file,
+                     const CheckTensor &check, const std::function<Status()> &mayName) {
+  int64_t step = manifest.state.step;
+  std::string name = temporaryName(step), place = path + "/" + name;
+  int inside = disk.openFolder(folder, name);
+  Status status =
+      inside < 0 ? ioError("cannot open", place, errno) : completeFiles(disk, inside, place, manifest, file, check);
+  if (inside >= 0)
+    disk.close(inside);
+  return nameCheckpoint(disk, folder, path, step, std::move(status), mayName);
 }
 
 Status readManifest(const std::string &path, Manifest &manifest) {

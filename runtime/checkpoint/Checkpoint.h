@@ -21,6 +21,30 @@ namespace mtrun {
 Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest,
                        std::vector<SafeTensor> tensors, const std::function<Status()> &mayName = {});
 
+// Where the variables are in variables.safetensors, which several processes write together.
+struct VariablesFile {
+  explicit VariablesFile(std::vector<SafeTensor> tensors);
+
+  std::vector<SafeTensor> tensors; // in the order of the file
+  std::string header;
+  std::vector<uint64_t> offsets; // of each tensor
+  uint64_t size = 0;
+};
+
+// Begin and end a save of several processes, in the folder and with the steps of writeCheckpoint(). The first call
+// makes the temporary folder with a file of the right size, and returns its path in `place`. The tensors without bytes
+// are then written by other calls or processes (writePieces()). The second call writes the other tensors, reads the
+// former back, has `check` look at each, and names the checkpoint. abandonCheckpoint() ends a save that has begun.
+Status beginCheckpoint(Disk &disk, int folder, const std::string &path, int64_t step, const VariablesFile &file,
+                       std::string &place);
+using CheckTensor = std::function<Status(size_t tensor, std::span<const std::byte> bytes)>;
+Status endCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest, const VariablesFile &file,
+                     const CheckTensor &check, const std::function<Status()> &mayName);
+void abandonCheckpoint(Disk &disk, int folder, int64_t step);
+// Writes pieces of the file at `place`, which another process has made. MT_IO: also if it is not there, or no such
+// file.
+Status writePieces(Disk &disk, const std::string &place, uint64_t size, std::span<const Disk::Piece> pieces);
+
 struct Checkpoint {
   std::string path;
   Manifest manifest;

@@ -15,6 +15,15 @@ namespace mtrun {
 
 int Disk::open(int folder, const char *name, int flags, mode_t mode) { return openat(folder, name, flags, mode); }
 ssize_t Disk::write(int descriptor, const void *data, size_t size) { return ::write(descriptor, data, size); }
+ssize_t Disk::writeAt(int descriptor, const void *data, size_t size, uint64_t offset) {
+  return pwrite(descriptor, data, size, static_cast<off_t>(offset));
+}
+int Disk::reserve(int descriptor, uint64_t size) {
+  auto length = static_cast<off_t>(size);
+  if (fallocate(descriptor, 0, 0, length) == 0)
+    return 0;
+  return errno == EOPNOTSUPP || errno == ENOSYS ? ftruncate(descriptor, length) : -1;
+}
 int Disk::fsync(int descriptor) { return ::fsync(descriptor); }
 int Disk::close(int descriptor) { return ::close(descriptor); }
 int Disk::mkdir(int folder, const char *name) { return mkdirat(folder, name, 0777); }
@@ -34,9 +43,11 @@ uint64_t Disk::freeBytes(int folder) {
   return __builtin_mul_overflow(uint64_t(facts.f_bavail), uint64_t(facts.f_frsize), &bytes) ? UINT64_MAX : bytes;
 }
 
-static Status writeAll(Disk &disk, int descriptor, const std::string &path, std::span<const std::byte> bytes) {
+// `write` writes the beginning of the bytes that it is given, and returns how many.
+template <typename Write>
+static Status writeAll(const std::string &path, std::span<const std::byte> bytes, Write write) {
   while (!bytes.empty()) {
-    ssize_t written = disk.write(descriptor, bytes.data(), bytes.size());
+    ssize_t written = write(bytes);
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0) // write() made no progress and set no errno: a retry could loop forever
@@ -50,20 +61,36 @@ int Disk::openFolder(int folder, const std::string &name) {
   return open(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
+// After a failed fsync the kernel may have dropped the pages: the file is lost, even if a second fsync would succeed.
+static Status syncAndClose(Disk &disk, int descriptor, const std::string &path, Status status) {
+  if (status.ok() && disk.fsync(descriptor) != 0)
+    status = ioError("cannot write", path, errno);
+  if (disk.close(descriptor) != 0 && status.ok())
+    status = ioError("cannot write", path, errno);
+  return status;
+}
+
 Status Disk::writeFile(int folder, const char *name, const std::string &path,
                        std::span<const std::span<const std::byte>> parts) {
   int descriptor = open(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor < 0)
     return ioError("cannot create", path, errno);
   Status status;
+  auto write = [&](std::span<const std::byte> rest) { return this->write(descriptor, rest.data(), rest.size()); };
   for (size_t i = 0; i < parts.size() && status.ok(); ++i)
-    status = writeAll(*this, descriptor, path, parts[i]);
-  // After a failed fsync the kernel may have dropped the pages: the file is lost, even if a second fsync would succeed.
-  if (status.ok() && fsync(descriptor) != 0)
-    status = ioError("cannot write", path, errno);
-  if (close(descriptor) != 0 && status.ok())
-    status = ioError("cannot write", path, errno);
-  return status;
+    status = writeAll(path, parts[i], write);
+  return syncAndClose(*this, descriptor, path, std::move(status));
+}
+
+Status Disk::writePieces(int descriptor, const std::string &path, std::span<const Piece> pieces) {
+  Status status;
+  for (size_t i = 0; i < pieces.size() && status.ok(); ++i) {
+    const Piece &piece = pieces[i];
+    status = writeAll(path, piece.bytes, [&](std::span<const std::byte> rest) {
+      return writeAt(descriptor, rest.data(), rest.size(), piece.offset + (piece.bytes.size() - rest.size()));
+    });
+  }
+  return syncAndClose(*this, descriptor, path, std::move(status));
 }
 
 Status Disk::syncFolder(int folder, const std::string &path) {

@@ -22,6 +22,9 @@ public:
   // As the system calls: -1 and errno on failure.
   virtual int open(int folder, const char *name, int flags, mode_t mode);
   virtual ssize_t write(int descriptor, const void *data, size_t size);
+  virtual ssize_t writeAt(int descriptor, const void *data, size_t size, uint64_t offset);
+  // Gives a file its size, with room on the disk where the file system can reserve it.
+  virtual int reserve(int descriptor, uint64_t size);
   virtual int fsync(int descriptor);
   virtual int close(int descriptor);
   virtual int mkdir(int folder, const char *name);
@@ -41,6 +44,12 @@ public:
   // Creates a file with these bytes, which is on disk when the call returns.
   Status writeFile(int folder, const char *name, const std::string &path,
                    std::span<const std::span<const std::byte>> parts);
+  // Writes bytes at places of an open file, which are on disk when the call returns, and closes it.
+  struct Piece {
+    uint64_t offset;
+    std::span<const std::byte> bytes;
+  };
+  Status writePieces(int descriptor, const std::string &path, std::span<const Piece> pieces);
   Status syncFolder(int folder, const std::string &path);
   // Returns true if the name is a folder (not a link) that has only files of a checkpoint.
   bool isCheckpoint(int folder, const std::string &name);

@@ -145,6 +145,16 @@ Status CheckpointFolder::write(Manifest manifest, std::vector<SafeTensor> tensor
                          [this] { return stillOurs(); });
 }
 
+Status CheckpointFolder::begin(int64_t step, const VariablesFile &file, std::string &place) const {
+  if (Status s = stillOurs(); !s.ok())
+    return s;
+  return beginCheckpoint(*disk_, descriptor_, folder_, step, file, place);
+}
+
+Status CheckpointFolder::end(Manifest manifest, const VariablesFile &file, const CheckTensor &check) const {
+  return endCheckpoint(*disk_, descriptor_, folder_, std::move(manifest), file, check, [this] { return stillOurs(); });
+}
+
 Status CheckpointFolder::checkRoom(uint64_t bytes) const {
   errno = 0;
   uint64_t free = disk_->freeBytes(descriptor_), want = 0;

@@ -35,6 +35,10 @@ public:
   Status checkRoom(uint64_t bytes) const;
   // See writeCheckpoint(). MT_LOST: a later start of the run has claimed the folder.
   Status write(Manifest manifest, std::vector<SafeTensor> tensors) const;
+  // See beginCheckpoint(), endCheckpoint() and abandonCheckpoint(). MT_LOST as for write().
+  Status begin(int64_t step, const VariablesFile &file, std::string &place) const;
+  Status end(Manifest manifest, const VariablesFile &file, const CheckTensor &check) const;
+  void abandon(int64_t step) const { abandonCheckpoint(*disk_, descriptor_, step); }
   // Removes all checkpoints except the newest `keep`, the checkpoint of step `keptStep`, and the best, which has the
   // smallest (`largest`: the largest) value of the monitored metric in its manifest.
   void prune(int64_t keep, bool largest, const std::string &monitor, int64_t keptStep = -1) const;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every process sends process 0 a text that is the same for processes of one host. Process 0 answers with lines: the
-// secret, and its addresses. Each process uses the first address that it can reach.
+// secret, and its addresses. Each process uses the first address that it can reach. A text that begins with "!" is the
+// failure of a process in place of its text, or of any process in place of the answer.
 #include "runtime/device/SharedAddress.h"
 
 #include "runtime/support/seconds_text.h"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <netinet/in.h>
@@ -49,6 +51,20 @@ std::string hostText() {
   }
   (void)readlink("/proc/self/ns/net", network, sizeof network - 1);
   return std::string(boot) + network;
+}
+
+std::string failureText(const Status &failure) {
+  return "!" + std::to_string(failure.code()) + " " + failure.message();
+}
+
+// Returns the failure that a text tells of, or success.
+Status failureOf(const std::string &text) {
+  int code = 0;
+  if (!text.starts_with("!"))
+    return {};
+  const char *end = std::from_chars(text.data() + 1, text.data() + text.size(), code).ptr;
+  return {code > 0 ? static_cast<mt_code>(code) : MT_LOST,
+          printable(std::string_view(end, text.data() + text.size()).substr(*end == ' '))};
 }
 
 class Sharing {
@@ -129,15 +145,23 @@ Status firstReached(const std::string &places, std::string &rendezvous) {
   return {MT_LOST, "cannot reach process 0 at any of its addresses: " + (tried.empty() ? "none" : tried)};
 }
 
-Status answer(Sharing &sharing, int processes, std::string &rendezvous, std::string &secret) {
+Status answer(Sharing &sharing, int processes, const Status &failure, std::string &rendezvous, std::string &secret) {
   std::string own = hostText(), random, places;
   bool oneHost = true;
+  Status failed = failure;
   for (int peer = 1; peer < processes; ++peer) {
     std::string theirs;
     if (Status status = sharing.receive(peer, theirs); !status.ok())
       return status;
     oneHost = oneHost && theirs == own;
+    if (Status status = failureOf(theirs); !status.ok() && failed.ok())
+      failed = std::move(status).in("process " + std::to_string(peer) + ": ");
   }
+  for (int peer = 1; peer < processes && !failed.ok(); ++peer)
+    if (Status status = sharing.send(peer, failureText(failed)); !status.ok())
+      return status;
+  if (!failed.ok())
+    return failed;
   if (Status status = randomBytes(2 * secretBytes, random); !status.ok())
     return status;
   if (secret.empty())
@@ -158,15 +182,18 @@ Status answer(Sharing &sharing, int processes, std::string &rendezvous, std::str
 
 } // namespace
 
-Status shareAddress(Transport &transport, double timeout, std::string &rendezvous, std::string &secret) {
+Status shareAddress(Transport &transport, double timeout, std::string &rendezvous, std::string &secret,
+                    const Status &failure) {
   Sharing sharing(transport, timeout);
   if (transport.process() == 0)
-    return answer(sharing, transport.processes(), rendezvous, secret);
-  if (Status status = sharing.send(0, hostText()); !status.ok())
+    return answer(sharing, transport.processes(), failure, rendezvous, secret);
+  if (Status status = sharing.send(0, failure.ok() ? hostText() : failureText(failure)); !status.ok())
     return status;
   std::string text;
   if (Status status = sharing.receive(0, text); !status.ok())
     return status;
+  if (Status status = failureOf(text); !status.ok())
+    return failure.ok() ? status : failure;
   size_t end = std::min(text.find('\n'), text.size());
   secret = text.substr(0, end);
   std::string places = text.substr(std::min(end + 1, text.size()));

@@ -58,9 +58,10 @@ Status Fit::finish() {
   bool saved = false;
   Status status, recorded = endReceipt();
   Status collected = session_->collect();
+  if (decidedByFirst(saver_.writes() && !saver_.has(state_)))
+    if (Status s = save(std::nullopt); status.ok() && !s.ok())
+      collected = s;
   if (saver_.writes()) {
-    if (!saver_.has(state_))
-      save(std::nullopt);
     status = saver_.finish();
     saved = status.ok();
     if (!saved && rescue_.opened())
@@ -143,9 +144,10 @@ Status Fit::runEpoch() {
     if (savesTogether_ && !last)
       saveDue_ = decidedByFirst(saveDue_);
     if (saveDue_ && train_.inFlight() == 0) {
-      if (Status s = session_->collect(); !s.ok())
+      if (Status s = saver_.savesTogether() ? Status() : session_->collect(); !s.ok())
         return s;
-      save(std::nullopt);
+      if (Status s = save(std::nullopt); !s.ok())
+        return s;
       saveDue_ = false;
     }
     if (last && !validates)
@@ -200,12 +202,13 @@ Status Fit::endEpoch() {
     return s;
   if (best)
     best_.keep(*session_);
-  bool saves = due || (best && saver_.writes()), writes = callbacks_.writesFile() && epochFile_.writes();
-  if (decidedByFirst(saves || writes))
+  bool writes = callbacks_.writesFile() && epochFile_.writes();
+  bool saves = decidedByFirst(due || (best && saver_.writes()));
+  if (decidedByFirst((saves && !saver_.savesTogether()) || writes))
     if (Status s = session_->collect(); !s.ok())
       return s;
-  if (saves)
-    save(monitored, !options_.allow_nan);
+  if (Status s = saves ? save(monitored, !options_.allow_nan) : Status(); !s.ok())
+    return s;
   writeHistory();
   if (writes)
     writeEpochFile();
@@ -275,11 +278,14 @@ void Fit::keepState() {
   callbacks_.keep(state_);
 }
 
-void Fit::save(std::optional<double> monitored, bool finite) {
+Status Fit::save(std::optional<double> monitored, bool finite) {
   keepState();
-  if (!saver_.writes()) // another process does
-    return;
-  saver_.save(state_, monitored, finite, options_.restore_best ? callbacks_.bestStep() : -1);
+  int64_t best = options_.restore_best ? callbacks_.bestStep() : -1;
+  if (saver_.savesTogether())
+    return saver_.saveTogether(state_, monitored, finite, best);
+  if (saver_.writes()) // otherwise another process does
+    saver_.save(state_, monitored, finite, best);
+  return {};
 }
 
 void Fit::report(bool epochEnd) {

@@ -75,7 +75,7 @@ private:
   void report(bool epochEnd);
   void keepState(); // completes state_ for a checkpoint
   // `finite`: the caller has checked that the variables are finite.
-  void save(std::optional<double> monitored, bool finite = false);
+  Status save(std::optional<double> monitored, bool finite = false);
   void note(const std::string &line) const;
   void warn(const std::string &line) const;
   bool validates(int64_t epoch) const { // `epoch` counts from 0

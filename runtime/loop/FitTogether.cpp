@@ -7,19 +7,22 @@
 #include "runtime/support/option_table.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 namespace mtrun {
 
-// Returns the value of an option that bits may depend on. Texts are names of files, which only process 0 writes, and of
-// metrics.
+// Returns the value of an option that bits may depend on, with all digits. Texts are names of files, which only process
+// 0 writes, and of metrics.
 template <typename T> static std::string valueText(const T &value) {
-  if constexpr (std::is_same_v<T, const char *>)
+  if constexpr (std::is_same_v<T, const char *>) {
     return "";
-  else if constexpr (std::is_pointer_v<T>)
-    return value ? std::to_string(*value) : "none";
-  else
-    return std::to_string(value);
+  } else if constexpr (std::is_pointer_v<T>) {
+    return value ? valueText(*value) : "none";
+  } else {
+    char text[40];
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
+  }
 }
 
 // Process 0 alone reads the folder of checkpoints and writes to it. It may find none and another process one, of the
@@ -40,6 +43,8 @@ Status Fit::openSaver() {
       return s;
   if (Status s = rescue_.open(session, saver_, checkpoint.rescue, [this](const std::string &line) { warn(line); });
       !s.ok())
+    return s;
+  if (Status s = session.dividesOptimizer() ? saver_.meet(session, tell) : Status(); !s.ok())
     return s;
   savesTogether_ = session.dividesOptimizer() &&
                    decidedByFirst(checkpoint.folder && (checkpoint.every_steps > 0 || checkpoint.every_seconds > 0));
@@ -92,7 +97,9 @@ Status Fit::agree(const mtrun_dataset &data, const LoopState &state, int64_t see
     return {};
   std::string lines = "steps per epoch: " + std::to_string(state.stepsPerEpoch) + "\nseed: " + std::to_string(seed) +
                       "\nshuffled: " + std::to_string(state.shuffle) + "\nposition: epoch " +
-                      std::to_string(state_.epoch) + ", step " + std::to_string(state_.position);
+                      std::to_string(state_.epoch) + ", step " + std::to_string(state_.position) + "\nlearning rate: " +
+                      (options_.learning_rate != 0 ? valueText(options_.learning_rate) : "its own") +
+                      "\nscale of the learning rate: " + valueText(options_.rate_scale);
   for (const auto &row : loopOptions)
     lines += std::string("\n") + row.name + ": " +
              std::visit([&](auto field) { return valueText(options_.*field); }, row.field);

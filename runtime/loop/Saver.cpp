@@ -3,7 +3,11 @@
 #include "runtime/support/launcher.h"
 #include "runtime/support/suggest.h"
 
+#include <algorithm>
 #include <cmath>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
 
 namespace mtrun {
 
@@ -123,8 +127,8 @@ Status Saver::start(const Monitor &monitor, bool allowNan) {
   monitor_ = monitor.name;
   if (!opened_)
     return {};
-  writer_ = std::make_unique<CheckpointWriter>(folder_, *session_,
-                                               CheckpointWriter::Keep{options_.keep, monitor.higher, allowNan});
+  writer_ = std::make_unique<CheckpointWriter>(
+      folder_, *session_, CheckpointWriter::Keep{options_.keep, monitor.higher, allowNan}, savesTogether());
   sinceSave_ = Stopwatch();
   return folder_.checkRoom(writer_->bytes());
 }
@@ -158,14 +162,85 @@ void Saver::save(const LoopState &state, std::optional<double> monitored, bool f
   if (has(state))
     return;
   Manifest manifest = manifestOf(state, monitored);
-  // Reports the error of the save before this one. An error of this save is reported by the next save or by finish().
-  writer_->wait();
-  if (Status s = writer_->takeError(); !s.ok())
-    session_->log(1, "a checkpoint was not saved: " + s.message());
+  tellError();
   writer_->save(std::move(manifest), finite, keptStep);
   savedStep_ = state.step;
   savedEpochEnd_ = state.position == 0;
   sinceSave_ = Stopwatch();
+}
+
+// Reports the error of the save before. An error of a save is reported by the next save or by finish().
+void Saver::tellError() {
+  writer_->wait();
+  if (Status s = writer_->takeError(); !s.ok())
+    session_->log(1, "a checkpoint was not saved: " + s.message());
+}
+
+Status Saver::meet(Session &session, const Note &note) {
+  std::error_code error;
+  std::string path = opened_ ? std::filesystem::absolute(folder_.path(), error).string() : "";
+  std::string word = path + "\n" + folder_.incarnation().run;
+  if (Status s = session.broadcast(word); !s.ok())
+    return s;
+  size_t end = word.find('\n');
+  std::string folder = word.substr(0, end);
+  if (folder.empty())
+    return {};
+  int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::string seen = descriptor >= 0 && readIncarnation(descriptor).run == word.substr(end + 1) ? "1" : "0";
+  if (descriptor >= 0)
+    ::close(descriptor);
+  std::vector<std::string> answers;
+  if (Status s = session.gather(seen, answers); !s.ok())
+    return s;
+  auto without = std::ranges::find(answers, "0");
+  std::string decision = without == answers.end() ? "1" : "0";
+  if (Status s = session.broadcast(decision); !s.ok())
+    return s;
+  if (decision == "1")
+    divided_ = std::make_unique<DividedFile>(session);
+  else if (session.process() == 0)
+    note("process " + std::to_string(without - answers.begin()) + " has no access to " + folder_.path() +
+         ": process 0 collects the optimizer's variables for each checkpoint");
+  return {};
+}
+
+Status Saver::saveTogether(const LoopState &state, std::optional<double> monitored, bool finite, int64_t keptStep) {
+  Session &session = *session_;
+  std::string place, hashes; // "": nothing is saved
+  if (writer_ && !has(state)) {
+    tellError();
+    if (Status s = writer_->begin(state.step, place); !s.ok()) {
+      writer_->abandon(state.step, std::move(s));
+      place.clear();
+    }
+    savedStep_ = state.step;
+    savedEpochEnd_ = state.position == 0;
+    sinceSave_ = Stopwatch();
+    if (std::error_code error; !place.empty())
+      place = std::filesystem::absolute(place, error).string();
+  }
+  Status status = session.broadcast(place);
+  if (status.ok() && place.empty())
+    return {};
+  std::vector<std::string> answers;
+  if (status.ok()) {
+    Status written = divided_->writeParts(disk_, place, hashes);
+    status = session.gather(written.ok() ? hashes : "!" + written.message(), answers);
+  }
+  if (!writer_)
+    return status;
+  Status failed = status;
+  for (size_t process = 0; process < answers.size() && failed.ok(); ++process)
+    if (answers[process].starts_with('!'))
+      failed = {MT_IO, "process " + std::to_string(process) + ": " + answers[process].substr(1)};
+  if (failed.ok()) {
+    writer_->expect(std::move(answers));
+    writer_->save(manifestOf(state, monitored), finite, keptStep);
+  } else {
+    writer_->abandon(state.step, std::move(failed));
+  }
+  return status;
 }
 
 Status Saver::finish() {

@@ -35,6 +35,10 @@ public:
   const std::string &resumedFrom() const { return from_; }
   // Compares the data with the data of the checkpoint. A difference is an error; with `force` the epoch begins again.
   Status checkData(const LoopState &now, LoopState &state) const;
+  // Decides in all processes whether each writes its parts of the optimizer's variables into the folder, which all must
+  // have in common; else process 0 collects them. Collective, if the processes divide the optimizer.
+  Status meet(Session &session, const Note &note);
+  bool savesTogether() const { return divided_ != nullptr; }
   // Starts the writer, once the data is known. `allowNan`: variables that are not finite are saved too.
   Status start(const Monitor &monitor, bool allowNan);
 
@@ -47,6 +51,8 @@ public:
   // checked that the variables are finite. `keptStep`: the step of a checkpoint that is kept in addition to the newest
   // and the best; -1: none.
   void save(const LoopState &state, std::optional<double> monitored, bool finite, int64_t keptStep);
+  // The same in all processes, if savesTogether(). MT_LOST.
+  Status saveTogether(const LoopState &state, std::optional<double> monitored, bool finite, int64_t keptStep);
   // Waits for the last save and returns its error.
   Status finish();
   // Returns a manifest of the variables as they are now, except for what belongs to files.
@@ -55,6 +61,7 @@ public:
   bool has(const LoopState &state) const { return savedStep_ == state.step && savedEpochEnd_ == (state.position == 0); }
 
 private:
+  void tellError();
   void setAside(const std::vector<std::string> &skipped, int64_t resumedStep, const Note &note) const;
 
   Session *session_ = nullptr;
@@ -65,6 +72,7 @@ private:
   std::string resume_; // the option; "": none
   std::string from_, monitor_;
   std::unique_ptr<CheckpointWriter> writer_;
+  std::unique_ptr<DividedFile> divided_; // null: process 0 writes everything
   Stopwatch sinceSave_;
   int64_t savedStep_ = -1;
   bool savedEpochEnd_ = false;

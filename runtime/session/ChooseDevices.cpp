@@ -267,6 +267,19 @@ Status connectProcesses(const mtrun_options &options, const std::string &agreeme
                         chosen);
 }
 
+Status abandonProcesses(const mtrun_options &options, const Status &why) {
+  constexpr double seconds = 5;
+  std::unique_ptr<Transport> transport;
+  std::string rendezvous, secret;
+  Status status;
+  if (options.processes <= 1 || hasOpenedMpi(status))
+    return status;
+  status = openMpi(options.process, options.processes, {}, transport);
+  if (status.ok())
+    (void)shareAddress(*transport, seconds, rendezvous, secret, why);
+  return status;
+}
+
 Status chooseDevices(const Plan &plan, const mtrun_options &options, Log log, SessionDevices &chosen) {
   constexpr int64_t maxSteps = 1024;
   if (options.steps_per_launch < 0 || options.steps_per_launch > maxSteps)

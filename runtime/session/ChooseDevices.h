@@ -42,4 +42,8 @@ Status chooseDevices(const Plan &plan, const mtrun_options &options,
 Status connectProcesses(const mtrun_options &options, const std::string &agreement,
                         std::function<void(int level, const std::string &message)> log, SessionDevices &chosen);
 
+// Tells the other processes that this one fails, unless it has begun to connect to them. MT_NO_DEVICE: MPI cannot be
+// started.
+Status abandonProcesses(const mtrun_options &options, const Status &why);
+
 } // namespace mtrun

@@ -36,12 +36,13 @@ public:
 
   const mt::plan::Plan *plan = nullptr;
 
-private:
-  // The place of device `device` of the session in a variable.
+  // The place of device `device` of the session in a divided variable.
   struct Place {
     uint64_t begin, bytes;
   };
   Place placeOf(uint32_t index, size_t device) const;
+
+private:
   // Makes memory for whole variables, and copies the parts of this process into it.
   void copyOwn(uint32_t index) const;
 

@@ -67,6 +67,13 @@ public:
   bool dividesOptimizer() const;
   // Returns the bytes of a variable that this process has: its part if the processes divide the variable.
   std::span<const std::byte> ownPart(uint32_t index) const;
+  // Whether several processes have parts of this variable.
+  bool divides(uint32_t index) const;
+  // Returns the place of a process's part in a variable that is divided, in bytes.
+  struct Part {
+    uint64_t begin = 0, bytes = 0;
+  };
+  Part partOf(uint32_t index, int process) const;
   // Collects the parts of divided variables in process 0, or in all processes. Collective; nothing to do if no variable
   // is divided. MT_LOST, MT_NO_MEMORY.
   Status collect(bool everywhere = false);

@@ -39,7 +39,14 @@ Status Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {
 bool Session::dividesOptimizer() const { return state_->transport && state_->divided.any(); }
 
 std::span<const std::byte> Session::ownPart(uint32_t index) const {
-  return state_->transport && state_->layout.optimizer.divides(index) ? state_->divided.own(index, 0) : variable(index);
+  return divides(index) ? state_->divided.own(index, 0) : variable(index);
+}
+
+bool Session::divides(uint32_t index) const { return state_->transport && state_->layout.optimizer.divides(index); }
+
+Session::Part Session::partOf(uint32_t index, int process) const {
+  DividedVariables::Place place = state_->divided.placeOf(index, static_cast<size_t>(process));
+  return {place.begin, place.bytes};
 }
 
 Status Session::collect(bool everywhere) {
@@ -64,7 +71,7 @@ Status Session::findVariable(std::string_view name, uint32_t &index) const {
 std::string Session::variablesHash() const {
   std::string all;
   for (uint32_t i = 0; i < count(state_->plan->tables().variables()); ++i) {
-    if (dividesOptimizer() && state_->layout.optimizer.divides(i)) // each process has another part
+    if (divides(i)) // each process has another part
       continue;
     std::span<const std::byte> bytes = variable(i);
     all += hashText(bytes.data(), bytes.size());

@@ -114,7 +114,7 @@ std::string difference(std::string_view mine, std::string_view theirs) {
   while (!mine.empty() || !theirs.empty()) {
     std::string_view a = line(mine), b = line(theirs);
     if (a != b)
-      return "expected " + shown(a) + ", found " + shown(b);
+      return "expected " + (a.empty() ? "none" : shown(a)) + ", found " + (b.empty() ? "none" : shown(b));
   }
   return "";
 }

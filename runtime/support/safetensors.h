@@ -25,6 +25,8 @@ struct SafeTensor {
 // The format's __metadata__: a map from text to text.
 using Metadata = std::map<std::string, std::string>;
 
+// Returns the size of a tensor by its shape, whether or not it has bytes here.
+uint64_t bytesOf(const SafeTensor &tensor);
 // Sorts the tensors (largest element type first, then by name) and returns the length and the header that precede their
 // bytes.
 std::string safetensorsHeader(std::vector<SafeTensor> &tensors, const Metadata &metadata = {});

@@ -29,6 +29,13 @@ static const char *typeName(mt_dtype dtype) {
   return "";
 }
 
+uint64_t bytesOf(const SafeTensor &tensor) {
+  uint64_t bytes = mt_dtype_size(tensor.dtype);
+  for (int64_t extent : tensor.shape)
+    bytes *= static_cast<uint64_t>(extent);
+  return bytes;
+}
+
 std::string safetensorsHeader(std::vector<SafeTensor> &tensors, const Metadata &metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const SafeTensor &a, const SafeTensor &b) {
     size_t sizeA = mt_dtype_size(a.dtype), sizeB = mt_dtype_size(b.dtype);
@@ -44,8 +51,8 @@ std::string safetensorsHeader(std::vector<SafeTensor> &tensors, const Metadata &
             "\",\"shape\":[";
     for (size_t i = 0; i < tensor.shape.size(); ++i)
       json += (i ? "," : "") + std::to_string(tensor.shape[i]);
-    json += "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(offset + tensor.bytes.size()) + "]}";
-    offset += tensor.bytes.size();
+    json += "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(offset + bytesOf(tensor)) + "]}";
+    offset += bytesOf(tensor);
   }
   json += "}";
   json.append((8 - json.size() % 8) % 8, ' '); // aligns the data to 8 bytes

@@ -108,6 +108,14 @@ void takeRank(const mtrun::Launcher &by, bool onGpus, Arguments &arguments) {
     session.local_process = 0;
 }
 
+constexpr unsigned abandonSeconds = 8; // for MPI to start, which the other processes may never do
+int failedWith = 0;                    // while MPI starts for endOthers()
+
+void exitFailed() {
+  if (failedWith)
+    _exit(failedWith);
+}
+
 bool isGuarded = false;
 constexpr unsigned lastSeconds = 30;
 
@@ -130,6 +138,25 @@ MpiGuard::MpiGuard() {
 }
 
 MpiGuard::~MpiGuard() { isGuarded = false; }
+
+void endOthers(const Arguments &arguments, const Failure &failure) {
+  if (arguments.session.processes <= 1 || isOnGpus(arguments))
+    return;
+  failedWith = failure.code;
+  std::atexit(exitFailed); // the library of MPI may end this process
+  signal(SIGALRM, [](int) { exitFailed(); });
+  alarm(abandonSeconds);
+  mt_status *alone = mtrun_options_abandon(&arguments.session, failure.code, failure.message.c_str());
+  // Without MPI, only the launcher can end the others. MPICH's launcher reads this line, and then nothing more of what
+  // this process has printed.
+  if (int launchers = number("PMI_FD"); alone && launchers > 2) {
+    usleep(200'000);
+    dprintf(launchers, "cmd=abort exitcode=%d\n", failure.code);
+  }
+  mt_status_free(alone);
+  alarm(0);
+  failedWith = 0;
+}
 
 std::vector<int> distinctGpus(const std::string &devices) {
   mtrun::DeviceSpec spec;

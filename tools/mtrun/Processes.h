@@ -11,6 +11,8 @@
 
 namespace mtrun_tool {
 
+struct Failure;
+
 // The environment variable with the secret by which the processes of a run identify each other. mtrun makes a secret
 // for processes that it starts; for another launcher on several hosts the user sets it.
 inline constexpr const char *secretVariable = "MTC_SECRET";
@@ -33,6 +35,9 @@ public:
   MpiGuard();
   ~MpiGuard();
 };
+
+// Tells the other processes of CPU devices that this one has failed, if it has not met them yet.
+void endOthers(const Arguments &arguments, const Failure &failure);
 
 // Returns the GPUs of a device list; empty if it has no GPUs or several devices on one GPU.
 std::vector<int> distinctGpus(const std::string &devices);

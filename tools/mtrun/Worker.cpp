@@ -19,6 +19,7 @@ const int stopSignal = SIGUSR1;
 
 constexpr unsigned orphanSeconds = 30;
 static pid_t launchersProcess = -1; // in a worker
+static int endsWith = -1;           // the exit code of a worker that has only to end MPI
 
 static sigset_t setOf(std::initializer_list<int> numbers) {
   sigset_t set;
@@ -31,15 +32,18 @@ static sigset_t setOf(std::initializer_list<int> numbers) {
 static bool isOrphan() { return launchersProcess > 0 && getppid() != launchersProcess; }
 
 void limitOrphan() {
-  if (isOrphan())
-    alarm(orphanSeconds);
+  if (!isOrphan())
+    return;
+  if (endsWith >= 0) // the end of MPI may wait for a launcher that is gone
+    _exit(endsWith);
+  alarm(orphanSeconds);
 }
 
 void endOrphan(int code) {
-  if (!isOrphan())
-    return;
   fflush(stdout);
-  _exit(code);
+  if (isOrphan())
+    _exit(code);
+  endsWith = code;
 }
 
 static void becomeWorker(pid_t parent, const sigset_t &before) {

@@ -71,7 +71,10 @@ static int run(const std::string &name, Arguments &arguments, char **argv) {
   } catch (const Failure &failure) {
     fflush(stdout);
     std::string who = arguments.session.process ? "process " + std::to_string(arguments.session.process) + ": " : "";
-    return reportError(failure.code, who + failure.message);
+    reportError(failure.code, who + failure.message);
+    endOthers(arguments, failure);
+    endOrphan(failure.code);
+    return failure.code;
   }
 }
 

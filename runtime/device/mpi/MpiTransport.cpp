@@ -151,6 +151,12 @@ Status openMpi(int process, int processes, const std::function<void(int level, c
   return {};
 }
 
+bool hasOpenedMpi(Status &status) {
+  std::lock_guard lock(worldMutex);
+  status = world().status;
+  return world().opened;
+}
+
 Status mpiAllReduce(const float *from, float *to, int64_t elements) {
   const mtrun_mpi_functions &functions = *world().library.functions;
   if (int error = functions.all_reduce(from, to, static_cast<int>(elements)))

@@ -19,6 +19,9 @@ namespace mtrun {
 Status openMpi(int process, int processes, const std::function<void(int level, const std::string &message)> &log,
                std::unique_ptr<Transport> &transport);
 
+// Returns true after a call of openMpi(). `status`: whether MPI has started.
+bool hasOpenedMpi(Status &status);
+
 // MPI_Allreduce of floats after openMpi(), to compare with: its order of additions is MPI's own. MT_LOST.
 Status mpiAllReduce(const float *from, float *to, int64_t elements);
 

@@ -5,6 +5,7 @@
 #include "Sample.h"
 #include "runtime/checkpoint/Folder.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -42,6 +43,16 @@ public:
     }
     return Disk::write(descriptor, data, shortWrites && size > 5 ? 5 : size);
   }
+  ssize_t writeAt(int descriptor, const void *data, size_t size, uint64_t offset) override {
+    if (strike()) {
+      if (size > 1)
+        (void)!Disk::writeAt(descriptor, data, size / 2, offset);
+      errno = reason;
+      return -1;
+    }
+    return Disk::writeAt(descriptor, data, shortWrites && size > 5 ? 5 : size, offset);
+  }
+  int reserve(int descriptor, uint64_t size) override { return strike() ? -1 : Disk::reserve(descriptor, size); }
   int fsync(int descriptor) override { return strike() ? -1 : Disk::fsync(descriptor); }
   int close(int descriptor) override {
     bool failed = strike();
@@ -84,8 +95,39 @@ void expectWhole(const std::string &folder, int64_t before, int at) {
   EXPECT_TRUE(read.manifest.state.step == before || read.manifest.state.step == 20) << "call " << at;
 }
 
+// The weights are written in two pieces, as two processes write them.
+Status writeTogether(Disk &disk, const std::string &path, const Sample &sample, bool damages = false) {
+  std::vector<SafeTensor> tensors = sample.tensors();
+  std::span<const std::byte> weights = std::exchange(tensors[0].bytes, {});
+  VariablesFile file(tensors);
+  size_t at = file.tensors[0].name == "dense/kernel" ? 0 : 1, half = weights.size() / 2;
+  int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int64_t step = sample.manifest.state.step;
+  std::string place;
+  Status status = beginCheckpoint(disk, folder, path, step, file, place);
+  bool began = status.ok();
+  for (size_t begin : {size_t(0), half})
+    if (Disk::Piece piece = {file.offsets[at] + begin, weights.subspan(begin, damages ? half / 2 : half)}; status.ok())
+      status = writePieces(disk, place, file.size, {&piece, 1});
+  auto check = [&](size_t index, std::span<const std::byte> bytes) -> Status {
+    return index == at && std::ranges::equal(bytes, weights) ? Status() : Status(MT_IO, "expected the weights");
+  };
+  if (status.ok())
+    status = endCheckpoint(disk, folder, path, sample.manifest, file, check, {});
+  else if (began)
+    abandonCheckpoint(disk, folder, step);
+  close(folder);
+  return status;
+}
+
+using Write = Status (*)(Disk &disk, const std::string &path, const Sample &sample);
+Status writeAlone(Disk &disk, const std::string &path, const Sample &sample) { return sample.write(disk, path); }
+Status writeByTwo(Disk &disk, const std::string &path, const Sample &sample) {
+  return writeTogether(disk, path, sample);
+}
+
 // A save with call number `at` failing, and all after it if `sticky`, for each `at` until none is reached.
-void failEveryCall(int reason, bool sticky) {
+void failEveryCall(Write write, int reason, bool sticky) {
   bool saved = false;
   for (int at = 0; !saved; ++at) {
     ASSERT_LT(at, 100);
@@ -95,7 +137,7 @@ void failEveryCall(int reason, bool sticky) {
     disk.failAt = at;
     disk.reason = reason;
     disk.sticky = sticky;
-    Status status = Sample(20).write(disk, folder.path());
+    Status status = write(disk, folder.path(), Sample(20));
     EXPECT_TRUE(status.ok() || status.code() == MT_IO) << status.message();
     saved = disk.calls <= at;
     EXPECT_TRUE(status.ok() || !saved);
@@ -110,13 +152,15 @@ void failEveryCall(int reason, bool sticky) {
 
 TEST(Fault, EveryCallFailsOnce) {
   for (int reason : {ENOSPC, EIO})
-    failEveryCall(reason, false);
+    for (Write write : {writeAlone, writeByTwo})
+      failEveryCall(write, reason, false);
 }
 
 // A disk that is full stays full; one that is gone does not even remove what the save began.
 TEST(Fault, EveryCallFailsFromThereOn) {
   for (int reason : {ENOSPC, EIO, EROFS})
-    failEveryCall(reason, true);
+    for (Write write : {writeAlone, writeByTwo})
+      failEveryCall(write, reason, true);
 }
 
 // A signal in a write, on a disk that takes a little at a time: the save goes on and is whole.
@@ -155,7 +199,7 @@ TEST(Fault, EveryCallOfPruning) {
   }
 }
 
-TEST(Fault, EveryCallIsTheLast) {
+void endAtEveryCall(Write write) {
   bool saved = false;
   for (int at = 0; !saved; ++at) {
     ASSERT_LT(at, 100);
@@ -166,7 +210,7 @@ TEST(Fault, EveryCallIsTheLast) {
       Faulty disk;
       disk.failAt = at;
       disk.die = true;
-      Status status = Sample(20).write(disk, folder.path());
+      Status status = write(disk, folder.path(), Sample(20));
       _exit(status.ok() ? 0 : 1);
     }
     int status = 0;
@@ -175,6 +219,27 @@ TEST(Fault, EveryCallIsTheLast) {
     saved = WEXITSTATUS(status) == 0;
     expectWhole(folder.path(), 10, at);
   }
+}
+
+TEST(Fault, EveryCallIsTheLast) {
+  for (Write write : {writeAlone, writeByTwo})
+    endAtEveryCall(write);
+}
+
+// What several processes write has the bytes of a save by one, and what differs from what they sent is no checkpoint.
+TEST(Fault, SeveralProcessesWriteTheBytesOfOne) {
+  TempFolder one, two;
+  Disk disk;
+  ASSERT_EQ(text(Sample(20).write(one.path())), "0");
+  ASSERT_EQ(text(writeTogether(disk, two.path(), Sample(20))), "0");
+  for (const char *file : {"/variables.safetensors", "/manifest.json"}) {
+    std::vector<std::byte> expected, found;
+    ASSERT_TRUE(readWholeFile(one.path(checkpointName(20)) + file, expected).ok());
+    ASSERT_TRUE(readWholeFile(two.path(checkpointName(20)) + file, found).ok());
+    EXPECT_EQ(expected, found);
+  }
+  EXPECT_EQ(text(writeTogether(disk, two.path(), Sample(30), true)), "7: expected the weights");
+  EXPECT_EQ(checkpointSteps(two.path()), std::vector<int64_t>{20});
 }
 
 TEST(Fault, ReplacingOne) {

@@ -95,5 +95,24 @@ TEST(SharedAddressTest, ASilentProcessIsNamed) {
   });
 }
 
+// A process that cannot take part ends the call in all others, with its reason.
+TEST(SharedAddressTest, AFailureReachesAllProcesses) {
+  for (int failing = 0; failing < 3; ++failing) {
+    std::vector<Shared> all(3);
+    inProcesses(3, [&](SimulatedTransport &transport) {
+      Shared &own = all[static_cast<size_t>(transport.process())];
+      Status failure = transport.process() == failing ? Status(MT_IO, "cannot open m.mtp") : Status();
+      own.status = shareAddress(transport, 10, own.rendezvous, own.secret, failure);
+    });
+    for (int process = 0; process < 3; ++process) {
+      const Status &status = all[static_cast<size_t>(process)].status;
+      bool isOwn = process == failing || failing == 0;
+      EXPECT_EQ(status.code(), MT_IO);
+      EXPECT_EQ(status.message(),
+                (isOwn ? "" : "process " + std::to_string(failing) + ": ") + std::string("cannot open m.mtp"));
+    }
+  }
+}
+
 } // namespace
 } // namespace mtrun::test
