@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """mtc.torch: what depends on the numbers of the samples, and places in samples that are stacked, as atoms are."""
 
+import mtc
+import mtc.torch
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-
-import mtc
-import mtc.torch
 
 torch.set_num_threads(1)
 ATOMS = 4
