@@ -60,26 +60,15 @@ def addmm(c: Converter, start: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 
 
 @op("einsum")
 def einsum(c: Converter, equation: str, operands: Sequence[Any], *_: Any) -> Value:
-    """Products of two operands, the first two first."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
-    if "." in equation or not arrow or any(len(set(t)) != len(t) for t in terms):
+    if "." in equation or not arrow or len(terms) > 2 or any(len(set(t)) != len(t) for t in terms):
         raise Refused(f"the product {equation}")
-    values = [c.value(operand) for operand in operands]
-    while len(values) > 2:
-        rest = output + "".join(terms[2:])
-        made = "".join(dict.fromkeys(letter for letter in terms[0] + terms[1] if letter in rest))
-        values[:2], terms[:2] = [_product(values[:2], terms[:2], made)], [made]
-    return _product(values, terms, output)
-
-
-def _product(values: Sequence[Value], letters: Sequence[str], output: str) -> Value:
-    """An einsum of one or two operands."""
-    values, terms = list(values), list(letters)
+    values = []
     for i, term in enumerate(terms):
         others = output + "".join(t for j, t in enumerate(terms) if j != i)
         alone = [n for n, letter in enumerate(term) if letter not in others]
-        values[i] = reductions.reduce("sum", values[i], alone) if alone else values[i]
+        values.append(reductions.reduce("sum", c.value(operands[i]), alone) if alone else c.value(operands[i]))
         terms[i] = "".join(letter for letter in term if letter in others)
     if len(terms) == 1:
         return layout.transpose(values[0], [terms[0].index(letter) for letter in output])
