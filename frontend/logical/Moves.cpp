@@ -231,15 +231,33 @@ Value padFrom(Ops &ops, const Value &given, size_t axis, int64_t low, int64_t hi
   return parts.size() == 1 ? value : concat(ops, parts, axis);
 }
 
+// Batches one after the other: an axis in front of that of the samples counts them.
+static Value concatBatches(Ops &ops, ArrayRef<Value> values, size_t axis) {
+  SmallVector<Value> parts;
+  for (const Value &value : values) {
+    Shape shape = value.shape();
+    if (!shape[axis].batch)
+      throw Refused("samples beside those of the batch: a concatenation along the batch axis");
+    shape.insert(shape.begin() + static_cast<int64_t>(axis), Size(shape[axis].times));
+    shape[axis + 1] = batchSize();
+    parts.push_back(reshape(ops, value, shape));
+  }
+  Value made = concat(ops, parts, axis);
+  Shape shape = made.shape();
+  shape[axis + 1] = {shape[axis].times, true};
+  shape.erase(shape.begin() + static_cast<int64_t>(axis));
+  return reshape(ops, made, shape);
+}
+
 Value concat(Ops &ops, ArrayRef<Value> values, size_t axis) {
   if (values.size() == 1)
     return values[0];
+  if (llvm::any_of(values, [&](const Value &value) { return value.size(axis).batch; }))
+    return concatBatches(ops, values, axis);
   Size total(0);
   SmallVector<Value> rest;
   for (const Value &input : values) {
     Value value = decide(input);
-    if (value.size(axis).batch)
-      throw Refused("samples beside those of the batch: a concatenation along the batch axis");
     if (value.element() != values[0].element())
       throw Refused("a concatenation of values of different types");
     total.times += value.size(axis).times;

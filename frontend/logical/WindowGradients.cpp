@@ -145,9 +145,25 @@ void checkSamplesContracted(const Value &images, const Value &gradient) {
                       ", which mixes samples; a sum over the samples has them as the second axis of both");
 }
 
+// One of several batches that stand one after the other along the second axis.
+Value batchOf(Ops &ops, const Value &value, int64_t number) {
+  Shape shape = value.shape(), apart = shape;
+  apart[1] = batchSize();
+  Shape one = apart;
+  apart.insert(apart.begin() + 1, Size(shape[1].times));
+  return reshape(ops, sliceAxis(ops, reshape(ops, value, apart), 1, number, 1), one);
+}
+
 // Of images [C, b, ...] and the gradient of the outputs [F, b, ...]: [C / groups, F, taps...]. The taps are the outputs
 // of the convolution that the framework wrote, which has the strides of the model's as its dilation.
 Value kernelGradientOf(Ops &ops, const Value &first, const Value &second, const Windows &written, int64_t groups) {
+  if (int64_t batches = first.size(1).times; first.size(1).batch && first.size(1) == second.size(1) && batches > 1) {
+    Value sum = kernelGradientOf(ops, batchOf(ops, first, 0), batchOf(ops, second, 0), written, groups);
+    for (int64_t i = 1; i < batches; ++i)
+      sum = binary<mt::AddOp>(ops, sum,
+                              kernelGradientOf(ops, batchOf(ops, first, i), batchOf(ops, second, i), written, groups));
+    return sum;
+  }
   checkSamplesContracted(first, second);
   if (written.groups != 1)
     throw Refused("a convolution over the samples in groups of them");

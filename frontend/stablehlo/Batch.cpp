@@ -60,6 +60,15 @@ void BatchAxes::connect(mlir::Value a, size_t i, mlir::Value b, size_t j) {
   edges[{b, j}].push_back({a, i});
 }
 
+// Batches that stand one after the other.
+void BatchAxes::connectBatches(mlir::Value part, mlir::Value whole, size_t axis) {
+  ArrayRef<int64_t> x = fileSizes(part), y = fileSizes(whole);
+  if (axis >= x.size() || axis >= y.size() || x[axis] % samples || y[axis] % samples)
+    return;
+  edges[{part, axis}].push_back({whole, axis});
+  edges[{whole, axis}].push_back({part, axis});
+}
+
 void BatchAxes::connectAll(mlir::Value a, mlir::Value b) {
   if (fileSizes(a).size() == fileSizes(b).size())
     for (size_t axis = 0; axis < fileSizes(a).size(); ++axis)
@@ -182,6 +191,8 @@ void BatchAxes::relateParts(Operation &op) {
                 stays(listOf(op, "interior_padding"), axis, 0);
       if (whole)
         connect(operand, axis, op.getResult(0), axis);
+      else if (kind == "concatenate")
+        connectBatches(operand, op.getResult(0), axis);
     }
 }
 

@@ -41,6 +41,7 @@ private:
   void visit(mlir::Block &block);
   void relate(mlir::Operation &op);
   void connect(mlir::Value a, size_t i, mlir::Value b, size_t j);
+  void connectBatches(mlir::Value part, mlir::Value whole, size_t axis);
   void connectAll(mlir::Value a, mlir::Value b);
   void connectBlock(mlir::ValueRange outside, mlir::ValueRange inside);
   void relateElements(mlir::Operation &op);

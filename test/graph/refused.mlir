@@ -108,13 +108,13 @@ module attributes {graph.version = 1 : i32} {
     %5 = graph.pad %x value = 0x7F800000 low [0, 1] high [0, 0] : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 5], f32>
     // expected-error @+1 {{a value without elements}}
     %6 = graph.pad %x low [0, -2] high [0, -2] : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 1], f32>
+    %10 = graph.transpose %x by [1, 0] : (!graph.value<[b, 4], f32>) -> !graph.value<[4, b], f32>
     // expected-error @+1 {{samples beside those of the batch: a concatenation along the batch axis}}
-    %7 = graph.concat %x, %x dim = 0 : (!graph.value<[b, 4], f32>, !graph.value<[b, 4], f32>) -> !graph.value<[2*b, 4], f32>
+    %7 = graph.concat %x, %10 dim = 0 : (!graph.value<[b, 4], f32>, !graph.value<[4, b], f32>) -> !graph.value<[2*b, 4], f32>
     // expected-error @+1 {{a part of the samples of a batch, or samples beside those of the batch}}
     %8 = graph.reverse %x over [0] : (!graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
     // expected-error @+1 {{expected ids of i32}}
     %9 = graph.take %x, %x dim = 1 : (!graph.value<[b, 4], f32>, !graph.value<[b, 4], f32>) -> !graph.value<[b, 4], f32>
-    %10 = graph.transpose %x by [1, 0] : (!graph.value<[b, 4], f32>) -> !graph.value<[4, b], f32>
     // expected-error @+1 {{a lookup in values that differ between samples, by places that do too}}
     %11 = graph.take %10, %i dim = 0 : (!graph.value<[4, b], f32>, !graph.value<[b], i32>) -> !graph.value<[b, b], f32>
     // expected-error @+1 {{an update by ids that are not of the samples: ids [b], updates [4, b]}}

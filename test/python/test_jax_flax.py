@@ -67,6 +67,38 @@ def test_linen_resnet_with_batch_statistics():
     assert "Net/Block_0/Conv_0" in step.text  # layers are the places of operations
 
 
+@pytest.mark.parametrize("devices", ("cpu:1", "cpu:3"))
+def test_a_state_of_any_kind(devices):
+    """The vectors of a spectral norm, and a mean of a batch without a variance."""
+    x, y = points()
+    numbers = np.random.default_rng(2)
+    params = {"w": numbers.standard_normal((8, 3)).astype("f4")}
+    state = {"u": numbers.standard_normal(8).astype("f4"), "mean": np.zeros(8, "f4")}
+
+    def loss(params, state, batch):
+        v = state["u"] @ params["w"]
+        v = jax.lax.stop_gradient(v / jnp.linalg.norm(v))
+        u = params["w"] @ v
+        size = jax.lax.stop_gradient(u / jnp.linalg.norm(u)) @ params["w"] @ v
+        new = {"u": u / jnp.linalg.norm(u), "mean": 0.9 * state["mean"] + 0.1 * batch[0].mean(0)}
+        return cross_entropy(optax, (batch[0] - state["mean"]) @ (params["w"] / size), batch[1]), new
+
+    optimizer = optax.adam(0.05)
+    step = mtc.jax.compile(loss, params, (x, y), optimizer=optimizer, batch_size=32, state=state, devices=devices,
+                           verbose=0)
+    kept, wanted, before = optimizer.init(params), params, state
+    for rows in (32, 32, 11):
+        (_, before), gradients = jax.value_and_grad(loss, has_aux=True)(wanted, before, (x[:rows], y[:rows]))
+        updates, kept = optimizer.update(gradients, kept, wanted)
+        wanted = optax.apply_updates(wanted, updates)
+        step.train_on_batch((x[:rows], y[:rows]))
+    np.testing.assert_allclose(step.params["w"], wanted["w"], atol=1e-5)
+    for name in state:
+        np.testing.assert_allclose(step.state[name], before[name], atol=1e-5, err_msg=name)
+    with pytest.raises(mtc.ModelError, match="expected an optimizer of optax for a state that is no moving average"):
+        mtc.jax.compile(loss, params, (x, y), optimizer="adam", batch_size=32, state=state, verbose=0)
+
+
 def test_linen_gpt_with_clip_schedule_and_mask():
     class Net(nn.Module):
         @nn.compact

@@ -527,7 +527,7 @@ def scattered(h, x):
     return h.at[jnp.arange(h.shape[0]), place].multiply(2.0)  # HERE
 
 
-@case(by_jax, "eig: mtc.jax does not have this primitive")
+@case(by_jax, "eig: complex numbers, which it takes in no program here")
 def eigenvalues(h, x):
     return jnp.linalg.eigvals(jnp.eye(4) + h[:, :, None] * x[:, None, :]).real  # HERE
 

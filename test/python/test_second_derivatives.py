@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses that hold derivatives: mtc.jax and mtc.torch check each against the framework, and train it to one result."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import mtc.jax
@@ -205,6 +206,27 @@ def fixed_point(p, batch):
     return jnp.mean(jax.vmap(one)(batch["u"]) ** 2)
 
 
+def interpolated(p, batch):
+    """A curve by points, next to a network: the lookup is a search."""
+    def curve(s):
+        return mlp(p["net"], s[None])[0] + jnp.interp(s, np.linspace(-1, 1, 7, dtype="f4"), p["knots"])
+
+    return jnp.mean((jax.vmap(jax.grad(curve))(batch["y"]) - batch["x"][:, 0]) ** 2)
+
+
+def solved(p, batch):
+    """A motion along the gradient of a potential, in a loop of Equinox as diffrax has it, which checks the result."""
+    def one(start):
+        def step(carry):
+            time, place = carry
+            return time + 1, place - 0.1 * jax.grad(lambda q: mlp(p, q)[0])(place)
+
+        _, end = eqx.internal.while_loop(lambda c: c[0] < 4, step, (0, start), max_steps=8, kind="checkpointed")
+        return eqx.error_if(end, jnp.any(jnp.abs(end) > 1e6), "it is far away")
+
+    return jnp.mean((jax.vmap(one)(batch["x"]) - batch["v"]) ** 2)
+
+
 BATCH = {"x": random(ROWS, 2), "y": random(ROWS), "v": random(ROWS, 2), "atoms": random(ROWS, 4, 3),
          "f": random(ROWS, 4, 3), "u": random(ROWS, 4), "f4": random(ROWS, 4), "images": random(ROWS, 6, 6),
          "sequence": random(ROWS, 5, 4)}
@@ -224,6 +246,8 @@ JAX = {
     "recurrent": (sloped(recurrent, "sequence"), {name: random(4, 4) for name in "qk"}, ("sequence",)),
     "third": (third, dense(2, 6, 3), ("x",)),
     "equation of operators": (equation_of_operators, {"branch": dense(4, 8, 6), "trunk": dense(1, 8, 6)}, ("u", "y")),
+    "interpolated": (interpolated, {"net": dense(1, 6, 1), "knots": random(7)}, ("x", "y")),
+    "solved": (solved, dense(2, 6, 1), ("x", "v")),
     "sharpness": (sharpness, dense(2, 6, 1), ("x", "y")), "fixed point": (fixed_point, {"q": random(4, 4)}, ("u",)),
 }
 

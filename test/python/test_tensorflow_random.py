@@ -93,6 +93,50 @@ def test_draws_that_stay_with_tensorflow(loss):
     assert [a.tolist() for a in after] == [b.tolist() for b in states]
 
 
+def judging(count):
+    """A generator and a discriminator, which judges generated and real samples in one batch."""
+    keras.utils.set_random_seed(2)
+    judge = keras.Sequential([keras.Input((8, 8, 1)), layers.Conv2D(3, 3, strides=2, padding="same"),
+                              layers.LeakyReLU(0.2), layers.Flatten(), layers.Dense(1)])
+    maker = keras.Sequential([keras.Input((4,)), layers.Dense(64), layers.Reshape((8, 8, 1))])
+    seeds, optimizers = keras.random.SeedGenerator(3), [keras.optimizers.Adam(0.01) for _ in range(2)]
+    loss_of = keras.losses.BinaryCrossentropy(from_logits=True)
+
+    @tf.function
+    def step(images):
+        n = tf.shape(images)[0]
+        both = tf.concat([maker(keras.random.normal((images.shape[0], 4), seed=seeds)), images], 0)
+        labels = keras.ops.concatenate([tf.ones((n, 1)), tf.zeros((n, 1))], axis=0)
+        labels += 0.05 * keras.random.uniform(tf.shape(labels), seed=seeds)
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, judge(both))
+        optimizers[0].apply_gradients(zip(tape.gradient(loss, judge.trainable_weights), judge.trainable_weights))
+        points = keras.random.normal((images.shape[0], 4), seed=seeds)
+        with tf.GradientTape() as tape:
+            other = loss_of(tf.zeros((n, 1)), judge(maker(points)))
+        optimizers[1].apply_gradients(zip(tape.gradient(other, maker.trainable_weights), maker.trainable_weights))
+        return loss, other
+
+    images = np.random.default_rng(1).random((count, 8, 8, 1)).astype("f4")
+    losses = [[float(x) for x in step(batch)] for batch in tf.data.Dataset.from_tensor_slices(images).batch(BATCH)]
+    return step, losses, [v.numpy() for v in judge.trainable_weights + maker.trainable_weights]
+
+
+def test_batches_that_are_concatenated():
+    _, wanted, weights = judging(6 * BATCH)
+    found = set()
+    for devices in ("cpu:1", "cpu:3"):
+        _tf_function.install(devices)
+        step, losses, mine = judging(6 * BATCH)
+        _tf_function.uninstall()
+        assert (step.in_plans, step.by_tensorflow) == (5, 1), step.line()
+        np.testing.assert_allclose(losses, wanted, rtol=1e-5)
+        for a, b in zip(mine, weights):
+            np.testing.assert_allclose(a, b, atol=2e-5)
+        found.add(b"".join(a.tobytes() for a in mine))
+    assert len(found) == 1
+
+
 OWN_LOSS = """
 import keras, numpy as np
 keras.utils.set_random_seed(1)

@@ -12,6 +12,35 @@ using logical::Indices;
 using logical::Shape;
 using logical::Value;
 
+// A constant of batches that stand one after the other along an axis, each of whose samples are alike: false for
+// others.
+bool giveBatches(Call &call, const Known &known, ArrayRef<Size> shape, size_t axis) {
+  int64_t times = shape[axis].times, samples = known.shape[axis] / times;
+  auto scaled = [&](ArrayRef<int64_t> indices, auto scale) {
+    Indices at(indices.begin(), indices.end());
+    at[axis] = scale(at[axis]);
+    return at;
+  };
+  Indices parts = known.shape;
+  parts[axis] = times;
+  Known each = known.remapped(parts, [&](ArrayRef<int64_t> indices) {
+    return known.place(scaled(indices, [&](int64_t i) { return i * samples; }));
+  });
+  Known all = each.remapped(known.shape, [&](ArrayRef<int64_t> indices) {
+    return each.place(scaled(indices, [&](int64_t i) { return i / samples; }));
+  });
+  if (all.numbers != known.numbers)
+    return false;
+  Shape apart(shape.begin(), shape.end());
+  apart[axis] = Size(times);
+  apart.insert(apart.begin() + static_cast<int64_t>(axis) + 1, logical::batchSize());
+  Shape one = apart;
+  one[axis + 1] = Size(1);
+  Value value = logical::broadcast(logical::reshape(call.ops, each.lift(call.ops), one), apart);
+  call.give(logical::reshape(call.ops, value, shape));
+  return true;
+}
+
 // A constant whose samples are all alike.
 void giveRepeated(Call &call, const Known &known, ArrayRef<Size> shape) {
   logical::checkCount(known.shape.size(), shape.size());
@@ -21,8 +50,13 @@ void giveRepeated(Call &call, const Known &known, ArrayRef<Size> shape) {
   Known first = known.remapped(one, [&](ArrayRef<int64_t> indices) { return known.place(indices); });
   // Of the first sample the indices are those of all others, but for that of the batch.
   Known all = first.expanded(known.shape);
-  if (all.numbers != known.numbers)
+  if (all.numbers != known.numbers) {
+    auto batches =
+        llvm::make_filter_range(llvm::seq<size_t>(0, shape.size()), [&](size_t i) { return shape[i].batch; });
+    if (llvm::hasSingleElement(batches) && giveBatches(call, known, shape, *batches.begin()))
+      return;
     throw Refused("a constant with other numbers for each sample");
+  }
   call.give(logical::broadcast(first.lift(call.ops), shape));
 }
 

@@ -46,7 +46,13 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
     whole = {name: np.asarray(array) for name, array in zip(program.batch.names, arrays)}
     given = {name: array[:rows] for name, array in whole.items()}
     fixed: Fixed = []
-    text = finish_text(trace(program, "check", OPTIMIZER, fixed=fixed, whole=True), OPTIMIZER)
+    traced = trace(program, "check", OPTIMIZER, fixed=fixed, whole=True)
+    if traced.graph.assigned:  # which there are in an update alone
+        for name, variable in zip(program.params.names, traced.variables):
+            if variable.learned:
+                traced.graph.slot(_slot(name), variable.shape)  # type: ignore[arg-type]
+                traced.graph.assign(_slot(name), traced.graph.gradient(variable))
+    text = traced.graph.text() if traced.graph.assigned else finish_text(traced, OPTIMIZER)
     check = _Check(program, tolerance, fixed)
     budget = guard.Budget(full)
     with make(text, rows).session(processes=1) as session:  # each process checks its own step
@@ -58,6 +64,11 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
     if updates is None:
         return check.line()
     return f"{check.line()}; {updates.compare(make, check.gradients)}"
+
+
+def _slot(name: str) -> str:
+    """The variable that has the gradient of a parameter after a step."""
+    return f"sgd/{name.replace('/', '_')}_momentum"
 
 
 def _entries(plan: Plan, arrays: Mapping[str, Any]) -> dict[str, edges.Entry]:
@@ -172,10 +183,10 @@ class _Mine:
         self.program = program
         known = {info.name: info.shape for info in session.plan.variables}
         # A parameter that the loss does not depend on has no slot, and the gradient 0.
-        names = {name: f"sgd/{name.replace('/', '_')}_momentum" for name in program.params.names}
+        names = {name: _slot(name) for name in program.params.names}
         self.slots = {name: (slot, known[slot]) for name, slot in names.items() if slot in known}
         self._set(program.params)
-        if self.slots:
+        if "sgd/learning_rate" in known:
             session.variables["sgd/learning_rate"] = reals.real()(0)
 
     def _set(self, tree: Any) -> None:

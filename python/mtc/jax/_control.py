@@ -12,6 +12,7 @@ import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, layout, linear, losses, reductions
 from mtc._trace import elementwise as e
+from mtc._trace.complex_numbers import Complex
 from mtc._trace.values import Shape
 from mtc.jax import _named
 from mtc.jax import _threefry as threefry
@@ -52,8 +53,7 @@ def _is_plain_solve(jaxpr: Any) -> bool:
 def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     inner = equation.params["call_jaxpr"]
     name, _, place = str(inner.jaxpr.debug_info.func_src_info).partition(" at ")
-    learned = any(isinstance(i, Value) and i.learned for i in inputs)
-    if not learned or any(i is UNKNOWN for i in inputs):
+    if not _is_learned(inputs) or any(i is UNKNOWN for i in inputs):
         return r.read(inner, inputs)
     if _is_relu(inner.jaxpr):
         return [e.unary("relu", r.value(inputs[0]))]
@@ -67,6 +67,11 @@ def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
         raise Refused("log_ndtr: its tails need a precise erfc, which MTC does not have; where |x| < 3, "
                       "jnp.log(jax.scipy.special.ndtr(x)) is precise enough")
     return r.read(inner, inputs)  # their rules are the gradients of what they compute
+
+
+def _is_learned(inputs: Sequence[Any]) -> bool:
+    """Whether a gradient goes through one of the inputs. None goes through integers and booleans."""
+    return any(isinstance(i, Value) and i.learned and i.dtype == "f32" or isinstance(i, Complex) for i in inputs)
 
 
 _JAX = str(pathlib.Path(jax.__file__).parent) + "/"
@@ -136,7 +141,7 @@ def _is_relu(jaxpr: Any) -> bool:
 @rule("custom_vjp_call", "custom_vjp_call_jaxpr")
 def _custom_vjp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     inner = equation.params.get("call_jaxpr") or equation.params["fun_jaxpr"]
-    if not any(isinstance(i, Value) and i.learned for i in inputs) or _is_checkpointed(inner.jaxpr):
+    if not _is_learned(inputs) or _is_checkpointed(inner.jaxpr):
         return r.read(inner, inputs)
     try:
         return _with_own_gradient(r, equation, inputs)

@@ -326,6 +326,9 @@ def _predict(graph: Graph, reader: Reader, program: Program, batch: list[Any], g
 
 def finish_text(traced: Traced, optimizer: Union[Optimizer, Update]) -> str:
     """The text with an optimizer, whose rate may be a function of the step."""
+    if traced.graph.assigned and isinstance(optimizer, Optimizer):
+        raise ModelError(f"expected an optimizer of optax for a state that is no moving average of a batch's mean and "
+                         f"variance, {', '.join(name for name, _ in traced.graph.assigned)}, found {optimizer.kind}")
     if isinstance(optimizer, Update):
         optimizer.trace(traced.reader, traced.variables, traced.loss if isinstance(traced.loss, Value) else None)
         return traced.graph.text()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State that a step changes: moving averages of the statistics of a batch, as batch normalisation has them.
+"""State that a step changes.
 
-`mt` changes such variables by `mt.batch_normalization` alone: v = v * m + batch * (1 - m), of the mean and the biased
-variance of one value. So a new state is taken where it is just that.
+Moving averages of the statistics of a batch, v = v * m + batch * (1 - m) of the mean and the biased variance of one
+value, are those of `mt.batch_normalization`, so that they need no sums of their own. Any other new state, such as the
+vectors of a spectral norm, is assigned in the update.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Graph, Refused, Value, layout, reals
+from mtc._trace import BATCH, Graph, Value, layout, reals
+from mtc._trace import elementwise as e
 from mtc._trace.text import number
 from mtc._trace.values import VIEWS, elements
 
@@ -29,32 +31,28 @@ def add_updates(graph: Graph, names: Sequence[str], old: Sequence[Value], new: S
     """Says for each variable what becomes of it in a training step."""
     means: list[tuple[str, Value, float, _Statistic]] = []
     variances: list[tuple[str, Value, float, _Statistic]] = []
+    assigned = {}
     for name, before, after in zip(names, old, new):
         if after.source is before.source:
             continue
-        found = _average(before.source, _moved(after))
-        if found is None:
-            raise Refused(f"{name}: expected a state that does not change, or v * m + (1 - m) * the mean or the "
-                          "variance of a value over the batch, found another function")
-        momentum, statistic = found
-        mean = _mean_of(statistic)
+        assigned[name] = graph.stop_gradient(layout.broadcast(e.cast(after, before.dtype), before.shape))
+        momentum, statistic = _average(before.source, _moved(after)) or (0.0, None)
+        mean = None if statistic is None else _mean_of(statistic)
         if mean is not None and not _is_square(mean.source):
             means.append((name, before.source, momentum, mean))
             continue
-        variance = _variance_of(statistic)
-        if variance is None:
-            raise Refused(f"{name}: expected the moving average of the mean or the biased variance over the batch, "
-                          "found another statistic")
-        variances.append((name, before.source, momentum, variance))
+        variance = None if statistic is None else _variance_of(statistic)
+        if variance is not None:
+            variances.append((name, before.source, momentum, variance))
     for name, moving, momentum, mean in means:
         pair = next((v for v in variances if v[3] == mean and v[2] == momentum), None)
         if pair is None:
-            raise Refused(f"{name}: expected a moving variance of the same value and momentum beside the moving mean")
+            continue
         variances.remove(pair)
         _say(graph, mean, moving, pair[1], momentum)
-    if variances:
-        raise Refused(f"{variances[0][0]}: expected a moving mean of the same value and momentum beside the moving "
-                      "variance")
+        del assigned[name], assigned[pair[0]]
+    for name, value in assigned.items():
+        graph.assign(name, value)
 
 
 def _moved(value: Value) -> Value:

@@ -39,6 +39,11 @@ def trace(model: Any, example: Example, rate: bool, drop: bool, paths: Sequence[
         optimizer = optimizer_of(model, rate) if has_form(model) else update_of(model, traced.program.params)
     try:
         graph = _program.trace(traced.program, str(model.name), optimizer, traced.better)
+        if graph.graph.assigned and model.compiled and isinstance(optimizer, Optimizer):
+            optimizer = update_of(model, traced.program.params)
+            graph = _program.trace(traced.program, str(model.name), optimizer, traced.better)
+        elif not model.compiled:
+            graph.graph.assigned.clear()  # it does not train
         text = _program.finish_text(graph, optimizer)
     except ModelError:
         raise

@@ -115,7 +115,9 @@ def _replaced(made: Callable[[_Draw], Any]) -> Iterator[None]:
     def of_shape(name: str) -> Callable[..., Any]:
         def function(*arguments: Any, seed: Any = None, **keywords: Any) -> Any:
             try:
-                shape = tuple(int(n) for n in (arguments[0] if arguments else keywords["shape"]))
+                given = arguments[0] if arguments else keywords["shape"]
+                # That of a tensor, tf.shape(x), is known where the tensor's is.
+                shape = tuple(int(n) for n in (tf.get_static_value(given) if tf.is_tensor(given) else given))
             except (TypeError, ValueError):  # a shape that depends on tensors
                 return _own(name)(*arguments, **keywords, seed=seed)
             others = {key: value for key, value in keywords.items() if key != "shape"}

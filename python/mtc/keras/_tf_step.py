@@ -92,10 +92,22 @@ class TensorFlowStep:
         Raises:
             ModelError: MTC cannot compile the step, or TensorFlow cannot without its own kernels.
         """
+        rows = next((t.shape[0] for t in tensors if t.shape.rank), None)
+        try:
+            self._make(function, tensors, name, devices, rows)
+        except ModelError:
+            if self._samples is None:
+                raise
+            self._make(function, tensors, name, devices, None)
+
+    def _make(self, function: Callable[..., Any], tensors: Sequence[Any], name: str, devices: Optional[str],
+              rows: Optional[int]) -> None:
+        """`rows`: draws of so many numbers several times are of several batches, one after the other."""
         self.draws = Draws()
+        self._samples: Optional[int] = None
 
         def with_draws(*given: Any) -> Any:
-            with self.draws.given(given[len(tensors):]):
+            with self.draws.given([_one_after_the_other(d, s) for d, s in zip(given[len(tensors):], shapes)]):
                 return function(*given[:len(tensors)])
 
         compiled = tf.function(with_draws, jit_compile=True, autograph=True)
@@ -103,6 +115,10 @@ class TensorFlowStep:
             self.draws.find(function, tensors)
             with self.draws.kept():
                 drawn = self.draws.draw()
+            shapes = [d.shape for d in drawn]
+            drawn = [_by_samples(d, rows) for d in drawn]
+            if any(d.shape != shape for d, shape in zip(drawn, shapes)):
+                self._samples = rows
             concrete = compiled.get_concrete_function(*tensors, *drawn)
             text = compiled.experimental_get_compiler_ir(*tensors, *drawn)(stage="stablehlo")
         except ModelError:
@@ -203,7 +219,7 @@ class TensorFlowStep:
         What it draws is drawn, so that the generators are those after the step.
         """
         generators = self.draws.states()
-        tensors = [*tensors, *self.draws.draw()]
+        tensors = [*tensors, *(_by_samples(d, self._samples) for d in self.draws.draw())]
         for i, variable in enumerate(self.variables):
             tensor, held, now = _read(variable), self._written[i], self._now[i]
             if now is not None and held is not None and _address(tensor) == _address(held):
@@ -259,6 +275,22 @@ class TensorFlowStep:
     def close(self) -> None:
         """Ends the session."""
         self.session.close()
+
+
+def _by_samples(drawn: Any, rows: Optional[int]) -> Any:
+    """Numbers for several batches that stand one after the other, as [samples, batches, ...]; others as they are."""
+    count = drawn.shape[0] if drawn.shape.rank else 0
+    if not rows or not count or count == rows or count % rows:
+        return drawn
+    apart = tf.reshape(drawn, [count // rows, rows, *drawn.shape[1:]])
+    return tf.transpose(apart, [1, 0, *range(2, apart.shape.rank)])
+
+
+def _one_after_the_other(given: Any, shape: Any) -> Any:
+    """The numbers in the shape in which they were drawn."""
+    if given.shape == shape:
+        return given
+    return tf.reshape(tf.transpose(given, [1, 0, *range(2, given.shape.rank)]), shape)
 
 
 def _read(variable: Any) -> Any:

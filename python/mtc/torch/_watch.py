@@ -11,6 +11,8 @@ from __future__ import annotations
 import operator
 from typing import Any, Iterable, Mapping, NamedTuple, Optional
 
+import numpy as np
+
 from mtc._errors import ModelError
 from mtc.torch._framework import torch
 from mtc.torch._holders import Holders
@@ -121,7 +123,7 @@ class Groups:
 
 def _without_floats(value: Any) -> Any:
     """What a trace has of a group's value as a constant."""
-    if isinstance(value, torch.Tensor) or type(value) is float:
+    if isinstance(value, (torch.Tensor, float, np.floating)):  # schedules of packages give numbers of NumPy
         return float
     return tuple(map(_without_floats, value)) if isinstance(value, (list, tuple)) else value
 
