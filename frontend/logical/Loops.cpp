@@ -136,7 +136,17 @@ void Loop::outside(llvm::function_ref<void()> make) {
   make();
 }
 
-bool Loop::isOutside(mlir::Value stored) { return !scan.getBody().isAncestor(stored.getParentRegion()); }
+bool Loop::isOutside(mlir::Value stored, int depth) {
+  if (!scan.getBody().isAncestor(stored.getParentRegion()))
+    return true;
+  constexpr int maxDepth = 32;
+  Operation *op = stored.getDefiningOp();
+  if (!op || depth > maxDepth || op->getNumRegions() != 0 || op->hasAttr("stream") || !isPure(op) ||
+      !llvm::all_of(op->getOperands(), [&](mlir::Value operand) { return isOutside(operand, depth + 1); }))
+    return false;
+  op->moveBefore(scan);
+  return true;
+}
 
 Value Loop::carry(const Value &value) {
   mlir::Value tensor;
@@ -171,6 +181,40 @@ Value Loop::part(const Value &stacked, Order order) {
   mlir::Value tensor;
   outside([&] { tensor = tensorOf(ops, stacked); });
   return valueOf(addInput(tensor, order), ArrayRef(shape).drop_front());
+}
+
+static bool isSame(const Known &a, const Known &b) {
+  return a.type == b.type && a.shape == b.shape && a.numbers == b.numbers && a.timesBatch == b.timesBatch &&
+         a.width == b.width;
+}
+
+KnownInSteps Loop::known(std::vector<std::shared_ptr<const Known>> ofStep) const {
+  if (llvm::all_of(ofStep, [&](const auto &known) { return isSame(*known, *ofStep[0]); }))
+    return {ofStep[0], nullptr};
+  return {nullptr, std::make_shared<const StepNumbers>(StepNumbers{this, std::move(ofStep)})};
+}
+
+Value Loop::part(const std::shared_ptr<const StepNumbers> &numbers) {
+  if (numbers->loop != this)
+    throw Refused("numbers of the steps of another loop");
+  auto &[kept, value] = parts[numbers.get()];
+  if (value)
+    return value;
+  const Known &first = *numbers->ofStep[0];
+  Indices shape(first.shape);
+  shape.insert(shape.begin(), steps);
+  Known all = Known::zeros(shape, first.type);
+  all.width = first.width;
+  all.numbers.clear();
+  for (const auto &known : numbers->ofStep) {
+    if (known->hasBatch() || known->type != first.type || known->shape != first.shape)
+      throw Refused("numbers of steps that have several shapes, or the number of samples");
+    llvm::append_range(all.numbers, known->numbers);
+  }
+  Value stacked;
+  outside([&] { stacked = all.lift(ops); });
+  kept = numbers;
+  return value = part(stacked);
 }
 
 Value Loop::oneOf(ArrayRef<Value> values) {

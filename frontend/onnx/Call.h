@@ -5,7 +5,7 @@
 #ifndef FRONTEND_ONNX_CALL_H
 #define FRONTEND_ONNX_CALL_H
 
-#include "frontend/logical/Compute.h"
+#include "frontend/logical/Loops.h"
 #include "frontend/onnx/KnownTensor.h"
 
 #include <memory>
@@ -23,7 +23,12 @@ struct Operand {
   std::shared_ptr<const std::vector<Operand>> sequence = nullptr;
   std::shared_ptr<const ForBatches> forBatches = nullptr;
   ElementType type = ElementType::None; // in the file, where that is known
-  bool isThere() const { return known || value || sequence || forBatches; }
+  // In the body of a loop that is built: the importer takes it apart before an op reads it.
+  std::shared_ptr<const logical::StepNumbers> steps = nullptr;
+  bool isThere() const { return known || value || sequence || forBatches || steps; }
+  Operand withValue(const logical::Value &made) const { return {nullptr, made, nullptr, nullptr, type}; }
+  // As a value of the model; null where it is none.
+  logical::Value lift(logical::Ops &ops) const { return known ? known->lift(ops) : value; }
 };
 
 class Call {

@@ -305,6 +305,45 @@ static bool sumsOverBatch(const Call &call) {
   return !isMean && llvm::any_of(call.inputs, hasBatch) && llvm::any_of(call.results, isWhole);
 }
 
+std::string Importer::build(const Node &node, std::vector<Operand> inputs, std::vector<Operand> &results) {
+  logical::Ops ops{builder, locationOf(node), &budget};
+  std::string problem;
+  if (llvm::any_of(inputs, [](const Operand &input) { return input.steps != nullptr; })) {
+    auto make = [&](std::vector<Operand> here, std::vector<Operand> &made) {
+      ++bodyNodes;
+      problem = build(node, std::move(here), made);
+      return problem.empty() && bodyNodes <= maxBodyNodes;
+    };
+    try {
+      if (!built || llvm::any_of(inputs, [](const Operand &input) { return input.sequence || input.forBatches; }))
+        throw Refused("a list beside numbers of the steps");
+      bool isSlice = node.op == "Gather" || node.op == "Slice";
+      if (!logical::makeOfSteps(ops, *built, std::move(inputs), isSlice, make, results) && problem.empty())
+        problem = "expected at most 500000 nodes in all steps of loops, found more";
+    } catch (const Refused &error) {
+      problem = error.what();
+    }
+    return problem;
+  }
+  Call call(ops, node, std::move(inputs), scope + layerOf(node) + "/" + (node.outputs.empty() ? "" : node.outputs[0]),
+            fixedBatch, model.opset);
+  bool isMade = false;
+  try {
+    findOp(node)(call);
+    wrapAround(call);
+    isMade = true;
+  } catch (const Refused &error) {
+    problem = error.what();
+  }
+  if (std::string unread = call.unread(); isMade && !unread.empty())
+    problem = "expected attributes that are known, found " + unread;
+  else if (computeForBatches(call, findOp(node), !isMade, (maxKnownElements - knownElements) / 2))
+    problem.clear();
+  hasSumOverBatch |= problem.empty() && sumsOverBatch(call);
+  results = std::move(call.results);
+  return problem;
+}
+
 // False after an error. What depends on a node that was refused is left out.
 LogicalResult Importer::evaluate(const Node &node) {
   std::vector<Operand> inputs;
@@ -319,44 +358,27 @@ LogicalResult Importer::evaluate(const Node &node) {
   }
   if (isControl(node) && !refused)
     return evaluateControl(node);
-  logical::Ops ops{builder, locationOf(node), &budget};
-  Call call(ops, node, std::move(inputs), scope + layerOf(node) + "/" + (node.outputs.empty() ? "" : node.outputs[0]),
-            fixedBatch, model.opset);
-  std::string problem;
-  if (!refused) {
-    bool built = false;
-    try {
-      findOp(node)(call);
-      wrapAround(call);
-      built = true;
-    } catch (const Refused &error) {
-      problem = error.what();
-    }
-    if (std::string unread = call.unread(); built && !unread.empty())
-      problem = "expected attributes that are known, found " + unread;
-    else if (computeForBatches(call, findOp(node), !built, (maxKnownElements - knownElements) / 2))
-      problem.clear();
-  }
-  hasSumOverBatch |= problem.empty() && sumsOverBatch(call);
-  for (const Operand &result : call.results)
+  std::vector<Operand> results;
+  std::string problem = refused ? "" : build(node, std::move(inputs), results);
+  for (const Operand &result : results)
     knownElements += result.known ? result.known->count() : result.forBatches ? result.forBatches->count() : 0;
   if (knownElements > maxKnownElements)
-    return emitError(ops.location) << described(node) << ": expected at most 2^26 elements of constants, found more";
+    return emitError(locationOf(node)) << described(node) << ": expected at most 2^26 elements of constants, found more";
   bool fails = refused || !problem.empty();
   for (auto [index, name] : llvm::enumerate(node.outputs)) {
     if (name.empty())
       continue;
-    bool hasResult = !fails && index < call.results.size();
+    bool hasResult = !fails && index < results.size();
     if (!fails && !hasResult && (uses.count(name) || llvm::any_of(model.outputs, [&, &name = name](const Port &port) {
                                    return port.name == name;
                                  })))
       problem = "expected outputs that are supported, found number " + std::to_string(index) + " in use";
-    if (!values.emplace(name, hasResult ? call.results[index] : Operand()).second)
+    if (!values.emplace(name, hasResult ? results[index] : Operand()).second)
       problem = "expected one value of the name '" + name + "', found two";
   }
   if (problem.empty())
     return success();
-  return emitError(ops.location) << described(node) << ": " << problem;
+  return emitError(locationOf(node)) << described(node) << ": " << problem;
 }
 
 LogicalResult Importer::makeOutputs(std::vector<training::Output> &outputs) {
@@ -369,7 +391,7 @@ LogicalResult Importer::makeOutputs(std::vector<training::Output> &outputs) {
       const Operand &operand = found->second;
       if (operand.sequence || !operand.isThere())
         throw Refused("expected a value as output, found a list, or nothing");
-      logical::Value value = operand.known ? operand.known->lift(ops) : operand.value;
+      logical::Value value = operand.lift(ops);
       if (!value)
         throw Refused("a value that depends on the place of a sample in the batch");
       if (value.rank() == 0 || !value.size(0).isBatch())

@@ -38,13 +38,6 @@ struct Assembly {
   const logical::Value *find(int64_t start, int64_t size) const;
 };
 
-// Numbers that are known in each step of a loop that is built, but not the same in all: a counter, and what follows
-// from it.
-struct StepNumbers {
-  const void *loop;
-  std::vector<std::shared_ptr<const Known>> ofStep;
-};
-
 // What each step of a loop writes to a value that goes from step to step: the parts follow one another along an axis.
 struct StepWrite {
   size_t carry; // number of the value
@@ -61,9 +54,10 @@ struct Operand {
   logical::Value value = {};
   std::vector<MeanTerm> means = {};
   std::shared_ptr<const Assembly> assembly = nullptr;
-  std::shared_ptr<const StepNumbers> steps = nullptr;
+  std::shared_ptr<const logical::StepNumbers> steps = nullptr;
   std::shared_ptr<const StepWrite> write = nullptr;
   bool isThere() const { return known || value || !means.empty(); }
+  Operand withValue(const logical::Value &made) const { return {nullptr, made}; }
   // As one value of the model, whatever it is but a mean.
   logical::Value lift(logical::Ops &ops) const {
     return known ? known->lift(ops) : assembly ? assembly->whole(ops) : value;

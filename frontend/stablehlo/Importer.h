@@ -41,7 +41,6 @@ private:
                                     std::vector<Operand> &results);
   llvm::LogicalResult evaluateOp(mlir::Operation &op, Values &values);
   // Loops.cpp
-  struct BuiltLoop;
   using States = std::vector<std::vector<Operand>>; // of a loop before each step, and after the last one
   llvm::LogicalResult loop(mlir::Operation &op, Values &values, std::vector<Operand> state,
                            std::vector<Operand> &results);
@@ -75,7 +74,7 @@ private:
   int64_t budget = logical::Ops::maxBudget;
   int64_t skipped = 0;         // ops of which nothing is computed while a loop is followed
   bool followsKnown = false;   // computes what is known alone: results of all other ops are not there
-  BuiltLoop *built = nullptr;  // the innermost loop whose body is made
+  logical::Loop *built = nullptr; // the innermost loop whose body is made
   bool isStep = false;
   BatchAxes batches;                   // of a step whose shapes are all numbers
   std::vector<mlir::Value> stepValues; // inputs and variables, by argument

@@ -14,32 +14,13 @@ namespace mtc::stablehlo {
 
 bool isLoop(Operation &op) { return op.getName().getStringRef() == "stablehlo.while"; }
 
-// A loop whose body is made, and the numbers of its steps that are values of the body already.
-struct Importer::BuiltLoop {
-  logical::Loop loop;
-  int64_t steps;
-  std::map<const StepNumbers *, std::pair<std::shared_ptr<const StepNumbers>, logical::Value>> parts = {};
-
-  // Numbers of the steps as an input of the loop.
-  logical::Value part(logical::Ops &ops, const std::shared_ptr<const StepNumbers> &numbers);
-  Operand merged(logical::Ops &ops, llvm::ArrayRef<Operand> ofSteps);
-  // What an update of a carry writes; null: its parts do not follow one another.
-  std::shared_ptr<const StepWrite> writeOf(logical::Ops &ops, llvm::ArrayRef<Operand> operands);
-};
-
 namespace {
 
-bool isSame(const Known &a, const Known &b) {
-  return a.type == b.type && a.shape == b.shape && a.numbers == b.numbers && a.timesBatch == b.timesBatch &&
-         a.width == b.width;
-}
-
-// What is known in all steps: one value, or a number of each.
-Operand knownInSteps(const void *loop, std::vector<std::shared_ptr<const Known>> ofStep) {
-  if (llvm::all_of(ofStep, [&](const auto &known) { return isSame(*known, *ofStep[0]); }))
-    return {ofStep[0]};
-  Operand operand;
-  operand.steps = std::make_shared<const StepNumbers>(StepNumbers{loop, std::move(ofStep)});
+// A value of the body that is known in all steps.
+Operand knownInSteps(const logical::Loop &loop, std::vector<std::shared_ptr<const Known>> ofStep) {
+  logical::KnownInSteps known = loop.known(std::move(ofStep));
+  Operand operand{known.same};
+  operand.steps = known.steps;
   return operand;
 }
 
@@ -48,47 +29,8 @@ bool isSlice(Operation &op) {
                             op.getName().stripDialect());
 }
 
-} // namespace
-
-logical::Value Importer::BuiltLoop::part(logical::Ops &ops, const std::shared_ptr<const StepNumbers> &numbers) {
-  auto &[kept, value] = parts[numbers.get()];
-  if (value)
-    return value;
-  Known all = *numbers->ofStep[0];
-  if (logical::multiply(all.count(), steps) > (int64_t{1} << 26))
-    throw Refused("expected at most 2^26 numbers of the steps of a loop");
-  all.shape.insert(all.shape.begin(), steps);
-  all.numbers.clear();
-  for (const auto &known : numbers->ofStep) {
-    if (known->hasBatch() || known->type != all.type || known->shape != numbers->ofStep[0]->shape)
-      throw Refused("numbers of steps that have several shapes, or the number of samples");
-    all.numbers.insert(all.numbers.end(), known->numbers.begin(), known->numbers.end());
-  }
-  all.timesBatch.clear();
-  logical::Value stacked;
-  loop.outside([&] { stacked = all.lift(ops); });
-  kept = numbers;
-  return value = loop.part(stacked);
-}
-
-Operand Importer::BuiltLoop::merged(logical::Ops &ops, llvm::ArrayRef<Operand> ofSteps) {
-  std::vector<std::shared_ptr<const Known>> known;
-  SmallVector<logical::Value> values;
-  loop.outside([&] {
-    for (const Operand &operand : ofSteps) {
-      if (operand.known)
-        known.push_back(operand.known);
-      if (!operand.means.empty())
-        throw Refused("a mean over the samples in a loop");
-      if (known.size() != ofSteps.size() && &operand == &ofSteps.back())
-        for (const Operand &each : ofSteps)
-          values.push_back(each.lift(ops));
-    }
-  });
-  return values.empty() ? knownInSteps(this, std::move(known)) : Operand{nullptr, loop.oneOf(values)};
-}
-
-std::shared_ptr<const StepWrite> Importer::BuiltLoop::writeOf(logical::Ops &ops, llvm::ArrayRef<Operand> operands) {
+// What an update of a carry writes; null: its parts do not follow one another.
+std::shared_ptr<const StepWrite> writeOf(logical::Ops &ops, logical::Loop &loop, llvm::ArrayRef<Operand> operands) {
   using Order = logical::Loop::Order;
   const logical::Value &old = operands[0].value;
   std::optional<size_t> carry = old ? loop.numberOf(old) : std::nullopt;
@@ -101,7 +43,7 @@ std::shared_ptr<const StepWrite> Importer::BuiltLoop::writeOf(logical::Ops &ops,
     if (!(shape[i] == sizes[i]))
       moved.push_back(i);
   if (moved.size() != 1 || operands.size() != shape.size() + 2 || shape[moved[0]].batch || sizes[moved[0]].batch ||
-      !operands[moved[0] + 2].steps)
+      !operands[moved[0] + 2].steps || operands[moved[0] + 2].steps->loop != &loop)
     return nullptr;
   size_t axis = moved[0];
   int64_t size = sizes[axis].times;
@@ -120,53 +62,25 @@ std::shared_ptr<const StepWrite> Importer::BuiltLoop::writeOf(logical::Ops &ops,
       StepWrite{*carry, axis, std::min(starts.front(), starts.back()), {part, order}});
 }
 
-// An op some operands of which are numbers of the steps. Of what is known, and for slices of what no step changes, the
-// results of all steps are made in front of the loop. Elsewhere the numbers become inputs of the loop.
+} // namespace
+
 LogicalResult Importer::buildOfSteps(Operation &op, std::vector<Operand> operands, std::vector<Operand> &results) {
-  auto isOther = [&](const Operand &operand) { return operand.steps && operand.steps->loop != built; };
-  if (!built || llvm::any_of(operands, isOther))
-    return op.emitError("expected numbers of the steps of one loop");
   logical::Ops ops{builder, locationOf(op), &budget};
-  auto isKnown = [](const Operand &operand) { return operand.known || operand.steps; };
-  auto isInFront = [&](const Operand &operand) {
-    return isKnown(operand) || (operand.value && operand.means.empty() && built->loop.isOutside(operand.value.stored));
+  auto make = [&](std::vector<Operand> here, std::vector<Operand> &made) {
+    return ++evaluated <= maxEvaluated && succeeded(buildOnce(op, std::move(here), made));
   };
-  bool inFront = llvm::all_of(operands, isKnown) || (isSlice(op) && llvm::all_of(operands, isInFront));
   try {
-    if (inFront) {
-      States made;
-      bool done = true;
-      built->loop.outside([&] {
-        while (done && inFront && std::ssize(made) < built->steps) {
-          std::vector<Operand> here = operands;
-          for (Operand &operand : here)
-            if (operand.steps)
-              operand = {operand.steps->ofStep[made.size()]};
-          done = ++evaluated <= maxEvaluated && succeeded(buildOnce(op, std::move(here), made.emplace_back()));
-          inFront = isSlice(op) || llvm::all_of(made.back(), isKnown); // one op in the body is less
-        }
-      });
-      for (size_t i = 0; done && inFront && i < op.getNumResults(); ++i) {
-        std::vector<Operand> ofSteps;
-        for (const std::vector<Operand> &each : made)
-          ofSteps.push_back(each.at(i));
-        results.push_back(built->merged(ops, ofSteps));
-      }
-      if (!done || inFront)
-        return success(done);
-    }
+    if (!built || llvm::any_of(operands, [](const Operand &operand) { return !operand.means.empty(); }))
+      throw Refused("a mean over the samples beside numbers of the steps");
     if (op.getName().stripDialect() == "dynamic_update_slice" && operands.size() > 2)
-      if (std::shared_ptr<const StepWrite> write = built->writeOf(ops, operands)) {
+      if (std::shared_ptr<const StepWrite> write = writeOf(ops, *built, operands)) {
         results.emplace_back().write = write;
         return success();
       }
-    for (Operand &operand : operands)
-      if (operand.steps)
-        operand = {nullptr, built->part(ops, operand.steps)};
+    return success(logical::makeOfSteps(ops, *built, std::move(operands), isSlice(op), make, results));
   } catch (const Refused &refused) {
     return op.emitError() << refused.what();
   }
-  return buildOnce(op, std::move(operands), results);
 }
 
 // Finds the number of steps and what is known of the state in each; false: it does not follow from what is known.
@@ -215,7 +129,7 @@ bool Importer::buildLoop(Operation &op, Values &values, llvm::ArrayRef<Operand> 
   auto outer = llvm::make_scope_exit([&, was = built] { built = was; });
   try {
     logical::Ops ops{builder, locationOf(op), &budget};
-    BuiltLoop loop{{ops, std::ssize(states) - 1}, std::ssize(states) - 1};
+    logical::Loop loop(ops, std::ssize(states) - 1);
     built = &loop;
     std::vector<Operand> arguments(state), next;
     std::vector<size_t> carried; // the numbers of the values that go from step to step
@@ -226,14 +140,14 @@ bool Importer::buildLoop(Operation &op, Values &values, llvm::ArrayRef<Operand> 
         std::vector<std::shared_ptr<const Known>> ofStep;
         for (size_t step = 0; step + 1 < states.size(); ++step)
           ofStep.push_back(states[step][i].known);
-        arguments[i] = knownInSteps(&loop, std::move(ofStep));
+        arguments[i] = knownInSteps(loop, std::move(ofStep));
         continue;
       }
       if (!state[i].isThere() || !state[i].means.empty())
         return false;
       logical::Value start;
-      loop.loop.outside([&] { start = state[i].lift(ops); });
-      arguments[i] = {nullptr, loop.loop.carry(start)};
+      loop.outside([&] { start = state[i].lift(ops); });
+      arguments[i] = {nullptr, loop.carry(start)};
       carried.push_back(i);
     }
     if (failed(evaluateBlock(body, arguments, values, next)) || next.size() != state.size())
@@ -244,13 +158,13 @@ bool Importer::buildLoop(Operation &op, Values &values, llvm::ArrayRef<Operand> 
       if (next[i].write && next[i].write->carry == number)
         outputs.push_back(next[i].write->part);
       else if (next[i].steps && next[i].steps->loop == &loop)
-        after[number] = loop.part(ops, next[i].steps);
+        after[number] = loop.part(next[i].steps);
       else if (next[i].isThere() && next[i].means.empty())
         after[number] = next[i].lift(ops);
       else
         return false;
     }
-    SmallVector<logical::Value> made = loop.loop.finish(after, outputs);
+    SmallVector<logical::Value> made = loop.finish(after, outputs);
     results.assign(state.begin(), state.end());
     for (size_t i = 0; i < state.size(); ++i)
       if (states.back()[i].known)
