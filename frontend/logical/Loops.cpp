@@ -158,8 +158,7 @@ Value Loop::carry(const Value &value) {
 
 std::optional<size_t> Loop::numberOf(const Value &value) {
   auto argument = dyn_cast<BlockArgument>(value.stored);
-  if (!argument || argument.getOwner()->getParentOp() != scan.getOperation() ||
-      argument.getArgNumber() < inputs.size())
+  if (!argument || argument.getOwner()->getParentOp() != scan.getOperation() || argument.getArgNumber() < inputs.size())
     return std::nullopt;
   size_t number = argument.getArgNumber() - inputs.size();
   Value whole = valueOf(value.stored, shapes[number]);
@@ -286,7 +285,8 @@ SmallVector<Value> Loop::finish(ArrayRef<Value> after, ArrayRef<Output> outputs)
     results.push_back(shape);
   }
   auto isBackward = [](const auto &stacked) { return stacked.order == Order::Backward; };
-  Order order = llvm::any_of(inputs, isBackward) || llvm::any_of(outputs, isBackward) ? Order::Backward : Order::Forward;
+  Order order =
+      llvm::any_of(inputs, isBackward) || llvm::any_of(outputs, isBackward) ? Order::Backward : Order::Forward;
   for (const Output &output : outputs) {
     yielded.push_back(tensorOf(ops, output.value));
     results.push_back(output.value.shape());
@@ -300,10 +300,10 @@ SmallVector<Value> Loop::finish(ArrayRef<Value> after, ArrayRef<Output> outputs)
   SmallVector<mlir::Value> operands;
   for (const Input &input : inputs)
     operands.push_back(inOrder(input.stacked, input.order, order));
-  auto made = mt::ScanOp::create(
-      ops.builder, ops.location, mt::ScanOp::resultTypes(body(), carries.size(), steps), operands, carries,
-      operands.empty() ? ops.builder.getI64IntegerAttr(steps) : IntegerAttr(),
-      order == Order::Backward ? ops.builder.getUnitAttr() : UnitAttr());
+  auto made =
+      mt::ScanOp::create(ops.builder, ops.location, mt::ScanOp::resultTypes(body(), carries.size(), steps), operands,
+                         carries, operands.empty() ? ops.builder.getI64IntegerAttr(steps) : IntegerAttr(),
+                         order == Order::Backward ? ops.builder.getUnitAttr() : UnitAttr());
   made.getBody().takeBody(scan.getBody());
   scan.erase();
   scan = {};

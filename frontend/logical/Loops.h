@@ -94,7 +94,7 @@ private:
 
 // Makes an op of an importer some operands of which are numbers of the steps. Of what is known, and for slices of what
 // no step changes, the results of all steps are made in front of the loop. Elsewhere the numbers become inputs of the
-// loop. `make` makes the op of operands without such numbers: bool(std::vector<Operand>, std::vector<Operand> &results).
+// loop. `make(operands, results)` makes the op of operands without such numbers; false: it is refused.
 template <typename Operand, typename Make>
 bool makeOfSteps(Ops &ops, Loop &loop, std::vector<Operand> operands, bool isSlice, Make make,
                  std::vector<Operand> &results) {

@@ -166,8 +166,7 @@ std::vector<Operand> Importer::evaluateIf(const Node &node) {
 }
 
 std::optional<std::vector<Operand>> Importer::buildLoop(const Node &node, Steps &steps) {
-  constexpr int64_t mostSteps = maxBodyNodes;
-  if (steps.count < 2 || steps.count > mostSteps)
+  if (steps.count < 2 || steps.count > maxBodyNodes)
     return std::nullopt;
   ScopedDiagnosticHandler silent(builder.getContext(), [](Diagnostic &) { return success(); });
   auto leave = llvm::make_scope_exit([&, was = built] { built = was; });
@@ -181,8 +180,8 @@ std::optional<std::vector<Operand>> Importer::buildLoop(const Node &node, Steps 
     if (steps.counts) {
       std::vector<std::shared_ptr<const Known>> numbers;
       for (int64_t step = 0; step < steps.count; ++step)
-        numbers.push_back(std::make_shared<const Known>(
-            Known::scalar(static_cast<double>(step), Known::Type::Integer)));
+        numbers.push_back(
+            std::make_shared<const Known>(Known::scalar(static_cast<double>(step), Known::Type::Integer)));
       arguments.resize(2);
       arguments[0].type = ElementType::Int64;
       arguments[0].steps = loop.known(std::move(numbers)).steps;
@@ -211,8 +210,10 @@ std::optional<std::vector<Operand>> Importer::buildLoop(const Node &node, Steps 
     if (steps.counts) {
       if (results[0].steps)
         for (const auto &goesOn : llvm::enumerate(results[0].steps->ofStep))
-          if (goesOn.value()->numbers.at(0) == 0) {
-            steps.count = static_cast<int64_t>(goesOn.index()) + 1;
+          if (auto end = static_cast<int64_t>(goesOn.index()) + 1; goesOn.value()->numbers.at(0) == 0) {
+            if (end == steps.count)
+              break;
+            steps.count = end;
             return std::nullopt;
           }
       if (!results[0].steps && !isTrue(results[0], "a condition of a loop"))

@@ -363,7 +363,8 @@ LogicalResult Importer::evaluate(const Node &node) {
   for (const Operand &result : results)
     knownElements += result.known ? result.known->count() : result.forBatches ? result.forBatches->count() : 0;
   if (knownElements > maxKnownElements)
-    return emitError(locationOf(node)) << described(node) << ": expected at most 2^26 elements of constants, found more";
+    return emitError(locationOf(node)) << described(node)
+                                       << ": expected at most 2^26 elements of constants, found more";
   bool fails = refused || !problem.empty();
   for (auto [index, name] : llvm::enumerate(node.outputs)) {
     if (name.empty())

@@ -75,9 +75,9 @@ private:
     std::vector<std::string> others; // that no layer has, with what reads them
   } trained;
   logical::Loop *built = nullptr; // the innermost loop whose graph is evaluated once
-  std::string scope;         // of nodes in a body: which step of which loop
-  int64_t bodyNodes = 0;     // that were evaluated in bodies, of all steps
-  int64_t knownElements = 0; // that were computed here, of all nodes
+  std::string scope;              // of nodes in a body: which step of which loop
+  int64_t bodyNodes = 0;          // that were evaluated in bodies, of all steps
+  int64_t knownElements = 0;      // that were computed here, of all nodes
   int64_t budget = logical::Ops::maxBudget;
   std::vector<const Node *> needed;             // in the order of the file
   std::map<std::string, std::vector<Use>> uses; // of a name

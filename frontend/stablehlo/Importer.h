@@ -72,8 +72,8 @@ private:
   mlir::Operation *entry = nullptr;
   int64_t depth = 0, evaluated = 0, knownElements = 0;
   int64_t budget = logical::Ops::maxBudget;
-  int64_t skipped = 0;         // ops of which nothing is computed while a loop is followed
-  bool followsKnown = false;   // computes what is known alone: results of all other ops are not there
+  int64_t skipped = 0;            // ops of which nothing is computed while a loop is followed
+  bool followsKnown = false;      // computes what is known alone: results of all other ops are not there
   logical::Loop *built = nullptr; // the innermost loop whose body is made
   bool isStep = false;
   BatchAxes batches;                   // of a step whose shapes are all numbers
