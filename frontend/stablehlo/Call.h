@@ -123,6 +123,7 @@ llvm::ArrayRef<OpEntry> functionOps();
 llvm::ArrayRef<OpEntry> shapeOps();
 llvm::ArrayRef<OpEntry> updateOps();
 llvm::ArrayRef<OpEntry> reductionOps();
+llvm::ArrayRef<OpEntry> gatherOps();
 llvm::ArrayRef<OpEntry> productOps();
 llvm::ArrayRef<OpEntry> normalizationOps();
 llvm::ArrayRef<OpEntry> scatterOps();

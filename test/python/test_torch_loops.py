@@ -40,8 +40,8 @@ class Looking(Recurrent):
 
     def forward(self, x):
         rows = self.into(x)
-        return while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, torch.tanh(h) + torch.index_select(
-            rows, 1, i.reshape(1))[:, 0]), (torch.tensor(0), rows[:, 0].clone()))[1]
+        return while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, torch.tanh(self.own(h)) + torch.index_select(
+            rows, 1, i.reshape(1))[:, 0]), (torch.tensor(0), torch.tanh(rows[:, 0])))[1]
 
 
 class Converging(Recurrent):
