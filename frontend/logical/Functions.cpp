@@ -199,7 +199,7 @@ Number roundHalfAway(Numbers x) {
   return signedAs(x[0], below + below.with(cast(below.ops(), up, below.ops().real())));
 }
 
-// Of functions whose formulas have the accuracy of f32.
+// Refuses float64 for functions whose formulas have the accuracy of f32.
 void refuseDouble(const Number &x, const char *name) {
   if (x.value.element().isF64())
     throw Refused(std::string(name) + " in float64: compile with --precision f32");

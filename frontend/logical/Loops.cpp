@@ -120,7 +120,7 @@ Loop::~Loop() {
   removeUnused(before);
 }
 
-// Of the ops in front of the loop that were made for it.
+// Erases the ops that were made in front of the loop, back from `op`, and that nothing uses.
 void Loop::removeUnused(Operation *op) {
   while (op && op != last) {
     Operation *next = op->getPrevNode();

@@ -52,7 +52,7 @@ public:
   bool has(size_t index) const { return index < inputs.size() && inputs[index].isThere(); }
   // An operand as a value, whatever it is. Refused where it is missing.
   Value value(size_t index);
-  // Of floats: integers and booleans become floats.
+  // The same as floats: integers and booleans are cast.
   Value floats(size_t index);
   // What is known of an operand; null: it is computed by the model.
   const Known *known(size_t index) const { return has(index) ? inputs[index].known.get() : nullptr; }

@@ -11,7 +11,7 @@
 
 namespace mtc::onnx {
 
-// Of exporters' names, "/features/features.0/Conv" is the layer "features/features.0".
+// An exporter's name "/features/features.0/Conv" is that of the layer "features/features.0".
 std::string layerOf(const Node &node);
 // A node as errors name it: by its own name, or by the first value that it makes.
 std::string described(const Node &node);
@@ -43,12 +43,13 @@ private:
   llvm::LogicalResult evaluate(const Node &node);
   // The results of a node; what is wrong with it, or nothing.
   std::string build(const Node &node, std::vector<Operand> inputs, std::vector<Operand> &results);
-  // Of If, Loop and Scan, whose graphs are evaluated in their place (Control.cpp).
+  // If, Loop and Scan have graphs, which are evaluated in place of the node (Control.cpp).
   llvm::LogicalResult evaluateControl(const Node &node);
   std::vector<Operand> evaluateIf(const Node &node);
   std::vector<Operand> evaluateLoop(const Node &node);
   std::vector<Operand> evaluateScan(const Node &node);
-  // Values that go from step to step, the inputs of which a step has a part, and what all steps put together.
+  // A loop: the values that go from step to step, the inputs that are cut into parts for the steps, and the order in
+  // which each output is put together.
   struct Steps {
     int64_t count;
     std::vector<Operand> carried;

@@ -54,7 +54,7 @@ static const OpEntry *entryOf(Operation &op) {
   return findOp(kind == "stablehlo.composite" ? StringRef(textOf(op, "name")) : kind);
 }
 
-// Of the function that is read and of those that it calls.
+// Checks the ops of the function that is read and of the functions that it calls.
 LogicalResult Importer::checkOps() {
   std::map<std::string, int64_t> unknown;
   std::map<std::string, Location> places;
@@ -108,7 +108,7 @@ static std::string plainName(StringRef name) {
   return plain;
 }
 
-// Of the argument's location, or of that of a function that it is handed to.
+// The name is that of the argument's location, or of the argument of a function that gets it.
 std::string Importer::nameOf(BlockArgument argument) const {
   if (auto named = dyn_cast<NameLoc>(argument.getLoc()))
     return plainName(named.getName().getValue());

@@ -32,7 +32,7 @@ private:
   llvm::LogicalResult checkOps();
   llvm::LogicalResult makeArguments(std::vector<Operand> &arguments);
   std::string nameOf(mlir::BlockArgument argument) const;
-  // Of one function; the results of its return.
+  // Evaluates one function, and gives the operands of its return.
   llvm::LogicalResult evaluate(mlir::Operation *function, std::vector<Operand> arguments,
                                std::vector<Operand> &results);
   // The operations of a block but its terminator, whose operands are the results. `values` has what stands outside of
@@ -52,7 +52,7 @@ private:
   // Control.cpp
   llvm::LogicalResult branch(mlir::Operation &op, Values &values, const Operand &index, std::vector<Operand> &results);
   llvm::LogicalResult call(mlir::Operation &op, std::vector<Operand> arguments, std::vector<Operand> &results);
-  // Of one op: `build` in a loop whose steps have numbers of their own, `buildOnce` elsewhere.
+  // Build the ops of `mt` for one op: `build` also takes operands that are numbers of the steps of a loop.
   llvm::LogicalResult build(mlir::Operation &op, std::vector<Operand> operands, std::vector<Operand> &results);
   llvm::LogicalResult buildOnce(mlir::Operation &op, std::vector<Operand> operands, std::vector<Operand> &results);
   llvm::LogicalResult makeResults(llvm::ArrayRef<Operand> results, std::vector<training::Output> &outputs,
@@ -83,7 +83,7 @@ private:
 // Whether an op is a loop or a branch, whose regions are evaluated.
 bool isLoop(mlir::Operation &op);
 bool isBranch(mlir::Operation &op);
-// Of jax, "jit(f)/Model/Dense_0/dot_general" is the layer "Model/Dense_0".
+// JAX' location "jit(f)/Model/Dense_0/dot_general" names the layer "Model/Dense_0".
 mlir::Location locationOf(mlir::Operation &op);
 
 } // namespace mtc::stablehlo

@@ -14,7 +14,7 @@ namespace {
 using logical::Shape;
 using logical::Value;
 
-// Of no elements: what a reduction begins with, which XLA adds to the result.
+// Whether the number with which a reduction starts changes no result.
 bool isNeutral(const Known &start, mt::Reduction kind, bool boolean) {
   if (start.count() != 1 || start.hasBatch())
     return false;
@@ -164,7 +164,7 @@ SmallVector<int64_t> inverseOf(ArrayRef<int64_t> order) {
   return back;
 }
 
-// Of numbers that the file says, such as how many elements each window of an average has.
+// Reduces the windows of known numbers, such as the number of elements in each window of an average.
 Known reducedWindows(Call &call, const Known &known, mt::Reduction kind) {
   size_t rank = known.shape.size();
   SmallVector<int64_t> taps = call.integers("window_dimensions", rank),
