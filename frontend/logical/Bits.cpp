@@ -54,6 +54,10 @@ Known shifted(const Known &a, const Known &by, Shift shift) {
   return made;
 }
 
+static Value partOf(Ops &ops, const Value &value, size_t axis, int64_t start, int64_t end) {
+  return sliceAxis(ops, value, axis, start, end - start);
+}
+
 Value productAlong(Ops &ops, Value value, size_t axis) {
   if (value.size(axis).batch)
     throw Refused("a product over the batch");

@@ -288,10 +288,6 @@ Number remainder(Numbers x) {
   return remainderOf(a, x[1]);
 }
 
-Value partOf(Ops &ops, const Value &value, size_t axis, int64_t start, int64_t end) {
-  return sliceAxis(ops, value, axis, start, end - start);
-}
-
 template <Number (*function)(Numbers)> Value made(Ops &ops, ArrayRef<Value> values) {
   SmallVector<Number> numbers;
   for (const Value &value : values) {
