@@ -220,7 +220,7 @@ bool Joining::joinParts() {
   if (parts.size() < fewestParts)
     return false;
   llvm::stable_sort(parts, [&](mt::PadOp a, mt::PadOp b) { return startOf(a, *axis) < startOf(b, *axis); });
-  // Runs of parts without a gap.
+  // Joins each run of parts between which there is no gap.
   bool joined = false;
   for (ArrayRef<mt::PadOp> rest = parts; !rest.empty();) {
     size_t size = 1;

@@ -41,8 +41,7 @@ struct Factors {
 };
 Factors factorsOf(mlir::Value product);
 
-// The value with its axes in another order, and in another shape; a transpose or reshape of a transpose or reshape is
-// one.
+// Make a transpose or a reshape of a value. Where the value is a transpose or a reshape itself, one op does both.
 mlir::Value transposed(mlir::OpBuilder &builder, mlir::Location location, mlir::Value value,
                        llvm::ArrayRef<int64_t> permutation);
 mlir::Value reshaped(mlir::OpBuilder &builder, mlir::Location location, mlir::Value value,

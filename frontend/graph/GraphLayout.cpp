@@ -2,6 +2,7 @@
 #include "frontend/graph/GraphLayout.h"
 
 #include "frontend/graph/Lower.h"
+#include "frontend/logical/Loops.h"
 
 #include "llvm/ADT/Hashing.h"
 
@@ -174,21 +175,13 @@ private:
     }
   }
 
-  // Moves what no step of the loop changes in front of it: the layout of a weight is changed once, not in each step.
-  void hoist(mt::ScanOp scan) const {
-    auto isOutside = [&](mlir::Value value) { return !scan.getBody().isAncestor(value.getParentRegion()); };
-    for (Operation &op : llvm::make_early_inc_range(scan.getBody().front()))
-      if (mayGo(op) && !op.hasAttr("stream") && llvm::all_of(op.getOperands(), isOutside))
-        op.moveBefore(scan);
-  }
-
   // The bodies of the ops in the block come first: they read what the block makes.
   void clean(Block &body) const {
     for (Operation &op : body) {
       if (isa<mt::UpdateOp, mt::ScanOp>(op))
         clean(op.getRegion(0).front());
       if (auto scan = dyn_cast<mt::ScanOp>(op))
-        hoist(scan);
+        logical::hoistFromLoop(scan, [&](Operation &op) { return mayGo(op); });
     }
     removeDead(body);
     removeEqual(body);

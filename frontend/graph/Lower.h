@@ -23,7 +23,7 @@ struct Call {
   llvm::SmallVector<Value> operands;
 
   mlir::graph::ValueType type() const { return llvm::cast<mlir::graph::ValueType>(op.getResult(0).getType()); }
-  // Of the result.
+  // The shape of the result, and the size of its last axis.
   Shape shape() const;
   Size lastSize() const;
 };

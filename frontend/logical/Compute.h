@@ -80,7 +80,7 @@ Value crossEntropy(Ops &ops, const Value &logits, const Value &labels);
 // ones, the free ones of a, the free ones of b.
 using AxisPairs = llvm::SmallVector<std::pair<int64_t, int64_t>>;
 Value product(Ops &ops, const Value &a, const Value &b, const AxisPairs &contracted, const AxisPairs &common = {});
-// Of the last two axes, as NumPy's matmul.
+// Multiplies along the last two axes, as NumPy's matmul does.
 Value matmul(Ops &ops, const Value &a, const Value &b);
 
 // ---- Windows (Windows.cpp). Images are [b, C, spatial...], one or two spatial axes; kernels [F, C / groups,

@@ -39,7 +39,8 @@ double wrapped(double number, int width) {
   double range = std::ldexp(1.0, bits), least = width < 0 ? 0 : -range / 2;
   if (number >= least && number < least + range)
     return number;
-  // Of more than 53 bits the last ones are not known. The largest int64, which is 2^63 here, stands for "to the end".
+  // A double has 53 bits, so the last bits of larger numbers are not known. The largest int64, which is 2^63 here,
+  // stands for "to the end".
   if (std::fabs(number) > 0x1p53) {
     if (bits == 64 && std::fabs(number) <= 0x1p63)
       return number;

@@ -50,7 +50,7 @@ Value solve(Ops &ops, const Value &a, const Value &b, bool lower, bool unit) {
   return lower ? concat(ops, {x, y}, x.rank() - 2) : concat(ops, {y, x}, x.rank() - 2);
 }
 
-// Of the lower triangle of a matrix.
+// Computes the Cholesky factor from the lower triangle of a matrix.
 Value factor(Ops &ops, const Value &a) {
   int64_t n = a.size(a.rank() - 1).times, half = n / 2;
   if (n == 1)

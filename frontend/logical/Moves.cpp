@@ -357,7 +357,7 @@ static std::optional<int64_t> onlyId(const Value &ids, int64_t count) {
 // The same, but without the first axis, along which all elements are equal.
 static Value ofOneSample(const Value &value) { return {value.stored, {value.axes.begin() + 1, value.axes.end()}}; }
 
-// Of each sample, by ids that all samples share, or by its own: [b, ...].
+// Looks up parts of each sample. The ids are the same for all samples, or with `own` [b, ...], those of each sample.
 static Value takeInSamples(Ops &ops, Value value, const Value &ids, size_t axis, bool own) {
   Size count;
   for (size_t i = own; i < ids.rank(); ++i)

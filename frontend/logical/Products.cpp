@@ -157,8 +157,8 @@ private:
     SmallVector<Part> left = shared[first];
     if (batch)
       left.insert(left.begin(), *batch);
-    // Of a product whose samples are then added: the form that the gradient of a product with several rows a sample
-    // has.
+    // If the samples of the product are added afterwards, the product gets the form of the gradient of a product
+    // with several rows a sample.
     bool turned = sumsSamples && common.size() == 1 && !inner.empty();
     mlir::Value a = operand(first, turned ? join({left, summed[first], rows}) : join({left, rows, summed[first]}),
                             vector   ? join(head, {k})
@@ -269,7 +269,7 @@ private:
 
 } // namespace
 
-// Of integers, which mt.matmul does not take: all products, then sums of them.
+// Multiplies integers, which mt.matmul does not take: computes all products, then their sums.
 static Value integerProduct(Ops &ops, const Value &a, const Value &b, const AxisPairs &contracted,
                             const AxisPairs &common) {
   SmallVector<int64_t> order[2], freeOnes[2];

@@ -15,8 +15,8 @@ static mlir::Value reduceStored(Ops &ops, mt::Reduction kind, mlir::Value stored
   return mt::ReduceOp::create(ops.builder, ops.location, type.clone(shape), kind, stored, places);
 }
 
-// Of i32. The sum over the batch is one of floats, which are exact up to 2^24: so it is taken of digits of about 8
-// bits, whose sums are exact for 2^15 samples and more.
+// Adds values of i32 over the batch. Sums over the batch are sums of floats, which are exact up to 2^24. So the numbers
+// are split into digits of about 8 bits, whose sums are exact for 2^15 samples and more.
 static mlir::Value sumOverBatch(Ops &ops, mlir::Value integers) {
   using mt::Expr;
   constexpr double base = 256;

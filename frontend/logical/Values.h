@@ -78,7 +78,7 @@ struct Value {
 // Which of the parts is the batch, or a multiple of it; -1: none.
 int batchOf(llvm::ArrayRef<Axis> flat);
 
-// Of a constant; null: it is none.
+// Returns the elements of a constant; null if the tensor is not a constant.
 mlir::DenseElementsAttr elementsOf(mlir::Value stored);
 
 // What makes ops, and where they come from.

@@ -154,8 +154,9 @@ Value batchOf(Ops &ops, const Value &value, int64_t number) {
   return reshape(ops, sliceAxis(ops, reshape(ops, value, apart), 1, number, 1), one);
 }
 
-// Of images [C, b, ...] and the gradient of the outputs [F, b, ...]: [C / groups, F, taps...]. The taps are the outputs
-// of the convolution that the framework wrote, which has the strides of the model's as its dilation.
+// Computes the gradient of a kernel, [C / groups, F, taps...], from images [C, b, ...] and the gradient of the outputs
+// [F, b, ...]. The taps are the outputs of the convolution that the framework wrote, whose dilation is the stride of
+// the model's convolution.
 Value kernelGradientOf(Ops &ops, const Value &first, const Value &second, const Windows &written, int64_t groups) {
   if (int64_t batches = first.size(1).times; first.size(1).batch && first.size(1) == second.size(1) && batches > 1) {
     Value sum = kernelGradientOf(ops, batchOf(ops, first, 0), batchOf(ops, second, 0), written, groups);
@@ -257,7 +258,8 @@ bool isTransposedOfReader(const Value &kernel) {
   return false;
 }
 
-// Of the gradient of the outputs [b, F, ...] and a kernel [F, C / groups, taps...]: that of the images [b, C, ...].
+// Computes the gradient of the images, [b, C, ...], from the gradient of the outputs [b, F, ...] and a kernel
+// [F, C / groups, taps...].
 Value imageGradient(Ops &ops, const Value &gradient, const Value &kernel, const Geometry &geometry) {
   int64_t channels = multiply(kernel.size(1).times, geometry.groups);
   mlir::Value dy = stored(ops, outputsOf(ops, gradient, geometry)), w = wholeKernel(ops, kernel);

@@ -11,7 +11,7 @@ namespace mtc::logical {
 // The order of [b, C, spatial...] in which images are stored, and the way back.
 Value channelsLast(const Value &images);
 inline Value channelsFirst(const Value &images) { return moveAxis(images, images.rank() - 1, 1); }
-// Of two spatial axes, the first of size 1 where there is one in the file.
+// Images and windows with two spatial axes: where the file has one axis, another one of size 1 comes first.
 Value asImages(const Value &value);
 Value fromImages(const Value &value, size_t rank);
 Windows withTwoAxes(Windows windows);

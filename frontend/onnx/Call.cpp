@@ -21,7 +21,7 @@ static const Operand &expectOne(const Call &call, size_t index) {
 
 logical::Value Call::value(size_t index) {
   const Operand &operand = expectOne(*this, index);
-  return operand.known ? operand.known->lift(ops) : operand.value;
+  return operand.lift(ops);
 }
 
 logical::Value Call::floats(size_t index) { return logical::cast(ops, value(index), ops.real()); }

@@ -5,7 +5,7 @@
 #ifndef FRONTEND_ONNX_CALL_H
 #define FRONTEND_ONNX_CALL_H
 
-#include "frontend/logical/Compute.h"
+#include "frontend/logical/Loops.h"
 #include "frontend/onnx/KnownTensor.h"
 
 #include <memory>
@@ -23,7 +23,12 @@ struct Operand {
   std::shared_ptr<const std::vector<Operand>> sequence = nullptr;
   std::shared_ptr<const ForBatches> forBatches = nullptr;
   ElementType type = ElementType::None; // in the file, where that is known
-  bool isThere() const { return known || value || sequence || forBatches; }
+  // In the body of a loop that is built: the importer takes it apart before an op reads it.
+  std::shared_ptr<const logical::StepNumbers> steps = nullptr;
+  bool isThere() const { return known || value || sequence || forBatches || steps; }
+  Operand withValue(const logical::Value &made) const { return {nullptr, made, nullptr, nullptr, type}; }
+  // As a value of the model; null where it is none.
+  logical::Value lift(logical::Ops &ops) const { return known ? known->lift(ops) : value; }
 };
 
 class Call {
@@ -47,7 +52,7 @@ public:
   bool has(size_t index) const { return index < inputs.size() && inputs[index].isThere(); }
   // An operand as a value, whatever it is. Refused where it is missing.
   Value value(size_t index);
-  // Of floats: integers and booleans become floats.
+  // The same as floats: integers and booleans are cast.
   Value floats(size_t index);
   // What is known of an operand; null: it is computed by the model.
   const Known *known(size_t index) const { return has(index) ? inputs[index].known.get() : nullptr; }

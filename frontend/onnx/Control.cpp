@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // If, Loop and Scan. Their conditions and numbers of steps must be known when the file is read, as those that exporters
-// compute from shapes are. The nodes of a branch then stand in place of the If, and those of a loop once for each step.
+// compute from shapes are. The nodes of a branch then stand in place of the If. Those of a loop are the body of an
+// mt.scan; where mt.scan cannot have them, they stand in its place once for each step.
 #include "frontend/onnx/Importer.h"
 #include "frontend/onnx/OpTable.h"
+
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 
@@ -11,8 +14,6 @@ namespace mtc::onnx {
 namespace {
 
 using logical::Shape;
-
-constexpr int64_t maxBodyNodes = 500000; // steps count as nodes
 
 // An error was reported at a node of a body.
 struct Reported {};
@@ -97,7 +98,7 @@ Operand stacked(logical::Ops &ops, ArrayRef<Operand> steps, int64_t axis) {
   for (const Operand &step : steps) {
     if (shapeOf(step) != shapeOf(steps[0]))
       throw Refused("expected results of one shape in all steps of a loop");
-    values.push_back(logical::expandDims(step.known ? step.known->lift(ops) : step.value, {axis}));
+    values.push_back(logical::expandDims(step.lift(ops), {axis}));
   }
   made.known = nullptr;
   made.forBatches = nullptr;
@@ -118,6 +119,11 @@ std::vector<Operand> Importer::evaluateBody(const Graph &body, ArrayRef<Operand>
     throw Refused("expected a graph of " + std::to_string(inputs.size()) + " inputs, found " +
                   std::to_string(body.inputs.size()));
   std::vector<std::string> names;
+  auto leave = llvm::make_scope_exit([&, outer = scope] {
+    scope = outer;
+    for (const std::string &each : names)
+      values.erase(each);
+  });
   auto define = [&](const std::string &defined, Operand operand) {
     if (defined.empty() || !values.emplace(defined, std::move(operand)).second)
       throw Refused("expected one value of the name '" + defined + "', found two");
@@ -136,15 +142,14 @@ std::vector<Operand> Importer::evaluateBody(const Graph &body, ArrayRef<Operand>
       throw Refused("expected at most 500000 nodes in all steps of loops, found more");
   };
   count();
-  std::string outer = scope;
   scope += name + "/";
   for (const Node &node : body.nodes) {
     count();
-    if (failed(evaluate(node)))
-      throw Reported();
+    bool made = succeeded(evaluate(node));
     names.insert(names.end(), node.outputs.begin(), node.outputs.end());
+    if (!made)
+      throw Reported();
   }
-  scope = outer;
   std::vector<Operand> results;
   for (const Port &output : body.outputs) {
     auto found = values.find(output.name);
@@ -152,14 +157,94 @@ std::vector<Operand> Importer::evaluateBody(const Graph &body, ArrayRef<Operand>
       throw Refused("expected outputs that a node makes, found '" + output.name + "'");
     results.push_back(found->second);
   }
-  for (const std::string &each : names)
-    values.erase(each);
   return results;
 }
 
 std::vector<Operand> Importer::evaluateIf(const Node &node) {
   bool chosen = isTrue(operandOf(node, 0), "a condition");
   return evaluateBody(bodyOf(node, chosen ? "then_branch" : "else_branch"), {}, layerOf(node));
+}
+
+std::optional<std::vector<Operand>> Importer::buildLoop(const Node &node, Steps &steps) {
+  if (steps.count < 2 || steps.count > maxBodyNodes)
+    return std::nullopt;
+  ScopedDiagnosticHandler silent(builder.getContext(), [](Diagnostic &) { return success(); });
+  auto leave = llvm::make_scope_exit([&, was = built] { built = was; });
+  bool hadSum = hasSumOverBatch;
+  const Graph &body = bodyOf(node, "body");
+  try {
+    logical::Ops ops{builder, locationOf(node), &budget};
+    logical::Loop loop(ops, steps.count);
+    built = &loop;
+    std::vector<Operand> arguments;
+    if (steps.counts) {
+      std::vector<std::shared_ptr<const Known>> numbers;
+      for (int64_t step = 0; step < steps.count; ++step)
+        numbers.push_back(
+            std::make_shared<const Known>(Known::scalar(static_cast<double>(step), Known::Type::Integer)));
+      arguments.resize(2);
+      arguments[0].type = ElementType::Int64;
+      arguments[0].steps = loop.known(std::move(numbers)).steps;
+      arguments[1].type = ElementType::Bool;
+      arguments[1].known = std::make_shared<const Known>(Known::scalar(1, Known::Type::Boolean));
+    }
+    size_t front = arguments.size(), last = steps.counts ? 1 : 0; // of the body's inputs, and of its results
+    SmallVector<size_t> changing;
+    for (auto [i, operand] : llvm::enumerate(steps.carried)) {
+      bool same = front + i < body.inputs.size() && last + i < body.outputs.size() &&
+                  body.inputs[front + i].name == body.outputs[last + i].name;
+      arguments.push_back(operand);
+      if (same)
+        continue;
+      bool isKnownNumber = operand.known && operand.known->type != Known::Type::Float; // and may be asked for later
+      if (isKnownNumber || operand.sequence || operand.forBatches || operand.steps)
+        return std::nullopt;
+      logical::Value start;
+      loop.outside([&, &operand = operand] { start = operand.lift(ops); });
+      arguments.back() = operand.withValue(loop.carry(start));
+      changing.push_back(i);
+    }
+    for (const auto &[value, order] : steps.inputs)
+      arguments.push_back({nullptr, loop.part(value, order)});
+    std::vector<Operand> results = evaluateBody(body, arguments, layerOf(node));
+    if (steps.counts) {
+      if (results[0].steps)
+        for (const auto &goesOn : llvm::enumerate(results[0].steps->ofStep))
+          if (auto end = static_cast<int64_t>(goesOn.index()) + 1; goesOn.value()->numbers.at(0) == 0) {
+            if (end == steps.count)
+              break;
+            steps.count = end;
+            return std::nullopt;
+          }
+      if (!results[0].steps && !isTrue(results[0], "a condition of a loop"))
+        return std::nullopt;
+    }
+    auto valueOf = [&](const Operand &result) {
+      if (result.sequence || result.forBatches)
+        throw Refused("a list, or a value that depends on the place of a sample, in a loop");
+      return result.steps ? loop.part(result.steps) : result.lift(ops);
+    };
+    SmallVector<logical::Value> after;
+    for (size_t i : changing) {
+      if (results.at(last + i).known)
+        return std::nullopt;
+      after.push_back(valueOf(results[last + i]));
+    }
+    SmallVector<logical::Loop::Output> outputs;
+    for (auto [i, order] : llvm::enumerate(steps.outputs))
+      outputs.push_back({valueOf(results.at(last + steps.carried.size() + i)), order});
+    SmallVector<logical::Value> made = loop.finish(after, outputs);
+    std::vector<Operand> all = steps.carried;
+    for (auto [number, i] : llvm::enumerate(changing))
+      all[i] = results[last + i].withValue(made[number]);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      all.push_back(results[last + steps.carried.size() + i].withValue(made[changing.size() + i]));
+    return all;
+  } catch (const Refused &) {
+  } catch (const Reported &) {
+  }
+  hasSumOverBatch = hadSum;
+  return std::nullopt;
 }
 
 // Operands: the most steps, whether there is a first one, values that go from step to step. The graph has the number of
@@ -178,6 +263,15 @@ std::vector<Operand> Importer::evaluateLoop(const Node &node) {
   if (body.outputs.size() < count + 1)
     throw Refused("expected a graph of " + std::to_string(count + 1) + " outputs or more, found " +
                   std::to_string(body.outputs.size()));
+  if (goesOn && most.isThere()) {
+    Steps all{static_cast<int64_t>(std::clamp<double>(steps, 0, maxBodyNodes + 1)), carried, {}, {}, true};
+    all.outputs.resize(body.outputs.size() - 1 - count);
+    for (int64_t tried = 0; tried != all.count;) { // again with fewer steps where the condition ends the loop
+      tried = all.count;
+      if (std::optional<std::vector<Operand>> built = buildLoop(node, all))
+        return *built;
+    }
+  }
   std::vector<std::vector<Operand>> parts(body.outputs.size() - 1 - count);
   for (int64_t step = 0; goesOn && static_cast<double>(step) < steps; ++step) {
     std::vector<Operand> inputs = {
@@ -237,6 +331,29 @@ std::vector<Operand> Importer::evaluateScan(const Node &node) {
     steps = shape[axes[i]].times;
   }
   logical::Ops ops{builder, locationOf(node), &budget};
+  auto orderOf = [](int64_t backward) {
+    return backward ? logical::Loop::Order::Backward : logical::Loop::Order::Forward;
+  };
+  Steps all{steps, carried, {}, {}};
+  for (size_t i = 0; i < made; ++i)
+    all.outputs.push_back(orderOf(resultsBackward[i]));
+  bool haveValues = true;
+  for (int64_t i = 0; haveValues && i < scanned; ++i) {
+    const Operand &operand = operandOf(node, count + static_cast<size_t>(i));
+    haveValues = operand.value && !operand.forBatches;
+    if (haveValues)
+      all.inputs.emplace_back(logical::moveAxis(operand.value, static_cast<size_t>(axes[i]), 0), orderOf(backward[i]));
+  }
+  if (std::optional<std::vector<Operand>> built = haveValues ? buildLoop(node, all) : std::nullopt) {
+    for (size_t i = 0; i < made; ++i) {
+      Operand &result = (*built)[count + i];
+      int64_t axis = resultAxes[i] < 0 ? resultAxes[i] + static_cast<int64_t>(result.value.rank()) : resultAxes[i];
+      if (axis < 0 || axis >= static_cast<int64_t>(result.value.rank()))
+        throw Refused("expected an axis of the results of all steps, found " + std::to_string(axis));
+      result.value = logical::moveAxis(result.value, 0, static_cast<size_t>(axis));
+    }
+    return *built;
+  }
   std::vector<std::vector<Operand>> parts(made);
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<Operand> inputs = carried;

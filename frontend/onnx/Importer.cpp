@@ -142,167 +142,51 @@ LogicalResult Importer::checkOps() {
   return error;
 }
 
-// Whether the file is one for prediction, and what becomes of its batch normalization.
-void Importer::sayHowExported() const {
-  Location location = builder.getUnknownLoc();
-  int64_t predicting = 0, training = 0;
-  bool drops = false;
-  for (const Node *node : needed) {
-    drops |= node->op == "Dropout";
-    if (node->op != "BatchNormalization")
-      continue;
-    auto mode = node->attributes.find("training_mode");
-    ++(mode != node->attributes.end() && mode->second.integer ? training : predicting);
-  }
-  if (predicting && !freezesBatchNorm)
-    emitRemark(location) << predicting
-                         << " BatchNormalization in the mode of prediction: trained with the statistics "
-                            "of the batch all the same, if --freeze-batch-norm does not leave them as they are";
-  else if (!predicting && !training && !drops)
-    emitRemark(location) << "no BatchNormalization and no Dropout in the file: if the model has some, it was exported "
-                            "for prediction; export it in training mode (docs/import.md)";
-}
-
-// ONNX does not say which initializers are parameters.
-void Importer::sayWhatIsTrained() const {
-  constexpr size_t shown = 8;
-  InFlightDiagnostic remark = emitRemark(builder.getUnknownLoc())
-                              << "trains " << trained.count << (trained.count == 1 ? " parameter" : " parameters")
-                              << " of " << trained.numbers << " numbers";
-  if (trained.others.empty())
-    return;
-  remark << "; operands of no layer among them, which --freeze leaves as they are: "
-         << llvm::join(ArrayRef(trained.others).take_front(shown), ", ");
-  if (trained.others.size() > shown)
-    remark << " and " << trained.others.size() - shown << " more";
-}
-
-// Inputs that are initializers too are those; what else is an input comes from the data.
-LogicalResult Importer::makeInputs() {
-  std::vector<const Port *> ports;
-  for (const Port &port : model.inputs)
-    if (llvm::none_of(model.initializers, [&](const Tensor &tensor) { return tensor.name == port.name; }))
-      ports.push_back(&port);
-  std::string listed;
-  for (const Port *port : ports)
-    listed += (listed.empty() ? "" : ", ") + port->name;
-  for (const auto &[name, shape] : shapes)
-    if (!(name.empty() && ports.size() == 1) &&
-        llvm::none_of(ports, [&, &name = name](const Port *port) { return port->name == name; }))
-      return emitError(builder.getUnknownLoc()) << "expected input shapes of " << listed << ", found "
-                                                << (name.empty() ? "one without a name" : "one of '" + name + "'");
-  for (const Port *port : ports) {
-    auto requested = shapes.find(port->name);
-    if (requested == shapes.end() && ports.size() == 1)
-      requested = shapes.find("");
-    if (failed(makeInput(*port, requested == shapes.end() ? nullptr : &requested->second)))
-      return failure();
-  }
-  return success();
-}
-
-LogicalResult Importer::makeInput(const Port &port, const std::vector<int64_t> *requested) {
-  Location location = NameLoc::get(builder.getStringAttr(port.name));
-  Known::Type type = knownTypeOf(port.type);
-  if (bytesOf(port.type) == 0 || port.name.empty())
-    return emitError(location) << "expected an input of numbers with a name, found one of " << nameOf(port.type);
-  if (port.hasShape && port.shape.empty())
-    return emitError(location) << "expected an input whose first axis is the batch, found a number";
-  if (!port.hasShape && !requested)
-    return emitError(location) << "expected the shape of the input, found none: give the sizes behind the batch, as "
-                                  "--input-shape 3,224,224";
-  size_t rank = port.hasShape ? port.shape.size() : requested->size() + 1;
-  constexpr size_t maxAxes = 8;
-  if (rank > maxAxes || (requested && requested->size() + 1 != rank))
-    return emitError(location) << "expected " << (rank > maxAxes ? "at most 7" : std::to_string(rank - 1))
-                               << " sizes behind the batch, found " << (requested ? requested->size() : rank - 1);
-  if (port.hasShape && port.shape[0].size > 0) {
-    if (fixedBatch && fixedBatch != port.shape[0].size)
-      return emitError(location) << "expected the batch as the first axis of all inputs, found axes of " << fixedBatch
-                                 << " and " << port.shape[0].size;
-    fixedBatch = port.shape[0].size;
-  }
-  SmallVector<int64_t> sizes = {ShapedType::kDynamic};
-  for (size_t i = 1; i < rank; ++i) {
-    int64_t size = port.hasShape ? port.shape[i].size : -1;
-    if (size < 0 && !requested && i == 1 && length)
-      size = length;
-    if (size < 0 && !requested)
-      return emitError(location) << "expected sizes behind the batch, found an axis of any size ("
-                                 << port.shape[i].symbol << "): give the sizes, as --input-shape 3,224,224";
-    if (size >= 0 && requested && (*requested)[i - 1] != size)
-      return emitError(location) << "expected an input shape with the model's own size " << size << ", found "
-                                 << (*requested)[i - 1];
-    sizes.push_back(size < 0 ? (*requested)[i - 1] : size);
-    if (sizes.back() < 1 || sizes.back() > int64_t{1} << 31)
-      return emitError(location) << "expected sizes from 1 to 2^31 behind the batch, found " << sizes.back();
-  }
-  logical::Ops ops{builder, location};
-  bool floats = type == Known::Type::Float;
-  auto tensor = RankedTensorType::get(sizes, floats ? ops.real() : ops.i32());
-  logical::Value value = ops.value(mt::InputOp::create(builder, location, tensor, port.name, IntegerAttr()));
-  if (type == Known::Type::Boolean)
-    value = logical::cast(ops, value, ops.i1());
-  if (!values.emplace(port.name, Operand{nullptr, value, nullptr, nullptr, port.type}).second)
-    return emitError(location) << "expected one input of this name, found two";
-  return success();
-}
-
-Operand Importer::makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights) {
-  const std::vector<Use> &readers = uses[tensor.name];
-  if (isShared(tensor, readers))
-    emitWarning(NameLoc::get(builder.getStringAttr(tensor.name)))
-        << "expected a parameter that one node reads, found " << readers.size()
-        << " that read this one: exporters make one of several that are equal, and it is trained as one "
-           "(docs/import.md)";
-  if (!isStatistics(readers)) {
-    ++trained.count;
-    trained.numbers += countOf(tensor.shape);
-    if (std::string others = readersOutsideOfLayers(tensor, readers); !others.empty())
-      trained.others.push_back(tensor.name + " (" + others + ")");
-  }
-  std::vector<int64_t> order = storedOrder(tensor, readers);
-  NamedTensor value = valuesOf(tensor, order);
-  std::string().swap(tensor.bytes);
-  logical::Ops ops{builder, NameLoc::get(builder.getStringAttr(tensor.name))};
-  mlir::Value stored = mt::VariableOp::create(builder, ops.location, RankedTensorType::get(value.shape, ops.real()),
-                                              tensor.name, mt::InitKind::zeros, FloatAttr(), isStatistics(readers));
-  weights.push_back(std::move(value));
-  SmallVector<int64_t> back(order.size());
-  for (auto [place, axis] : llvm::enumerate(order))
-    back[axis] = static_cast<int64_t>(place);
-  return {nullptr, logical::transpose(ops.value(stored), back), nullptr};
-}
-
-LogicalResult Importer::makeInitializers(std::vector<NamedTensor> &weights) {
-  for (Tensor &tensor : model.initializers) {
-    auto readers = uses.find(tensor.name);
-    if (readers == uses.end())
-      continue;
-    Location location = NameLoc::get(builder.getStringAttr(tensor.name));
-    if (values.count(tensor.name) || tensor.name.empty())
-      return emitError(location) << "expected one initializer of a name, found two, or none of a name";
-    if (isMask(tensor))
-      emitRemark(location) << "a mask, which is not trained: its numbers are 0 or at most -10000";
-    try {
-      values[tensor.name] =
-          isVariable(tensor, readers->second)
-              ? makeVariable(tensor, weights)
-              : Operand{std::make_shared<const Known>(knownOf(tensor)), {}, nullptr, nullptr, tensor.type};
-    } catch (const Refused &refused) {
-      return emitError(location) << refused.what();
-    }
-  }
-  sayWhatIsTrained();
-  return success();
-}
-
 // Whether a node adds samples up, in another way than a mean: what its sum is divided by may be a number of the file.
 static bool sumsOverBatch(const Call &call) {
   auto hasBatch = [](const Operand &operand) { return operand.value && logical::batchOf(operand.value.flat()) >= 0; };
   auto isWhole = [](const Operand &operand) { return operand.value && logical::batchOf(operand.value.flat()) < 0; };
   bool isMean = call.node.op == "ReduceMean" || call.node.op == "BatchNormalization";
   return !isMean && llvm::any_of(call.inputs, hasBatch) && llvm::any_of(call.results, isWhole);
+}
+
+std::string Importer::build(const Node &node, std::vector<Operand> inputs, std::vector<Operand> &results) {
+  logical::Ops ops{builder, locationOf(node), &budget};
+  std::string problem;
+  if (llvm::any_of(inputs, [](const Operand &input) { return input.steps != nullptr; })) {
+    auto make = [&](std::vector<Operand> here, std::vector<Operand> &made) {
+      ++bodyNodes;
+      problem = build(node, std::move(here), made);
+      return problem.empty() && bodyNodes <= maxBodyNodes;
+    };
+    try {
+      if (!built || llvm::any_of(inputs, [](const Operand &input) { return input.sequence || input.forBatches; }))
+        throw Refused("a list beside numbers of the steps");
+      bool isSlice = node.op == "Gather" || node.op == "Slice";
+      if (!logical::makeOfSteps(ops, *built, std::move(inputs), isSlice, make, results) && problem.empty())
+        problem = "expected at most 500000 nodes in all steps of loops, found more";
+    } catch (const Refused &error) {
+      problem = error.what();
+    }
+    return problem;
+  }
+  Call call(ops, node, std::move(inputs), scope + layerOf(node) + "/" + (node.outputs.empty() ? "" : node.outputs[0]),
+            fixedBatch, model.opset);
+  bool isMade = false;
+  try {
+    findOp(node)(call);
+    wrapAround(call);
+    isMade = true;
+  } catch (const Refused &error) {
+    problem = error.what();
+  }
+  if (std::string unread = call.unread(); isMade && !unread.empty())
+    problem = "expected attributes that are known, found " + unread;
+  else if (computeForBatches(call, findOp(node), !isMade, (maxKnownElements - knownElements) / 2))
+    problem.clear();
+  hasSumOverBatch |= problem.empty() && sumsOverBatch(call);
+  results = std::move(call.results);
+  return problem;
 }
 
 // False after an error. What depends on a node that was refused is left out.
@@ -319,44 +203,28 @@ LogicalResult Importer::evaluate(const Node &node) {
   }
   if (isControl(node) && !refused)
     return evaluateControl(node);
-  logical::Ops ops{builder, locationOf(node), &budget};
-  Call call(ops, node, std::move(inputs), scope + layerOf(node) + "/" + (node.outputs.empty() ? "" : node.outputs[0]),
-            fixedBatch, model.opset);
-  std::string problem;
-  if (!refused) {
-    bool built = false;
-    try {
-      findOp(node)(call);
-      wrapAround(call);
-      built = true;
-    } catch (const Refused &error) {
-      problem = error.what();
-    }
-    if (std::string unread = call.unread(); built && !unread.empty())
-      problem = "expected attributes that are known, found " + unread;
-    else if (computeForBatches(call, findOp(node), !built, (maxKnownElements - knownElements) / 2))
-      problem.clear();
-  }
-  hasSumOverBatch |= problem.empty() && sumsOverBatch(call);
-  for (const Operand &result : call.results)
+  std::vector<Operand> results;
+  std::string problem = refused ? "" : build(node, std::move(inputs), results);
+  for (const Operand &result : results)
     knownElements += result.known ? result.known->count() : result.forBatches ? result.forBatches->count() : 0;
   if (knownElements > maxKnownElements)
-    return emitError(ops.location) << described(node) << ": expected at most 2^26 elements of constants, found more";
+    return emitError(locationOf(node)) << described(node)
+                                       << ": expected at most 2^26 elements of constants, found more";
   bool fails = refused || !problem.empty();
   for (auto [index, name] : llvm::enumerate(node.outputs)) {
     if (name.empty())
       continue;
-    bool hasResult = !fails && index < call.results.size();
+    bool hasResult = !fails && index < results.size();
     if (!fails && !hasResult && (uses.count(name) || llvm::any_of(model.outputs, [&, &name = name](const Port &port) {
                                    return port.name == name;
                                  })))
       problem = "expected outputs that are supported, found number " + std::to_string(index) + " in use";
-    if (!values.emplace(name, hasResult ? call.results[index] : Operand()).second)
+    if (!values.emplace(name, hasResult ? results[index] : Operand()).second)
       problem = "expected one value of the name '" + name + "', found two";
   }
   if (problem.empty())
     return success();
-  return emitError(ops.location) << described(node) << ": " << problem;
+  return emitError(locationOf(node)) << described(node) << ": " << problem;
 }
 
 LogicalResult Importer::makeOutputs(std::vector<training::Output> &outputs) {
@@ -369,7 +237,7 @@ LogicalResult Importer::makeOutputs(std::vector<training::Output> &outputs) {
       const Operand &operand = found->second;
       if (operand.sequence || !operand.isThere())
         throw Refused("expected a value as output, found a list, or nothing");
-      logical::Value value = operand.known ? operand.known->lift(ops) : operand.value;
+      logical::Value value = operand.lift(ops);
       if (!value)
         throw Refused("a value that depends on the place of a sample in the batch");
       if (value.rank() == 0 || !value.size(0).isBatch())

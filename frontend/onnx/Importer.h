@@ -11,10 +11,12 @@
 
 namespace mtc::onnx {
 
-// Of exporters' names, "/features/features.0/Conv" is the layer "features/features.0".
+// An exporter's name "/features/features.0/Conv" is that of the layer "features/features.0".
 std::string layerOf(const Node &node);
 // A node as errors name it: by its own name, or by the first value that it makes.
 std::string described(const Node &node);
+
+constexpr int64_t maxBodyNodes = 500000; // in bodies of loops; steps count as nodes
 
 class Importer {
 public:
@@ -39,11 +41,24 @@ private:
   llvm::LogicalResult makeInitializers(std::vector<NamedTensor> &weights);
   Operand makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights);
   llvm::LogicalResult evaluate(const Node &node);
-  // Of If, Loop and Scan, whose graphs are evaluated in their place (Control.cpp).
+  // The results of a node; what is wrong with it, or nothing.
+  std::string build(const Node &node, std::vector<Operand> inputs, std::vector<Operand> &results);
+  // If, Loop and Scan have graphs, which are evaluated in place of the node (Control.cpp).
   llvm::LogicalResult evaluateControl(const Node &node);
   std::vector<Operand> evaluateIf(const Node &node);
   std::vector<Operand> evaluateLoop(const Node &node);
   std::vector<Operand> evaluateScan(const Node &node);
+  // A loop: the values that go from step to step, the inputs that are cut into parts for the steps, and the order in
+  // which each output is put together.
+  struct Steps {
+    int64_t count;
+    std::vector<Operand> carried;
+    std::vector<std::pair<logical::Value, logical::Loop::Order>> inputs = {}; // along the first axis
+    std::vector<logical::Loop::Order> outputs;
+    bool counts = false; // of a Loop, whose graph has the number of the step and a condition in front
+  };
+  // A loop as one mt.scan: the carries and the outputs of all steps along a first axis. None: mt.scan cannot have it.
+  std::optional<std::vector<Operand>> buildLoop(const Node &node, Steps &steps);
   std::vector<Operand> evaluateBody(const Graph &body, llvm::ArrayRef<Operand> inputs, const std::string &name);
   const Operand &operandOf(const Node &node, size_t index);
   llvm::LogicalResult makeOutputs(std::vector<training::Output> &outputs);
@@ -60,9 +75,10 @@ private:
     int64_t count = 0, numbers = 0;
     std::vector<std::string> others; // that no layer has, with what reads them
   } trained;
-  std::string scope;         // of nodes in a body: which step of which loop
-  int64_t bodyNodes = 0;     // that were evaluated in bodies, of all steps
-  int64_t knownElements = 0; // that were computed here, of all nodes
+  logical::Loop *built = nullptr; // the innermost loop whose graph is evaluated once
+  std::string scope;              // of nodes in a body: which step of which loop
+  int64_t bodyNodes = 0;          // that were evaluated in bodies, of all steps
+  int64_t knownElements = 0;      // that were computed here, of all nodes
   int64_t budget = logical::Ops::maxBudget;
   std::vector<const Node *> needed;             // in the order of the file
   std::map<std::string, std::vector<Use>> uses; // of a name

@@ -22,7 +22,7 @@ struct Problem : std::runtime_error {
 // Throws a Problem where `count` is larger.
 void limit(size_t count, size_t most, const char *what);
 
-// Of shapes.
+// Limits of shapes in a file.
 constexpr size_t maxRank = 16;
 constexpr int64_t maxDimension = int64_t{1} << 40;
 

@@ -36,7 +36,7 @@ llvm::ArrayRef<OpEntry> sequenceOps();
 llvm::ArrayRef<OpEntry> shapeOps();
 llvm::ArrayRef<OpEntry> windowOps();
 
-// Of constants that the nodes of a file make, all together.
+// The most elements of all constants together that the nodes of a file make.
 constexpr int64_t maxKnownElements = int64_t{1} << 26;
 // Whether a node has graphs of its own: If, Loop, Scan. The importer evaluates them itself.
 bool isControl(const Node &node);

@@ -17,7 +17,7 @@ constexpr size_t maxNodes = 200000, maxTensors = 200000, maxPorts = 10000, maxMe
 // Before 7 operands broadcast by an attribute; after 28 ops may mean something else.
 constexpr int64_t oldestOpset = 7, newestOpset = 28;
 
-// Of AttributeProto.type.
+// The kind of an attribute by the number in AttributeProto.type.
 Attribute::Kind kindOf(int64_t type) {
   using Kind = Attribute::Kind;
   constexpr Kind kinds[] = {Kind::Other, Kind::Float,  Kind::Integer,  Kind::Text, Kind::Tensor,

@@ -216,9 +216,9 @@ StringRef Call::reducer() const {
 }
 
 const OpEntry *findOp(StringRef name) {
-  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {elementwiseOps, functionOps,      shapeOps,   updateOps,
-                                                              reductionOps,   productOps,       scatterOps, bitOps,
-                                                              linearOps,      normalizationOps, sortingOps};
+  static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {
+      elementwiseOps, functionOps, shapeOps, updateOps, reductionOps,     gatherOps,
+      productOps,     scatterOps,  bitOps,   linearOps, normalizationOps, sortingOps};
   if (!name.consume_front("stablehlo.") && !name.consume_front("chlo.") && !name.consume_front("mhlo."))
     return nullptr;
   for (auto family : families)

@@ -7,6 +7,7 @@
 
 #include "frontend/logical/Compute.h"
 #include "frontend/logical/Known.h"
+#include "frontend/logical/Loops.h"
 #include "frontend/stablehlo/Attributes.h"
 #include "frontend/stablehlo/Batch.h"
 
@@ -37,14 +38,26 @@ struct Assembly {
   const logical::Value *find(int64_t start, int64_t size) const;
 };
 
+// What each step of a loop writes to a value that goes from step to step: the parts follow one another along an axis.
+struct StepWrite {
+  size_t carry; // number of the value
+  size_t axis;
+  int64_t first; // the lowest index along the axis
+  logical::Loop::Output part;
+};
+
 // A value of the file: known when it is read, or computed by the model, or a sum of means over the samples. With an
-// assembly, `value` is its base.
+// assembly, `value` is its base. In a loop that is built it may be numbers of the steps, or what a step writes: neither
+// is there for an op until the importer takes it apart.
 struct Operand {
   std::shared_ptr<const Known> known = nullptr;
   logical::Value value = {};
   std::vector<MeanTerm> means = {};
   std::shared_ptr<const Assembly> assembly = nullptr;
+  std::shared_ptr<const logical::StepNumbers> steps = nullptr;
+  std::shared_ptr<const StepWrite> write = nullptr;
   bool isThere() const { return known || value || !means.empty(); }
+  Operand withValue(const logical::Value &made) const { return {nullptr, made}; }
   // As one value of the model, whatever it is but a mean.
   logical::Value lift(logical::Ops &ops) const {
     return known ? known->lift(ops) : assembly ? assembly->whole(ops) : value;
@@ -110,6 +123,7 @@ llvm::ArrayRef<OpEntry> functionOps();
 llvm::ArrayRef<OpEntry> shapeOps();
 llvm::ArrayRef<OpEntry> updateOps();
 llvm::ArrayRef<OpEntry> reductionOps();
+llvm::ArrayRef<OpEntry> gatherOps();
 llvm::ArrayRef<OpEntry> productOps();
 llvm::ArrayRef<OpEntry> normalizationOps();
 llvm::ArrayRef<OpEntry> scatterOps();

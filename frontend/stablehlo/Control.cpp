@@ -1,40 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops and branches of StableHLO. A loop runs while it is read: its counter is known, and so is each condition. A
-// branch that the data decides computes both sides.
+// Branches of StableHLO. One that the data decides computes both sides.
 #include "frontend/stablehlo/Importer.h"
 
 using namespace mlir;
 
 namespace mtc::stablehlo {
 
-bool isLoop(Operation &op) { return op.getName().getStringRef() == "stablehlo.while"; }
 bool isBranch(Operation &op) {
   return llvm::is_contained({"stablehlo.if", "stablehlo.case"}, op.getName().getStringRef());
-}
-
-LogicalResult Importer::loop(Operation &op, Values &values, std::vector<Operand> state, std::vector<Operand> &results) {
-  if (op.getNumRegions() != 2 ||
-      llvm::any_of(op.getRegions(), [&](Region &region) { return region.front().getNumArguments() != state.size(); }))
-    return op.emitError("expected a condition and a body with an argument for each operand");
-  Block &condition = op.getRegion(0).front(), &body = op.getRegion(1).front();
-  while (true) {
-    std::vector<Operand> verdict, next;
-    if (failed(evaluateBlock(condition, state, values, verdict)))
-      return failure();
-    if (verdict.size() != 1 || !verdict[0].known || verdict[0].known->count() != 1)
-      return op.emitError("op stablehlo.while: a loop whose number of steps the data decides; a number that the file "
-                          "says is supported");
-    if (verdict[0].known->numbers[0] == 0)
-      break;
-    if (failed(evaluateBlock(body, state, values, next)))
-      return failure();
-    if (next.size() != state.size())
-      return op.emitError("expected a body with a result for each operand, found ") << next.size();
-    state = std::move(next);
-  }
-  results = std::move(state);
-  return success();
 }
 
 // The result of the branch with this number where the index is it, else the other.
@@ -53,6 +27,10 @@ static Operand chosen(logical::Ops &ops, const logical::Value &index, int64_t nu
 }
 
 LogicalResult Importer::branch(Operation &op, Values &values, const Operand &index, std::vector<Operand> &results) {
+  if (followsKnown && !index.known) {
+    results.resize(op.getNumResults());
+    return success();
+  }
   bool isIf = op.getName().getStringRef() == "stablehlo.if";
   auto count = static_cast<int64_t>(op.getNumRegions());
   if (!index.isThere() || !index.means.empty() || count < 1 || (isIf && count != 2) ||

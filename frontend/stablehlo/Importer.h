@@ -13,6 +13,8 @@
 
 namespace mtc::stablehlo {
 
+constexpr int64_t maxEvaluated = 500000; // ops, in all calls and steps of loops
+
 class Importer {
 public:
   Importer(mlir::OpBuilder &builder, mlir::ModuleOp file) : builder(builder), file(file) {}
@@ -30,7 +32,7 @@ private:
   llvm::LogicalResult checkOps();
   llvm::LogicalResult makeArguments(std::vector<Operand> &arguments);
   std::string nameOf(mlir::BlockArgument argument) const;
-  // Of one function; the results of its return.
+  // Evaluates one function, and gives the operands of its return.
   llvm::LogicalResult evaluate(mlir::Operation *function, std::vector<Operand> arguments,
                                std::vector<Operand> &results);
   // The operations of a block but its terminator, whose operands are the results. `values` has what stands outside of
@@ -38,12 +40,21 @@ private:
   llvm::LogicalResult evaluateBlock(mlir::Block &body, llvm::ArrayRef<Operand> arguments, Values &values,
                                     std::vector<Operand> &results);
   llvm::LogicalResult evaluateOp(mlir::Operation &op, Values &values);
-  // Control.cpp
+  // Loops.cpp
+  using States = std::vector<std::vector<Operand>>; // of a loop before each step, and after the last one
   llvm::LogicalResult loop(mlir::Operation &op, Values &values, std::vector<Operand> state,
                            std::vector<Operand> &results);
+  llvm::LogicalResult unrollLoop(mlir::Operation &op, Values &values, std::vector<Operand> state,
+                                 std::vector<Operand> &results);
+  bool followLoop(mlir::Operation &op, Values &values, llvm::ArrayRef<Operand> start, States &states);
+  bool buildLoop(mlir::Operation &op, Values &values, llvm::ArrayRef<Operand> state, std::vector<Operand> &results);
+  llvm::LogicalResult buildOfSteps(mlir::Operation &op, std::vector<Operand> operands, std::vector<Operand> &results);
+  // Control.cpp
   llvm::LogicalResult branch(mlir::Operation &op, Values &values, const Operand &index, std::vector<Operand> &results);
   llvm::LogicalResult call(mlir::Operation &op, std::vector<Operand> arguments, std::vector<Operand> &results);
+  // Build the ops of `mt` for one op: `build` also takes operands that are numbers of the steps of a loop.
   llvm::LogicalResult build(mlir::Operation &op, std::vector<Operand> operands, std::vector<Operand> &results);
+  llvm::LogicalResult buildOnce(mlir::Operation &op, std::vector<Operand> operands, std::vector<Operand> &results);
   llvm::LogicalResult makeResults(llvm::ArrayRef<Operand> results, std::vector<training::Output> &outputs,
                                   std::vector<MeanTerm> &loss);
   // Step.cpp
@@ -61,6 +72,9 @@ private:
   mlir::Operation *entry = nullptr;
   int64_t depth = 0, evaluated = 0, knownElements = 0;
   int64_t budget = logical::Ops::maxBudget;
+  int64_t skipped = 0;            // ops of which nothing is computed while a loop is followed
+  bool followsKnown = false;      // computes what is known alone: results of all other ops are not there
+  logical::Loop *built = nullptr; // the innermost loop whose body is made
   bool isStep = false;
   BatchAxes batches;                   // of a step whose shapes are all numbers
   std::vector<mlir::Value> stepValues; // inputs and variables, by argument
@@ -69,7 +83,7 @@ private:
 // Whether an op is a loop or a branch, whose regions are evaluated.
 bool isLoop(mlir::Operation &op);
 bool isBranch(mlir::Operation &op);
-// Of jax, "jit(f)/Model/Dense_0/dot_general" is the layer "Model/Dense_0".
+// JAX' location "jit(f)/Model/Dense_0/dot_general" names the layer "Model/Dense_0".
 mlir::Location locationOf(mlir::Operation &op);
 
 } // namespace mtc::stablehlo

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StableHLO's own text, which frameworks print where the generic form is not asked for. The dialects have no ops here:
-// what is parsed are the operands, attributes and regions of ops that stay unregistered, as of the generic form.
+// the parser reads operands, attributes and regions, and makes unregistered ops, as MLIR does for the generic form.
 #ifndef FRONTEND_STABLEHLO_TEXT_H
 #define FRONTEND_STABLEHLO_TEXT_H
 

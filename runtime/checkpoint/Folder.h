@@ -29,7 +29,7 @@ public:
   // The run continues elsewhere although it has no checkpoint yet.
   void keep() { keeps_ = true; }
   const Incarnation &incarnation() const { return incarnation_; }
-  // Names of checkpoints that are not checkpoints: links, and folders with other files. They are never removed.
+  // Entries that have the name of a checkpoint but are none: links, and folders with other files. Nothing removes them.
   const std::vector<std::string> &strangers() const { return strangers_; }
   // Checks that the file system has room for a save of `bytes` bytes of variables. MT_IO with both numbers.
   Status checkRoom(uint64_t bytes) const;

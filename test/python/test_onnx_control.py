@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """If, Loop and Scan of ONNX, beside ONNX' own reference evaluator and NumPy."""
 
+import subprocess
+
 import mtc
 import numpy as np
 import onnx
@@ -44,6 +46,19 @@ def loop(count):
             node("Transpose", ["parts"], ["z"])]
 
 
+def gathering():
+    """A step takes its part of x by the number of the step, which is a factor too."""
+    body = helper.make_graph(
+        [node("Gather", ["x", "i"], ["xt"], axis=1), node("MatMul", ["xt", "w"], ["a"]), node("Add", ["a", "v"], ["b"]),
+         node("Cast", ["i"], ["f"], to=FLOAT), node("Mul", ["b", "f"], ["next"]), node("Identity", ["c"], ["more"]),
+         constant("axis", np.array([1])), node("ReduceSum", ["next", "axis"], ["part"], keepdims=0)], "step",
+        [port("i", INT64, []), port("c", BOOL, []), port("v", FLOAT, None)],
+        [port("more", BOOL, []), port("next", FLOAT, None), port("part", FLOAT, None)])
+    nodes = loop(3)
+    nodes[4] = node("Loop", ["m", "yes", "v0"], ["y", "parts"], body=body)
+    return nodes
+
+
 def branch(size):
     """An If on the number of steps of x, as exporters write it."""
     then, other = (helper.make_graph([node("MatMul", ["x0", "w"], [f"{name}0"]), node(op, [f"{name}0"], [name])], name,
@@ -74,11 +89,15 @@ def scanned(x, backward):
 
 @pytest.mark.parametrize("name, nodes", [
     ("scan", scan()), ("scan backward", scan(scan_input_directions=[1], scan_output_directions=[1])),
-    ("loop", loop(2)), ("loop that ends itself", loop(9)), ("then", branch(3)), ("else", branch(7))])
+    ("loop", loop(2)), ("loop by its number", gathering()), ("loop that ends itself", loop(9)), ("then", branch(3)),
+    ("else", branch(7))])
 def test_control(name, nodes, tmp_path):
     model = saved(nodes, tmp_path / "m.onnx")
     x = R.standard_normal((4, 3, 4)).astype("f4")
     made = scanned(x, "back" in name) if "scan" in name else ReferenceEvaluator(model).run(None, {"x": x})
+    command = ["mtc", "import", tmp_path / "m.onnx", "--loss", "mse", "--optimizer", "sgd", "-o", "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert text.count("mt.scan") == ("scan" in name or "loop" in name)
     plan = mtc.compile(tmp_path / "m.onnx", batch_size=4, loss="mse", optimizer="sgd")
     with mtc.Session(plan, "cpu:2") as session:
         found = session.predict(x)

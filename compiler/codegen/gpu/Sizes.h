@@ -46,8 +46,8 @@ constexpr int64_t panelRowBytes = 64, warpgroupRowBytes = 128, maxStages = 4;
 // Threads of tensor core products, and of cells of images, on a multiprocessor: 128 of its 65536 registers for each.
 constexpr int64_t residentThreads = 512;
 // Largest number of runs of adjacent results for which a thread of a product loads operands at once: a load from device
-// memory takes longer than the computation of one run. And the numbers that it then holds, of its 128 registers; with
-// more, ptxas spills.
+// memory takes longer than the computation of one run. The second number is how many of its 128 registers may then hold
+// operands: with more, ptxas spills.
 constexpr int64_t resultsAtOnce = 4, maxFinishRegisters = 44;
 // Workgroup memory that blocks with wgmma share, of the 228 KiB of sm_90; the system takes 1 KiB more per block.
 constexpr int64_t warpgroupSharedBytes = 224 << 10;

@@ -28,7 +28,8 @@ struct StepOrder {
   bool sequences, state, backward, zeroMasked;
 };
 
-// `outputs` of all steps, in the order of the input; `last` and `states` after the last step of the loop.
+// Results of a loop: `outputs` of all steps, in the order of the input, and the values after the last step of the loop,
+// `last` and `states`.
 struct StepResult {
   mlir::Value outputs, last;
   mlir::SmallVector<mlir::Value> states;

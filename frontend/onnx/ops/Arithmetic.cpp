@@ -46,7 +46,7 @@ template <typename Op, bool scales, bool divides> void buildBinary(Call &call) {
   call.give(logical::binary<Op>(call.ops, left, right));
 }
 
-// Of one operand or more.
+// Applies an op of two operands to any number of operands, from the first to the last.
 template <typename Op> Operand joined(Call &call) {
   call.shape(0); // one value
   Operand total = call.inputs[0];

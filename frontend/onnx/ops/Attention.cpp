@@ -115,7 +115,7 @@ void addPlaces(Call &call, Mask &mask, int64_t queries, int64_t keys, int64_t pa
     atMost(distance, shifted(right)), mask.hidesRows = true;
 }
 
-// Of all scores: the numbers that are added to them.
+// The numbers that are added to the scores.
 Value biasOf(Call &call, const Mask &mask) {
   logical::Ops &ops = call.ops;
   Value none = mask.added ? *mask.added : ops.number(0, ops.real());

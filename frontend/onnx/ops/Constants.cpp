@@ -73,7 +73,7 @@ double toHalf(double number, const llvm::fltSemantics &semantics) {
   return value.convertToDouble();
 }
 
-// Of what the model computes: rounded where the type has 16 bits, and of few bits it wraps around.
+// Casts a value that the model computes: floats of 16 bits are rounded, and integers of few bits wrap around.
 Value castValue(Call &call, const Value &value, ElementType to) {
   Value result = logical::cast(call.ops, value, elementOf(call.ops.builder, knownTypeOf(to)));
   if (to == ElementType::Float16)

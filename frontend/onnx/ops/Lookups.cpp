@@ -161,7 +161,7 @@ void buildGatherElements(Call &call) {
   call.give(logical::keepDims(logical::reduce(call.ops, mt::Reduction::sum, chosen, axes), axes));
 }
 
-// Of values of the type that an element of ScatterElements has: what no maximum, or minimum, changes.
+// The number of the value's type that changes no maximum, or no minimum, of ScatterElements.
 double neutral(const Value &value, bool maximum) {
   double most = value.isFloat() ? std::numeric_limits<double>::infinity()
                                 : static_cast<double>(std::numeric_limits<int32_t>::max());

@@ -105,7 +105,7 @@ Value resized(logical::Ops &ops, const Value &value, size_t axis, int64_t size) 
   return logical::pad(ops, value, 0, none, after);
 }
 
-// Of real numbers [..., n, ..., 1] or complex ones [..., n, ..., 2], along one axis.
+// The Fourier transform of real numbers [..., n, ..., 1] or complex numbers [..., n, ..., 2] along one axis.
 void buildDft(Call &call) {
   constexpr int64_t axisIsOperand = 20; // the opset
   Value x = call.floats(0);

@@ -136,7 +136,8 @@ template <Norm norm> void buildNorm(Call &call) {
   call.give(finished(call, result, *axes, keeps));
 }
 
-// Of numbers that are not integers beyond 2^24, negated for the smallest and reversed for the last of equal ones.
+// Finds the index of the largest number. ArgMin negates the numbers; select_last_index reverses them. Integers beyond
+// 2^24 are refused.
 template <bool largest> void buildArgMax(Call &call) {
   bool keeps = call.integer("keepdims", 1) != 0, last = call.integer("select_last_index", 0) != 0;
   Value value = call.value(0);

@@ -146,7 +146,7 @@ void buildExpand(Call &call) {
   call.give(known->expanded(sizes));
 }
 
-// A broadcast along a new axis in front of each.
+// Repeats each axis: adds an axis in front of it, broadcasts along that axis, and joins the two.
 void buildTile(Call &call) {
   const Known &times = call.expectKnown(1, "numbers of repetitions");
   Shape shape = call.shape(0), repeats = times.sizes(), full, result;

@@ -77,7 +77,7 @@ bool isSignTest(mlir::Value bits) {
          llvm::all_of(bits.getUsers(), [](Operation *user) { return nameOf(user) == "stablehlo.and"; });
 }
 
-// Of a float: -2^31 where its sign bit is set, else 0; the other bits are not there.
+// Gives -2^31 where the sign bit of a float is set, else 0. The other bits are left out, since no reader asks for them.
 void buildBits(Call &call) {
   logical::Ops &ops = call.ops;
   Value value = call.value(0);

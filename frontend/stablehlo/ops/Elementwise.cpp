@@ -97,7 +97,7 @@ bool combineSizes(Call &call, llvm::function_ref<std::optional<Size>(Size, Size)
   return true;
 }
 
-// Of two multiples of the batch, or of a size and 0.
+// Adds two multiples of the batch, or a size and 0; false: the operands are something else.
 bool addSizes(Call &call, int64_t sign) {
   return combineSizes(call, [&](Size x, Size y) -> std::optional<Size> {
     int64_t times;
@@ -210,7 +210,7 @@ Known withWidth(Call &call, const Known &known) {
   return result;
 }
 
-// Of booleans, and of integers that the file says.
+// Builds a logic op of booleans, or computes it for integers that are known.
 template <Value (*logic)(logical::Ops &, const Value &, const Value &), uint64_t (*formula)(uint64_t, uint64_t)>
 void buildLogic(Call &call) {
   if (isKnown(call, 2) && call.known(0)->type == Known::Type::Boolean)
@@ -259,8 +259,8 @@ void buildNot(Call &call) {
   call.give(logical::logicalNot(call.ops, value));
 }
 
-// Of a number of samples, which is 1 or more, times a factor, and a number that is less than the factor, as in the
-// divisor of a variance; none: the number of samples decides.
+// Compares a multiple of the number of samples with a number. The number of samples is 1 or more, so the result is
+// known where the number is less than the factor, as in the divisor of a variance; none: the number of samples decides.
 std::optional<bool> compareCounts(mt::Compare kind, const Known &a, const Known &b) {
   if (a.count() != 1 || b.count() != 1 || a.hasBatch() == b.hasBatch())
     return std::nullopt;

@@ -45,7 +45,7 @@ Value inside(Call &call, const Value &ids, const Value &updates, int64_t size) {
   return logical::select(ops, logical::expandDims(both, added), updates, ops.number(0, ops.real()));
 }
 
-// Elements of each sample's own last axis: [b, i..., n], ids [b, i..., k...], updates [b, i..., k...].
+// Adds updates [b, i..., k...] to elements of the last axis of [b, i..., n], by the ids [b, i..., k...] of each sample.
 Value withinSamples(Call &call, const Numbers &numbers, const Value &updates) {
   Shape shape = call.shape(0);
   Value ids = idsOf(call, numbers);

@@ -48,7 +48,7 @@ void giveRepeated(Call &call, const Known &known, ArrayRef<Size> shape) {
   for (auto [size, to] : llvm::zip(one, shape))
     size = to.batch ? 1 : size;
   Known first = known.remapped(one, [&](ArrayRef<int64_t> indices) { return known.place(indices); });
-  // Of the first sample the indices are those of all others, but for that of the batch.
+  // All samples must have the numbers of the first sample.
   Known all = first.expanded(known.shape);
   if (all.numbers != known.numbers) {
     auto batches =
@@ -183,7 +183,7 @@ void giveReshape(Call &call, ArrayRef<Size> shape) {
 }
 void buildDynamicReshape(Call &call) { giveReshape(call, resultShape(call, 1)); }
 
-// Of a result with an open size: the batch and the other sizes of the type.
+// The open size of a result is what the other sizes of its type leave, with the batch in it.
 void buildReshape(Call &call) {
   if (!call.hasOpenResult())
     return giveReshape(call, resultShape(call, SIZE_MAX));
@@ -310,7 +310,7 @@ void buildSliceAt(Call &call) {
   giveSlice(call, starts, limits, SmallVector<int64_t>(shape.size(), 1));
 }
 
-// Of a few numbers that the file says; none: they become too many.
+// Pads a few known numbers; none if the result would have too many.
 std::optional<Known> paddedNumbers(const Known &known, double fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
                                    ArrayRef<int64_t> interior) {
   constexpr int64_t most = int64_t{1} << 16;

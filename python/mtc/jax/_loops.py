@@ -157,6 +157,29 @@ def _stack(r: Reader, column: Sequence[Any]) -> Any:
     return moves.concat([layout.expand_dims(r.value(c), (0,)) for c in column], 0)
 
 
+def _whole_while(r: Reader, p: Any, cond: Sequence[Any], body: Sequence[Any],
+                 carry: Sequence[Any]) -> Optional[list[Any]]:
+    """The results of a `while` that a counter ends and whose steps do not read it, as one loop; None: it is another."""
+    jaxpr = p["body_jaxpr"].jaxpr
+    own, tested = jaxpr.invars[len(body):], p["cond_jaxpr"].jaxpr.invars[len(cond):]
+    counters = [i for i, variable in enumerate(tested) if any(variable in eqn.invars for eqn in p["cond_jaxpr"].eqns)]
+    if len(counters) != 1 or not all(map(is_concrete, cond)):
+        return None
+    (i,) = counters
+    value = carry[i]
+    if not _is_array(value) or _after(jaxpr, own[i], jaxpr.outvars[i], value, 1) is None:
+        return None
+    steps, state = 0, [UNKNOWN] * len(carry)
+    for _ in r.graph.unroll():
+        state[i] = value
+        (goes_on,) = r.read(p["cond_jaxpr"], [*cond, *state])
+        if not np.asarray(goes_on).all():
+            break
+        value, steps = _after(jaxpr, own[i], jaxpr.outvars[i], value, 1), steps + 1
+    return _whole(r, {"length": steps, "jaxpr": p["body_jaxpr"], "num_consts": len(body), "reverse": False}, body,
+                  carry, ())
+
+
 @rule("while")
 def _while(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     """Its steps one after the other. Where the data end the loop, the steps behind that change nothing, and a counter
@@ -165,6 +188,9 @@ def _while(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     tests, bodies = p["cond_nconsts"], p["body_nconsts"]
     cond, body = inputs[:tests], inputs[tests:tests + bodies]
     carry = list(inputs[tests + bodies:])
+    whole = _whole_while(r, p, cond, body, carry)
+    if whole is not None:
+        return whole
     results, active = carry, None  # what the loop gives, and whether it still runs; None: it does
     for _ in r.graph.unroll():
         (goes_on,) = r.read(p["cond_jaxpr"], [*cond, *carry])

@@ -9,18 +9,15 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from typing import Any, Sequence, Union
+from typing import Any, Union
 
 from mtc._errors import ModelError
-from mtc._tensors import TensorInfo
 from mtc.keras import _model, _saved
 from mtc.keras._example import Example
 from mtc.keras._request import Result
 
 SECONDS = 600
-# Text, names, line of the check, metrics that were left out, variables.
-Found = tuple[str, Any, str, Sequence[str], Sequence[TensorInfo]]
-_known: dict[str, Found] = {}  # what the process found, by what it was given
+_known: dict[str, Result] = {}  # what the process found, by what it was given
 
 
 def trace(model: Any, example: Example, check: Union[bool, str], rate: bool, drop: bool) -> Result:
@@ -30,11 +27,10 @@ def trace(model: Any, example: Example, check: Union[bool, str], rate: bool, dro
     key = "\n".join([description, repr(example), repr(options)])
     if key not in _known:
         _known[key] = _run(model, example, options)
-    text, names, line, dropped, variables = _known[key]
-    return Result(text, names, lambda: line, dropped, variables)
+    return _known[key]
 
 
-def _run(model: Any, example: Example, options: dict[str, Any]) -> Found:
+def _run(model: Any, example: Example, options: dict[str, Any]) -> Result:
     if not model.built:
         raise ModelError(f"{model.name}: expected a built model: call it on a batch, or model.build()")
     with tempfile.TemporaryDirectory(prefix="mtc-") as name:
@@ -52,11 +48,10 @@ def _run(model: Any, example: Example, options: dict[str, Any]) -> Found:
                               capture_output=True, timeout=SECONDS, check=False)
         if not (folder / "result").exists():
             raise ModelError(f"{model.name}: the process that traces it on JAX failed: {done.stderr.strip()[-2000:]}")
-        result = pickle.loads((folder / "result").read_bytes())
+        result: Union[Result, str] = pickle.loads((folder / "result").read_bytes())
     if isinstance(result, str):
         raise ModelError(result.replace(name + "/", ""))
-    text, names, line, dropped, variables = result
-    return text, names, line, dropped, variables
+    return result
 
 
 def _modules(model: Any) -> list[str]:

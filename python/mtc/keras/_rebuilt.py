@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pathlib
 import pickle
@@ -11,6 +12,7 @@ from typing import Any
 
 from mtc._errors import ModelError
 from mtc.keras import _kinks, _model, _on_jax
+from mtc.keras._request import Result
 
 
 def _main(folder: pathlib.Path) -> None:
@@ -31,7 +33,7 @@ def _main(folder: pathlib.Path) -> None:
         made = _on_jax.trace(model, given["example"], given["rate"], given["drop"], given["paths"],
                              given["check"] == "full")
         line = made.check() if given["check"] else "not checked"
-        result = made.text, made.names, line, made.dropped, made.variables
+        result = Result(made.text, made.names, functools.partial(str, line), made.dropped, made.variables)
     except ModelError as error:
         result = str(error)
     (folder / "result").write_bytes(pickle.dumps(result))

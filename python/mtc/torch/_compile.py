@@ -25,7 +25,7 @@ from mtc.torch._updates import Updates
 from mtc.torch._watch import Tensors, refuse_hooks
 
 for _name in ("_elements", "_functions", "_along", "_shapes", "_places", "_points", "_lookups", "_index", "_layers",
-              "_linear", "_random", "_attention", "_losses", "_recurrent", "_complex", "_sampling"):
+              "_linear", "_random", "_attention", "_losses", "_recurrent", "_loops", "_complex", "_sampling"):
     importlib.import_module(f"mtc.torch.{_name}")  # they register their operations
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from mtc.torch._framework import torch
 from mtc.torch._handlers import COMPLEX, FILLS, HANDLERS, IGNORED, OF_LINES, OF_NUMBERS, OF_SHAPE
 from mtc.torch._known import Known
 from mtc.torch._nodes import dtype_of, shape_of, size_of
+from mtc.torch._subgraphs import LOOPS, Subgraph
 
 _NUMBERS = {"truediv": "div", "mul": "mul", "add": "add", "sub": "sub", "pow": "pow"}  # operations of Python on them
 POINT = "argument"  # of a derivative, in whole steps
@@ -39,9 +40,6 @@ class State:
 class _Failed:
     """The result of an operation that was refused."""
 
-
-class _Subgraph:
-    """A function that is an operand of an operation, such as a branch of torch.cond."""
 
 
 @dataclasses.dataclass
@@ -131,7 +129,7 @@ class Converter:
             self._node = node
             try:
                 made = (self._place(node, node in inputs) if node.op == "placeholder"
-                        else _Subgraph() if node.op == "get_attr" else self._convert_node(node))
+                        else self._attribute(node) if node.op == "get_attr" else self._convert_node(node))
                 made = self._changed(made, self._changing[node]) if node in self._changing else made
                 is_point = node in self._differentiated and id(made) not in self.points
                 self._values[node] = self.point(node, made) if is_point else made
@@ -351,7 +349,7 @@ class Converter:
             return None
         if any(isinstance(a, _Failed) for a in flat):
             return _Failed()
-        if any(isinstance(a, _Subgraph) for a in flat):
+        if any(isinstance(a, Subgraph) for a in flat) and name not in LOOPS:
             raise Refused("MTC has nothing for it")
         if node.target is operator.getitem:
             found = positional[0][positional[1]]
@@ -373,7 +371,8 @@ class Converter:
         counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
         counts |= name in OF_LINES and _known.is_over_samples(flat, node.meta.get("val"))
         random = _nodes.is_random(node.target)
-        known = not (random or counts or name == POINT or any(isinstance(a, (Value, Complex, State)) for a in flat))
+        own = random or counts or name == POINT or name in LOOPS  # is converted whatever its operands are
+        known = not (own or any(isinstance(a, (Value, Complex, State)) for a in flat))
         if known or name in OF_SHAPE:
             return _known.computed(node, positional, keywords, self.batch_size)
         if name not in HANDLERS:
@@ -384,6 +383,31 @@ class Converter:
                 return COMPLEX[0](self, list(arguments))
             made = HANDLERS[name](self, *arguments)
         return _types.in_type(made, name, node.meta.get("val"))
+
+    def _attribute(self, node: Any) -> Any:
+        """A function that is an operand of an operation, or a constant of one."""
+        held = getattr(node.graph.owning_module, node.target)
+        return Known(held.detach().cpu(), tuple(held.shape)) if isinstance(held, torch.Tensor) else Subgraph(held)
+
+    def results(self, step: Subgraph, given: Sequence[Any]) -> list[Any]:
+        """The results of a function of the graph."""
+        return self._results(step, given, lambda node: True)
+
+    def known_results(self, step: Subgraph, given: Sequence[Any]) -> list[Any]:
+        """The results of a function as far as PyTorch knows them; None in place of the others."""
+        given = [a if isinstance(a, Known) else None for a in given]
+        return self._results(step, given, lambda node: all(
+            self._values[n] is not None for n in node.all_input_nodes) and not _nodes.is_random(node.target))
+
+    def _results(self, step: Subgraph, given: Sequence[Any], wanted: Callable[[Any], bool]) -> list[Any]:
+        outside = self._node
+        self._values.update(zip(step.placeholders, given))
+        for node in step.nodes:
+            self._node = node
+            self._values[node] = None if not wanted(node) else (
+                self._attribute(node) if node.op == "get_attr" else self._convert_node(node))
+        self._node = outside
+        return [self._values[r] if isinstance(r, torch.fx.Node) else r for r in step.results]
 
     def _of_samples(self, name: str, operands: Sequence[Any]) -> Value:
         """A number that Python makes of the number of samples, such as 1.0 / x.shape[0]."""

@@ -115,7 +115,7 @@ def _is_constant(node: Any) -> bool:
     return getattr(getattr(node.target, "_schema", None), "name", "") == "aten::lift_fresh_copy"
 
 
-# What is no operation of ATen in a graph: on tuples and sizes.
+# Functions on tuples and sizes that a graph calls beside the operations of ATen.
 _ON_SIZES = {operator.getitem, operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod}
 # Running statistics, of which the schema says nothing.
 _CHANGE_BUFFERS = {"aten::batch_norm", "aten::instance_norm"}

@@ -53,9 +53,18 @@ class _WithoutDropout(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
 class _Even(dispatch.TorchDispatchMode):  # type: ignore[misc]
     """Has the mean in the place of random numbers, wherever they are drawn: a mode of functions does not see the ones
     within another function, such as the dropout of `multi_head_attention_forward`. Dropout is a product with numbers
-    that are 1 then."""
+    that are 1 then. Loops of `torch._higher_order_ops` compute as PyTorch has them."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """PyTorch does not find the parameters that a loop's function reads, and their gradients, in other modes."""
+        return True
 
     def __torch_dispatch__(self, function: Any, _types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        if not isinstance(function, torch._ops.OpOverload):
+            return function(*arguments, **(keywords or {}))
         name = function._schema.name.rpartition("::")[2]
         if name == "native_dropout":  # only in programs of torch.export
             return arguments[0].clone(), torch.ones_like(arguments[0], dtype=torch.bool)

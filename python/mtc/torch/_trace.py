@@ -19,7 +19,7 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._trace import Refused
-from mtc.torch import _scalars
+from mtc.torch import _scalars, _shims
 from mtc.torch._entries import PRESENT, Entry, Memory, is_setting, kind_of
 from mtc.torch._framework import real_dtype, torch
 from mtc.torch._handlers import is_known
@@ -249,7 +249,7 @@ class Tracer:
 
         table_of = {op: made for op, made in torch._decomp.core_aten_decompositions().items()
                     if not is_known(name_of(op))}
-        with _compiling(), _scalars.traceable(self._scopes()):
+        with _compiling(), _shims.traceable(self._scopes()):
             return proxy.make_fx(torch.func.functionalize(step), decomposition_table=table_of,
                                  tracing_mode="fake")(*given)
 
