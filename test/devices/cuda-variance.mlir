@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation of 64 channels, whose mean and variance a GPU sums in one pass, of values that are far from zero;
 // and a max pool with a border. In f32 and bf16, two steps, the second of 3 samples: the same bits on any number of
-// simulated GPUs; the losses of a plan for CPUs, whose variance is of differences from the mean. (In float64 the loss of
-// the second step is 4.488675; CPUs give 4.488667, a sum of the pixels in one order or another 4.48871 or 4.48862.)
+// simulated GPUs; the losses of a plan for CPUs, whose variance is of differences from the mean. (In float64 the loss
+// of the second step is 4.488675; CPUs give 4.488667, a sum of the pixels in one order or another 4.48871 or 4.48862.)
 // REQUIRES: no-sanitizer
 // RUN: for p in f32 bf16; do mtc compile %s -o %t.$p.mtp --batch 10 --shards 8 --target cuda:simulated --precision $p && mtc compile %s -o %t.cpu.$p.mtp --batch 10 --shards 8 --precision $p || exit 1; done
 // RUN: for p in f32 bf16; do mtc inspect %t.$p.mtp | FileCheck %s || exit 1; done
