@@ -3,7 +3,8 @@
 // Results that a kernel need not store, because their readers compute them from a value that is in memory anyway: a
 // reshape, the negative, or a sum, difference or product with a constant, say, of an operand or of another result of
 // the kernel. Derivatives of tanh are full of them: 1 - y, its reshape, and negatives. A reader then loads the other
-// value instead, often one that it loads anyway.
+// value instead, often one that it loads anyway. And masks of any size, of a value that all of their readers load
+// anyway: the gradient of a relu before a max pool.
 #include "compiler/fuse/Computations.h"
 #include "compiler/fuse/Outline.h"
 #include "dialects/mt/Types.h"
@@ -22,6 +23,7 @@ namespace {
 struct Computation {
   Value root;
   SmallVector<Operation *> ops;
+  bool isMask = false; // a comparison of the root, or of its extension, with a constant
 };
 } // namespace
 
@@ -57,23 +59,47 @@ static Value cheapOperand(Operation *op) {
   return found;
 }
 
+// A value that the kernel reads, or stores as another result than `index`; null for any other one.
+static Value storedOf(mt::KernelOp kernel, Value value, unsigned index, const llvm::BitVector &dropped) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return kernel->getOperand(argument.getArgNumber());
+  Operation *yield = kernel.getBody().front().getTerminator();
+  auto isStored = [&](unsigned i) { return i != index && !dropped[i] && yield->getOperand(i) == value; };
+  auto others = llvm::seq<unsigned>(0, yield->getNumOperands());
+  auto other = llvm::find_if(others, isStored);
+  return other == others.end() ? Value() : kernel->getResult(*other);
+}
+
+static std::optional<Computation> maskOf(mt::KernelOp kernel, unsigned index, const llvm::BitVector &dropped) {
+  Value value = kernel.getBody().front().getTerminator()->getOperand(index);
+  auto compare = value.getDefiningOp<mt::CompareOp>();
+  if (!compare || !mt::isSplit(value.getType()) ||
+      compare.getLhs().getType().getShape() != compare.getType().getShape())
+    return std::nullopt;
+  if (!mt::splatOf(compare.getRhs()) || compare.getRhs().getType().getRank() != 0)
+    return std::nullopt;
+  Value half = extendedFrom(compare.getLhs()), root = storedOf(kernel, truncated(compare.getLhs()), index, dropped);
+  if (!root)
+    return std::nullopt;
+  Computation found{root, {}, /*isMask=*/true};
+  if (half)
+    found.ops.push_back(compare.getLhs().getDefiningOp());
+  found.ops.push_back(compare);
+  return found;
+}
+
 static std::optional<Computation> computationOf(mt::KernelOp kernel, unsigned index, const llvm::BitVector &dropped) {
+  if (std::optional<Computation> mask = maskOf(kernel, index, dropped))
+    return mask;
   Operation *yield = kernel.getBody().front().getTerminator();
   Computation found;
   Value value = yield->getOperand(index);
   if (!mt::isSplit(value.getType()) || bytesPerSample(value) > maxBytes)
     return std::nullopt;
   while (true) {
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      found.root = kernel->getOperand(argument.getArgNumber());
+    found.root = storedOf(kernel, value, index, dropped);
+    if (found.root)
       break;
-    }
-    auto isStored = [&](unsigned i) { return i != index && !dropped[i] && yield->getOperand(i) == value; };
-    auto others = llvm::seq<unsigned>(0, yield->getNumOperands());
-    if (auto other = llvm::find_if(others, isStored); other != others.end()) {
-      found.root = kernel->getResult(*other);
-      break;
-    }
     Operation *op = value.getDefiningOp();
     Value operand = cheapOperand(op);
     if (!operand || !mt::isSplit(operand.getType()) || found.ops.size() == maxOps)
@@ -90,6 +116,11 @@ static std::optional<Computation> computationOf(mt::KernelOp kernel, unsigned in
              : std::nullopt;
 }
 
+// Whether the kernel computes element by element, or is a product with an epilogue.
+static bool takesMasks(KernelKind kind) {
+  return kind == KernelKind::rows || kind == KernelKind::matmul || kind == KernelKind::conv;
+}
+
 // Whether a kernel can compute its operand.
 static bool computes(OpOperand &use, const Computation &computation) {
   auto reader = dyn_cast<mt::KernelOp>(use.getOwner());
@@ -99,6 +130,9 @@ static bool computes(OpOperand &use, const Computation &computation) {
     return true;
   Value argument = reader.getBody().front().getArgument(use.getOperandNumber());
   auto isElementwise = [](Operation *op) { return isa<mt::ElementwiseOpInterface>(op); };
+  if (computation.isMask)
+    return llvm::is_contained(reader->getOperands(), computation.root) && takesMasks(reader.getKind()) &&
+           llvm::all_of(argument.getUsers(), isElementwise);
   auto readsReshapes = [&](Operation *op) { return isElementwise(op) || isa<mt::ConcatOp>(op); };
   // The epilogue of a product computes elements at the positions of its own.
   if (reader.getKind() == KernelKind::matmul)
@@ -118,7 +152,11 @@ static void compute(OpOperand &use, const Computation &computation) {
   auto known = llvm::find(operands, computation.root);
   Value value = known == operands.end() ? block.insertArgument(number, computation.root.getType(), argument.getLoc())
                                         : block.getArgument(known - operands.begin());
-  auto builder = OpBuilder::atBlockBegin(&block);
+  // A mask is computed in the loop that reads it.
+  Operation *first = &block.front();
+  if (computation.isMask)
+    first = *llvm::min_element(argument.getUsers(), [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  OpBuilder builder(first);
   for (Operation *op : computation.ops) {
     IRMapping mapping;
     for (Value operand : op->getOperands())

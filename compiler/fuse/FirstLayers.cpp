@@ -5,6 +5,7 @@
 // sample stays in the L2 cache.
 #include "compiler/fuse/FusionGraph.h"
 #include "compiler/fuse/Prepare.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/Types.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -68,10 +69,12 @@ void recomputeSmallConvolutions(mt::ProgramOp program) {
 }
 
 // Replaces the gradient of a small kernel by per-sample gradients and their sum, if only sums of this form read the
-// gradient of the layer's output. Not for GPUs in 16 bits: no other work would share a kernel with the per-sample
-// gradients, and tensor cores compute the whole sum as one product.
-static void splitKernelGradient(mt::Conv2DKernelGradientOp op, bool images) {
-  if (!images && mt::isHalf(tensorOf(op.getInput()).getElementType()))
+// gradient of the layer's output. Not for GPUs with tensor cores: no other work would share a kernel with the
+// per-sample gradients, and tensor cores compute the whole sum as one product. CPUs compute TF32 as float32, so there
+// it is for plans without code for them.
+static void splitKernelGradient(mt::Conv2DKernelGradientOp op, bool images, bool gpusAlone) {
+  bool half = mt::isHalf(tensorOf(op.getInput()).getElementType());
+  if ((!images && half) || (gpusAlone && mt::Compilation(op).getPrecision() != "f32"))
     return;
   RankedTensorType kernel = tensorOf(op.getResult());
   Value gradient = op.getGradient();
@@ -92,9 +95,9 @@ static void splitKernelGradient(mt::Conv2DKernelGradientOp op, bool images) {
   op.erase();
 }
 
-void splitKernelGradients(mt::ProgramOp program, bool images) {
+void splitKernelGradients(mt::ProgramOp program, bool images, bool gpusAlone) {
   for (auto op : llvm::make_early_inc_range(program.getBody().front().getOps<mt::Conv2DKernelGradientOp>()))
-    splitKernelGradient(op, images);
+    splitKernelGradient(op, images, gpusAlone);
 }
 
 // Merges a convolution of few taps times channels into the rows kernel that is the only reader of its result. The

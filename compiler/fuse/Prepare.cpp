@@ -228,7 +228,7 @@ void prepareForFusion(mt::ProgramOp program, bool images, bool gpusAlone) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<mt::CostOpInterface>(op) && op.use_empty())
       op.erase();
-  splitKernelGradients(program, images);
+  splitKernelGradients(program, images, gpusAlone);
   if (images)
     recomputeSmallConvolutions(program);
 }

@@ -12,6 +12,7 @@
 // Everything else that a tail reads is complete before its head.
 #include "compiler/schedule/Graph.h"
 #include "dialects/mt/Blocks.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/Types.h"
 
@@ -42,16 +43,19 @@ static bool onlySumsPixels(mt::KernelOp kernel) {
          llvm::all_of(kernel->getResultTypes(), [&](Type type) { return mt::elementsPerRow(type) <= most; });
 }
 
-// Whether few blocks suffice for a sum over the batch.
+// Whether few blocks suffice for a sum over the batch: blocks of the same columns, or the last block alone if it reads
+// 128 KiB or less.
 static bool isShort(mt::KernelOp head, mt::KernelOp sum) {
-  constexpr int64_t blockColumns = 32, maxColumns = 128;
+  constexpr int64_t blockColumns = 32, maxColumns = 128, maxElements = 1 << 15;
   int64_t columns = 0, each = mt::elementsPerRow(sum->getResult(0).getType());
   bool alike = each % blockColumns == 0;
   for (Value result : sum->getResults()) {
     columns += mt::elementsPerRow(result.getType());
     alike &= mt::elementsPerRow(result.getType()) == each;
   }
-  return columns <= maxColumns || (alike && sumsPixels(head));
+  std::optional<int64_t> batch = mt::Compilation(sum).findBatch();
+  bool isSmall = columns <= maxColumns || (batch && columns * *batch <= maxElements);
+  return isSmall || (alike && sumsPixels(head));
 }
 
 // Whether a warp computes a row of few elements: element by element, with sums of all of them.

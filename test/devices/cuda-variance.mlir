@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation of 64 channels, whose mean and variance a GPU sums in one pass, of values that are far from zero;
 // and a max pool with a border. In f32 and bf16, two steps, the second of 3 samples: the same bits on any number of
-// simulated GPUs; the losses of a plan for CPUs, whose variance is of differences from the mean.
+// simulated GPUs; the losses of a plan for CPUs, whose variance is of differences from the mean. (In float64 the loss
+// of the second step is 4.488675; CPUs give 4.488667, a sum of the pixels in one order or another 4.48871 or 4.48862.)
 // REQUIRES: no-sanitizer
 // RUN: for p in f32 bf16; do mtc compile %s -o %t.$p.mtp --batch 10 --shards 8 --target cuda:simulated --precision $p && mtc compile %s -o %t.cpu.$p.mtp --batch 10 --shards 8 --precision $p || exit 1; done
 // RUN: for p in f32 bf16; do mtc inspect %t.$p.mtp | FileCheck %s || exit 1; done
@@ -10,7 +11,7 @@
 // CHECK-NOT: relu/pad
 // RUN: export MTRUN_CUDA_DRIVER=%build/lib/libcuda-simulated.so MTC_SIM_DEVICES=8
 // RUN: for p in f32 bf16; do %python %source/test/exactness/same_bits.py %t.$p.mtp --data mnist:%examples/mnist,split=test,range=0:13 --epochs 1 --configurations cuda:0 cuda:0-1 cuda:0-2 cuda:0-7 || exit 1; done
-// RUN: %python %S/inputs/same_loss.py %t.cpu.f32.mtp %t.f32.mtp --data mnist:%examples/mnist,split=test,range=0:13 --devices cpu:1 cuda:0-1
+// RUN: %python %S/inputs/same_loss.py %t.cpu.f32.mtp %t.f32.mtp --data mnist:%examples/mnist,split=test,range=0:13 --devices cpu:1 cuda:0-1 --tolerance 2e-5
 // RUN: %python %S/inputs/same_loss.py %t.cpu.bf16.mtp %t.bf16.mtp --data mnist:%examples/mnist,split=test,range=0:13 --devices cpu:1 cuda:0-1 --tolerance 1e-2
 mt.model @variance {
   %pixels = mt.input "image" : tensor<?x784xf32>

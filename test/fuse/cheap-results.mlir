@@ -49,3 +49,31 @@ mt.program @stored {
   mt.assign "m", %3 : tensor<20xf32>
   mt.output "y", %0 : tensor<?x20xf32>
 }
+
+// A mask of a value that its reader loads anyway, as that of the relu before a max pool in 16 bits.
+// CHECK-LABEL: mt.program @mask
+// CHECK: mt.kernel {{.*}} rows {{.*}} -> (tensor<?x64x64x8xbf16>, tensor<?x32x32x8xf32>)
+// CHECK: mt.relu
+// CHECK-NOT: mt.compare
+// CHECK: mt.yield
+// CHECK: mt.pool_gradient
+// CHECK: mt.compare gt
+// CHECK-NEXT: mt.select
+// CHECK: mt.yield
+mt.program @mask {
+  %x = mt.input "x" : tensor<?x64x64x8xf32>
+  %w = mt.read "w" : tensor<3x3x8x8xf32>
+  %zero = mt.constant dense<0.0> : tensor<f32>
+  %0 = mt.relu %x : tensor<?x64x64x8xf32>
+  %h = mt.cast %0 : tensor<?x64x64x8xf32> to tensor<?x64x64x8xbf16>
+  %p = mt.pool max, %h window = [2, 2] strides = [2, 2] : tensor<?x64x64x8xbf16>
+  %d = mt.conv2d %p, %w padding = [1, 1, 1, 1] : tensor<?x32x32x8xf32>, tensor<3x3x8x8xf32>
+  %1 = mt.pool_gradient max, %d at %h window = [2, 2] strides = [2, 2] : tensor<?x32x32x8xf32>, tensor<?x64x64x8xbf16> to tensor<?x64x64x8xf32>
+  %2 = mt.cast %1 : tensor<?x64x64x8xf32> to tensor<?x64x64x8xbf16>
+  %3 = mt.cast %2 : tensor<?x64x64x8xbf16> to tensor<?x64x64x8xf32>
+  %4 = mt.cast %h : tensor<?x64x64x8xbf16> to tensor<?x64x64x8xf32>
+  %5 = mt.compare gt, %4, %zero : tensor<?x64x64x8xf32>, tensor<f32>
+  %6 = mt.select %5, %3, %zero : tensor<?x64x64x8xi1>, tensor<?x64x64x8xf32>, tensor<f32>
+  mt.output "p", %p : tensor<?x32x32x8xf32>
+  mt.output "dx", %6 : tensor<?x64x64x8xf32>
+}

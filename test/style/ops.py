@@ -21,6 +21,7 @@ ALLOWED = {  # file: (what it may ask for in one place, how many in all, why)
     "compiler/codegen/cpu/DataMovement.cpp": (1, 4, "the emitters of a row's ops that no interface describes: sums, "
                                                     "searches, products"),
     "compiler/codegen/gpu/DataMovement.cpp": (1, 4, "the same, of one element"),
+    "compiler/codegen/gpu/TileSums.cpp": (1, 5, "the pattern of a variance: squares of differences from a slice"),
     "compiler/codegen/gpu/LibraryCalls.cpp": (1, 6, "patterns of what the functions of cuBLASLt and cuDNN compute"),
     "compiler/codegen/cpu/Attention.cpp": (1, 3, "operands that the three ops of attention share"),
     "compiler/fuse/Computations.cpp": (2, 4, "constants and numbers that cost nothing; casts of each reader"),

@@ -33,6 +33,8 @@ enum class Precision {
   tensor,  // tensor cores: operands are rounded to TF32 (bf16 and f16 are subsets of it), sums are f32
 };
 
+struct TileSums;
+
 struct BlockKernel : Kernel {
   BlockKernel(const Kernel &kernel, const GpuGrid &grid) : Kernel(kernel), gpu(grid) {}
 
@@ -40,6 +42,8 @@ struct BlockKernel : Kernel {
   Precision precision = Precision::f32;
   // Whether warpgroups (four warps) compute products by wgmma, which the architecture must have.
   bool warpgroups = false;
+  // Sums of the results of a product, for the first tail; null: none.
+  const TileSums *sums = nullptr;
   // Number of blocks for which the registers of a multiprocessor should suffice; 0: the assembler decides.
   int64_t residentBlocks = 0;
   // Number of the warp, if each warp works by itself (splitByWarp); else null. The threads that cooperate are the

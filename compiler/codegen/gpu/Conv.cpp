@@ -4,29 +4,30 @@
 #include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
+#include "compiler/codegen/gpu/TileSums.h"
 #include "compiler/codegen/gpu/Tree.h"
 #include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
 
-GpuGrid mtc::convGpuGrid(plan::KernelOp op, int64_t) {
+GpuGrid mtc::convGpuGrid(plan::KernelOp op, int64_t shardRows) {
   std::optional<ImageProduct> product = imageProductOf(mt::productOf(op.getBody().front()));
   if (!product)
     return {convThreads, 1, ceilDiv(innerCount(op.getBody().front().getTerminator()->getOperand(0)), convThreads), 0,
             0};
   ProductTile tile = imageTile(op, *product);
-  int64_t samples = imageSamples(tile, product->pixels());
+  int64_t samples = imageSamples(tile, product->pixels(), shardRows);
   int64_t tiles = tilesOf(tile, samples * product->pixels(), product->columns);
   return {tile.threads(), samples, tiles * product->groups * product->residues(), 0, 0};
 }
 
-int64_t mtc::convTilesAcross(plan::KernelOp op) {
+std::optional<TileShape> mtc::convTileShape(plan::KernelOp op) {
   std::optional<ImageProduct> product = imageProductOf(mt::productOf(op.getBody().front()));
   if (!product || product->groups != 1)
-    return 1;
-  int64_t each = imageTile(op, *product).columns;
-  return product->columns % each ? 1 : product->columns / each;
+    return std::nullopt;
+  TileShape shape{imageTile(op, *product), product->pixels(), product->residues(), product->columns};
+  return shape.columns % shape.tile.columns ? std::nullopt : std::optional(shape);
 }
 
 // The part of a block, from the number of its tile. Columns change fastest, because their blocks read the same images.
@@ -70,7 +71,8 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
                         filterSide(kernel, part, each->getOperand(1)),
                         panelsOf(emit, tile, emit.integer(0), gatheredDepth(kernel, part)), sums);
     }
-    panels.finish(sums, storedWidth(product->columns), [&](Value line, Value across, ValueRange numbers) {
+    TileRows rows{block.pixel, block.sample, block.end, [&](Value pixel) { return pixelOfResult(emit, block, pixel); }};
+    auto each = [&](Value line, Value across, ValueRange numbers) {
       Value inGroup = emit.add(block.column, across);
       ImagePosition position = imagePosition(kernel, block, line);
       Value there = both(emit, position.there, emit.less(inGroup, emit.integer(product->columns)));
@@ -84,7 +86,8 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
       index = emit.add(emit.mul(sample, innerCount(all.sum)), index);
       Emitter::Values at{sample, row, column, channel};
       return ProductResult{there, epilogueStores(kernel, all.sum, numbers, at, index)};
-    });
+    };
+    panels.finish(sums, storedWidth(product->columns), each, &rows);
   });
   return success();
 }

@@ -6,6 +6,7 @@
 #include "compiler/codegen/gpu/Gpu.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
+#include "compiler/codegen/gpu/TileSums.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/Tails.h"
@@ -140,20 +141,45 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
                  succeeded(make(MT_GPU_TRANSPOSE, 1, emitTransposeTiles)));
 }
 
+namespace {
+// The tail of a kernel; and the only result of the kernel that it reads, as which argument. -1: none, several, or not
+// the same in all launches.
+struct Behind {
+  plan::KernelOp tail;
+  int64_t result = -1, argument = -1;
+};
+using TailsOf = llvm::DenseMap<Operation *, Behind>;
+} // namespace
+
+static Behind behindOf(plan::LaunchOp head, plan::LaunchOp launch, plan::KernelOp tail) {
+  Behind found{tail};
+  for (auto [i, read] : llvm::enumerate(launch.getReads()))
+    if (auto it = llvm::find(head.getWrites(), read); it != head.getWrites().end()) {
+      if (found.result >= 0)
+        return {tail};
+      found.result = it - head.getWrites().begin();
+      found.argument = static_cast<int64_t>(i);
+    }
+  return found;
+}
+
 // The kernels with tails. `alone`: the kernels that are launched by themselves too, as the first tail is where a
 // library computes its head.
-static llvm::DenseMap<Operation *, plan::KernelOp> findTails(ModuleOp module,
-                                                             llvm::SmallPtrSetImpl<Operation *> &alone) {
+static TailsOf findTails(ModuleOp module, llvm::SmallPtrSetImpl<Operation *> &alone) {
   SymbolTable symbols(module);
-  llvm::DenseMap<Operation *, plan::KernelOp> tails;
+  TailsOf tails;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     plan::LaunchOp head; // of a launch that is a tail: the launch before it, which may be one too
     for (auto launch : program.getBody().front().getOps<plan::LaunchOp>()) {
       auto kernel = symbols.lookup<plan::KernelOp>(launch.getKernel());
       bool isTail = head && mt::isTail(launch);
       auto before = isTail ? symbols.lookup<plan::KernelOp>(head.getKernel()) : plan::KernelOp();
-      if (isTail)
-        tails[before] = kernel;
+      if (isTail) {
+        Behind behind = behindOf(head, launch, kernel);
+        auto [it, isNew] = tails.try_emplace(before, behind);
+        if (!isNew && (it->second.result != behind.result || it->second.argument != behind.argument))
+          it->second.result = -1;
+      }
       if (!isTail || before.getLibraryCallAttr())
         alone.insert(kernel);
       head = launch;
@@ -173,22 +199,28 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, 
   auto module = gpu::GPUModuleOp::create(emit, "kernels");
   emit.home = module.getBody();
   llvm::SmallPtrSet<Operation *, 32> alone, behindOthers;
-  llvm::DenseMap<Operation *, plan::KernelOp> tails = findTails(normal, alone);
-  for (auto &[head, tail] : tails)
-    behindOthers.insert(tail);
+  TailsOf tails = findTails(normal, alone);
+  for (auto &[head, behind] : tails)
+    behindOthers.insert(behind.tail);
   for (auto op : normal.getOps<plan::KernelOp>()) {
     if (unitAlone && !usesUnit(op))
       continue;
     emit.setLoc(op.getLoc());
     GpuGrid grid = codeOf(op).gpuGrid(op, options.shardRows);
     SmallVector<Tail> behind;
-    for (plan::KernelOp tail = tails.lookup(op); tail; tail = tails.lookup(tail))
+    for (plan::KernelOp tail = tails.lookup(op).tail; tail; tail = tails.lookup(tail).tail)
       behind.push_back({tail, whole.forms.at(tail)});
+    std::optional<TileSums> sums;
+    if (Behind first = tails.lookup(op); first.result >= 0)
+      sums = tileSumsOf(op, behind.front(), first.argument, first.result, grid, options.shardRows);
+    if (sums)
+      grid.partialBytes = sums->partialBytes(options.shardRows * mt::Compilation(normal).getShards());
     if (!behind.empty() && !behind.front().isNumbers()) // the memory's counters alone are used
       grid.partialBytes = std::max<int64_t>(grid.partialBytes, sizeof(float));
     const LineForm &form = whole.forms.at(op);
     grid.innerTiles *= form.lines;
     BlockKernel kernel({emit, op, op.getKind(), {}, options.shardRows, options.fast, {}, {}, {}, {}, form}, grid);
+    kernel.sums = sums ? &*sums : nullptr;
     if (usesUnit(op)) {
       kernel.precision = !reduced ? Precision::f32 : unit == MatrixUnit::fma ? Precision::reduced : Precision::tensor;
       kernel.warpgroups = unit == MatrixUnit::wgmma;

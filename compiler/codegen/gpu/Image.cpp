@@ -116,6 +116,18 @@ ImagePosition mtc::imagePosition(BlockKernel &kernel, const ImageBlock &block, V
   return {which, row.wide(), column.wide(), there};
 }
 
+std::pair<Value, Value> mtc::pixelOfResult(Emitter &emit, const ImageBlock &block, Value pixel) {
+  const ImageProduct &product = block.product;
+  if (product.residues() == 1)
+    return {pixel, Value()};
+  Number index = narrow(emit, pixel);
+  Number row = index / product.width * product.down + Number{&emit, block.residueRow};
+  Number column = index % product.width * product.across + Number{&emit, block.residueColumn};
+  const mt::Convolution &conv = product.conv;
+  Value there = both(emit, row < conv.rows.inputs, column < conv.columns.inputs);
+  return {(row * conv.columns.inputs + column).wide(), there};
+}
+
 Value mtc::gatheredDepth(BlockKernel &kernel, const ImageBlock &block) {
   Emitter &emit = kernel.emit;
   const ImageProduct &product = block.product;

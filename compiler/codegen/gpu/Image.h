@@ -31,7 +31,7 @@ bool isKernelProduct(const mlir::mt::Convolution &conv);
 
 ProductTile imageTile(mlir::plan::KernelOp op, const ImageProduct &product);
 // Number of samples whose pixels share tiles.
-int64_t imageSamples(const ProductTile &tile, int64_t pixels);
+int64_t imageSamples(const ProductTile &tile, int64_t pixels, int64_t shardRows);
 
 // A block's part of an ImageProduct; values are i64 unless noted.
 struct ImageBlock {
@@ -50,6 +50,10 @@ struct ImagePosition {
   mlir::Value sample, row, column, there;
 };
 ImagePosition imagePosition(BlockKernel &kernel, const ImageBlock &block, mlir::Value line);
+
+// The pixel of the result that is pixel `pixel` of the block's residue of a sample; with several residues, and whether
+// it exists.
+std::pair<mlir::Value, mlir::Value> pixelOfResult(Emitter &emit, const ImageBlock &block, mlir::Value pixel);
 
 // Left side of a kernel gradient: rows from `first` on are (tap row, tap column, channel in `group`). k counts the
 // pixels of the gradient from the start of the batch; pixels before sample `from` and from `end` on count as zeros.

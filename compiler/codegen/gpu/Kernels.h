@@ -25,12 +25,22 @@ struct Tail {
 // The end of a kernel of `blocks` blocks with tails: a sum over the batch, or for a convolution sums inside of samples,
 // and perhaps their sum over the batch. The buffers of the tails follow the kernel's.
 mlir::LogicalResult emitTails(BlockKernel &head, llvm::ArrayRef<Tail> tails, mlir::Value blocks);
+// The kernel of a tail, whose buffers are after the first `buffers` ones of the head. The workgroup memory is the
+// head's, which has no more use for it.
+BlockKernel tailKernel(BlockKernel &head, const Tail &tail, int64_t buffers);
 // A tail of single numbers, which have nothing to do with the head: its first block computes them.
 mlir::LogicalResult emitNumbers(BlockKernel &head, const Tail &tail);
-// Number of tiles side by side of a convolution's or a product's results, if successive tiles are side by side and have
-// equal numbers of columns; else 1.
-int64_t convTilesAcross(mlir::plan::KernelOp op);
-int64_t matmulTilesAcross(mlir::plan::KernelOp op);
+// The tiles of a convolution's or a product's results, if successive tiles are side by side and have equal numbers of
+// columns. A sample has `pixels` rows, in each residue of a convolution (Image.h).
+struct TileShape {
+  ProductTile tile;
+  int64_t pixels, residues, columns;
+  int64_t across() const { return columns / tile.columns; }
+};
+std::optional<TileShape> convTileShape(mlir::plan::KernelOp op);
+std::optional<TileShape> matmulTileShape(mlir::plan::KernelOp op);
+// The same of either kind; empty for other kinds.
+std::optional<TileShape> tileShapeOf(mlir::plan::KernelOp op);
 // out = a + b.
 void emitBlockSum(BlockKernel &kernel);
 

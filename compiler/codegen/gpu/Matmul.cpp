@@ -3,6 +3,7 @@
 // (rows x K) . (K x N), then element-wise operations on the result.
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Product.h"
+#include "compiler/codegen/gpu/TileSums.h"
 #include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
@@ -39,10 +40,12 @@ static std::pair<Value, Value> tilePosition(Emitter &emit, Value tile, int64_t d
   return {row, emit.div(inSample, emit.integer(down))};
 }
 
-int64_t mtc::matmulTilesAcross(plan::KernelOp op) {
+std::optional<TileShape> mtc::matmulTileShape(plan::KernelOp op) {
   auto product = cast<mt::MatmulOp>(mt::productOf(op.getBody().front()));
-  int64_t columns = tensorOf(product.getResult()).getShape().back(), each = matmulTile(op).columns;
-  return isLarge(product.getRhs()) || columns % each ? 1 : columns / each;
+  Value result = product.getResult();
+  TileShape shape{matmulTile(op), linesOf(result), 1, tensorOf(result).getShape().back()};
+  bool differs = shape.columns % shape.tile.columns || (isLarge(product.getRhs()) && shape.across() > 1);
+  return !isSplit(result) || differs ? std::nullopt : std::optional(shape);
 }
 
 LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
@@ -56,11 +59,14 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
   auto [block, blockColumn] = tilePosition(emit, kernel.tile, down, across, isLarge(right));
   Value rows = emit.integer(lines), firstColumn = emit.mul(blockColumn, tile.columns);
   Value firstRow = emit.mul(block, tile.rows);
+  TileRows tileRows;
   if (isSplit(left)) {
     Value sample = emit.mul(emit.div(block, emit.integer(down)), kernel.gpu.rowsPerTile);
     Value end = emit.min(emit.add(sample, kernel.gpu.rowsPerTile), kernel.rows());
     firstRow = emit.add(emit.mul(sample, lines), emit.mul(emit.rem(block, emit.integer(down)), tile.rows));
     rows = emit.mul(end, lines);
+    tileRows = {emit.mul(emit.rem(block, emit.integer(down)), tile.rows), sample, end,
+                [](Value line) { return std::pair(line, Value()); }};
   }
   Lines columnsOf{firstColumn, emit.integer(columns)};
   // The sides of a product, and their depth. The k of several products are one after the other.
@@ -79,7 +85,7 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
       auto [leftSide, rightSide, depth] = sidesOf(cast<mt::MatmulOp>(of));
       sums = panels.add(leftSide, rightSide, panelsOf(emit, tile, emit.integer(0), depth), sums);
     }
-    panels.finish(sums, storedWidth(columns), [&](Value line, Value across, ValueRange numbers) {
+    auto each = [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       Value there = both(emit, emit.less(row, rows), emit.less(column, emit.integer(columns)));
       row = arith::SelectOp::create(emit, there, row, firstRow);
@@ -87,7 +93,8 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
       Value index = emit.add(emit.mul(row, columns), column);
       Emitter::Values at = coordinatesOf(kernel, all.sum, index, row, column);
       return ProductResult{there, epilogueStores(kernel, all.sum, numbers, at, index)};
-    });
+    };
+    panels.finish(sums, storedWidth(columns), each, &tileRows);
   });
   return success();
 }

@@ -2,6 +2,7 @@
 #include "compiler/codegen/gpu/Product.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/TensorCores.h"
+#include "compiler/codegen/gpu/TileSums.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -288,9 +289,19 @@ int64_t ProductBlock::resultsPerLoad(int64_t all, int64_t vectorWidth) {
 }
 
 void ProductBlock::finish(ValueRange sums, int64_t vectorWidth,
-                          llvm::function_ref<ProductResult(Value, Value, ValueRange)> each) {
+                          llvm::function_ref<ProductResult(Value, Value, ValueRange)> each, const TileRows *tileRows) {
   Type f32 = emit.getF32Type();
   int64_t rows = tile.rows / passes();
+  std::optional<TileAdder> adder;
+  if (kernel.sums)
+    adder.emplace(kernel, *tileRows);
+  // The results that the adder takes, in place of the sums from which they were computed.
+  auto keep = [&](const ProductResult &result, Value staged) {
+    Emitter::Values kept;
+    for (int64_t i = 0; i < vectorWidth; ++i)
+      kept.push_back(result.stores[i * kernel.yields().size() + kernel.sums->yield].value);
+    storeChunk(emit, kept, staged);
+  };
   for (int64_t firstRow = 0; firstRow < tile.rows; firstRow += rows) {
     if (firstRow)
       kernel.barrier();
@@ -300,22 +311,31 @@ void ProductBlock::finish(ValueRange sums, int64_t vectorWidth,
     auto resultAt = [&](Value index) {
       Value line = emit.div(index, emit.integer(across)), column = emit.rem(index, emit.integer(across));
       column = emit.mul(column, vectorWidth);
-      Value chunk = loadChunk(emit, f32, emit.address(memory, f32, emit.add(emit.mul(line, stagedStride()), column)),
-                              vectorWidth);
+      Value staged = emit.address(memory, f32, emit.add(emit.mul(line, stagedStride()), column));
+      Value chunk = loadChunk(emit, f32, staged, vectorWidth);
       Emitter::Values elements;
       for (int64_t i = 0; i < vectorWidth; ++i)
         elements.push_back(vectorWidth == 1 ? chunk : emit.extract(chunk, i));
-      return each(emit.add(line, firstRow), column, elements);
+      return std::pair(each(emit.add(line, firstRow), column, elements), staged);
     };
     int64_t all = rows * across, atOnce = resultsPerLoad(all, vectorWidth);
     emit.loop(kernel.thread, emit.integer(all), atOnce * tile.threads(), [&](Value index) {
-      SmallVector<ProductResult> results;
+      SmallVector<std::pair<ProductResult, Value>> results;
       for (int64_t i = 0; i < atOnce; ++i)
         results.push_back(resultAt(emit.add(index, i * tile.threads())));
-      for (const ProductResult &result : results)
-        emit.when(result.there, [&] { storeAdjacent(emit, result.stores, vectorWidth); });
+      for (const auto &[result, staged] : results) {
+        emit.when(result.there, [&, &stores = result.stores] { storeAdjacent(emit, stores, vectorWidth); });
+        if (adder)
+          keep(result, staged);
+      }
     });
+    if (!adder)
+      continue;
+    kernel.barrier();
+    adder->add(memory, stagedStride(), firstRow, rows);
   }
+  if (adder)
+    adder->store(memory);
 }
 
 Value mtc::orZero(Emitter &emit, Value there, Value value) {

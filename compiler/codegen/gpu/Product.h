@@ -12,6 +12,8 @@
 
 namespace mtc {
 
+struct TileRows;
+
 // Number of float32 elements of one load, if they are contiguous and aligned.
 constexpr int64_t chunkElements = maxAccessBytes / 4;
 
@@ -57,9 +59,10 @@ public:
   // Distributes the elements of the tile over the threads, through workgroup memory: each thread gets `vectorWidth` (1
   // or 4) adjacent elements of a row at a time, and adjacent groups of elements go to adjacent threads. `each` receives
   // i64 indices and may load operands. A thread loads for several results before it stores the first. All threads must
-  // call it, once.
+  // call it, once. If the kernel adds up its results for a tail (BlockKernel::sums), `tileRows` tells where they are.
   void finish(mlir::ValueRange sums, int64_t vectorWidth,
-              llvm::function_ref<ProductResult(mlir::Value row, mlir::Value column, mlir::ValueRange sums)> each);
+              llvm::function_ref<ProductResult(mlir::Value row, mlir::Value column, mlir::ValueRange sums)> each,
+              const TileRows *tileRows = nullptr);
   // Workgroup memory for one number, for code between the sums and `finish`.
   mlir::Value flag() { return memory; }
 

@@ -6,6 +6,7 @@
 #include "compiler/codegen/KernelKinds.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
+#include "compiler/codegen/gpu/TileSums.h"
 #include "compiler/codegen/gpu/Tree.h"
 #include "dialects/mt/Compilation.h"
 #include "runtime/abi/gpu_kernel.h"
@@ -21,9 +22,7 @@ struct Parts {
 };
 } // namespace
 
-// The kernel of a tail, whose buffers are after the first `buffers` ones of the head. The workgroup memory is the
-// head's, which has no more use for it.
-static BlockKernel tailKernel(BlockKernel &head, const Tail &tail, int64_t buffers) {
+BlockKernel mtc::tailKernel(BlockKernel &head, const Tail &tail, int64_t buffers) {
   Emitter &emit = head.emit;
   plan::KernelOp op = tail.op;
   GpuGrid grid = codeOf(op).gpuGrid(op, head.shardRows);
@@ -73,10 +72,15 @@ static bool haveParts(plan::KernelOp sum, int64_t columns, int64_t count) {
                       [&](Value yield) { return innerCount(yield) == columns; });
 }
 
-// Number of tiles side by side of the head's results, if successive tiles are side by side and may have tails of their
-// own; else 1.
-static int64_t tilesAcross(plan::KernelOp head) {
-  return head.getKind() == mt::KernelKind::conv ? convTilesAcross(head) : matmulTilesAcross(head);
+std::optional<TileShape> mtc::tileShapeOf(plan::KernelOp op) {
+  switch (op.getKind()) {
+  case mt::KernelKind::conv:
+    return convTileShape(op);
+  case mt::KernelKind::matmul:
+    return matmulTileShape(op);
+  default:
+    return std::nullopt;
+  }
 }
 
 // Rows whose samples the head computes, by the last block of these samples: or, if the head has several tiles side by
@@ -84,7 +88,8 @@ static int64_t tilesAcross(plan::KernelOp head) {
 static LogicalResult emitSamples(BlockKernel &head, ArrayRef<Tail> tails) {
   Emitter &emit = head.emit;
   BlockKernel kernel = tailKernel(head, tails.front(), buffersOf(head.op));
-  int64_t columns = columnsOf(kernel.op), across = tilesAcross(head.op), tiles = kernel.gpu.innerTiles;
+  std::optional<TileShape> shape = tileShapeOf(head.op);
+  int64_t columns = columnsOf(kernel.op), across = shape ? shape->across() : 1, tiles = kernel.gpu.innerTiles;
   int64_t warps = isWarpRows(kernel.op) ? kernel.gpu.threads / warpThreads : 1; // rows that are computed at once
   bool sameColumns = columns == tensorOf(head.yields().front()).getShape().back();
   int64_t count = sameColumns && tiles % across == 0 ? across : 1;
@@ -102,17 +107,22 @@ static LogicalResult emitSamples(BlockKernel &head, ArrayRef<Tail> tails) {
   emit.when(isLastBlock(head, emit.add(emit.mul(group, count), parts.part), blocks, flag), [&] {
     kernel.bindPointers();
     int64_t each = tiles / count;
-    assert(shared * samples % warps == 0 && "tiles of products have a multiple of 8 rows");
-    Value from = emit.div(emit.mul(first, each), emit.integer(warps));
-    emit.loop(from, emit.ceilDiv(emit.mul(end, each), warps), 1, [&](Value number) {
-      Value sample = emit.div(number, emit.integer(each));
-      Value inPart = emit.add(emit.mul(parts.part, each), emit.rem(number, emit.integer(each)));
-      kernel.tile = emit.add(emit.mul(sample, tiles), inPart);
-      status = emitBlockRows(kernel);
-      kernel.warp = Value(); // all threads of the block go on
-      kernel.thread = head.thread;
+    if (head.sums) {
+      mergeTileSums(head, kernel, first, end, parts.part, count);
       kernel.barrier();
-    });
+    } else {
+      assert(shared * samples % warps == 0 && "tiles of products have a multiple of 8 rows");
+      Value from = emit.div(emit.mul(first, each), emit.integer(warps));
+      emit.loop(from, emit.ceilDiv(emit.mul(end, each), warps), 1, [&](Value number) {
+        Value sample = emit.div(number, emit.integer(each));
+        Value inPart = emit.add(emit.mul(parts.part, each), emit.rem(number, emit.integer(each)));
+        kernel.tile = emit.add(emit.mul(sample, tiles), inPart);
+        status = emitBlockRows(kernel);
+        kernel.warp = Value(); // all threads of the block go on
+        kernel.thread = head.thread;
+        kernel.barrier();
+      });
+    }
     head.gpu.sharedBytes = std::max(head.gpu.sharedBytes, kernel.gpu.sharedBytes);
     if (failed(status) || tails.size() == 1)
       return;

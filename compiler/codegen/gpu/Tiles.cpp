@@ -55,10 +55,19 @@ ProductTile mtc::imageTile(plan::KernelOp op, const ImageProduct &product) {
   return tileFor(product.pixels() * product.residues() * shardRows(op), product.columns, product.groups);
 }
 
-// The smallest number of samples that use 95 of 100 rows of their tiles.
-int64_t mtc::imageSamples(const ProductTile &tile, int64_t pixels) {
-  int64_t samples = 1;
-  while (20 * samples * pixels < 19 * ceilDiv(samples * pixels, tile.rows) * tile.rows)
-    ++samples;
-  return samples;
+// The smallest number of samples that use 95 of 100 rows of their tiles, or else the number that uses most of them. It
+// divides the samples of a shard, so that a sample has the same position in its tiles on every device.
+int64_t mtc::imageSamples(const ProductTile &tile, int64_t pixels, int64_t shardRows) {
+  constexpr int64_t maxTiles = 64;
+  int64_t best = 1, bestTiles = ceilDiv(pixels, tile.rows);
+  for (int64_t samples = 1; samples <= shardRows && samples * pixels <= maxTiles * tile.rows; ++samples) {
+    int64_t tiles = ceilDiv(samples * pixels, tile.rows);
+    if (shardRows % samples || samples * bestTiles <= best * tiles)
+      continue;
+    best = samples;
+    bestTiles = tiles;
+    if (20 * samples * pixels >= 19 * tiles * tile.rows)
+      break;
+  }
+  return best;
 }

@@ -4,10 +4,12 @@
 #include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/Tails.h"
 #include "runtime/abi/kernel_symbol.h"
 #include "test/simulated_cuda/Place.h"
 #include "test/simulated_cuda/TensorCores.h"
 #include "test/unit/codegen/Harness.h"
+#include "llvm/ADT/StringSet.h"
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -321,6 +323,56 @@ static std::string compareKernel(mlir::plan::KernelOp op, bool exact, const Load
   return "";
 }
 
+// A launch and its only tail. The CPU's tail reads the results of the GPU's head.
+static std::string compareTail(mlir::plan::LaunchOp head, mlir::plan::LaunchOp tail, mlir::ModuleOp module,
+                               const Loaded &cpu, const Loaded &gpu, int64_t rows, void *scratch,
+                               std::mt19937 &random) {
+  mlir::SymbolTable symbols(module);
+  auto first = symbols.lookup<mlir::plan::KernelOp>(head.getKernel());
+  auto second = symbols.lookup<mlir::plan::KernelOp>(tail.getKernel());
+  std::vector<std::unique_ptr<Operand>> operands;
+  llvm::DenseMap<mlir::Value, char *> known; // by buffer
+  std::vector<void *> ofHead, ofTail;
+  auto add = [&](mlir::Value buffer, mlir::Value value, std::mt19937 *content, std::vector<void *> &to) {
+    char *&memory = known[buffer];
+    if (!memory)
+      memory = operands.emplace_back(std::make_unique<Operand>(value, rows, content, -1, 24))->gpu;
+    to.push_back(memory);
+  };
+  for (auto [buffer, value] : llvm::zip_equal(head.getReads(), first.getBody().getArguments()))
+    add(buffer, value, &random, ofHead);
+  for (auto [buffer, value] : llvm::zip_equal(head.getWrites(), first.getBody().front().getTerminator()->getOperands()))
+    add(buffer, value, nullptr, ofHead);
+  for (auto [buffer, value] : llvm::zip_equal(tail.getReads(), second.getBody().getArguments()))
+    add(buffer, value, &random, ofTail);
+  size_t results = operands.size();
+  for (auto [buffer, value] :
+       llvm::zip_equal(tail.getWrites(), second.getBody().front().getTerminator()->getOperands()))
+    add(buffer, value, nullptr, ofTail);
+  mlir::plan::GpuGridAttr blocks = first.getGpuGridAttr();
+  struct alignas(64) Line {
+    char bytes[64] = {};
+  };
+  std::vector<Line> lines((4 * MT_GPU_COUNTERS + blocks.getPartialBytes()) / sizeof(Line) + 1);
+  mt_kernel_params params{rows, 3, rows + 5, 0, 11, lines.front().bytes + 4 * MT_GPU_COUNTERS, nullptr};
+  std::vector<void *> all(ofHead);
+  all.insert(all.end(), ofTail.begin(), ofTail.end());
+  runSimulated(gpu.find<mt_sim_kernel_fn>(first.getSymName()),
+               {blocks.getThreads(), blocks.getRowsPerTile(), blocks.getInnerTiles(), blocks.getElementsPerTile(),
+                blocks.getSharedBytes()},
+               params, all, 0);
+  for (size_t i = results; i < operands.size(); ++i)
+    ofTail[ofTail.size() - operands.size() + i] = operands[i]->cpu.as<void>();
+  params.scratch = scratch;
+  Grid grid{static_cast<int64_t>(second.getRowsPerTile().value_or(0)),
+            static_cast<int64_t>(second.getInnerTiles().value_or(1)), 0};
+  cpu.find<mt_kernel_fn>(second.getSymName())(&params, ofTail.data(), 0, grid.tiles(params));
+  for (size_t i = results; i < operands.size(); ++i)
+    if (std::string problem = operands[i]->difference(5e-5f, /*ofLargest=*/true); !problem.empty())
+      return "tail " + second.getSymName().str() + ", result " + std::to_string(i - results) + ": " + problem + "\n";
+  return "";
+}
+
 KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t shardRows, bool fast, int64_t rows,
                                              unsigned seed, int64_t beyond, const Integers &integers,
                                              const std::string &simulated) {
@@ -343,7 +395,24 @@ KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t shar
     most = std::max(most, bytes);
   Guarded scratch = scratchOf(most);
   checksAlignment = beyond >= 0;
+  llvm::StringSet<> withTails;
+  mlir::SymbolTable symbols(module);
+  for (auto program : module.getOps<mlir::plan::ProgramOp>()) {
+    mlir::plan::LaunchOp last;
+    for (auto launch : program.getBody().front().getOps<mlir::plan::LaunchOp>()) {
+      if (mlir::mt::isTail(launch)) {
+        withTails.insert(last.getKernel());
+        withTails.insert(launch.getKernel());
+        result.problems += compareTail(last, launch, module, cpuCode, gpuCode, rows, scratch.as<void>(), random);
+        ++result.tails;
+        result.sums += symbols.lookup<mlir::plan::KernelOp>(last.getKernel()).getGpuGridAttr().getPartialBytes() > 4;
+      }
+      last = launch;
+    }
+  }
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {
+    if (withTails.contains(op.getSymName()))
+      continue;
     bool exact = isExact(op, options);
     result.problems += compareKernel(op, exact, cpuCode, gpuCode, rows, scratch.as<void>(), random, beyond, integers);
     ++result.kernels;
