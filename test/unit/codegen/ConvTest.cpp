@@ -90,7 +90,7 @@ TEST_P(Conv, EqualsTheChain) {
       for (int64_t shares : {1, 2, 5}) {
         Guarded output(expected.size() * 4);
         bool odd = shares % 2;
-        code->run("forward", {rows, 0, rows, 0, 0, nullptr, nullptr},
+        code->run("forward", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                   {(odd ? input : inputEarly).as<void>(), (odd ? weights : early).as<void>(), output.as<void>()},
                   shares);
         expectBits(output.as<float>(), expected, code->target + " rows " + std::to_string(rows));
@@ -114,7 +114,7 @@ TEST_P(Conv, InputGradientEqualsTheChain) {
   for (auto &code : codes)
     for (int64_t shares : {1, 3}) {
       Guarded output(expected.size() * 4);
-      code->run("gradient", {rows, 0, rows, 0, 0, nullptr, nullptr},
+      code->run("gradient", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                 {(shares == 1 ? input : inputEarly).as<void>(), weights.as<void>(), output.as<void>()}, shares);
       expectBits(output.as<float>(), expected, code->target);
     }
@@ -144,7 +144,7 @@ TEST_P(Conv, KernelGradientEqualsTheTree) {
       for (auto &code : codes)
         for (int64_t shares : {1, 4}) {
           Guarded out(expected.size() * 4);
-          code->run("tree", {rows, 0, rows, 0, 0, nullptr, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()},
+          code->run("tree", {rows, 0, rows, 0, 0, nullptr, nullptr, 0}, {gx.as<void>(), gy.as<void>(), out.as<void>()},
                     shares);
           expectBits(out.as<float>(), expected, code->target + " rows " + std::to_string(rows));
         }
@@ -187,7 +187,7 @@ TEST_P(Conv, StepsOfRowsEqualTheChain) {
       std::vector<void *> buffers{gx.as<void>(), gw.as<void>(), gb.as<void>(), gy.as<void>(), sums.as<void>()};
       if (forward)
         buffers.push_back(image.as<void>());
-      code->run("steps", {rows, 0, rows, 0, 0, nullptr, nullptr}, buffers, shares);
+      code->run("steps", {rows, 0, rows, 0, 0, nullptr, nullptr, 0}, buffers, shares);
       expectBits(sums.as<float>(), dw, code->target);
       if (forward)
         expectBits(image.as<float>(), y, code->target);
@@ -220,7 +220,7 @@ TEST(ConvEpilogue, RunsOnTheResult) {
   for (auto &code : codes) {
     Guarded relu(second.size() * 4), bias(first.size() * 4);
     code->run(
-        "forward", {rows, 0, rows, 0, 0, nullptr, nullptr},
+        "forward", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
         {gx.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), gs.as<void>(), relu.as<void>(), bias.as<void>()},
         3);
     expectBits(relu.as<float>(), second, code->target);
@@ -249,7 +249,7 @@ TEST(ConvEpilogue, RunsOnTheGradientToTheImages) {
     Guarded gy = guarded(y), gw = guarded(w), gb = guarded(b), gr = guarded(r);
     for (auto &code : codes) {
       Guarded out(expected.size() * 4);
-      code->run("gradient", {rows, 0, rows, 0, 0, nullptr, nullptr},
+      code->run("gradient", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                 {gy.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), out.as<void>()}, 3);
       expectBits(out.as<float>(), expected, code->target + " channels " + std::to_string(channels));
     }

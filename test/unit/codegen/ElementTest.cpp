@@ -22,7 +22,7 @@ TEST(Map, UpdatesInPlaceForAnyCount) {
     Guarded rate = guarded(lr), gradient = guarded(g);
     for (auto &code : codes) {
       Guarded variable = guarded(v);
-      code->run("update", {0, 0, 0, count, 0, nullptr, nullptr},
+      code->run("update", {0, 0, 0, count, 0, nullptr, nullptr, 0},
                 {rate.as<void>(), variable.as<void>(), gradient.as<void>(), variable.as<void>()}, 2);
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(variable.as<float>()[i], v[i] - g[i] * 0.125f) << code->target << " " << i << " of " << count;
@@ -38,7 +38,7 @@ TEST(Map, WritesScalars) {
     mt.yield %0 : tensor<i32>)"));
   for (auto &code : codes) {
     Guarded i = guarded(std::vector<int32_t>{41});
-    code->run("step", {0, 0, 0, 1, 0, nullptr, nullptr}, {i.as<void>(), i.as<void>()});
+    code->run("step", {0, 0, 0, 1, 0, nullptr, nullptr, 0}, {i.as<void>(), i.as<void>()});
     EXPECT_EQ(*i.as<int32_t>(), 42);
   }
 }
@@ -75,7 +75,7 @@ TEST(Cast, RoundsToBf16) {
   Guarded in = guarded(x), limit = guarded(y);
   for (auto &code : codes) {
     Guarded rounded(bits.size() * 2), chosen(bits.size() * 2);
-    code->run("round", {0, 0, 0, count, 0, nullptr, nullptr},
+    code->run("round", {0, 0, 0, count, 0, nullptr, nullptr, 0},
               {in.as<void>(), limit.as<void>(), rounded.as<void>(), chosen.as<void>()});
     for (int64_t i = 0; i < count; ++i) {
       uint16_t expected = nearestBf16(bits[i]);
@@ -92,8 +92,8 @@ TEST(Sum, AddsInPlace) {
     Guarded right = guarded(b);
     for (auto &code : codes) {
       Guarded left = guarded(a);
-      code->run("mt_sum", {0, 0, 0, count, 0, nullptr, nullptr}, {left.as<void>(), right.as<void>(), left.as<void>()},
-                3);
+      code->run("mt_sum", {0, 0, 0, count, 0, nullptr, nullptr, 0},
+                {left.as<void>(), right.as<void>(), left.as<void>()}, 3);
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(left.as<float>()[i], a[i] + b[i]);
     }
@@ -122,7 +122,7 @@ TEST(Objects, DoNotDependOnWhatWasCompiledBefore) {
                                       {&other, "other", 3.5f},
                                       {&other, "twice", 4.5f},
                                       {&last, "thrice", 3.5f}}) {
-      (*code)[i]->run(name, {0, 0, 0, 100, 0, nullptr, nullptr}, {in.as<void>(), out.as<void>()});
+      (*code)[i]->run(name, {0, 0, 0, 100, 0, nullptr, nullptr, 0}, {in.as<void>(), out.as<void>()});
       EXPECT_EQ(out.as<float>()[99], 2 * factor) << name;
     }
   }
@@ -139,7 +139,7 @@ TEST(Transpose, MovesEveryElement) {
     Guarded in = guarded(a);
     for (auto &code : codes) {
       Guarded out(a.size() * 4);
-      code->run("turn", {0, 0, 0, 0, 0, nullptr, nullptr}, {in.as<void>(), out.as<void>()}, 3);
+      code->run("turn", {0, 0, 0, 0, 0, nullptr, nullptr, 0}, {in.as<void>(), out.as<void>()}, 3);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j)
           ASSERT_EQ(out.as<float>()[j * rows + i], a[i * columns + j]);

@@ -49,7 +49,8 @@ Sweep codegentest::sweep(const Code &code, const LaneFunction &function, uint64_
   std::vector<float> in, out;
   auto flush = [&] {
     out.resize(in.size());
-    code.run(function.name, {0, 0, 0, static_cast<int64_t>(in.size()), 0, nullptr, nullptr}, {in.data(), out.data()});
+    code.run(function.name, {0, 0, 0, static_cast<int64_t>(in.size()), 0, nullptr, nullptr, 0},
+             {in.data(), out.data()});
     for (size_t i = 0; i < in.size(); ++i) {
       double error = ulpError(out[i], function.exact(in[i]));
       if (std::isinf(error)) {

@@ -24,7 +24,7 @@ protected:
     for (auto &operand : operands)
       buffers.push_back(operand.data());
     buffers.push_back(out.data());
-    code.run(name, {0, 0, 0, static_cast<int64_t>(out.size()), 0, nullptr, nullptr}, buffers);
+    code.run(name, {0, 0, 0, static_cast<int64_t>(out.size()), 0, nullptr, nullptr, 0}, buffers);
     return out;
   }
 };

@@ -70,7 +70,7 @@ TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
             Guarded output(rows * s.columns * 4);
             std::string name = nameOf(s, transposed);
             Guarded &right = (shares % 2 ? weights : early)[transposed];
-            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr},
+            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                       {input.as<void>(), right.as<void>(), output.as<void>()}, shares);
             expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
           }
@@ -107,7 +107,7 @@ TEST(Matmul, RunsItsEpilogueOnTheTile) {
   Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b), gk = guarded(keep), gs = guarded(scale), gc = guarded(c);
   for (auto &code : codes) {
     Guarded out(rows * columns * 4), flags(rows * columns);
-    code->run("dense", {rows, 0, rows, 0, 0, nullptr, nullptr},
+    code->run("dense", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
               {gx.as<void>(), gw.as<void>(), gb.as<void>(), gk.as<void>(), gs.as<void>(), gc.as<void>(), out.as<void>(),
                flags.as<void>()},
               3);
@@ -125,7 +125,7 @@ TEST(Matmul, TakesStaticRows) {
   Guarded ga = guarded(a), gb = guarded(b);
   for (auto &code : codes) {
     Guarded out(21 * 80 * 4);
-    code->run("square", {5, 0, 5, 0, 0, nullptr, nullptr}, {ga.as<void>(), gb.as<void>(), out.as<void>()}, 4);
+    code->run("square", {5, 0, 5, 0, 0, nullptr, nullptr, 0}, {ga.as<void>(), gb.as<void>(), out.as<void>()}, 4);
     expectBits(out.as<float>(), product(a, b, 21, 40, 80), code->target);
   }
 }
@@ -162,7 +162,7 @@ TEST(MatmulWgrad, EqualsTheTreeForAnyRowsAndShards) {
           Guarded gx = guarded(x), gy = guarded(y);
           for (auto &code : codes) {
             Guarded out(expected.size() * 4);
-            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()},
+            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr, 0}, {gx.as<void>(), gy.as<void>(), out.as<void>()},
                       rows % 3 + 1);
             expectBits(out.as<float>(), expected,
                        code->target + " " + name + " rows " + std::to_string(rows) + " shard " +
@@ -199,7 +199,7 @@ TEST(MatmulWgrad, SumsSamplesOfSeveralRows) {
       Guarded gx = guarded(x), gy = guarded(y);
       for (auto &code : codes) {
         Guarded out(expected.size() * 4);
-        code->run("t" + std::to_string(lines), {rows, 0, rows, 0, 0, nullptr, nullptr},
+        code->run("t" + std::to_string(lines), {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                   {gx.as<void>(), gy.as<void>(), out.as<void>()}, 1);
         expectBits(out.as<float>(), expected,
                    code->target + " lines " + std::to_string(lines) + " rows " + std::to_string(rows));
@@ -238,7 +238,7 @@ TEST(MatmulWgrad, ReadsTheFirstElementsOfLines) {
       Guarded gx = guarded(x), gy = guarded(y);
       for (auto &code : codes) {
         Guarded out(expected.size() * 4);
-        code->run("t" + std::to_string(s.columns), {rows, 0, rows, 0, 0, nullptr, nullptr},
+        code->run("t" + std::to_string(s.columns), {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                   {gx.as<void>(), gy.as<void>(), out.as<void>()}, 2);
         expectBits(out.as<float>(), expected,
                    code->target + " columns " + std::to_string(s.columns) + " shard " + std::to_string(shardRows));
@@ -267,7 +267,7 @@ TEST(Reduce, EqualsTheTree) {
       std::vector<void *> buffers;
       for (Guarded &one : memory)
         buffers.push_back(one.as<void>());
-      code->run("sums", {rows, 0, rows, 0, 0, nullptr, nullptr}, buffers, 2);
+      code->run("sums", {rows, 0, rows, 0, 0, nullptr, nullptr, 0}, buffers, 2);
       for (int which = 0; which < 3; ++which) {
         std::vector<float> expected(sizes[which]);
         for (int64_t j = 0; j < sizes[which]; ++j)

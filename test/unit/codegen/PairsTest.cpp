@@ -117,7 +117,7 @@ TEST(Pairs, OfMatrixProducts) {
             for (int64_t shares : {1, 3}) {
               Guarded output(expected.size() * 4);
               std::string name = "m" + std::to_string(s.depth) + (isTransposed ? "t" : "");
-              code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr},
+              code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                         {input.as<void>(), weights[isTransposed].as<void>(), output.as<void>()}, shares);
               expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
             }
@@ -157,7 +157,7 @@ TEST(Pairs, OfWeightGradients) {
           for (auto &code : codes)
             for (int64_t shares : {1, 3}) {
               Guarded out(expected.size() * 4);
-              code->run("t" + std::to_string(s.depth), {rows, 0, rows, 0, 0, nullptr, nullptr},
+              code->run("t" + std::to_string(s.depth), {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                         {gx.as<void>(), gy.as<void>(), out.as<void>()}, shares);
               expectBits(out.as<float>(), expected,
                          code->target + " t" + std::to_string(s.depth) + " shards of " + std::to_string(shardRows) +
@@ -242,7 +242,7 @@ TEST_P(PairsOfConv, Forward) {
   for (auto &code : codes)
     for (int64_t shares : {1, 3}) {
       Guarded output(expected.size() * 4);
-      code->run("forward", {rows, 0, rows, 0, 0, nullptr, nullptr},
+      code->run("forward", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                 {input.as<void>(), weights.as<void>(), output.as<void>()}, shares);
       expectBits(output.as<float>(), expected, code->target);
     }
@@ -278,7 +278,7 @@ TEST_P(PairsOfConv, InputGradient) {
   for (auto &code : codes)
     for (int64_t shares : {1, 3}) {
       Guarded output(expected.size() * 4);
-      code->run("gradient", {rows, 0, rows, 0, 0, nullptr, nullptr},
+      code->run("gradient", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                 {input.as<void>(), weights.as<void>(), output.as<void>()}, shares);
       expectBits(output.as<float>(), expected, code->target);
     }
@@ -315,7 +315,7 @@ TEST_P(PairsOfConv, KernelGradient) {
     for (auto &code : codes)
       for (int64_t shares : {1, 4}) {
         Guarded out(expected.size() * 4);
-        code->run("tree", {rows, 0, rows, 0, 0, nullptr, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()},
+        code->run("tree", {rows, 0, rows, 0, 0, nullptr, nullptr, 0}, {gx.as<void>(), gy.as<void>(), out.as<void>()},
                   shares);
         expectBits(out.as<float>(), expected, code->target + " rows " + std::to_string(rows));
       }

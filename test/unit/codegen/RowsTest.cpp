@@ -35,7 +35,7 @@ TEST(Rows, ReducesByLanes) {
       Guarded in = guarded(x);
       for (auto &code : codes) {
         Guarded out(x.size() * 4), most(rows * 4), sums(rows * 4);
-        code->run("center", {rows, 0, rows, 0, 0, nullptr, nullptr},
+        code->run("center", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                   {in.as<void>(), out.as<void>(), most.as<void>(), sums.as<void>()}, 2);
         for (int64_t row = 0; row < rows; ++row) {
           float sum = laneSum(&x[row * n], n), largest = -INFINITY;
@@ -65,7 +65,7 @@ TEST(Rows, SumsQuotients) {
     Guarded left = guarded(x), right = guarded(y);
     for (auto &code : codes) {
       Guarded sums(2 * 4);
-      code->run("quotients", {2, 0, 2, 0, 0, nullptr, nullptr}, {left.as<void>(), right.as<void>(), sums.as<void>()},
+      code->run("quotients", {2, 0, 2, 0, 0, nullptr, nullptr, 0}, {left.as<void>(), right.as<void>(), sums.as<void>()},
                 1);
       for (int64_t row = 0; row < 2; ++row)
         ASSERT_EQ(sums.as<float>()[row], laneSum(&quotients[row * n], n)) << code->target << " n " << n;
@@ -87,7 +87,7 @@ TEST(Rows, KeepsLargeTemporariesOffTheStack) {
   for (auto &code : codes) {
     EXPECT_GE(code->scratchBytes("turn"), size * 4);
     Guarded out(x.size() * 4);
-    code->run("turn", {rows, 0, rows, 0, 0, nullptr, nullptr}, {in.as<void>(), out.as<void>()}, 1);
+    code->run("turn", {rows, 0, rows, 0, 0, nullptr, nullptr, 0}, {in.as<void>(), out.as<void>()}, 1);
     for (int64_t i = 0; i < rows * size; ++i)
       ASSERT_EQ(out.as<float>()[i], -x[i]) << i;
   }
@@ -104,7 +104,7 @@ TEST(Rows, MultipliesToOneElement) {
   Guarded left = guarded(x), right = guarded(y);
   for (auto &code : codes) {
     Guarded out(3 * 4);
-    code->run("dot", {3, 0, 3, 0, 0, nullptr, nullptr}, {left.as<void>(), right.as<void>(), out.as<void>()}, 1);
+    code->run("dot", {3, 0, 3, 0, 0, nullptr, nullptr, 0}, {left.as<void>(), right.as<void>(), out.as<void>()}, 1);
     for (int64_t row = 0; row < 3; ++row) {
       float sum = 0;
       for (int64_t k = row * 5; k < row * 5 + 5; ++k)
@@ -130,7 +130,7 @@ TEST(Rows, SumsOverPixels) {
     Guarded in = guarded(x0), means = guarded(mean);
     for (auto &code : codes) {
       Guarded out(rows * size * 4), total(rows * channels * 4), most(rows * channels * 4), all(rows * 4);
-      code->run("sums", {rows, 0, rows, 0, 0, nullptr, nullptr},
+      code->run("sums", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                 {in.as<void>(), means.as<void>(), out.as<void>(), total.as<void>(), most.as<void>(), all.as<void>()},
                 2);
       for (int64_t row = 0; row < rows; ++row) {
@@ -174,7 +174,8 @@ TEST(Rows, SumsOverFewPixels) {
     Guarded in = guarded(given);
     for (auto &code : codes) {
       Guarded sums(rows * channels * 4), most(rows * channels * 4);
-      code->run("sums", {rows, 0, rows, 0, 0, nullptr, nullptr}, {in.as<void>(), sums.as<void>(), most.as<void>()}, 2);
+      code->run("sums", {rows, 0, rows, 0, 0, nullptr, nullptr, 0}, {in.as<void>(), sums.as<void>(), most.as<void>()},
+                2);
       for (int64_t i = 0; i < rows * channels; ++i) {
         std::vector<float> line;
         float largest = -INFINITY;
@@ -223,7 +224,7 @@ TEST(Rows, ComputesACrossEntropy) {
   std::vector<float> first;
   for (auto &code : codes) {
     Guarded loss(rows * 4), hits(rows * 4);
-    code->run("loss", {rows, 0, rows, 0, 0, nullptr, nullptr},
+    code->run("loss", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
               {in.as<void>(), labels.as<void>(), loss.as<void>(), hits.as<void>()}, 4);
     for (int64_t row = 0; row < rows; ++row) {
       double sum = 0;
@@ -255,7 +256,7 @@ TEST(Rows, VectorisesOverRowsWhereARowIsOneElement) {
     Guarded in = guarded(w), s = guarded(std::vector<float>{3.0f});
     for (auto &code : codes) {
       Guarded out(rows * 4);
-      code->run("seed", {rows, 0, 123, 0, 0, nullptr, nullptr}, {in.as<void>(), s.as<void>(), out.as<void>()}, 2);
+      code->run("seed", {rows, 0, 123, 0, 0, nullptr, nullptr, 0}, {in.as<void>(), s.as<void>(), out.as<void>()}, 2);
       for (int64_t i = 0; i < rows; ++i)
         ASSERT_EQ(out.as<float>()[i], w[i] / 123.0f * 3.0f);
     }
@@ -276,7 +277,7 @@ TEST(Rows, MovesDataInsideARow) {
   Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b);
   for (auto &code : codes) {
     Guarded transposed(rows * 60), sums(rows * 48), columns(rows * 20), products(rows * 80);
-    code->run("moves", {rows, 0, rows, 0, 0, nullptr, nullptr},
+    code->run("moves", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
               {gx.as<void>(), gw.as<void>(), gb.as<void>(), transposed.as<void>(), sums.as<void>(), columns.as<void>(),
                products.as<void>()},
               3);
@@ -317,7 +318,8 @@ TEST(Whole, UpdatesInPlaceAfterAllReads) {
   float sum = laneSum(v.data(), 40), most = *std::max_element(v.begin(), v.end());
   for (auto &code : codes) {
     Guarded variable = guarded(v), other(160);
-    code->run("norm", {0, 0, 0, 0, 0, nullptr, nullptr}, {variable.as<void>(), variable.as<void>(), other.as<void>()});
+    code->run("norm", {0, 0, 0, 0, 0, nullptr, nullptr, 0},
+              {variable.as<void>(), variable.as<void>(), other.as<void>()});
     for (int i = 0; i < 40; ++i) {
       ASSERT_EQ(variable.as<float>()[i], v[i] - sum);
       ASSERT_EQ(other.as<float>()[i], v[i] - sum + most);
@@ -356,10 +358,10 @@ TEST(Random, DependsOnTheGlobalRow) {
   uint64_t seed = 0x123456789ABCDEFull;
   for (auto &code : codes) {
     Guarded x = guarded(randoms(5 * 21, 1)), step = guarded(std::vector<int32_t>{9}), out(5 * 21 * 4), init(63 * 4);
-    code->run("dropout", {5, 1000, 5, 0, seed, nullptr, nullptr}, {x.as<void>(), step.as<void>(), out.as<void>()});
+    code->run("dropout", {5, 1000, 5, 0, seed, nullptr, nullptr, 0}, {x.as<void>(), step.as<void>(), out.as<void>()});
     for (int64_t i = 0; i < 5 * 21; ++i)
       ASSERT_EQ(out.as<float>()[i], uniform(seed, 1000 * 21 + i, 9, "drop")) << i;
-    code->run("init", {0, 0, 0, 0, seed, nullptr, nullptr}, {init.as<void>()});
+    code->run("init", {0, 0, 0, 0, seed, nullptr, nullptr, 0}, {init.as<void>()});
     for (int64_t i = 0; i < 63; ++i)
       ASSERT_EQ(init.as<float>()[i], uniform(seed, i, 0, "dense/kernel")) << i;
   }

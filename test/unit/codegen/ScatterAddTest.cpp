@@ -36,8 +36,8 @@ public:
   std::vector<float> computed(const Code &code, int64_t shares) const {
     Guarded named = guarded(ids), added = guarded(updates), table(shape.entries * shape.width * sizeof(float));
     std::memset(table.as<void>(), 0xff, shape.entries * shape.width * sizeof(float));
-    code.run("kernel", {rows, 0, rows, 0, 0, nullptr, nullptr}, {named.as<void>(), added.as<void>(), table.as<void>()},
-             shares);
+    code.run("kernel", {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
+             {named.as<void>(), added.as<void>(), table.as<void>()}, shares);
     return {table.as<float>(), table.as<float>() + shape.entries * shape.width};
   }
 

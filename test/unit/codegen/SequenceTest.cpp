@@ -67,7 +67,7 @@ TEST(Sequence, ProductsEqualTheChain) {
         for (auto &code : codes)
           for (int64_t shares : {1, 2, 5}) {
             Guarded out(expected.size() * 4);
-            code->run(s.name(transposed ? "t" : "p"), {rows, 0, rows, 0, 0, nullptr, nullptr},
+            code->run(s.name(transposed ? "t" : "p"), {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                       {gx.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), out.as<void>()}, shares);
             expectBits(out.as<float>(), expected,
                        code->target + " " + s.name(transposed ? "t" : "p") + " rows " + std::to_string(rows));
@@ -108,7 +108,7 @@ TEST(Sequence, GradientsEqualTheTree) {
           Guarded gx = guarded(x), gy = guarded(y);
           for (auto &code : codes) {
             Guarded out(expected.size() * 4);
-            code->run(s.name("g"), {rows, 0, rows, 0, 0, nullptr, nullptr},
+            code->run(s.name("g"), {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                       {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
             expectBits(out.as<float>(), expected,
                        code->target + " " + s.name("g") + " rows " + std::to_string(rows) + " shard " +
@@ -146,7 +146,7 @@ TEST(Sequence, MatricesOfASampleEqualTheChain) {
       Guarded gx = guarded(x), gy = guarded(y);
       for (auto &code : codes) {
         Guarded out(expected.size() * 4);
-        code->run(nameOf(s, form), {rows, 0, rows, 0, 0, nullptr, nullptr},
+        code->run(nameOf(s, form), {rows, 0, rows, 0, 0, nullptr, nullptr, 0},
                   {gx.as<void>(), gy.as<void>(), out.as<void>()}, 2);
         expectBits(out.as<float>(), expected, code->target + " " + nameOf(s, form));
       }

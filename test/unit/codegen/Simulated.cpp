@@ -354,7 +354,7 @@ static std::string compareTail(mlir::plan::LaunchOp head, mlir::plan::LaunchOp t
     char bytes[64] = {};
   };
   std::vector<Line> lines((4 * MT_GPU_COUNTERS + blocks.getPartialBytes()) / sizeof(Line) + 1);
-  mt_kernel_params params{rows, 3, rows + 5, 0, 11, lines.front().bytes + 4 * MT_GPU_COUNTERS, nullptr};
+  mt_kernel_params params{rows, 3, rows + 5, 0, 11, lines.front().bytes + 4 * MT_GPU_COUNTERS, nullptr, 0};
   std::vector<void *> all(ofHead);
   all.insert(all.end(), ofTail.begin(), ofTail.end());
   runSimulated(gpu.find<mt_sim_kernel_fn>(first.getSymName()),

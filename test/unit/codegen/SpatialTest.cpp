@@ -98,7 +98,7 @@ void expectMeaning(const std::string &kind, const std::string &body, double tole
       std::vector<void *> buffers;
       for (Guarded &one : memory)
         buffers.push_back(one.as<void>());
-      code->run("kernel", {rows, 0, rows, 0, 0, nullptr, nullptr}, buffers, 3);
+      code->run("kernel", {rows, 0, rows, 0, 0, nullptr, nullptr, 0}, buffers, 3);
       for (size_t r = 0; r < meaning.results.size(); ++r)
         for (int64_t i = 0; i < meaning.results[r].size(); ++i) {
           Guarded &result = memory[meaning.operands.size() + r];
