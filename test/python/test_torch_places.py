@@ -81,6 +81,7 @@ SPECTRAL = {
     "eigenvectors": lambda h, k: eigenvectors(h), "singular vectors": lambda h, k: singular(h.reshape(-1, 2, 2)),
     "of wide ones": lambda h, k: singular(torch.cat([h, h.sigmoid() + EYE[1]], 1).reshape(-1, 2, 4)),
     "of tall ones": lambda h, k: singular(torch.cat([h, h.sigmoid() + EYE[1]], 1).reshape(-1, 2, 4).mT),
+    "pinv with bounds": lambda h, k: torch.linalg.pinv(torch.diag_embed(h.sigmoid() + EYE[0]), rtol=0.5),
     "pinv": lambda h, k: torch.linalg.pinv(torch.cat([h, h.sigmoid() + EYE[1]], 1).reshape(-1, 2, 4)),
 }
 

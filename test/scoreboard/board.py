@@ -43,7 +43,8 @@ SUITES = {"keras": "Keras: layers, losses, metrics, optimizers, regularizers, co
           "onnx": "ONNX: node tests",
           "opinfo": "PyTorch: OpInfo, float32 with gradients",
           "modules": "PyTorch: ModuleInfo",
-          "optims": "PyTorch: OptimizerInfo"}
+          "optims": "PyTorch: OptimizerInfo",
+          "random": "PyTorch: random modules, of this project"}
 if os.environ.get("MTC_BUILD"):  # as the tests of the package have it
     os.environ["PYTHONPATH"] = str(HERE.parents[1] / "python")
     os.environ.setdefault("MTC_LIBRARY_PATH", os.path.join(os.environ["MTC_BUILD"], "lib"))

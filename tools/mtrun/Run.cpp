@@ -55,6 +55,8 @@ mtrun_options sessionOptionsOf(const Arguments &arguments) {
   options.devices = arguments.devices.c_str();
   options.log = options.process == 0 ? logLine : nullptr; // only process 0 logs: all processes log the same lines
   options.force = arguments.saving.force;
+  if (arguments.loop.hash_launches && options.micro_batches == 0)
+    options.micro_batches = 1; // the launches that are hashed are those of whole batches
   options.log_user = const_cast<Arguments *>(&arguments);
   return options;
 }

@@ -25,7 +25,8 @@ def symmetric(matrix: Value, upper: bool = False) -> tuple[Value, Value]:
     which they are read.
 
     Both triangles have the gradient, also the one that is not read, as in PyTorch and JAX: dw = diag(V^T dA V) and
-    dV = V (F * (V^T dA V)), F[i, j] = 1 / (w[j] - w[i]) and 0 for i = j. It is infinite for vectors of equal values.
+    dV = V (F * (V^T (dA + dA^T) V)) / 2, F[i, j] = 1 / (w[j] - w[i]) and 0 for i = j. Vectors of equal values have none
+    (NaN).
     """
     n, _ = _sizes(matrix)
     graph, size = matrix.graph, _power(n)
@@ -52,6 +53,7 @@ def symmetric(matrix: Value, upper: bool = False) -> tuple[Value, Value]:
         return found, columns
     eye, values = np.eye(n, dtype="f4"), graph.stop_gradient(found)
     apart = layout.expand_dims(values, (values.rank - 1,)) - layout.expand_dims(values, (values.rank,)) + eye
+    change = (change + linear.matrix_transpose(change)) * 0.5
     turn = _over(products.matmul(products.matmul(vectors, change), columns) * (1 - eye), apart)
     return found, columns + products.matmul(columns, turn)
 
@@ -62,7 +64,7 @@ def singular(matrix: Value) -> tuple[Value, Value, Value]:
     A matrix of zeros has the vectors of LAPACK, which are those of the identity. Else the vectors of a value of 0 are 0
     on the side that is longer. The gradients are those of PyTorch's linalg.svd: with P = U^T dA V and
     F[i, j] = 1 / (s[j]^2 - s[i]^2), 0 for i = j, dU = U (F * (P S + S P^T)), ds = diag(P) and
-    dV = V (F * (S P + P^T S)) + (1 - V V^T) dA^T U / S. They are infinite for vectors of equal values.
+    dV = V (F * (S P + P^T S)) + (1 - V V^T) dA^T U / S. Vectors of equal values have none (NaN).
     """
     m, n = _sizes(matrix)
     if m > n:

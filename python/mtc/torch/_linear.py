@@ -11,6 +11,7 @@ from mtc._trace import Refused, Value, eigen, layout, linear, moves, products, r
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter
 from mtc.torch._handlers import op
+from mtc.torch._known import Known
 
 
 @op("linalg_cholesky_ex", "linalg_cholesky", "cholesky")
@@ -188,16 +189,20 @@ def singular_values_alone(c: Converter, matrix: Any, *_: Any) -> Value:
 
 
 @op("linalg_pinv", "pinverse")
-def pseudoinverse(c: Converter, matrix: Any, *_: Any, atol: Any = None, rtol: Any = None,
-                  hermitian: bool = False) -> Value:
+def pseudoinverse(c: Converter, matrix: Any, *options: Any) -> Value:
     """V diag(1/s) U^T. The gradient is that of matrices of this rank: Golub and Pereyra, The differentiation of
     pseudo-inverses, 1973, formula 4.12."""
     a = c.value(matrix)
+    *bounds, hermitian = options if c.name() == "linalg_pinv" else (*options, False)  # rtol, or atol and rtol
+    atol, rtol = bounds if len(bounds) == 2 else (None, *bounds)
     if hermitian:
-        raise Refused("hermitian=True")
+        raise Refused("hermitian=True: leave it out, a symmetric matrix has the same inverse without it")
+    if isinstance(atol, (Value, Known)):
+        raise Refused("a tensor as atol: give a number")
     plain = c.graph.stop_gradient(a)
     u, values, v = eigen.singular(plain)
-    share = float(np.finfo("f4").eps) * max(int(n) for n in a.shape[-2:]) if rtol is None else rtol  # type: ignore
+    share = 0.0 if atol else float(np.finfo("f4").eps) * max(int(n) for n in a.shape[-2:])  # type: ignore[arg-type]
+    share = share if rtol is None else rtol
     least = e.binary("mul", reductions.reduce("max", values, [values.rank - 1]), c.value(share))
     least = least if atol is None else e.binary("maximum", least, c.value(atol))
     kept = e.compare("gt", values, layout.expand_dims(least, (least.rank,)))

@@ -57,6 +57,7 @@ def _multi_dot(tensors: Sequence[Any], *, out: Any = None) -> Any:
 def _gradient(given: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
     """torch.gradient with numbers as spacing."""
     axes = list(range(given.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    spacing = 1 if spacing is None else spacing
     steps = [spacing] * len(axes) if isinstance(spacing, (int, float)) else list(spacing)
     if any(isinstance(step, torch.Tensor) for step in steps):
         return _OWN["gradient"](given, spacing=spacing, dim=dim, edge_order=edge_order)

@@ -26,7 +26,7 @@ class UpdateNodes(Converter):
     def __init__(self, graph: Graph, kind: str, rules: Doubles,  # pylint: disable=W0231
                  number: Callable[[int], Double]) -> None:
         """`kind`: the name of the optimizer. `number`: the i-th of the table of numbers that the trace reads."""
-        self.graph = graph
+        self.graph, self.batch_size = graph, 1  # an update has no samples
         self._kind = kind
         self._number = number
         self._rules = rules
