@@ -56,7 +56,7 @@ mtrun_options sessionOptionsOf(const Arguments &arguments) {
   options.log = options.process == 0 ? logLine : nullptr; // only process 0 logs: all processes log the same lines
   options.force = arguments.saving.force;
   if (arguments.loop.hash_launches && options.micro_batches == 0)
-    options.micro_batches = 1; // the launches that are hashed are those of whole batches
+    options.micro_batches = 1; // a digest is of the launch of a whole batch
   options.log_user = const_cast<Arguments *>(&arguments);
   return options;
 }
