@@ -19,7 +19,8 @@ SAMPLES = 6
 MOST = 6000  # elements of a value
 FUNCTIONS = [
     torch.relu, torch.tanh, torch.sigmoid, F.gelu, F.silu, F.softplus, torch.abs, torch.sin, torch.cos, torch.erf,
-    F.elu, F.selu, F.celu, F.hardtanh, F.hardsigmoid, F.hardswish, F.leaky_relu, F.mish, F.logsigmoid, F.softsign, F.relu6,
+    F.elu, F.selu, F.celu, F.hardtanh, F.hardsigmoid, F.hardswish, F.leaky_relu, F.mish, F.logsigmoid, F.softsign,
+    F.relu6,
     F.hardshrink, F.softshrink, F.tanhshrink, torch.frac, torch.atan, torch.asinh, torch.sinc, torch.nan_to_num,
     torch.square, torch.neg, lambda x: torch.exp(x.clamp(-5, 5)), lambda x: torch.sqrt(x * x + 1),
     lambda x: torch.rsqrt(x * x + 0.5), lambda x: torch.log1p(x.abs()), lambda x: x + torch.floor(x),
