@@ -37,6 +37,10 @@ PLACES = {
     "set several": lambda h, k: assigned(h, (samples(h)[:, None], torch.stack([k[:, 0], 3 - k[:, 0]], 1)), h[:, :2]),
     "set rows": lambda h, k: assigned(h.reshape(-1, 2, 2), (samples(h), k[:, 0] % 2), h[:, :2]),
     "set a known column": lambda h, k: assigned(h, (samples(h), 2), h[:, 0]),
+    "set by a mask": lambda h, k: assigned(h, h < 0, 0.25), "rows by a mask": lambda h, k: assigned(
+        h, k[:, 0] > 1, torch.arange(4.0)),
+    "added by a mask": lambda h, k: torch.index_put(h, (h > 0,), torch.tensor(1.0), accumulate=True),
+    "set by a known mask": lambda h, k: assigned(h.T, torch.tensor([True, False, True, False]), 1.0).T,
     "added": lambda h, k: torch.index_put(h, (samples(h), k[:, 0]), h[:, 0], accumulate=True),
     "added several": lambda h, k: torch.index_put(h, (samples(h)[:, None], k), h[:, :3], accumulate=True),
     "index_add along columns": lambda h, k: h.index_add(1, torch.tensor([0, 2, 0]), h[:, :3], alpha=2),

@@ -78,6 +78,7 @@ class Reader:
         self.solves = False  # while a function is read that solves: it is linear, whatever gradient it stops
         self.masks: set[Value] = set()  # booleans as numbers: see the rule of mul
         self._line = ""
+        self._depth = 0  # of jaxprs within jaxprs
 
     def read(self, closed: Any, arguments: Sequence[Any]) -> list[Any]:
         """The results of a closed jaxpr."""
@@ -94,11 +95,19 @@ class Reader:
                 return concrete(atom.val)
             return values[atom] if atom in values else _empty.of(atom)
 
-        for equation in _empty.needed(jaxpr):
-            made = self._equation(equation, [find(a) for a in equation.invars])
-            for variable, value in zip(equation.outvars, made):
-                values[variable] = value
-        return [find(a) for a in jaxpr.outvars]
+        self._depth += 1
+        try:
+            for equation in _empty.needed(jaxpr):
+                made = self._equation(equation, [find(a) for a in equation.invars])
+                for variable, value in zip(equation.outvars, made):
+                    values[variable] = value
+        finally:
+            self._depth -= 1
+        results = [find(a) for a in jaxpr.outvars]
+        if not self._depth and any(value is _empty.EMPTY for value in results):
+            self.refuse("a result", _empty.EMPTY.refusal)
+            results = [UNKNOWN if value is _empty.EMPTY else value for value in results]
+        return results
 
     def _equation(self, equation: Any, inputs: list[Any]) -> Sequence[Any]:
         count = len(equation.outvars)

@@ -19,11 +19,14 @@ from mtc.torch._lookups import from_start, of_own, placed
 from mtc.torch._places import known, numbers_of, put, to_own
 
 Given = Sequence[tuple[int, Any]]  # axes with their places
+_COUNT = "as many elements as a mask is true for, which the data says"
 
 
 @op("index")
 def index(c: Converter, value: Any, places: Sequence[Any]) -> Value:
     x, given = c.value(value), _given(places)
+    if any(_is_mask(p) for _, p in given):
+        raise Refused(_COUNT)
     if len(given) == 1:
         axis, ids = given[0]
         if (own := within_samples(ids, x.shape[axis])) is not None:
@@ -44,6 +47,8 @@ def index_put(c: Converter, value: Any, places: Sequence[Any], source: Any, accu
     at = _known_places(x, given)
     if at is not None:
         return put(x, at, c.value(source, x), "sum" if accumulate else "set")
+    if any(_is_mask(p) for _, p in given):
+        return _where(c, x, given, c.value(source, x), accumulate)
     form = _form(c, x, given)
     shape = tuple(form.columns[0].shape[i] if kind == "index" else x.shape[i] for kind, i in form.result())
     new = layout.broadcast(e.cast(c.value(source, x), x.dtype), shape)
@@ -60,10 +65,23 @@ def index_put(c: Converter, value: Any, places: Sequence[Any], source: Any, accu
 
 
 def _given(places: Sequence[Any]) -> Given:
-    if any((isinstance(p, Value) and p.dtype == "i1") or (isinstance(p, Known) and p.tensor.dtype.itemsize == 1)
-           for p in places if p is not None):
-        raise Refused("as many elements as a mask is true for, which the data says")
     return [(i, p) for i, p in enumerate(places) if p is not None]
+
+
+def _is_mask(places: Any) -> bool:
+    """Whether it is a tensor of booleans, or of bytes, which PyTorch takes for them."""
+    return (isinstance(places, Value) and places.dtype == "i1") or (
+        isinstance(places, Known) and places.tensor.dtype.itemsize == 1)
+
+
+def _where(c: Converter, x: Value, given: Given, source: Value, add: bool) -> Value:
+    """x[mask] = y, or + y, where y has no axis for the elements of the mask, whose number the data says."""
+    mask = c.value(given[0][1])
+    if len(given) > 1 or given[0][0] or mask.dtype != "i1" or source.rank > x.rank - mask.rank:
+        raise Refused(_COUNT)
+    mask = layout.broadcast(mask, x.shape, range(mask.rank))
+    new = layout.broadcast(e.cast(source, x.dtype), x.shape)
+    return e.select(mask, x + new if add else new, x)
 
 
 def _is_one_list(x: Value, given: Given) -> bool:
@@ -86,7 +104,7 @@ def _joined(c: Converter, x: Value, given: Given) -> tuple[Value, Value]:
 
 def _known_places(x: Value, given: Given) -> Optional[Any]:
     """The numbers of the elements x[given], if all places are known and none is a sample."""
-    arrays = [known(p) for _, p in given]
+    arrays = [known(p) for _, p in given]  # a mask for several axes takes the place of all
     if any(a is None for a in arrays) or any(isinstance(x.shape[i], Batch) for i, _ in given):
         return None
     numbers, skipped = numbers_of(x)
