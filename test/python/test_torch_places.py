@@ -137,3 +137,71 @@ def test_results_that_nothing_reads():
     module = Unused(True)
     with pytest.raises(mtc.ModelError, match="norm.running_mean: no loss or prediction depends on its batch norm"):
         mtc.torch.compile(module, (x, y), loss=F.mse_loss, optimizer=torch.optim.SGD(module.parameters()), verbose=0)
+
+
+def by_mask(h, mask, change):
+    h = h.clone()
+    h[mask] = change(h[mask])
+    return h
+
+
+def added(h, mask):
+    h = h.clone()
+    h[mask] += 2
+    return h
+
+
+def mean_by_hand(o, t):
+    chosen = (o - t).abs()[t > 0]
+    return chosen.sum() / chosen.numel()
+
+
+# Of outputs o [b, 4], targets t [b, 4] and labels [b], of which some are -1.
+SELECTED = {
+    "mean": lambda o, t, k: ((o - t) ** 2)[t > 0].mean(), "sum": lambda o, t, k: (o - t)[t > 0].square().sum(),
+    "masked_select": lambda o, t, k: torch.masked_select((o - t).abs(), t > 0).mean(),
+    "one mask written twice": lambda o, t, k: F.mse_loss(o[t > 0], t[t > 0]),
+    "rows": lambda o, t, k: F.l1_loss(o[t[:, 0] > 0], t[t[:, 0] > 0]),
+    "logarithms of numbers above 0": lambda o, t, k: torch.log(o[o > 0]).mean(),
+    "root of a square": lambda o, t, k: torch.sqrt((o[t > 0] - t[t > 0]) ** 2).mean(),
+    "numel": lambda o, t, k: mean_by_hand(o, t), "other": lambda o, t, k: o[~(t > 0)].tanh().mean(),
+    "labels": lambda o, t, k: F.cross_entropy(o[k != -1], k[k != -1]),
+    "smoothed labels": lambda o, t, k: nn.CrossEntropyLoss(label_smoothing=0.1)(o[k != -1], k[k != -1]),
+    "layer": lambda o, t, k: F.linear(o[k != -1], EYE).square().mean(), "compared": lambda o, t, k: (
+        F.binary_cross_entropy_with_logits(o[t > 0], (t[t > 0] > 1).float())),
+    "along the rest": lambda o, t, k: o[k != -1].softmax(1).square().sum(1).sum(),
+    "added in place": lambda o, t, k: added(o, t > 0).square().mean(),
+    "changed": lambda o, t, k: by_mask(o, t > 0, lambda x: -x.exp()).mean(),
+}
+
+
+def test_rows_that_a_mask_selects():
+    torch.manual_seed(0)
+    module, x, t = nn.Linear(4, 4), torch.randn(7, 4), torch.randn(7, 4)
+    k = torch.tensor([0, -1, 2, 3, -1, 1, 0])
+
+    def loss(o, t, k):
+        return sum(f(o, t, k) for f in SELECTED.values())
+
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = module
+
+        def forward(self, x, t, k):
+            o = self.layer(x)
+            return {"loss": loss(o, t, k), "output": o}
+
+    both = Both()
+    optimizer = torch.optim.SGD(both.parameters(), 0.1)
+    mtc.torch.compile(both, {"x": x, "t": t, "k": k}, optimizer=optimizer, verbose=0).close()
+    with pytest.raises(mtc.ModelError, match=r"selected by different masks: write x\[mask\] and y\[mask\]"):
+        mtc.torch.compile(module, (x, t), loss=lambda o, t: (o[t > 0] - t[t < 0]).mean(), optimizer=optimizer,
+                          verbose=0)
+    with pytest.raises(mtc.ModelError, match=r"len: as many .* or mask.sum\(\) for their number"):
+        mtc.torch.compile(module, (x, t), loss=lambda o, t: o.sum() / len(o[t > 0]), optimizer=optimizer, verbose=0)
+    with mtc.torch.compile(module, (x, t), loss=lambda o, t: (o - t)[t > 9].mean(), optimizer=optimizer, verbose=0,
+                           check=False) as step:
+        before = module.weight.detach().clone()
+        step.train_on_batch(x, t)  # NaN without a gradient, as in PyTorch
+        assert torch.equal(module.weight, before)

@@ -13,7 +13,7 @@ from typing import Any, Iterator, Optional
 
 from mtc._errors import ModelError
 from mtc._trace import places
-from mtc.torch import _sequences, _shapeless
+from mtc.torch import _selected, _sequences, _shapeless
 from mtc.torch._framework import torch
 
 ACROSS = "for what compares samples see docs/pytorch.md#losses-of-all-pairs-of-samples"
@@ -124,8 +124,22 @@ def without_questions() -> Iterator[None]:
 class _WithoutQuestions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     """The same for functions of C++."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._masks = _selected.Masks()
+
     def __torch_function__(self, function: Any, _types: Any, arguments: Any = (), keywords: Any = None) -> Any:
-        return _shapeless.FUNCTIONS.get(function, function)(*arguments, **(keywords or {}))
+        name = getattr(function, "__name__", "")
+        if name in ("__getitem__", "masked_select") and len(arguments) == 2:
+            selected = self._masks.index(*arguments)
+            if selected is not None and (name == "__getitem__" or arguments[0].ndim == arguments[1].ndim):
+                return selected
+        if name == "__setitem__" and isinstance(arguments[2], _selected.Selected):
+            return self._masks.put(*arguments)
+        made = _shapeless.FUNCTIONS.get(function, function)(*arguments, **(keywords or {}))
+        if not keywords:
+            self._masks.see(function, arguments, made)
+        return made
 
 
 class _WithoutGraphs(io.TextIOBase):
