@@ -50,7 +50,8 @@ PLACES = {
        for how in ("sum", "mean", "prod", "amax", "amin") for own in (True, False)},
 }
 SIZES = {
-    "take_along_dim": lambda h, k: torch.take_along_dim(h, k, 1), "kron": lambda h, k: torch.kron(h, torch.ones(1, 2)),
+    "take_along_dim": lambda h, k: torch.take_along_dim(h, torch.cat([k, k - 4], 1), 1),
+    "kron": lambda h, k: torch.kron(h, torch.ones(1, 2)),
     "take_along_dim of one": lambda h, k: h.reshape(-1, 1, 4).take_along_dim(k.reshape(-1, 3, 1), 2),
     "ellipsis": lambda h, k: torch.einsum("...i,ij->...j", h, EYE),
     "ellipsis in the middle": lambda h, k: torch.einsum("b...i,ij->b...j", h.reshape(-1, 2, 1, 2), EYE[:2, :2]),

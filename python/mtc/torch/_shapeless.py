@@ -35,9 +35,9 @@ def _correlation(given: Any) -> Any:
 
 
 def _take_along_dim(given: Any, indices: Any, dim: Any = None) -> Any:
-    """torch.take_along_dim, which broadcasts the two."""
+    """torch.take_along_dim, which broadcasts the two, and counts indices below 0 from the end."""
     if dim is None:
-        return torch.gather(given.reshape(-1), 0, indices.reshape(-1))
+        return _take_along_dim(given.reshape(-1), indices.reshape(-1), 0)
     axis = dim % given.ndim
     if given.ndim != indices.ndim:
         return _OWN["take_along_dim"](given, indices, dim)
@@ -46,7 +46,7 @@ def _take_along_dim(given: Any, indices: Any, dim: Any = None) -> Any:
             given = given.expand(*given.shape[:i], indices.shape[i], *given.shape[i + 1:])
         elif i != axis and indices.shape[i] == 1:
             indices = indices.expand(*indices.shape[:i], given.shape[i], *indices.shape[i + 1:])
-    return torch.gather(given, axis, indices)
+    return torch.gather(given, axis, torch.where(indices < 0, indices + given.shape[axis], indices))
 
 
 def _multi_dot(tensors: Sequence[Any], *, out: Any = None) -> Any:
