@@ -234,13 +234,13 @@ class NonZero(Linear):
         return self.first(x)[rows]
 
 
-@case(by_torch, "masked_select")
+@case(by_torch, "a module that returns as many rows as a mask is true for")
 class MaskedSelect(Linear):
     def forward(self, x):
         return torch.masked_select(self.first(x), x > 0)  # HERE
 
 
-@case(by_torch, "index")
+@case(by_torch, "return all rows, and select them in the loss")
 class BooleanIndex(Linear):
     def forward(self, x):
         return self.first(x)[x > 0]  # HERE

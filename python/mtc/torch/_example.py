@@ -8,6 +8,7 @@ from typing import Any, Callable, Mapping, Optional
 
 from mtc._errors import DataError
 from mtc.torch._framework import pytree, real_dtype, torch
+from mtc.torch._selected import refuse_results
 
 
 class Example:
@@ -120,6 +121,8 @@ def _is_number(value: Any) -> bool:
 
 def _outputs_of(output: Any, loss: Any) -> dict[str, Any]:
     """The tensors with an axis of samples that a module returns beside its loss, by name."""
+    refuse_results(output.values() if isinstance(output, Mapping) else output if isinstance(output, (tuple, list))
+                   else [output])
     if isinstance(output, torch.Tensor):
         found = {"output": output}
     elif isinstance(output, Mapping):

@@ -8,11 +8,14 @@ function is singular, so that none of them gives a gradient that is not a number
 
 from __future__ import annotations
 
+import linecache
 import math
 import operator
-from typing import Any, Callable, Mapping, Optional, Sequence
+import sys
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 
-from mtc._trace import Refused
+from mtc._errors import ModelError
+from mtc._trace import Refused, places
 from mtc.torch._framework import torch
 
 COUNT = "as many elements as a mask is true for, which the data says: use torch.where"
@@ -37,6 +40,7 @@ class Selected:
     def __init__(self, rows: Any, mask: Any) -> None:
         other = torch.full((), 0.5 if rows.is_floating_point() else 0, dtype=rows.dtype)
         self.mask = mask
+        self.place = ""  # of the caller's code that selects them
         self.rows = torch.where(_along(mask, rows), rows, other)
 
     @classmethod
@@ -153,6 +157,14 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Selected, f"__{_name}__", _operator(_name, False))
 
 
+def refuse_results(parts: Iterable[Any]) -> None:
+    """ModelError for a module that returns selected rows."""
+    for part in parts:
+        if isinstance(part, Selected):
+            raise ModelError(f"{part.place}a module that returns as many rows as a mask is true for, which the data says: "
+                             "return all rows, and select them in the loss")
+
+
 class Masks:
     """Which masks are the same: those that the same functions make of the same tensors."""
 
@@ -193,7 +205,14 @@ class Masks:
         """x[mask]; None: it is another index."""
         if not is_of_samples(mask) or not isinstance(x, torch.Tensor) or x.ndim < mask.ndim:
             return None
-        return Selected(x.flatten(0, mask.ndim - 1), self.flat(mask))
+        made = Selected(x.flatten(0, mask.ndim - 1), self.flat(mask))
+        frame: Any = sys._getframe()
+        while frame is not None and not places.is_users(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is not None:
+            line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+            made.place = f"{frame.f_code.co_filename}:{frame.f_lineno}: {line}: "
+        return made
 
     def put(self, x: Any, mask: Any, value: Any) -> None:
         """x[mask] = value"""
