@@ -179,8 +179,6 @@ WINDOWS = {
         row[:4].reshape(2, 2) + np.diag([5.0, -5]).astype("f4"))))(b["x"]),
     "eigenvalues": lambda b: jax.vmap(lambda row: jnp.linalg.eigvalsh(row[:4].reshape(2, 2)))(b["x"]),
     "singular values": lambda b: jax.vmap(lambda row: jnp.linalg.svd(row.reshape(2, 3), compute_uv=False))(b["x"]),
-    "singular vectors": lambda b: jax.vmap(lambda row: spectral(*jnp.linalg.svd(
-        row.reshape(2, 3) + np.eye(2, 3, dtype="f4") * [[9], [5]], full_matrices=False)))(b["x"]),
     "sorted": lambda b: jnp.sort((b["x"][:, :, None] * np.linspace(-1, 1, 21, dtype="f4")).reshape(-1, 126)),
     "rolled axis of one": lambda b: jnp.roll(b["x"][:, None], 1, 1)[:, 0],
     "edges": lambda b: jnp.pad(b["x"], ((0, 0), (1, 2)), mode="edge"),

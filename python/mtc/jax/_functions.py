@@ -160,6 +160,9 @@ def _singular(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     if p["subset_by_index"] or p["compute_uv"] and p["full_matrices"] and matrix.shape[-1] != matrix.shape[-2]:
         raise Refused("some of the singular values, or all vectors of matrices that are not square: full_matrices="
                       "False has those of the singular values")
+    if p["compute_uv"] and not r.own_keys:
+        raise Refused("singular vectors, whose signs are not those of LAPACK: write a whole step, mtc.jax.step, whose "
+                      "check finds whether the result depends on them")
     u, values, v = eigen.singular(matrix)
     return [values, u, v] if p["compute_uv"] else [values]
 

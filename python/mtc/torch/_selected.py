@@ -161,8 +161,8 @@ def refuse_results(parts: Iterable[Any]) -> None:
     """ModelError for a module that returns selected rows."""
     for part in parts:
         if isinstance(part, Selected):
-            raise ModelError(f"{part.place}a module that returns as many rows as a mask is true for, which the data says: "
-                             "return all rows, and select them in the loss")
+            raise ModelError(f"{part.place}a module that returns as many rows as a mask is true for, which the data "
+                             "says: return all rows, and select them in the loss")
 
 
 class Masks:
