@@ -34,7 +34,7 @@ def einsum(*given: Any) -> Any:
     terms, output = _without_ellipsis(terms, output, operands)
     for i, term in enumerate(terms):
         terms[i], operands[i] = _diagonals(term, operands[i])
-    _drop_ones(terms, operands, output)
+    _drop_ones(terms, operands)
     while len(terms) > 1:
         needed = set("".join(terms[2:]) + output)
         made = "".join(dict.fromkeys(x for x in terms[0] + terms[1] if x in needed)) if len(terms) > 2 else output
@@ -67,7 +67,7 @@ def _diagonals(term: str, x: Any) -> tuple[str, Any]:
     return term, x
 
 
-def _drop_ones(terms: list[str], operands: list[Any], output: str) -> None:
+def _drop_ones(terms: list[str], operands: list[Any]) -> None:
     """Removes axes of size 1 whose letter has another size in another operand, as broadcasting has it."""
     for letter in dict.fromkeys("".join(terms)):
         users = [i for i, term in enumerate(terms) if letter in term]

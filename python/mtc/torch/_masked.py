@@ -8,7 +8,7 @@ the mask.
 from __future__ import annotations
 
 import operator
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from mtc._trace import Refused
 from mtc.torch._framework import torch
@@ -48,19 +48,25 @@ def apply(name: str, function: Any, args: Sequence[Any], kwargs: Mapping[str, An
     return Masked(function(*(a.whole if isinstance(a, Masked) else a for a in args)), masked[0].mask)
 
 
-def _operator(name: str, reflected: bool) -> Any:
-    plain = getattr(operator, name)
+def add_operators(owner: type, own_apply: Callable[..., Any], names: Sequence[str], reflected: bool) -> None:
+    """Gives a class Python's operators of these names, each a call of `own_apply` as of `apply`."""
+    def method_of(name: str, turn: bool) -> Any:
+        plain = getattr(operator, name)
 
-    def method(self: Any, other: Any) -> Any:
-        def function(a: Any, b: Any) -> Any:
-            return plain(b, a) if reflected else plain(a, b)
-        return apply({"truediv": "div"}.get(name, name), function, (self, other), {})
-    return method
+        def method(self: Any, other: Any) -> Any:
+            def function(a: Any, b: Any) -> Any:
+                return plain(b, a) if turn else plain(a, b)
+            return own_apply({"truediv": "div"}.get(name, name), function, (self, other), {})
+        return method
+
+    for name in names:
+        setattr(owner, f"__{name}__", method_of(name, False))
+        if reflected:
+            setattr(owner, f"__r{name}__", method_of(name, True))
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow"):
-    setattr(Masked, f"__{_name}__", _operator(_name, False))
-    setattr(Masked, f"__r{_name}__", _operator(_name, True))
+ARITHMETIC = ("add", "sub", "mul", "truediv", "pow")
+add_operators(Masked, apply, ARITHMETIC, True)
 
 
 def picked(tensor: Any, index: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 from mtc._errors import ModelError
 from mtc._trace import Refused, places
 from mtc.torch._framework import torch
+from mtc.torch._masked import ARITHMETIC, add_operators
 
 COUNT = "as many elements as a mask is true for, which the data says: use torch.where"
 _ELEMENTWISE = {
@@ -140,21 +141,8 @@ def _mean(total: Any, count: Any) -> Any:
     return torch.where(count > 0, total / count.clamp(min=1), torch.full((), math.nan, dtype=total.dtype))
 
 
-def _operator(name: str, reflected: bool) -> Any:
-    plain = getattr(operator, name)
-
-    def method(self: Any, other: Any) -> Any:
-        def function(a: Any, b: Any) -> Any:
-            return plain(b, a) if reflected else plain(a, b)
-        return _apply({"truediv": "div"}.get(name, name), function, (self, other), {})
-    return method
-
-
-for _name in ("add", "sub", "mul", "truediv", "pow"):
-    setattr(Selected, f"__{_name}__", _operator(_name, False))
-    setattr(Selected, f"__r{_name}__", _operator(_name, True))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(Selected, f"__{_name}__", _operator(_name, False))
+add_operators(Selected, _apply, ARITHMETIC, True)
+add_operators(Selected, _apply, ("lt", "le", "gt", "ge", "eq", "ne"), False)
 
 
 def refuse_results(parts: Iterable[Any]) -> None:

@@ -103,7 +103,7 @@ def without_questions() -> Iterator[None]:
                 (torch.nn.functional, "gaussian_nll_loss", _gaussian_nll), (torch, "cdist", _distances),
                 (torch.nn.functional, "ctc_loss", _sequences.ctc_loss),
                 (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_said_to_be_causal)]
-    parser = sys.modules.get("opt_einsum.parser")  # which torch.einsum of three operands or more uses, too
+    parser = sys.modules.get("opt_einsum.parser")  # of packages that call opt_einsum themselves
     if parser is not None:
         replaced.append((parser, "get_shape", functools.partial(_numbers_of_shape, parser.get_shape)))
     before = [vars(owner)[name] for owner, name, _ in replaced]
