@@ -115,50 +115,34 @@ private:
   void emitParts(const Columns &wide, Value row, Value count, Value sums);
   void emitLongShards(const Columns &wide, Value row, Value count, Value sums);
   void pack(Panel panel, Value column, Value sample, Value part, Value packed);
-  void store(Value column, Panel panel, Value row, Value sums, Value count);
-  void load(Value column, Panel panel, Value row, Value sums, Value count);
+  void copyRows(bool intoResult, Value column, Panel panel, Value row, Value sums, Value count);
 };
 } // namespace
 
-// Stores rows [row, row + count) of the result from sums.
-void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value count) {
+// Copies rows [row, row + count) of the result: from sums into the result, or from the result into sums.
+void TreeEmitter::copyRows(bool intoResult, Value column, Panel panel, Value row, Value sums, Value count) {
   Type f32 = emit.realType();
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
-    Value from = emit.address(sums, f32, emit.mul(i, panel.width())), line = emit.add(row, i);
+    Value inSums = emit.address(sums, f32, emit.mul(i, panel.width())), line = emit.add(row, i);
     if (transposed) {
-      Value to = emit.address(emit.address(result, f32, emit.mul(column, resultStride)), f32, line);
+      Value inResult = emit.address(emit.address(result, f32, emit.mul(column, resultStride)), f32, line);
       emit.loop(emit.integer(0), emit.integer(panel.width() - lanes + panel.last), 1, [&](Value j) {
-        emit.store(emit.load(f32, emit.address(from, f32, j)), emit.address(to, f32, emit.mul(j, resultStride)));
+        Value from = emit.address(inSums, f32, j), to = emit.address(inResult, f32, emit.mul(j, resultStride));
+        if (!intoResult)
+          std::swap(from, to);
+        emit.store(emit.load(f32, from), to);
       });
       return;
     }
-    Value to = emit.address(emit.address(result, f32, emit.mul(line, resultStride)), f32, column);
+    Value inResult = emit.address(emit.address(result, f32, emit.mul(line, resultStride)), f32, column);
     for (int64_t vector = 0; vector < panel.vectors; ++vector) {
       bool masked = vector + 1 == panel.vectors && panel.last < lanes;
-      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)),
-                      emit.address(to, f32, vector * lanes), masked ? emit.maskBelow(panel.last) : Value());
-    }
-  });
-}
-
-// Does the opposite of store().
-void TreeEmitter::load(Value column, Panel panel, Value row, Value sums, Value count) {
-  Type f32 = emit.realType();
-  emit.loop(emit.integer(0), count, 1, [&](Value i) {
-    Value to = emit.address(sums, f32, emit.mul(i, panel.width())), line = emit.add(row, i);
-    if (transposed) {
-      Value from = emit.address(emit.address(result, f32, emit.mul(column, resultStride)), f32, line);
-      emit.loop(emit.integer(0), emit.integer(panel.width() - lanes + panel.last), 1, [&](Value j) {
-        emit.store(emit.load(f32, emit.address(from, f32, emit.mul(j, resultStride))), emit.address(to, f32, j));
-      });
-      return;
-    }
-    Value from = emit.address(emit.address(result, f32, emit.mul(line, resultStride)), f32, column);
-    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
-      bool masked = vector + 1 == panel.vectors && panel.last < lanes;
-      emit.storeLanes(
-          emit.loadLanes(f32, emit.address(from, f32, vector * lanes), masked ? emit.maskBelow(panel.last) : Value()),
-          emit.address(to, f32, vector * lanes));
+      Value from = emit.address(inSums, f32, vector * lanes), to = emit.address(inResult, f32, vector * lanes);
+      Value mask = masked ? emit.maskBelow(panel.last) : Value(); // of the result; sums have room for whole vectors
+      if (intoResult)
+        emit.storeLanes(emit.loadLanes(f32, from), to, mask);
+      else
+        emit.storeLanes(emit.loadLanes(f32, to, mask), from);
     }
   });
 }
@@ -326,7 +310,7 @@ void TreeEmitter::emitLongShards(const Columns &wide, Value row, Value count, Va
     if (kernel.op.getContinues())
       emit.when(kernel.continues(), [&] {
         forPanelsOf(wide, [&](Value at, Panel panel, Value offset) {
-          load(at, panel, row, emit.address(sums, f32, emit.mul(offset, blockRows)), count);
+          copyRows(false, at, panel, row, emit.address(sums, f32, emit.mul(offset, blockRows)), count);
         });
       });
     emit.loop(first, end, samplesAtOnce, [&](Value sample) {
@@ -363,7 +347,7 @@ void TreeEmitter::emitWide(const Columns &wide, Value row, Value count) {
     forPanelsOf(wide, [&](Value at, Panel panel, Value offset) {
       Target from = targetOf(at, panel, offset, row, sums);
       if (all || !from.direct)
-        store(at, panel, row, emit.address(sums, f32, emit.mul(offset, blockRows)), count);
+        copyRows(true, at, panel, row, emit.address(sums, f32, emit.mul(offset, blockRows)), count);
     });
   };
   auto inRegisters = [&] {
